@@ -35,7 +35,7 @@ if __package__ in (None, ""):
 from benchmarks.slots_plot import draw
 from benchmarks.synthetic import FILES_A_DIRECTORY, data_file, name_of, write_table
 from deltacli import open_table
-from deltacli.clock import system_clock
+from deltacli.core.clock import system_clock
 from deltacli.engine.base import Engine
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.engine.spark.session import SparkSettings, open_engine

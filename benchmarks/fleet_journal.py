@@ -15,11 +15,11 @@ import sys
 import time
 from pathlib import Path
 
-from deltacli.clock import system_clock
-from deltacli.documents import dumps
+from deltacli.core.clock import system_clock
+from deltacli.core.documents import dumps
+from deltacli.core.units import DAY_MS
 from deltacli.fleet.running.journal import new_run_id
 from deltacli.fleet.running.session import summarize
-from deltacli.units import DAY_MS
 
 POLICY = """\
 [policies.base]

@@ -11,20 +11,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from deltacli.release import VERSION
+from deltacli.core.release import VERSION
 
 if TYPE_CHECKING:
     from deltacli.api.paimon import Paimon, open_paimon
     from deltacli.api.table import Table, open_table
-    from deltacli.delta.rules.framework.base import Finding, Severity
+    from deltacli.core.errors import DeltacliError, UsageError
+    from deltacli.core.progress import Progress
     from deltacli.engine.spark.engine import SparkEngine
-    from deltacli.errors import DeltacliError, UsageError
     from deltacli.operations.read.changes import Changes
     from deltacli.operations.read.history import History, HistoryItem
-    from deltacli.operations.table.scan import Scan
-    from deltacli.operations.table.version import Snapshot
     from deltacli.operations.validate.validate import Validation
-    from deltacli.progress import Progress
+    from deltacli.rules.framework.base import Finding, Severity
+    from deltacli.table.scan import Scan
+    from deltacli.table.version import Snapshot
 
 __version__ = VERSION
 __all__ = [
@@ -49,18 +49,18 @@ __all__ = [
 
 _HOMES = {
     "Changes": "deltacli.operations.read.changes",
-    "DeltacliError": "deltacli.errors",
-    "Finding": "deltacli.delta.rules.framework.base",
+    "DeltacliError": "deltacli.core.errors",
+    "Finding": "deltacli.rules.framework.base",
     "History": "deltacli.operations.read.history",
     "HistoryItem": "deltacli.operations.read.history",
     "Paimon": "deltacli.api.paimon",
-    "Progress": "deltacli.progress",
-    "Scan": "deltacli.operations.table.scan",
-    "Severity": "deltacli.delta.rules.framework.base",
+    "Progress": "deltacli.core.progress",
+    "Scan": "deltacli.table.scan",
+    "Severity": "deltacli.rules.framework.base",
     "SparkEngine": "deltacli.engine.spark.engine",
-    "Snapshot": "deltacli.operations.table.version",
+    "Snapshot": "deltacli.table.version",
     "Table": "deltacli.api.table",
-    "UsageError": "deltacli.errors",
+    "UsageError": "deltacli.core.errors",
     "Validation": "deltacli.operations.validate.validate",
     "open_paimon": "deltacli.api.paimon",
     "open_table": "deltacli.api.table",

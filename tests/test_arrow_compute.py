@@ -190,5 +190,5 @@ def test_a_command_starts_without_the_wrappers(command: str, tmp_path: Path) -> 
     )
 
     assert 0 == done.returncode, done.stderr.splitlines()[-1]
-    assert "deltacli.errors" in done.stderr
+    assert "deltacli.core.errors" in done.stderr
     assert not {"pyarrow.compute", "pyarrow.parquet"} & set(done.stderr.split())

@@ -19,8 +19,8 @@ from deltacli.api.paimon import Paimon, open_paimon
 from deltacli.api.table import Table
 from deltacli.cli.app import build_app
 from deltacli.cli.command_tree import path_of
-from deltacli.errors import UsageError
-from deltacli.hints import (
+from deltacli.core.errors import UsageError
+from deltacli.core.hints import (
     NEEDLESS,
     SHELL_ONLY,
     DoubleQuoted,
@@ -36,7 +36,7 @@ from deltacli.hints import (
     spelled,
     sql_name,
 )
-from deltacli.units import DAY_MS, duration
+from deltacli.core.units import DAY_MS, duration
 
 ROOT = Path(deltacli.__file__).parent
 SHELL, PYTHON = ShellSpelling(), Spelling()
@@ -234,7 +234,7 @@ def test_an_extra_is_installed_as_deltacli_was(
 ) -> None:
     (tmp_path / receipt).touch()
     monkeypatch.setattr("sys.prefix", str(tmp_path))
-    monkeypatch.setattr("deltacli.hints._installed_from", lambda: "/src/deltacli")
+    monkeypatch.setattr("deltacli.core.hints._installed_from", lambda: "/src/deltacli")
     monkeypatch.setattr("importlib.metadata.requires", lambda _: None)
 
     assert command == install_command("s3")
@@ -265,7 +265,7 @@ def test_an_extra_of_a_tool_is_installed_with_those_that_are_there(
 
     (tmp_path / "uv-receipt.toml").touch()
     monkeypatch.setattr("sys.prefix", str(tmp_path))
-    monkeypatch.setattr("deltacli.hints._installed_from", lambda: "/src")
+    monkeypatch.setattr("deltacli.core.hints._installed_from", lambda: "/src")
     monkeypatch.setattr("importlib.metadata.requires", requires)
 
     assert f"uv tool install '/src[{named}]'" == install_command(extra)

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deltacli.cli.options.moments import corrected_timestamp, parse_timestamp
-from deltacli.errors import UsageError
-from deltacli.units import (
+from deltacli.core.errors import UsageError
+from deltacli.core.units import (
     UNITS_MS,
     Window,
     format_age,

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from deltacli.core.request_fields import Kind
+from deltacli.core.typing import Json
+from deltacli.core.units import DURATIONS_MS
 from deltacli.fleet.policy_file.model import (
     GROUP_KEYS,
     POLICY_KEYS,
@@ -12,9 +15,6 @@ from deltacli.fleet.policy_file.model import (
     WEBHOOK_KEYS,
     Key,
 )
-from deltacli.request_fields import Kind
-from deltacli.typing import Json
-from deltacli.units import DURATIONS_MS
 
 Schema = dict[str, Json]
 

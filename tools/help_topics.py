@@ -17,12 +17,12 @@ from typing import Any
 
 from deltacli.cli.command_tree import COMMANDS, EXITS, setting
 from deltacli.cli.help_topics import listed
+from deltacli.core.errors import EXIT_CODES, EXIT_FINDINGS
+from deltacli.core.typing import Json
 from deltacli.delta.protocol.features import CATALOG_FEATURES, FEATURES, OF_UNREAD_TYPES, Feature, stable_name
 from deltacli.delta.protocol.known_properties import CHOICES, MEANINGS, NUMBERS, PATTERNS, kind_of, known_keys
-from deltacli.delta.rules.framework.catalogue import CATALOGUE
-from deltacli.errors import EXIT_CODES, EXIT_FINDINGS
-from deltacli.paimon.rules.catalogue import PAIMON_CATALOGUE
-from deltacli.typing import Json
+from deltacli.rules.framework.catalogue import CATALOGUE
+from deltacli.rules.paimon.catalogue import PAIMON_CATALOGUE
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 

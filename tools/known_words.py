@@ -7,10 +7,10 @@ from dataclasses import replace
 
 from deltacli.cli.render.history_columns import history_columns
 from deltacli.delta.log.commit_lines import KNOWN_ACTIONS
-from deltacli.delta.rules.framework.catalogue import CATALOGUE
-from deltacli.operations.table.known_clients import known_clients, paimon_clients
-from deltacli.paimon.rules.catalogue import PAIMON_CATALOGUE
+from deltacli.rules.framework.catalogue import CATALOGUE
+from deltacli.rules.paimon.catalogue import PAIMON_CATALOGUE
 from deltacli.sharing.conformance.run import areas
+from deltacli.table.known_clients import known_clients, paimon_clients
 from tools.command_tree import Argument, Command, Kind, Option, Value
 
 _RULES = (*CATALOGUE.rules, *PAIMON_CATALOGUE.rules)

@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Mapping
 
 from deltacli import __version__
-from deltacli.errors import EXIT_CODES
+from deltacli.core.errors import EXIT_CODES
 from tools.command_tree import Command, Option
 
 _ROOT_TEXT = """\

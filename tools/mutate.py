@@ -31,9 +31,9 @@ from _pytest.runner import runtestprotocol
 ROOT = Path(__file__).resolve().parent.parent
 SURVIVORS = ROOT / "tools" / "survivors.toml"
 TARGETS = (
-    "deltacli/delta/rules",
-    "deltacli/delta/rules/framework/raw_lines.py",
-    "deltacli/delta/rules/framework/known_files.py",
+    "deltacli/rules",
+    "deltacli/rules/framework/raw_lines.py",
+    "deltacli/rules/framework/known_files.py",
     "deltacli/delta/encoding/many_keys.py",
     "deltacli/delta/stats/columns.py",
     "deltacli/delta/checkpoint/comparison.py",

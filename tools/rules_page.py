@@ -9,11 +9,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
-from deltacli.delta.rules.framework.base import Area, Rule
-from deltacli.delta.rules.framework.catalogue import CATALOGUE
-from deltacli.delta.rules.framework.repairs import row_of
-from deltacli.paimon.rules.catalogue import PAIMON_CATALOGUE
-from deltacli.paimon.rules.table_options import CHECKS as OPTION_CHECKS
+from deltacli.rules.framework.base import Area, Rule
+from deltacli.rules.framework.catalogue import CATALOGUE
+from deltacli.rules.framework.repairs import row_of
+from deltacli.rules.paimon.catalogue import PAIMON_CATALOGUE
+from deltacli.rules.paimon.table_options import CHECKS as OPTION_CHECKS
 from deltacli.sharing.conformance.run import areas as conformance_areas
 
 OUTCOMES = Path(__file__).resolve().parent.parent / "tests" / "operations" / "repair" / "outcomes.json"

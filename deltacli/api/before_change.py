@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from deltacli.operations.table.api_arguments import named
-from deltacli.operations.table.handle import TableHandle
-from deltacli.request_fields import Lazy, takes
+from deltacli.core.request_fields import Lazy, takes
+from deltacli.table.api_arguments import named
+from deltacli.table.handle import TableHandle
 
 if TYPE_CHECKING:
     from deltacli.operations.diff.request import DiffRequest

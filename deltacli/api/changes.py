@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from deltacli.errors import UsageError
-from deltacli.operations.table.handle import TableHandle
+from deltacli.core.errors import UsageError
+from deltacli.table.handle import TableHandle
 
 if TYPE_CHECKING:
     from deltacli.changing.change import Change, Outcome

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.api.changes import Changes
-from deltacli.operations.table.api_arguments import named, optional_version, version_number
-from deltacli.request_fields import Lazy, takes
-from deltacli.short_repr import short_repr
+from deltacli.core.request_fields import Lazy, takes
+from deltacli.core.short_repr import short_repr
+from deltacli.table.api_arguments import named, optional_version, version_number
 
 if TYPE_CHECKING:
     from deltacli.operations.checkpoint.execute import CheckpointResult

@@ -8,16 +8,16 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from deltacli.api.changes import Changes
-from deltacli.clock import Clock, system_clock
+from deltacli.core.clock import Clock, system_clock
+from deltacli.core.errors import UsageError
+from deltacli.core.progress import SILENT, Progress
+from deltacli.core.typing import JsonObject
 from deltacli.engine.base import Engine
-from deltacli.errors import UsageError
-from deltacli.operations.table.api_arguments import name_table, named
 from deltacli.paimon.table_paths import MAIN_BRANCH
-from deltacli.progress import SILENT, Progress
 from deltacli.storage import Storage, open_storage
 from deltacli.storage.base import RETRY_BUDGET
 from deltacli.storage.secrets import without_secrets
-from deltacli.typing import JsonObject
+from deltacli.table.api_arguments import name_table, named
 
 if TYPE_CHECKING:
     from deltacli.operations.explain.explain import Explanation
@@ -117,7 +117,7 @@ class Paimon(Changes):
         """
         from deltacli.operations.paimon.validate import validate_paimon_table
         from deltacli.operations.validate.request import ValidateRequest
-        from deltacli.paimon.rules.catalogue import Profile
+        from deltacli.rules.paimon.catalogue import Profile
 
         if profile not in set(Profile):
             raise UsageError(f"unknown profile {profile!r}", facts={"expected": ", ".join(Profile)})

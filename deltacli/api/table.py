@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING
 from deltacli.api.before_change import BeforeChange
 from deltacli.api.log_care import LogCare
 from deltacli.api.undo import Undo
-from deltacli.clock import Clock, system_clock
+from deltacli.core.clock import Clock, system_clock
+from deltacli.core.errors import UsageError
+from deltacli.core.progress import SILENT, Progress
+from deltacli.core.request_fields import Lazy, takes
 from deltacli.delta.log.commit_metadata import NO_METADATA
-from deltacli.errors import UsageError
-from deltacli.operations.table.api_arguments import name_table, named, wrong_kind
-from deltacli.operations.table.version import Snapshot
-from deltacli.progress import SILENT, Progress
-from deltacli.request_fields import Lazy, takes
 from deltacli.storage import NOTHING, Allowed, open_storage
 from deltacli.storage.base import RETRY_BUDGET
 from deltacli.storage.secrets import without_secrets
+from deltacli.table.api_arguments import name_table, named, wrong_kind
+from deltacli.table.version import Snapshot
 
 if TYPE_CHECKING:
     from deltacli.engine.base import Engine
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from deltacli.operations.optimize.request import OptimizeRequest
     from deltacli.operations.read.changes import Changes
     from deltacli.operations.read.history import History
-    from deltacli.operations.table.read_requests import ChangesRequest, HistoryRequest
     from deltacli.operations.vacuum.plan import VacuumPlan, VacuumResult
     from deltacli.operations.vacuum.request import VacuumRequest
     from deltacli.operations.validate.request import ValidateRequest
@@ -42,10 +41,11 @@ if TYPE_CHECKING:
     from deltacli.storage import ReadStorage, Storage
     from deltacli.storage.location import StoreLocation
     from deltacli.storage.retry import Retry
+    from deltacli.table.read_requests import ChangesRequest, HistoryRequest
 else:
     AlterationRequest = Lazy("deltacli.operations.change.alter", "AlterationRequest")
-    ChangesRequest = Lazy("deltacli.operations.table.read_requests", "ChangesRequest")
-    HistoryRequest = Lazy("deltacli.operations.table.read_requests", "HistoryRequest")
+    ChangesRequest = Lazy("deltacli.table.read_requests", "ChangesRequest")
+    HistoryRequest = Lazy("deltacli.table.read_requests", "HistoryRequest")
     OptimizeRequest = Lazy("deltacli.operations.optimize.request", "OptimizeRequest")
     VacuumRequest = Lazy("deltacli.operations.vacuum.request", "VacuumRequest")
     ValidateRequest = Lazy("deltacli.operations.validate.request", "ValidateRequest")
@@ -158,7 +158,7 @@ class Table(BeforeChange, LogCare, Undo):
         Raises UsageError, NotATable, and VersionAbsent for versions that do not exist yet.
         """
         from deltacli.operations.read.history import read_history
-        from deltacli.operations.table.time_travel import commits_between
+        from deltacli.table.time_travel import commits_between
 
         first, last = request.ends
         between = None
@@ -186,7 +186,7 @@ class Table(BeforeChange, LogCare, Undo):
         Raises UsageError for arguments of a wrong type and for more than one of them; NotATable, VersionAbsent,
         LogIncomplete, CommitCorrupt, CheckpointUnreadable, ProtocolUnsupported.
         """
-        from deltacli.operations.table.time_travel import find_snapshot
+        from deltacli.table.time_travel import find_snapshot
 
         return find_snapshot(self, version=version, timestamp=timestamp, timestamp_ms=timestamp_ms)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from deltacli.api.changes import Changes
-from deltacli.errors import UsageError
-from deltacli.operations.table.api_arguments import named
-from deltacli.request_fields import Lazy, takes
+from deltacli.core.errors import UsageError
+from deltacli.core.request_fields import Lazy, takes
+from deltacli.table.api_arguments import named
 
 if TYPE_CHECKING:
     from deltacli.operations.recover.plan import UndeletePlan, UndeleteResult

@@ -9,20 +9,20 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from deltacli.core.errors import FileMissing, Refused
+from deltacli.core.hints import command
+from deltacli.core.units import CLOCK_SKEW_MS, format_size, format_timestamp
 from deltacli.delta.log.log_path import LOG_DIRECTORY, LogFileKind, parse_log_path
-from deltacli.errors import FileMissing, Refused
-from deltacli.hints import command
-from deltacli.operations.table.find_log import list_log
-from deltacli.units import CLOCK_SKEW_MS, format_size, format_timestamp
+from deltacli.table.find_log import list_log
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from deltacli.core.typing import Json
     from deltacli.delta.log.segment import LogFile, LogListing
-    from deltacli.operations.table.handle import TableHandle
-    from deltacli.operations.table.version import Snapshot
     from deltacli.storage import ReadStorage
-    from deltacli.typing import Json
+    from deltacli.table.handle import TableHandle
+    from deltacli.table.version import Snapshot
 
 OTHER_PAST, TOO_OLD, NEWER, CLOCK = "plan.other-past", "plan.too-old", "plan.newer", "plan.clock"
 FRESH_SECONDS = 5.0

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, ClassVar, Protocol, TypeVar
 
 from deltacli.changing.acts import Act
 from deltacli.changing.gate import Consent, Gate, Plan, standing
-from deltacli.errors import DeltacliError, OutcomeUnknown, PartlyDone, Refused
+from deltacli.core.errors import DeltacliError, OutcomeUnknown, PartlyDone, Refused
 from deltacli.storage.base import require_place
 
 if TYPE_CHECKING:
-    from deltacli.operations.table.handle import TableHandle
-    from deltacli.operations.table.version import Snapshot
     from deltacli.storage import ReadStorage
+    from deltacli.table.handle import TableHandle
+    from deltacli.table.version import Snapshot
 
 P = TypeVar("P", bound=Plan)
 O = TypeVar("O", bound="Outcome")  # noqa: E741

@@ -16,6 +16,10 @@ from typing import NamedTuple, assert_never
 from deltacli.changing.acts import Act
 from deltacli.changing.basis import FRESH_SECONDS, OwnCommit, past_of, require_listed, require_past
 from deltacli.changing.texts import require_text
+from deltacli.core.errors import CommitCorrupt, ConflictLost, DeltacliError, OutcomeUnknown, Refused, StorageFailed
+from deltacli.core.hints import DoubleQuoted, command
+from deltacli.core.machine import Machine
+from deltacli.core.release import VERSION
 from deltacli.delta.log.commit_content import (
     Base,
     CommitRequest,
@@ -31,16 +35,12 @@ from deltacli.delta.log.conflicts import ConflictingCommit, Drop, Rebase, Recomp
 from deltacli.delta.log.log_path import LOG_DIRECTORY, commit_name
 from deltacli.delta.log.row_ids import DOMAIN, read_mark
 from deltacli.delta.log.segment import BEYOND_LOG, LogFile, TimestampSource
-from deltacli.errors import CommitCorrupt, ConflictLost, DeltacliError, OutcomeUnknown, Refused, StorageFailed
-from deltacli.hints import DoubleQuoted, command
-from deltacli.machine import Machine
-from deltacli.operations.table.find_log import list_log
-from deltacli.operations.table.handle import TableHandle
-from deltacli.operations.table.rebuild import read_snapshot
-from deltacli.operations.table.version import Snapshot
-from deltacli.release import VERSION
 from deltacli.storage import Created, Creation, Existed, ReadStorage, Unknown
 from deltacli.storage.base import require_writable
+from deltacli.table.find_log import list_log
+from deltacli.table.handle import TableHandle
+from deltacli.table.rebuild import read_snapshot
+from deltacli.table.version import Snapshot
 from deltacli.work.commits.reading import stream_commit
 
 ENGINE_INFO = f"deltacli/{VERSION}"

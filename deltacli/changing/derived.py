@@ -7,15 +7,15 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from deltacli.changing.basis import Basis, require_past
+from deltacli.core.errors import ProtocolUnsupported, Unreadable
 from deltacli.delta.protocol import protocol_action
-from deltacli.errors import ProtocolUnsupported, Unreadable
-from deltacli.operations.table.find_log import Log
-from deltacli.operations.table.rebuild import rebuild
 from deltacli.storage import Created, Creation
+from deltacli.table.find_log import Log
+from deltacli.table.rebuild import rebuild
 
 if TYPE_CHECKING:
     from deltacli.changing.gate import Gate
-    from deltacli.operations.table.version import Snapshot
+    from deltacli.table.version import Snapshot
 
 
 def require_derivable(snapshot: Snapshot) -> None:

@@ -10,17 +10,17 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from deltacli.changing.basis import Basis, look_again, require_clock
+from deltacli.core.errors import ConflictLost, Refused
+from deltacli.core.hints import command
 from deltacli.delta.log.commit_metadata import NO_METADATA
-from deltacli.errors import ConflictLost, Refused
-from deltacli.hints import command
-from deltacli.operations.table.rebuild import read_snapshot
+from deltacli.table.rebuild import read_snapshot
 
 if TYPE_CHECKING:
     from deltacli.changing.commit import Committed, NothingToDo, Pause
     from deltacli.delta.log.commit_content import CommitRequest
-    from deltacli.operations.table.handle import TableHandle
-    from deltacli.operations.table.version import Snapshot
     from deltacli.storage import Storage
+    from deltacli.table.handle import TableHandle
+    from deltacli.table.version import Snapshot
 
 _NAMED = 5
 

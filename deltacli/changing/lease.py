@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from deltacli.errors import Refused
+from deltacli.core.errors import Refused
 from deltacli.storage.base import RETRY_BUDGET, StoreWithPlace
 from deltacli.work.files.deleting import Permit
 
 if TYPE_CHECKING:
-    from deltacli.operations.table.handle import TableHandle
+    from deltacli.table.handle import TableHandle
 
 _VALID_MS = 60_000
 """Age of a check of the log up to which deletions begin."""

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from deltacli.changing.basis import LOOK_SECONDS
-from deltacli.errors import DeltacliError, FileMissing
+from deltacli.core.errors import DeltacliError, FileMissing
+from deltacli.core.units import format_size, plural
 from deltacli.storage import Failed
-from deltacli.units import format_size, plural
 
 if TYPE_CHECKING:
-    from deltacli.operations.table.handle import TableHandle
+    from deltacli.table.handle import TableHandle
 
 _NAMED = 10
 

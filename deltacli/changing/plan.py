@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from deltacli.errors import PartlyDone, PermissionRefused
+from deltacli.core.errors import PartlyDone, PermissionRefused
+from deltacli.core.typing import Json
+from deltacli.core.units import plural
 from deltacli.storage import Failed
-from deltacli.typing import Json
-from deltacli.units import plural
 
 if TYPE_CHECKING:
     from deltacli.changing.basis import Basis

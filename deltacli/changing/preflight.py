@@ -14,21 +14,21 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
 from deltacli.changing.acts import Act
+from deltacli.core.errors import Refusal, Refused
+from deltacli.core.hints import command
+from deltacli.core.typing import RecordBatch
 from deltacli.delta.log.log_path import LOG_DIRECTORY, Place, commit_name
 from deltacli.delta.log.row_ids import DOMAIN, FEATURE
 from deltacli.delta.log.state import TableConfiguration, plain_action, plain_metadata
 from deltacli.delta.stats.record_counts import num_records_column
-from deltacli.errors import Refusal, Refused
-from deltacli.hints import command
-from deltacli.typing import RecordBatch
 
 if TYPE_CHECKING:
     import pyarrow
 
     from deltacli.delta.evolution.draft import Draft
     from deltacli.delta.log.commit_content import CommitRequest
-    from deltacli.delta.rules.framework.base import Finding
-    from deltacli.operations.table.version import Snapshot
+    from deltacli.rules.framework.base import Finding
+    from deltacli.table.version import Snapshot
 
 
 class Stop(NamedTuple):
@@ -134,9 +134,9 @@ def _errors(
     """Yield what `validate` calls an error of a protocol and a metadata, after a previous one if it is given, as far as
     it may stop an act.
     """
-    from deltacli.delta.rules.framework.base import Severity
-    from deltacli.delta.rules.framework.catalogue import CATALOGUE, RULES_OF_ADD
-    from deltacli.delta.rules.framework.views import MetadataView, TableConfigurationView
+    from deltacli.rules.framework.base import Severity
+    from deltacli.rules.framework.catalogue import CATALOGUE, RULES_OF_ADD
+    from deltacli.rules.framework.views import MetadataView, TableConfigurationView
 
     memory, place, config = {} if memory is None else memory, _place(version), _placed(config, version)
     for view in (
@@ -155,7 +155,7 @@ def row_ids_of(adds: RecordBatch) -> RecordBatch:
     """Return the columns of `StateView.live` that rules about row ids look at."""
     import pyarrow as pa
 
-    from deltacli.delta.rules.framework.views import OF_CHECKPOINT
+    from deltacli.rules.framework.views import OF_CHECKPOINT
 
     paths = pc.cast(adds.column("path"), pa.string())
     columns = {
@@ -180,8 +180,8 @@ def errors_of_row_ids(snapshot: Snapshot, live: pyarrow.Table | None = None) -> 
         if not parts:
             return ()
         live = pa.Table.from_batches(parts)
-    from deltacli.delta.rules.actions.row_tracking import AREA
-    from deltacli.delta.rules.framework.views import StateView
+    from deltacli.rules.actions.row_tracking import AREA
+    from deltacli.rules.framework.views import StateView
 
     domains = {one.domain: one.configuration for one in snapshot.domains if one.domain == DOMAIN}
     view = StateView(snapshot.version, snapshot.config, {}, domains, live, 0)

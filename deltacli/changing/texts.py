@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import orjson
 
-from deltacli.errors import not_text
+from deltacli.core.errors import not_text
 
 
 def require_text(new: Mapping[str, object], before: object) -> None:

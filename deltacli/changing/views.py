@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from deltacli.core.errors import FileMissing, StorageFailed
 from deltacli.delta.manifests import MANIFESTS, named_by
 from deltacli.delta.protocol.property_values import is_true
-from deltacli.errors import FileMissing, StorageFailed
 
 if TYPE_CHECKING:
-    from deltacli.operations.table.handle import TableHandle
-    from deltacli.operations.table.version import Snapshot
     from deltacli.storage import ReadStorage
+    from deltacli.table.handle import TableHandle
+    from deltacli.table.version import Snapshot
 
 STALE_VIEW = "views.not-updated"
 """The code of the cautions, where a document has one."""

@@ -9,11 +9,11 @@ from deltacli.cli.render.sections import Section, refused
 from deltacli.cli.results import Outcome
 from deltacli.cli.terminal.shell import quoted_table
 from deltacli.cli.terminal.term import Style
+from deltacli.core.typing import JsonObject
+from deltacli.core.units import some_of
 from deltacli.operations.paimon.alter import AlterOutcome
 from deltacli.paimon.casts import Loss
 from deltacli.paimon.schema_changes import Change, ChangeKind, dotted, sentence
-from deltacli.typing import JsonObject
-from deltacli.units import some_of
 
 _COLUMNS = ("kind", "field", "fieldId", "class", "cast", "change")
 

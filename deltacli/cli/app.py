@@ -33,7 +33,7 @@ from deltacli.cli.terminal.interrupts import Interrupted, signals_raise
 from deltacli.cli.terminal.library_logs import libraries_muted
 from deltacli.cli.terminal.streams import give_up
 from deltacli.cli.terminal.term import PagerQuitError, close_live_line, say, visible
-from deltacli.errors import (
+from deltacli.core.errors import (
     EXIT_BUG,
     EXIT_CODES,
     EXIT_FINDINGS,
@@ -43,10 +43,10 @@ from deltacli.errors import (
     Unreadable,
     UsageError,
 )
-from deltacli.hints import ShellSpelling, spelled
-from deltacli.memory_limit import choose_allocator, exhausted_by, is_exhaustion, require_room
-from deltacli.typing import Click
-from deltacli.units import require_number, require_word
+from deltacli.core.hints import ShellSpelling, spelled
+from deltacli.core.memory_limit import choose_allocator, exhausted_by, is_exhaustion, require_room
+from deltacli.core.typing import Click
+from deltacli.core.units import require_number, require_word
 
 _READER_GONE = 128 + 13  # SIGPIPE, which some systems do not name
 _NEEDS_LITTLE = frozenset(

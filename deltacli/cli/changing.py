@@ -17,10 +17,10 @@ from deltacli.cli.options.run import Run
 from deltacli.cli.results import Outcome, Result
 from deltacli.cli.terminal.interrupts import Interrupted
 from deltacli.cli.terminal.shell import again, again_with, again_without
-from deltacli.errors import EXIT_FINDINGS, DeltacliError, PartlyDone, Refused
+from deltacli.core.errors import EXIT_FINDINGS, DeltacliError, PartlyDone, Refused
 
 if TYPE_CHECKING:
-    from deltacli.operations.table.handle import TableHandle
+    from deltacli.table.handle import TableHandle
 
 P = TypeVar("P", bound=Plan)
 O = TypeVar("O", bound=changing.Outcome)  # noqa: E741

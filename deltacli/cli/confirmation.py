@@ -11,9 +11,9 @@ from deltacli.cli.options.run import Run
 from deltacli.cli.terminal.shell import again_with
 from deltacli.cli.terminal.term import close_live_line, columns, for_screen, write_stderr
 from deltacli.cli.terminal.waiting import read_line
-from deltacli.clock import system_clock
-from deltacli.errors import Refused
-from deltacli.units import format_timestamp
+from deltacli.core.clock import system_clock
+from deltacli.core.errors import Refused
+from deltacli.core.units import format_timestamp
 
 _YES = ("y", "yes")
 _AHEAD_MS = 60_000

@@ -24,8 +24,8 @@ from deltacli.cli.terminal.shell import (
     without_option,
 )
 from deltacli.cli.terminal.term import say, say_json, visible
-from deltacli.documents import dumps
-from deltacli.errors import (
+from deltacli.core.documents import dumps
+from deltacli.core.errors import (
     DeltacliError,
     NotATable,
     PaimonTable,
@@ -35,8 +35,8 @@ from deltacli.errors import (
     UsageError,
     VersionAbsent,
 )
-from deltacli.hints import TABLE, CommandLine, is_command, is_shared, is_whole, nearest_directory, nearest_name
-from deltacli.units import without_middle
+from deltacli.core.hints import TABLE, CommandLine, is_command, is_shared, is_whole, nearest_directory, nearest_name
+from deltacli.core.units import without_middle
 
 
 def _instead_of(arguments: Sequence[str], table: str | None) -> Mapping[str, str]:
@@ -374,7 +374,7 @@ def _with_condition(where: str, meant: str, arguments: Sequence[str]) -> str | N
 def _of_version(version: str, message: str, arguments: Sequence[str]) -> str | None:
     """Return the command line with a version in place of the time that a message names; None where it has none."""
     from deltacli.cli.options.moments import parse_timestamp
-    from deltacli.units import format_timestamp
+    from deltacli.core.units import format_timestamp
 
     def is_meant(text: str) -> bool:
         try:

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.run import Run
 from deltacli.cli.terminal.shell import again, again_with, quoted
-from deltacli.errors import UsageError
-from deltacli.hints import is_shared, nearest_name, quoted_table
-from deltacli.request_fields import Option
-from deltacli.units import plural
+from deltacli.core.errors import UsageError
+from deltacli.core.hints import is_shared, nearest_name, quoted_table
+from deltacli.core.request_fields import Option
+from deltacli.core.units import plural
 
 if TYPE_CHECKING:
     from deltacli.cli.render.validate.report import ValidationReport
-    from deltacli.delta.rules.framework.base import Finding, Rule, Severity
     from deltacli.operations.validate.baseline import Baseline
     from deltacli.operations.validate.trend import Tally
+    from deltacli.rules.framework.base import Finding, Rule, Severity
 
 FAIL_ON = Option("Lowest severity that causes exit code 1.", "error|warning|info", shows_default=True)
 BASELINE = Option("Accept the findings listed in this file.", "FILE")
@@ -68,8 +68,8 @@ def next_command(report: ValidationReport, without: Container[str] = ()) -> str 
     explains the rule of the worst; rules of `without` have no explanation.
     """
     from deltacli.cli.render.validate.report import worst_first
-    from deltacli.delta.rules.framework.base import Severity
-    from deltacli.delta.rules.framework.repairs import repair_to_try
+    from deltacli.rules.framework.base import Severity
+    from deltacli.rules.framework.repairs import repair_to_try
 
     if any(table.suppressed for table in report.tables):
         return again_with(invocation.arguments, "--max-findings", "0")
@@ -90,8 +90,8 @@ def next_command(report: ValidationReport, without: Container[str] = ()) -> str 
 
 def _plan_of_repair(table: str, rule: Rule) -> str | None:
     """Return the command that shows what a repair of a finding would do; None for a rule without steps."""
-    from deltacli.delta.rules.framework.repairs import row_of
     from deltacli.operations.validate.request import LevelChoice
+    from deltacli.rules.framework.repairs import row_of
 
     if is_shared(table) or not row_of(rule.id).steps:
         return None
@@ -157,8 +157,8 @@ class FindingFilter:
 
     def tally(self) -> Tally:
         """Return the counts of findings that are not accepted."""
-        from deltacli.delta.rules.framework.base import Severity
         from deltacli.operations.validate.trend import Tally
+        from deltacli.rules.framework.base import Severity
 
         return Tally(
             self.by_severity[Severity.ERROR],

@@ -11,14 +11,14 @@ import os
 import sys
 import textwrap
 
-from deltacli.typing import Click, JsonObject
+from deltacli.core.typing import Click, JsonObject
 
 TYPE_CHECKING = False  # importing it takes as long as folding a page
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
-    from deltacli.typing import JsonObject
+    from deltacli.core.typing import JsonObject
 
     Entries = Iterable[tuple[str, str]]
     """Options, arguments or commands, and their descriptions."""
@@ -157,7 +157,7 @@ def _global_options() -> Entries:
     from dataclasses import fields
 
     from deltacli.cli.options.global_options import GlobalOptions
-    from deltacli.request_fields import spellings_of
+    from deltacli.core.request_fields import spellings_of
 
     for one in fields(GlobalOptions):
         if option := one.metadata.get("option"):

@@ -16,8 +16,8 @@ from typing import Any
 from deltacli.cli.command_tree import COMMANDS, GROUPS
 from deltacli.cli.help_page import fold_topic, names_in, options, show_generated_help
 from deltacli.cli.options.global_options import TAKES_VALUE
-from deltacli.errors import UsageError
-from deltacli.typing import Json
+from deltacli.core.errors import UsageError
+from deltacli.core.typing import Json
 
 GENERATED = os.path.join(os.path.dirname(__file__), "help_topics.json")
 
@@ -93,8 +93,8 @@ def explained() -> dict[str, Json]:
 
 def _rules() -> dict[tuple[str, ...], Mapping[str, str]]:
     """Return the command that lists rules -> their ids, with what they check."""
-    from deltacli.delta.rules.framework.catalogue import CATALOGUE
-    from deltacli.paimon.rules.catalogue import PAIMON_CATALOGUE
+    from deltacli.rules.framework.catalogue import CATALOGUE
+    from deltacli.rules.paimon.catalogue import PAIMON_CATALOGUE
     from deltacli.sharing.conformance.run import areas
 
     shared = {rule.id: rule.checks for area in areas() for rule in area.rules}

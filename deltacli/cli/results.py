@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, BinaryIO, Generic, NamedTuple, Protocol, TypeVar
 
-from deltacli.documents import dumps, envelope
-from deltacli.typing import JsonObject
+from deltacli.core.documents import dumps, envelope
+from deltacli.core.typing import JsonObject
 
 if TYPE_CHECKING:
     import pyarrow

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 
 from deltacli import __version__
 from deltacli.cli.terminal.output import require_target
-from deltacli.errors import UsageError
-from deltacli.hints import quoted_table
+from deltacli.core.errors import UsageError
+from deltacli.core.hints import quoted_table
+from deltacli.core.units import format_timestamp, plural, some_of
 from deltacli.operations.validate.trend import Entry, last_like, read_history
 from deltacli.storage.replacement import unwritable
-from deltacli.units import format_timestamp, plural, some_of
 
 _NAMED = 5
 _ATTEMPTS, _PAUSE_SECONDS = 200, 0.01

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from itertools import pairwise
 
-from deltacli.hints import nearest_name
+from deltacli.core.hints import nearest_name
 from deltacli.storage.secrets import (
     holds_secret,
     is_secret_name,

@@ -16,9 +16,9 @@ from deltacli.cli.options.global_options import TAKES_VALUE
 from deltacli.cli.other_names import OF_A_TABLE, OF_OTHER_FORMATS, OF_OTHER_OPTIONS, OF_OTHERS, WHAT_FLAGS_ARE
 from deltacli.cli.terminal.shell import again, again_with, before_consent, quoted, without_value
 from deltacli.cli.terminal.term import say, visible
-from deltacli.errors import UsageError
-from deltacli.hints import PLACEHOLDERS, nearest_name
-from deltacli.typing import Click
+from deltacli.core.errors import UsageError
+from deltacli.core.hints import PLACEHOLDERS, nearest_name
+from deltacli.core.typing import Click
 
 _ROWS = frozenset({"-n", "--head", "--last", "--lines", "--max-rows", "--number", "--rows"})
 _BEHIND_TABLE: Mapping[str, tuple[str, ...]] = {

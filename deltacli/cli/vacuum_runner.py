@@ -13,18 +13,18 @@ from deltacli.cli.options.run import Run
 from deltacli.cli.results import Outcome, Result
 from deltacli.cli.terminal.output import require_target
 from deltacli.cli.terminal.shell import keep_retention, quoted, quoted_table
-from deltacli.errors import PaimonTable, Refused
+from deltacli.core.errors import PaimonTable, Refused
+from deltacli.core.units import format_size, plural
 from deltacli.operations.vacuum.full_plan import VacuumChange
 from deltacli.operations.vacuum.plan import VacuumOutcome, VacuumPlan, VacuumResult
 from deltacli.operations.vacuum.request import VacuumRequest
 from deltacli.storage.base import OTHER_PLACE
-from deltacli.units import format_size, plural
 
 if TYPE_CHECKING:
     from deltacli.api.paimon import Paimon
     from deltacli.api.table import Table
     from deltacli.cli.options.vacuum_options import VacuumOptions
-    from deltacli.operations.table.handle import TableHandle
+    from deltacli.table.handle import TableHandle
 
 _SAVE_AGAIN = "deltacli vacuum {{table}} --save-plan plan.parquet {override}"
 

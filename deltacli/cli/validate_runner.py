@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from deltacli.cached import cached_property
 from deltacli.cli.finding_filter import (
     BASELINE,
     BRIEF,
@@ -30,22 +29,23 @@ from deltacli.cli.finding_filter import (
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.common_options import RefsOption
 from deltacli.cli.options.run import Run
-from deltacli.delta.rules.framework.base import UNREAD, Severity
-from deltacli.errors import DeltacliError, StorageFailed, UsageError
+from deltacli.core.cached import cached_property
+from deltacli.core.errors import DeltacliError, StorageFailed, UsageError
+from deltacli.core.request_fields import option, shared
+from deltacli.core.units import plural, some_of
 from deltacli.operations.validate.request import DEFAULT_MOST, ValidateRequest, require_limit
-from deltacli.request_fields import option, shared
+from deltacli.rules.framework.base import UNREAD, Severity
 from deltacli.storage.secrets import without_secrets
-from deltacli.units import plural, some_of
 
 if TYPE_CHECKING:
     from deltacli.cli.render.validate.report import CheckedTable, ValidationReport
     from deltacli.cli.results import Emit
     from deltacli.delta.log.log_path import Place
-    from deltacli.delta.rules.framework.base import Finding, Rule
-    from deltacli.operations.table.discover import Target
     from deltacli.operations.validate.trend import Entry, TableTally
     from deltacli.operations.validate.validate import Validation
+    from deltacli.rules.framework.base import Finding, Rule
     from deltacli.storage import Storage
+    from deltacli.table.discover import Target
 
 _MISSING_EXTRA = "usage.missing-extra"
 _NAMED_LACKS = 3
@@ -131,7 +131,7 @@ class Checker:
 
     def run_all(self, names: Sequence[str]) -> ValidationReport:
         """Find the tables, check each and write the result. Raises the fault where no table could be checked."""
-        from deltacli.operations.table.discover import find_tables
+        from deltacli.table.discover import find_tables
 
         if self._wanted.write_baseline is not None:
             require_baseline_target(self._wanted.write_baseline)
@@ -294,7 +294,7 @@ class Checker:
     def _check_as_it_goes(self, targets: Sequence[Target], emit: Emit) -> bool:
         """Write findings as they are found and a summary after each table; return whether the result is complete."""
         from deltacli.cli.render.validate.result import finding_line, summary_line
-        from deltacli.delta.rules.framework.repairs import needs_readable_table
+        from deltacli.rules.framework.repairs import needs_readable_table
 
         for number, target in enumerate(targets, 1):
             uri, held = target.storage.uri, []  # type: str, list[Finding]

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote, unquote_to_bytes
 
 from deltacli.arrow import compute as pc
+from deltacli.core.patterns import pattern
+from deltacli.core.typing import ArrowArray
 from deltacli.delta.encoding.value_text import has_bytes
 from deltacli.delta.log.log_path import LOG_DIRECTORY, SIDECAR_DIRECTORY
-from deltacli.patterns import pattern
-from deltacli.typing import ArrowArray
 
 if TYPE_CHECKING:
     import pyarrow

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
 
 from deltacli.arrow import compute as pc
-from deltacli.patterns import pattern
-from deltacli.typing import Json
+from deltacli.core.patterns import pattern
+from deltacli.core.typing import Json
 
 if TYPE_CHECKING:
     import pyarrow

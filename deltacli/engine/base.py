@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from deltacli.typing import ArrowSchema, RecordBatch
+    from deltacli.core.typing import ArrowSchema, RecordBatch
     from deltacli.work.task import Piece, Result, TableStores, Task
 
 NOTHING_SHARED: Mapping[str, Any] = MappingProxyType({})  # Any: values of each operation

@@ -12,13 +12,13 @@ from itertools import islice
 from time import monotonic
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
+from deltacli.core.memory_limit import threads_within_limit
 from deltacli.engine.base import GROUP_BYTES, GROUPS, NOTHING_SHARED, Reading, never
-from deltacli.memory_limit import threads_within_limit
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
-    from deltacli.typing import ArrowSchema, RecordBatch
+    from deltacli.core.typing import ArrowSchema, RecordBatch
     from deltacli.work.task import Piece, Result, TableStores, Task, TaskContext
 
 _MOST_GROUPS = 1_024
@@ -62,7 +62,7 @@ class EmbeddedEngine:
             for piece in remaining:
                 yield work(piece)
             return
-        from deltacli.threads import TaskTracker, ThreadPool
+        from deltacli.core.threads import TaskTracker, ThreadPool
 
         tracker = TaskTracker(work)
         with ThreadPool(threads) as pool:
@@ -85,7 +85,7 @@ class EmbeddedEngine:
             for source in sources:
                 yield from source
             return
-        from deltacli.threads import ReadAhead
+        from deltacli.core.threads import ReadAhead
 
         open_ones: deque[ReadAhead[Result]] = deque()
         try:
@@ -214,7 +214,7 @@ def _work(task: Task[Piece, Result], context: TaskContext, piece: Piece) -> Resu
 
 
 def _result(future: Future[Result]) -> Result:
-    from deltacli.threads import POLL_SECONDS
+    from deltacli.core.threads import POLL_SECONDS
 
     while not future.done():
         with suppress(TimeoutError):

@@ -9,15 +9,15 @@ from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 from typing import Any, ClassVar, NamedTuple
 
+from deltacli.core.errors import Unreadable
+from deltacli.core.hints import command, parameter
+from deltacli.core.typing import Json, JsonObject
+from deltacli.core.units import format_duration, format_limit, format_size, format_timestamp, plural
 from deltacli.delta.log.file_actions import SMALL_FILE_BYTES
-from deltacli.delta.rules.framework.repairs import recover_command
-from deltacli.delta.rules.framework.risks import RULES, UNREADABLE, Risk
-from deltacli.errors import Unreadable
 from deltacli.fleet.policy_file.model import AlertPolicy, StepPolicy, parameters_of
 from deltacli.fleet.running.journal import NOT_DONE
-from deltacli.hints import command, parameter
-from deltacli.typing import Json, JsonObject
-from deltacli.units import format_duration, format_limit, format_size, format_timestamp, plural
+from deltacli.rules.framework.repairs import recover_command
+from deltacli.rules.framework.risks import RULES, UNREADABLE, Risk
 
 LOSING = frozenset(RULES[Risk.ROWS_LOST].split())
 """Rules whose errors mean that rows are lost."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from deltacli.errors import UsageError
-from deltacli.hints import parameter
-from deltacli.request_fields import Kind, option
+from deltacli.core.errors import UsageError
+from deltacli.core.hints import parameter
+from deltacli.core.request_fields import Kind, option
 
 DEFAULT_JOBS = 4
 DEFAULT_STATE = "fleet-state"

@@ -11,9 +11,12 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from deltacli.cached import cached_property
-from deltacli.documents import dumps
-from deltacli.errors import EXIT_FINDINGS, EXIT_OK, PartlyDone
+from deltacli.core.cached import cached_property
+from deltacli.core.documents import dumps
+from deltacli.core.errors import EXIT_FINDINGS, EXIT_OK, PartlyDone
+from deltacli.core.hints import command
+from deltacli.core.typing import Json, JsonObject
+from deltacli.core.units import plural
 from deltacli.fleet.alerts import (
     LOSING,
     Alert,
@@ -28,10 +31,7 @@ from deltacli.fleet.alerts import (
 )
 from deltacli.fleet.policy_file.model import FleetFile, StepPolicy
 from deltacli.fleet.running.journal import JournalFiles, Record, RunRecord, Summary, read_summary
-from deltacli.hints import command
 from deltacli.storage.secrets import all_without_secrets
-from deltacli.typing import Json, JsonObject
-from deltacli.units import plural
 
 POINTS = 30
 """Number of values that a trend keeps."""

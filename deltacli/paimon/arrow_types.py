@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from deltacli.hints import sql_name
+from deltacli.core.hints import sql_name
+from deltacli.core.typing import ArrowType
 from deltacli.paimon.losses import ConversionLoss, Report
 from deltacli.paimon.type_strings import BadType, decimal, vector
 from deltacli.paimon.types import (
@@ -23,7 +24,6 @@ from deltacli.paimon.types import (
     type_text,
     with_nullability,
 )
-from deltacli.typing import ArrowType
 
 if TYPE_CHECKING:
     import pyarrow

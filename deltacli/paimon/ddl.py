@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from deltacli.hints import in_backticks
+from deltacli.core.hints import in_backticks
 from deltacli.paimon.losses import ConversionLoss
 from deltacli.paimon.schema import Schema
 from deltacli.paimon.types import DataField, DataType, ListType, Root, spelled, walk_fields

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from json.encoder import encode_basestring
 from typing import NamedTuple, NoReturn
 
-from deltacli.typing import Json
+from deltacli.core.typing import Json
 
 _SPACE = " \t\r\n"
 _TOO_LONG = "a number has too many digits"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from deltacli.typing import Json
+from deltacli.core.typing import Json
 
 
 class ConversionLoss(NamedTuple):

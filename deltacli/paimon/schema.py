@@ -10,12 +10,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from deltacli.errors import Unreadable
+from deltacli.core.errors import Unreadable
+from deltacli.core.typing import Json, JsonObject
 from deltacli.paimon.json_text import BadJson, java_text, read_object
 from deltacli.paimon.type_objects import MissingKey, Odd, Oddity, RequiredIds, parse_field
 from deltacli.paimon.type_strings import BadType
 from deltacli.paimon.types import DataField, field_json, walk_fields
-from deltacli.typing import Json, JsonObject
 
 CURRENT_VERSION = 3
 FIRST_SYSTEM_ID = 1_073_741_823

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from deltacli.hints import sql_name
+from deltacli.core.hints import sql_name
+from deltacli.core.typing import Json
 from deltacli.paimon.casts import Loss, judge_change
 from deltacli.paimon.schema import OF_OLD_ROWS, Schema, is_true, why_option_is_refused
 from deltacli.paimon.type_objects import parse_type
@@ -23,7 +24,6 @@ from deltacli.paimon.types import (
     type_json,
     type_text,
 )
-from deltacli.typing import Json
 
 Path = tuple[str, ...]
 

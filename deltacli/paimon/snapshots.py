@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from deltacli.errors import Unreadable, UsageError
-from deltacli.hints import command, install_command
+from deltacli.core.errors import Unreadable, UsageError
+from deltacli.core.hints import command, install_command
+from deltacli.core.typing import ArrowTable, JsonObject
 from deltacli.paimon.json_text import BadJson, read_object
-from deltacli.typing import ArrowTable, JsonObject
 
 MAX_SNAPSHOT_BYTES = 64 << 20
 

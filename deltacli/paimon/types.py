@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, TypeAlias
 
-from deltacli.hints import sql_name
-from deltacli.typing import Json
+from deltacli.core.hints import sql_name
+from deltacli.core.typing import Json
 
 MAX_LENGTH = 2_147_483_647
 """The length of STRING and BYTES, which are VARCHAR and VARBINARY without a limit."""

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, Self
 
-from deltacli.errors import DeltacliError, Unreadable
+from deltacli.core.errors import DeltacliError, Unreadable
 from deltacli.work.rows.data_files import DataFile
 
 FORMAT = 1

@@ -15,8 +15,8 @@ from hashlib import sha256
 from importlib.util import find_spec
 from typing import Any
 
-from deltacli.delta.rules.framework.catalogue import CATALOGUE, RULES_OF_ADD
-from deltacli.release import VERSION
+from deltacli.core.release import VERSION
+from deltacli.rules.framework.catalogue import CATALOGUE, RULES_OF_ADD
 
 _NEEDED = (
     "deltacli.engine.spark.orjson_stand_in",
@@ -115,8 +115,8 @@ def carried_package() -> Any:  # Any: an object of a class that is made here
                 found = finder_class(json.loads(zlib.decompress(self.content)), self.digest)
                 sys.meta_path.insert(0, found)
                 sys.meta_path.append(last_finder_class(packages))
+            from deltacli.core.release import VERSION  # of another version, if it was imported before
             from deltacli.engine.spark import orjson_stand_in
-            from deltacli.release import VERSION  # of another version, if it was imported before
 
             if (found.deltacli_digest, VERSION) != (self.digest, self.version):
                 raise RuntimeError(

@@ -9,6 +9,8 @@ import math
 from functools import reduce
 from typing import Any
 
+from deltacli.core.hints import in_backticks
+from deltacli.core.typing import ArrowScalar, SparkColumn
 from deltacli.delta.predicate.columns import Column
 from deltacli.delta.predicate.compared_literals import BytesLimit, FloatLimit, Limit, Order, WholeLimit, decimal_of
 from deltacli.delta.predicate.conditions import (
@@ -28,10 +30,8 @@ from deltacli.delta.predicate.conditions import (
 )
 from deltacli.delta.schema.kinds import WHOLE_BITS, Kind, decimal_parts
 from deltacli.delta.schema.types import DataType, PrimitiveType
-from deltacli.hints import in_backticks
 from deltacli.spark.parquet_schema import NotNative
 from deltacli.spark.spark_types import spark_type
-from deltacli.typing import ArrowScalar, SparkColumn
 
 _MOST_NTZ = 10**17
 """Microseconds (3,000 years) beyond which a timestamp without a zone is not written as a literal of Spark."""

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from inspect import signature
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from deltacli.core.errors import DeltacliError, PathExternal, UsageError
+from deltacli.core.typing import RecordBatch, SparkSchema
 from deltacli.delta.schema.types import PrimitiveType, StructField
 from deltacli.engine.spark.worker import context_of
-from deltacli.errors import DeltacliError, PathExternal, UsageError
 from deltacli.storage.secrets import without_secrets
-from deltacli.typing import RecordBatch, SparkSchema
 from deltacli.work.outputs.rows import rows_of_piece
 
 if TYPE_CHECKING:

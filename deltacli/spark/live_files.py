@@ -11,18 +11,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.core.errors import DataUnreadable, FileMissing
+from deltacli.core.hints import command
 from deltacli.delta.paths import canonical, decode
-from deltacli.errors import DataUnreadable, FileMissing
-from deltacli.hints import command
-from deltacli.operations.table.scan import Selection, data_files
 from deltacli.storage.secrets import without_secrets
+from deltacli.table.scan import Selection, data_files
 from deltacli.work.rows.data_files import DataFile
 
 if TYPE_CHECKING:
     import pyarrow
 
-    from deltacli.operations.table.version import Snapshot
     from deltacli.storage import ReadStorage
+    from deltacli.table.version import Snapshot
     from deltacli.work.rows.table_files import TableFiles
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")

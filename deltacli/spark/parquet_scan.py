@@ -25,14 +25,14 @@ from typing import Any, NamedTuple
 from zlib import crc32
 
 from deltacli.arrow import compute as pc
-from deltacli.clock import system_clock
+from deltacli.core.clock import system_clock
+from deltacli.core.errors import DataUnreadable, DeltacliError, Refused
+from deltacli.core.hints import command
+from deltacli.core.typing import ArrowArray, SparkFrame, SparkSession
 from deltacli.delta.paths import canonical
 from deltacli.engine.spark.tasks import local_frame
-from deltacli.errors import DataUnreadable, DeltacliError, Refused
-from deltacli.hints import command
 from deltacli.spark.live_files import Locations, SparkFile, missing_file
 from deltacli.spark.session_settings import READ_OPTIONS, few_listing_tasks, is_connect
-from deltacli.typing import ArrowArray, SparkFrame, SparkSession
 from deltacli.work.rows.table_files import TableFiles
 from deltacli.work.rows.vector_bytes import read_vector
 

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from deltacli.core.typing import ArrowField, ArrowType
 from deltacli.delta.schema.kinds import FIXED_TEXTS, WHOLE_BITS, decimal_parts
 from deltacli.delta.schema.names import NameIndex
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
-from deltacli.typing import ArrowField, ArrowType
 
 _FIELD_ID = b"PARQUET:field_id"
 

@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Any
 
+from deltacli.core.typing import ArrowScalar
 from deltacli.delta.schema.types import StructField, simple_name
 from deltacli.spark.live_files import SparkFile
-from deltacli.typing import ArrowScalar
 
 MOST_BRANCHES = 32
 """Scans of one plan. More of them take longer to plan than a join takes to run."""

@@ -13,12 +13,9 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from deltacli.api.table import Table, open_table
+from deltacli.core.errors import UsageError
 from deltacli.delta.schema.type_changes import changed_fields, require_readable_rows
 from deltacli.delta.schema.types import ArrayType, MapType, PrimitiveType, StructField, StructType, holds
-from deltacli.errors import UsageError
-from deltacli.operations.table.api_arguments import named, named_call, named_items
-from deltacli.operations.table.scan import Selection
-from deltacli.operations.table.version import Snapshot
 from deltacli.spark.conditions import has_literal, spark_condition
 from deltacli.spark.live_files import Locations, SparkFile, find_live_files, odd_name, repeated_places
 from deltacli.spark.parquet_scan import MOST_DELETED_ROWS, PATH, ROW, deleted_count
@@ -28,6 +25,9 @@ from deltacli.spark.python_rows import rows_through_python
 from deltacli.spark.session_settings import hazard_of, is_before_4_1, is_case_sensitive, require_session
 from deltacli.spark.spark_types import columns_for_spark, spark_schema
 from deltacli.spark.table_plan import FileGroup, OwnFile, TablePlan
+from deltacli.table.api_arguments import named, named_call, named_items
+from deltacli.table.scan import Selection
+from deltacli.table.version import Snapshot
 from deltacli.work.rows.data_files import OpenDataFile, open_data_file
 
 if TYPE_CHECKING:

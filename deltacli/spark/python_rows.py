@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
+from deltacli.core.errors import Unreadable
+from deltacli.core.typing import RecordBatch, SparkFrame, SparkSession
 from deltacli.delta.schema.types import PrimitiveType, StructField, holds
 from deltacli.engine.spark.engine import SparkEngine
 from deltacli.engine.spark.tasks import group, spread_frame
-from deltacli.errors import Unreadable
 from deltacli.spark.executor_rows import SPEC, read_piece
-from deltacli.typing import RecordBatch, SparkFrame, SparkSession
 from deltacli.work.outputs.rows import plan_pieces
 from deltacli.work.rows.data_files import DataFile, ReadSpec
 

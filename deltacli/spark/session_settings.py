@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import Any
 
-from deltacli.errors import UsageError
-from deltacli.hints import install_command
-from deltacli.typing import SparkSession
+from deltacli.core.errors import UsageError
+from deltacli.core.hints import install_command
+from deltacli.core.typing import SparkSession
 
 READ_OPTIONS: Mapping[str, str] = {
     "ignoreCorruptFiles": "false",

@@ -14,14 +14,14 @@ from urllib.parse import unquote
 
 from deltacli.changing.change import carry_out, plan_change
 from deltacli.changing.new_files import NewFiles
+from deltacli.core.errors import UsageError
+from deltacli.core.typing import RecordBatch
 from deltacli.engine.spark.worker import Job, context_of
-from deltacli.errors import UsageError
 from deltacli.operations.change.append import Append, AppendBasis, AppendPlan, Transaction, require_demands
-from deltacli.operations.table.handle import TableHandle
 from deltacli.spark.executor_rows import arrow_schema_of
 from deltacli.spark.source_options import WriteOptions, write_options
 from deltacli.spark.source_plans import open_source, searchable_faults
-from deltacli.typing import RecordBatch
+from deltacli.table.handle import TableHandle
 from deltacli.work.rewrite.append import AppendedFile, AppendRows, AppendSpec
 from deltacli.work.task import TaskContext
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from deltacli.errors import UsageError
-from deltacli.hints import nearest_name
-from deltacli.units import EPOCH, parse_size
+from deltacli.core.errors import UsageError
+from deltacli.core.hints import nearest_name
+from deltacli.core.units import EPOCH, parse_size
 
 LATEST = "latest"
 OptionReader = Callable[[str, str], Any]  # Any: the value of the field

@@ -11,18 +11,14 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, TypeVar
 
-from deltacli.cached import cached_property
+from deltacli.core.cached import cached_property
+from deltacli.core.errors import DeltacliError, Refused, UsageError
+from deltacli.core.typing import Json, SparkSchema
 from deltacli.delta.log.segment import LogFile
 from deltacli.delta.schema.types import StructField
 from deltacli.engine.spark.engine import sendable_location
 from deltacli.engine.spark.worker import Job, SeenFile
-from deltacli.errors import DeltacliError, Refused, UsageError
 from deltacli.operations.read.changes import Changes
-from deltacli.operations.table.api_arguments import name_table
-from deltacli.operations.table.handle import TableHandle
-from deltacli.operations.table.read_requests import ScanRequest
-from deltacli.operations.table.time_travel import find_snapshot
-from deltacli.operations.table.version import Snapshot
 from deltacli.spark.batches import Limits, StreamOffset, files_between, next_offset
 from deltacli.spark.executor_rows import SPEC, read_piece, searchable
 from deltacli.spark.python_rows import require_no_nested_variant
@@ -40,7 +36,11 @@ from deltacli.spark.table_log import TableLog
 from deltacli.storage.base import Place
 from deltacli.storage.location import StoreLocation
 from deltacli.storage.secrets import remember_secrets, without_secrets
-from deltacli.typing import Json, SparkSchema
+from deltacli.table.api_arguments import name_table
+from deltacli.table.handle import TableHandle
+from deltacli.table.read_requests import ScanRequest
+from deltacli.table.time_travel import find_snapshot
+from deltacli.table.version import Snapshot
 from deltacli.work.outputs.rows import plan_pieces
 from deltacli.work.rows.data_files import DataFile, ReadSpec
 from deltacli.work.rows.table_files import read_prefixes

@@ -12,6 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import isfinite
 from typing import Any
 
+from deltacli.core.errors import Refused
+from deltacli.core.typing import SparkSchema, SparkType
 from deltacli.delta.schema.kinds import FIXED_TEXTS, NANOSECONDS, YEAR_MONTH, decimal_parts, interval_name
 from deltacli.delta.schema.to_arrow import unread_type
 from deltacli.delta.schema.types import (
@@ -24,8 +26,6 @@ from deltacli.delta.schema.types import (
     types_within,
 )
 from deltacli.delta.schema.unread_columns import note_of, read_columns, unread_columns
-from deltacli.errors import Refused
-from deltacli.typing import SparkSchema, SparkType
 
 _NAMES = {
     "string": "StringType",

@@ -16,6 +16,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from deltacli.core.errors import FileMissing, Refused, Unreadable, UsageError, VersionAbsent
+from deltacli.core.units import format_ranges, format_timestamp
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.file_actions import action_schemas, whole_actions
 from deltacli.delta.log.replay import file_key
@@ -34,7 +36,6 @@ from deltacli.delta.schema.type_changes import (
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
 from deltacli.delta.schema.unread_columns import read_columns
 from deltacli.delta.vectors import unique_id
-from deltacli.errors import FileMissing, Refused, Unreadable, UsageError, VersionAbsent
 from deltacli.operations.read.changes import (
     CHANGE_COLUMNS,
     CHANGE_TYPE,
@@ -48,22 +49,21 @@ from deltacli.operations.read.changes import (
     require_representable,
 )
 from deltacli.operations.read.separate_versions import Break, find_break, is_mapped, may_be_apart
-from deltacli.operations.table.api_arguments import VersionTime
-from deltacli.operations.table.find_log import list_log
-from deltacli.operations.table.rebuild import read_snapshot
-from deltacli.operations.table.scan import Selection, data_files
-from deltacli.operations.table.time_travel import find_range
-from deltacli.operations.table.version import Snapshot
 from deltacli.spark.batches import StreamOffset
 from deltacli.spark.source_options import LATEST, StreamOptions
 from deltacli.spark.spark_types import unread_in_spark
-from deltacli.units import format_ranges, format_timestamp
+from deltacli.table.api_arguments import VersionTime
+from deltacli.table.find_log import list_log
+from deltacli.table.rebuild import read_snapshot
+from deltacli.table.scan import Selection, data_files
+from deltacli.table.time_travel import find_range
+from deltacli.table.version import Snapshot
 from deltacli.work.rows.data_files import DataFile, ReadSpec
 
 if TYPE_CHECKING:
     import pyarrow
 
-    from deltacli.operations.table.handle import TableHandle
+    from deltacli.table.handle import TableHandle
 
 _TEXT = "string"
 

@@ -9,6 +9,9 @@ from functools import reduce
 from html import escape
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from deltacli.core.hints import in_backticks
+from deltacli.core.typing import SparkFrame, SparkSchema
+from deltacli.core.units import format_size, plural
 from deltacli.delta.schema.types import (
     ArrayType,
     DataType,
@@ -19,8 +22,6 @@ from deltacli.delta.schema.types import (
     simple_name,
 )
 from deltacli.engine.spark.tasks import local_frame
-from deltacli.hints import in_backticks
-from deltacli.operations.table.api_arguments import named
 from deltacli.spark.conditions import scalar_literal, spark_condition
 from deltacli.spark.live_files import Locations, SparkFile
 from deltacli.spark.parquet_scan import PATH, ROW, Scanner, file_keys, without_deleted
@@ -29,14 +30,13 @@ from deltacli.spark.partition_values import Values, key_of
 from deltacli.spark.python_rows import rows_through_python
 from deltacli.spark.spark_types import spark_schema, spark_type
 from deltacli.storage.secrets import without_secrets
-from deltacli.typing import SparkFrame, SparkSchema
-from deltacli.units import format_size, plural
+from deltacli.table.api_arguments import named
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from deltacli.operations.table.scan import Selection
-    from deltacli.operations.table.version import Snapshot
+    from deltacli.table.scan import Selection
+    from deltacli.table.version import Snapshot
 
 
 _SHOWN_COLUMNS = 12

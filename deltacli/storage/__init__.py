@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-from deltacli.errors import UsageError, require_path
+from deltacli.core.errors import UsageError, require_path
 from deltacli.storage.base import (
     Capabilities,
     Draft,

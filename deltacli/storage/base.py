@@ -8,9 +8,9 @@ from enum import StrEnum
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, runtime_checkable
 
-from deltacli.errors import NoAtomicCreate, Refused, UsageError
+from deltacli.core.errors import NoAtomicCreate, Refused, UsageError
+from deltacli.core.typing import BinaryFile
 from deltacli.storage.outcomes import Creation, Deletion
-from deltacli.typing import BinaryFile
 
 if TYPE_CHECKING:
     from deltacli.storage.versions import VersionedObjects

@@ -13,8 +13,8 @@ from collections.abc import Iterable
 from typing import NamedTuple, Self
 from urllib.parse import unquote
 
-from deltacli.errors import PathExternal, UsageError, require_path
-from deltacli.hints import parameter
+from deltacli.core.errors import PathExternal, UsageError, require_path
+from deltacli.core.hints import parameter
 
 _MOST_KNOWN = 1 << 16
 """Number of directories whose resolved path is cached."""

@@ -9,7 +9,7 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from deltacli.errors import NoSpace, PermissionRefused, StorageFailed
+from deltacli.core.errors import NoSpace, PermissionRefused, StorageFailed
 
 _NO_SPACE = {errno.ENOSPC, errno.EDQUOT}
 _DENIED = {errno.EACCES, errno.EPERM, errno.EROFS}

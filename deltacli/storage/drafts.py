@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Self
 from uuid import uuid4
 
-from deltacli import tempfiles
-from deltacli.errors import StorageFailed
+from deltacli.core import tempfiles
+from deltacli.core.errors import StorageFailed
 from deltacli.storage.base import running_kernel
 from deltacli.storage.outcomes import Created, Creation
 

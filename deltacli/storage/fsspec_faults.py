@@ -13,8 +13,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from deltacli.arrow.startup import allow_optional_packages
-from deltacli.errors import CredentialsMissing, FileMissing, PermissionRefused, StorageFailed, UsageError
-from deltacli.hints import install_command
+from deltacli.core.errors import CredentialsMissing, FileMissing, PermissionRefused, StorageFailed, UsageError
+from deltacli.core.hints import install_command
 from deltacli.storage.base import CONNECT_SECONDS
 from deltacli.storage.retry import PASSING_STATUS, tried
 from deltacli.storage.secrets import StoreFault

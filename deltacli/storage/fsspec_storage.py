@@ -17,8 +17,8 @@ from typing import Any, NoReturn, TypeVar
 from urllib.parse import urlsplit
 
 from deltacli.arrow.startup import allow_optional_packages
-from deltacli.cached import cached_property
-from deltacli.errors import FileMissing, UsageError
+from deltacli.core.cached import cached_property
+from deltacli.core.errors import FileMissing, UsageError
 from deltacli.storage.base import (
     PARALLEL_READS,
     Capabilities,

@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import Any, Self
 from urllib.parse import quote, unquote_to_bytes
 
-from deltacli.errors import DeltacliError, FileMissing, PathExternal, PermissionRefused, StorageFailed
+from deltacli.core.errors import DeltacliError, FileMissing, PathExternal, PermissionRefused, StorageFailed
 from deltacli.storage.base import (
     Capabilities,
     Draft,

@@ -15,7 +15,7 @@ from contextlib import suppress
 from functools import cache
 from typing import Any, Self
 
-from deltacli.errors import StorageFailed
+from deltacli.core.errors import StorageFailed
 from deltacli.storage.base import no_atomic_create
 from deltacli.storage.disk_faults import is_no_file
 from deltacli.storage.drafts import LockedDraft

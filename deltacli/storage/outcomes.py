@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from deltacli.errors import PermissionRefused
+from deltacli.core.errors import PermissionRefused
 
 
 class _Known:

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from deltacli.errors import StorageFailed
-from deltacli.hints import quoted_table
+from deltacli.core.errors import StorageFailed
+from deltacli.core.hints import quoted_table
 
 _PREFIX_BYTES = 100
 

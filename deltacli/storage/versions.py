@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from deltacli.errors import Refused
-from deltacli.typing import BinaryFile
+from deltacli.core.errors import Refused
+from deltacli.core.typing import BinaryFile
 
 if TYPE_CHECKING:
     from deltacli.storage.outcomes import Creation

@@ -14,9 +14,9 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
+from deltacli.core.typing import ArrowArray
 from deltacli.delta.clustering.curve_keys import Curve, comparable, hilbert, range_bounds, range_ids, ranks, z_order
 from deltacli.delta.encoding.digests import MultisetDigest
-from deltacli.typing import ArrowArray
 from deltacli.work.spill import SpillFile, require_space
 
 if TYPE_CHECKING:

@@ -11,16 +11,16 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 from deltacli.arrow import compute as pc
+from deltacli.core.errors import DataUnreadable, FileMissing, PathExternal, StorageFailed, UsageError
+from deltacli.core.typing import ArrowArray, BinaryFile
 from deltacli.delta.footers.parse import Footer, FooterReader
 from deltacli.delta.footers.thrift import ThriftFaultError
-from deltacli.delta.rules.framework.base import UNREAD
-from deltacli.delta.rules.framework.data_file_views import MISSING, VANISHED, ChangeTypes, FileFault
 from deltacli.delta.schema.file_columns import FileColumns
 from deltacli.delta.schema.to_arrow import arrow_schema
 from deltacli.delta.schema.types import PrimitiveType, StructField
-from deltacli.errors import DataUnreadable, FileMissing, PathExternal, StorageFailed, UsageError
+from deltacli.rules.framework.base import UNREAD
+from deltacli.rules.framework.data_file_views import MISSING, VANISHED, ChangeTypes, FileFault
 from deltacli.storage import ReadStorage, require_inside
-from deltacli.typing import ArrowArray, BinaryFile
 from deltacli.work.rows.data_files import DataFile, ReadSpec, open_data_file
 from deltacli.work.rows.row_reader import read_opened
 from deltacli.work.rows.table_files import TableFiles

@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import orjson
 
 from deltacli.arrow import compute as pc
-from deltacli.errors import Unreadable
+from deltacli.core.errors import Unreadable
+from deltacli.core.typing import Json, RecordBatch
 from deltacli.storage import PathKind, ReadStorage, Storage
-from deltacli.typing import Json, RecordBatch
 from deltacli.work.inventory_files import (
     CODE,
     BelowRoots,

@@ -12,13 +12,13 @@ from urllib.parse import unquote, unquote_to_bytes
 
 from deltacli.arrow import compute as pc
 from deltacli.arrow.parquet import ParquetReader
+from deltacli.core.errors import FileMissing, Unreadable
+from deltacli.core.memory_limit import stop_if_exhausted
+from deltacli.core.typing import ArrowArray, RecordBatch
+from deltacli.core.units import some_of
 from deltacli.delta.encoding.value_text import parse_moment
 from deltacli.delta.paths import decode_column
-from deltacli.errors import FileMissing, Unreadable
-from deltacli.memory_limit import stop_if_exhausted
 from deltacli.storage import ReadStorage
-from deltacli.typing import ArrowArray, RecordBatch
-from deltacli.units import some_of
 from deltacli.work.checkpoints.reading_limits import BUFFER_BYTES
 
 CODE = "vacuum.inventory"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from deltacli.core.errors import Refused
+from deltacli.core.hints import command
 from deltacli.delta.protocol.known_properties import CODEC, FORMAT_VERSION, PARQUET_VERSIONS
-from deltacli.errors import Refused
-from deltacli.hints import command
 
 DEFAULT_CODEC = "zstd"
 

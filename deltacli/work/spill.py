@@ -6,10 +6,10 @@ import os
 import tempfile
 from typing import TYPE_CHECKING, Any, Self
 
-from deltacli.errors import NoSpace, StorageFailed
+from deltacli.core.errors import NoSpace, StorageFailed
+from deltacli.core.units import format_size
 from deltacli.storage.disk_faults import disk_fault
 from deltacli.storage.drafts import LockedDraft, sweep
-from deltacli.units import format_size
 
 if TYPE_CHECKING:
     import pyarrow

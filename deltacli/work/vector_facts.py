@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import ClassVar, NamedTuple
 
+from deltacli.core.errors import FileMissing, PathExternal, StorageFailed, UsageError
+from deltacli.core.units import plural
 from deltacli.delta.encoding.roaring import NATIVE, DeletedRows
-from deltacli.delta.rules.framework.base import UNREAD
-from deltacli.delta.rules.framework.data_file_views import VectorFacts
 from deltacli.delta.vectors import vector_file
-from deltacli.errors import FileMissing, PathExternal, StorageFailed, UsageError
+from deltacli.rules.framework.base import UNREAD
+from deltacli.rules.framework.data_file_views import VectorFacts
 from deltacli.storage import ReadStorage
-from deltacli.units import plural
 from deltacli.work.file_facts import FooterPiece, FooterRead, ReadFooters
 from deltacli.work.rows.table_files import TableFiles, inner_path
 from deltacli.work.rows.vector_bytes import (

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from itertools import islice
 
-from deltacli.documents import dumps
-from deltacli.errors import DeltacliError
+from deltacli.core.documents import dumps
+from deltacli.core.errors import DeltacliError
 from deltacli.operations.read.snapshot import summarize
-from deltacli.operations.table.version import Snapshot
+from deltacli.table.version import Snapshot
 from fuzz.mutate import JSON_TOKENS
 from tests.support.actions import add, deletion_vector, domain, remove, txn
 from tests.support.builder import Files, StoredFile, TableBuilder

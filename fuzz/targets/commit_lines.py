@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from deltacli.core.documents import dumps
+from deltacli.core.errors import DeltacliError
 from deltacli.delta.log.commit_lines import stream_actions
-from deltacli.documents import dumps
-from deltacli.errors import DeltacliError
-from deltacli.operations.table.version import Snapshot
+from deltacli.table.version import Snapshot
 from fuzz.mutate import JSON_TOKENS
 from fuzz.targets.collect import collect
 from tests.property.test_large_commits import ODD_LINES, STAMPED

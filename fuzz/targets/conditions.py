@@ -7,10 +7,10 @@ import json
 
 import pyarrow as pa
 
+from deltacli.core.errors import UsageError
 from deltacli.delta.predicate import parse_predicate
 from deltacli.delta.schema.to_arrow import arrow_schema
 from deltacli.delta.schema.types import parse_schema
-from deltacli.errors import UsageError
 
 TYPES = ("long", "string", "date", "timestamp", "timestamp_ntz", "double", "decimal(10,2)", "boolean", "binary")
 TOKENS = (

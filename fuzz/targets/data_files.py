@@ -6,7 +6,7 @@ import contextlib
 
 import pyarrow as pa
 
-from deltacli.errors import DeltacliError
+from deltacli.core.errors import DeltacliError
 from tests.support.reading import open_at
 from tests.support.rows import parquet_bytes, schema_of, table_of
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 import contextlib
 
 from deltacli.cli.render.paimon.snapshot import schema_rows, tree_lines
-from deltacli.errors import Unreadable
+from deltacli.core.errors import Unreadable
 from deltacli.operations.schemas.described import read_ddl
 from deltacli.paimon.ddl import create_table
-from deltacli.paimon.rules.catalogue import PAIMON_CATALOGUE, SchemaFileView
 from deltacli.paimon.schema import Schema, read_schema
 from deltacli.paimon.schema_changes import changes_between
 from deltacli.paimon.sql_types import parse_sql_type
 from deltacli.paimon.type_objects import parse_type
 from deltacli.paimon.type_strings import BadType, parse_type_string
 from deltacli.paimon.types import type_json
+from deltacli.rules.paimon.catalogue import PAIMON_CATALOGUE, SchemaFileView
 from fuzz.mutate import JSON_TOKENS
 from tests.support.paimon_builder import ID, NAME, PaimonBuilder, field
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from datetime import datetime
 from threading import Thread
 
-from deltacli.errors import DeltacliError
+from deltacli.core.errors import DeltacliError
 from deltacli.storage import Created, PathKind, Storage
 from deltacli.storage.retry import Retry
 from deltacli.storage.s3.store import open_s3

@@ -8,8 +8,8 @@ from typing import Any, cast
 
 from deltacli.cli.render.schemas.tree import schema_rows, schema_tree
 from deltacli.cli.terminal.term import Terminal
+from deltacli.core.errors import DeltacliError
 from deltacli.delta.schema.types import parse_schema
-from deltacli.errors import DeltacliError
 from fuzz.mutate import JSON_TOKENS
 from tests.support.actions import SCHEMA_STRING
 

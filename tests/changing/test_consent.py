@@ -11,7 +11,7 @@ import pytest
 
 from deltacli.changing.change import carry_out, plan_change
 from deltacli.changing.gate import Consent, Plan, for_plan, standing
-from deltacli.errors import ConflictLost, DeltacliError, Refused, UsageError
+from deltacli.core.errors import ConflictLost, DeltacliError, Refused, UsageError
 from deltacli.operations.change.alter import Alteration, AlterationRequest
 from deltacli.operations.change.drop_feature import DropFeature
 from deltacli.operations.change.table_features import FeaturesAddition

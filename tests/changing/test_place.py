@@ -12,7 +12,7 @@ import pytest
 from deltacli.api.table import Table
 from deltacli.changing.change import carry_out
 from deltacli.changing.gate import Gate
-from deltacli.errors import FileMissing, Refused
+from deltacli.core.errors import FileMissing, Refused
 from deltacli.operations.change.alter import Alteration, AlterationOutcome, AlterationRequest
 from deltacli.storage import LocalStorage, Storage
 from deltacli.storage.location import StoreLocation

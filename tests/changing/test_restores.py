@@ -11,17 +11,17 @@ from deltacli.api.table import Table
 from deltacli.changing import gate
 from deltacli.changing.change import carry_out, plan_change
 from deltacli.changing.gate import Consent, Plan, for_plan, standing
-from deltacli.errors import ConflictLost, DeltacliError, Refused
-from deltacli.machine import Machine
+from deltacli.core.errors import ConflictLost, DeltacliError, Refused
+from deltacli.core.machine import Machine
 from deltacli.operations.optimize.execute import Optimize
 from deltacli.operations.optimize.request import OptimizeRequest
 from deltacli.operations.restore import execute
 from deltacli.operations.restore.execute import Restore
 from deltacli.operations.restore.request import RestoreRequest
-from deltacli.operations.table.handle import TableHandle
-from deltacli.operations.table.rebuild import read_snapshot
-from deltacli.operations.table.version import Snapshot
 from deltacli.storage import Storage
+from deltacli.table.handle import TableHandle
+from deltacli.table.rebuild import read_snapshot
+from deltacli.table.version import Snapshot
 from tests.changing.test_rewrites import FarStorage
 from tests.support.actions import Line, add, commit_info, remove, to_bytes
 from tests.support.builder import commit_path

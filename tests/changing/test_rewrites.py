@@ -14,12 +14,12 @@ import pytest
 from deltacli.api.table import Table
 from deltacli.changing import basis
 from deltacli.changing import commit as committing
-from deltacli.clock import fixed_clock
+from deltacli.core.clock import fixed_clock
+from deltacli.core.errors import DeltacliError, FileMissing, PartlyDone, Refused
+from deltacli.core.machine import Machine
 from deltacli.engine.embedded import EmbeddedEngine
-from deltacli.errors import DeltacliError, FileMissing, PartlyDone, Refused
 from deltacli.fleet.policy_file.model import OptimizePolicy, Policy
 from deltacli.fleet.running.steps import StepWork, attempt
-from deltacli.machine import Machine
 from deltacli.operations.optimize import plan as plans
 from deltacli.storage import LocalStorage, Storage
 from deltacli.storage.base import Capabilities, Draft

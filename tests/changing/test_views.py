@@ -16,7 +16,7 @@ from deltacli.api.table import Table, open_table
 from deltacli.changing.change import plan_change
 from deltacli.changing.views import files_of_manifests
 from deltacli.cli.app import run
-from deltacli.errors import PermissionRefused
+from deltacli.core.errors import PermissionRefused
 from deltacli.operations.change.append import Append
 from deltacli.operations.change.table_properties import PropertiesChange, PropertyEdits
 from deltacli.operations.vacuum.explain import explain_file

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from deltacli import open_table
-from deltacli.errors import PathExternal
+from deltacli.core.errors import PathExternal
 from tests.cli.support import deltacli
 from tests.support.external import add, put_rows, write_table
 

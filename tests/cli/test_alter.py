@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from deltacli.core.errors import UsageError
 from deltacli.delta.evolution.requests import change_json, read_changes
-from deltacli.errors import UsageError
 from tests.cli.support import Result, deltacli
 from tests.cli.test_terminal import ESCAPE, on_terminal
 from tests.docs.test_schemas import VALIDATORS, faults, line_faults

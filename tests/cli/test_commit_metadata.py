@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import deltacli as api
-from deltacli.errors import UsageError
+from deltacli.core.errors import UsageError
 from tests.cli.support import deltacli, make_sample
 
 COMMITTING = {

@@ -12,7 +12,7 @@ import pytest
 
 from deltacli import open_table
 from deltacli.cli.terminal.term import cells
-from deltacli.errors import DeltacliError, UsageError
+from deltacli.core.errors import DeltacliError, UsageError
 from deltacli.operations.diff import files
 from tests.cli.support import Result, deltacli
 from tests.cli.test_terminal import ESCAPE, on_terminal

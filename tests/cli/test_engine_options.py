@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from deltacli.cli.options.cluster import ClusterOptions, EngineChoice, settle_engine
+from deltacli.core.errors import UsageError
 from deltacli.engine.spark.session import SparkSettings
-from deltacli.errors import UsageError
 from tests.cli.support import deltacli
 
 SECRET = "hidden-value"

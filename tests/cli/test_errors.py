@@ -18,7 +18,14 @@ from deltacli.cli.command_tree import COMMANDS
 from deltacli.cli.errors import _hint, report_error
 from deltacli.cli.invocation import invocation
 from deltacli.cli.terminal.shell import with_files
-from deltacli.errors import CheckpointUnreadable, DataUnreadable, PermissionRefused, Refused, StorageFailed, Unreadable
+from deltacli.core.errors import (
+    CheckpointUnreadable,
+    DataUnreadable,
+    PermissionRefused,
+    Refused,
+    StorageFailed,
+    Unreadable,
+)
 from deltacli.storage import LocalStorage
 from tests.cli.support import ROOT, Result, deltacli, make_sample
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from deltacli.errors import EXIT_BUG
+from deltacli.core.errors import EXIT_BUG
 from tests.cli.test_pasted import PAGES, is_endless, places, prepare, run
 from tests.docs.test_schemas import SCHEMAS, faults, line_faults
 from tests.support.effort import InTurn

@@ -8,9 +8,9 @@ import pytest
 
 from deltacli.cli.render.terminal.findings import excerpt_of
 from deltacli.delta.log.log_path import Place
-from deltacli.delta.rules.framework.base import Finding, Severity
-from deltacli.delta.rules.framework.catalogue import CATALOGUE
 from deltacli.operations.validate.lenient_log_reader import LONGEST_LINE, MOST_BYTES, read_log_line
+from deltacli.rules.framework.base import Finding, Severity
+from deltacli.rules.framework.catalogue import CATALOGUE
 from deltacli.storage import LocalStorage
 
 RULE = next(iter(CATALOGUE.rules.values()))

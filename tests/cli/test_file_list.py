@@ -16,7 +16,7 @@ from deltacli.cli.render.data import file_list
 from deltacli.cli.render.data.file_list import FileListing, FilesResult
 from deltacli.cli.render.text_form import write_table
 from deltacli.cli.results import RowGrid
-from deltacli.operations.table.version import Snapshot
+from deltacli.table.version import Snapshot
 from deltacli.work.outputs.actions import fields_of
 from tests.cli.test_rows import PIPE
 from tests.support.actions import add, deletion_vector, metadata, protocol, remove

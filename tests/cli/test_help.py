@@ -18,9 +18,9 @@ from deltacli.cli.command_tree import HEADINGS as HEADINGS_OF_COMMANDS
 from deltacli.cli.commands.completion import SCRIPTS
 from deltacli.cli.options.sections import OptionHeading, section_of
 from deltacli.delta.evolution.sql_types import POSSIBLE
-from deltacli.delta.rules.framework.catalogue import CATALOGUE
 from deltacli.delta.schema.widened_schema import POSSIBLE as WIDER_TYPES
-from deltacli.paimon.rules.catalogue import PAIMON_CATALOGUE
+from deltacli.rules.framework.catalogue import CATALOGUE
+from deltacli.rules.paimon.catalogue import PAIMON_CATALOGUE
 from deltacli.storage.base import RETRY_BUDGET
 from tests.cli.pty_session import Session
 from tests.cli.support import ROOT, deltacli

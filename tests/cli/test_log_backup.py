@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from deltacli.cli.app import run
-from deltacli.units import format_size
+from deltacli.core.units import format_size
 from tests.cli.pty_session import Session
 from tests.cli.support import Result, deltacli
 from tests.cli.test_documents import lines_of, validate

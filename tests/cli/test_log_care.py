@@ -15,7 +15,7 @@ from jsonschema import Draft202012Validator
 
 from deltacli.api.table import Table
 from deltacli.changing.change import carry_out
-from deltacli.documents import dumps
+from deltacli.core.documents import dumps
 from deltacli.operations.log.version_checksum import Checksum, ChecksumStatus
 from deltacli.storage import open_storage
 from tests.cli.support import ROOT, Result, deltacli

@@ -10,7 +10,7 @@ import pytest
 from deltacli.cli.app import run
 from deltacli.cli.options import cluster
 from deltacli.cli.options.cluster import LongJobs
-from deltacli.progress import SILENT, reported, reported_weighed
+from deltacli.core.progress import SILENT, reported, reported_weighed
 
 
 def said(*, is_far: bool, what: str, **step: Any) -> list[str]:

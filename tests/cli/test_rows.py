@@ -21,8 +21,8 @@ from deltacli.cli.formats import FORMATS
 from deltacli.cli.render.data.rows import Rows, RowsResult, Written
 from deltacli.cli.terminal.output import open_sink
 from deltacli.cli.terminal.term import Terminal
+from deltacli.core.errors import Unreadable, UsageError
 from deltacli.delta.encoding import arrow_json
-from deltacli.errors import Unreadable, UsageError
 from deltacli.work.outputs import parquet_stream
 
 PIPE = Terminal(is_terminal=False, width=None, colour=False)

@@ -15,7 +15,7 @@ from deltacli.changing.change import carry_out
 from deltacli.changing.gate import Gate
 from deltacli.cli.render.undelete import UndeleteScreen
 from deltacli.cli.terminal.term import Terminal
-from deltacli.errors import PartlyDone, Refused, StorageFailed
+from deltacli.core.errors import PartlyDone, Refused, StorageFailed
 from deltacli.operations.recover import execute
 from deltacli.operations.recover.plan import UndeletePlan, UndeleteResult
 from deltacli.operations.recover.request import UndeleteRequest

@@ -15,12 +15,12 @@ import pyarrow as pa
 import pytest
 
 from deltacli.cli.validate_runner import failure_code
+from deltacli.core.errors import DeltacliError, NotATable, StorageFailed
 from deltacli.delta.log.log_path import Place
-from deltacli.delta.rules.framework.base import Finding, Severity
-from deltacli.delta.rules.framework.catalogue import CATALOGUE
-from deltacli.errors import DeltacliError, NotATable, StorageFailed
-from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.validate.validate import Validation
+from deltacli.rules.framework.base import Finding, Severity
+from deltacli.rules.framework.catalogue import CATALOGUE
+from deltacli.table.handle import TableHandle
 from tests.cli.conftest import BAD, Run
 from tests.cli.pty_session import Session, gate
 from tests.cli.screen import as_pasted

@@ -19,10 +19,10 @@ from deltacli.cli.render.validate.findings import write_text
 from deltacli.cli.render.validate.report import CheckedTable, ValidationReport, place_name, working_path, working_uri
 from deltacli.cli.render.validate.result import FindingsResult
 from deltacli.cli.terminal.term import CONTROL, Terminal
+from deltacli.core.errors import NotATable
 from deltacli.delta.log.log_path import Place
-from deltacli.delta.rules.framework.base import Finding, Fix, Level, Rule, Severity
-from deltacli.errors import NotATable
 from deltacli.operations.validate.validate import Validation
+from deltacli.rules.framework.base import Finding, Fix, Level, Rule, Severity
 from tests.cli.support import ROOT, deltacli, make_sample
 from tests.cli.test_documents import validate as assert_valid
 

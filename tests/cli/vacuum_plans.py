@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from deltacli.changing.plan import Amount
-from deltacli.errors import Refusal
+from deltacli.core.errors import Refusal
 from deltacli.operations.vacuum.plan import Kept, TimeTravelRange, VacuumPlan
 from deltacli.operations.vacuum.request import Mode
 from tests.support.vacuum_plans import SCHEMA

@@ -9,14 +9,14 @@ from typing import Any
 
 from deltacli.api.table import Table, open_table
 from deltacli.changing.change import carry_out
-from deltacli.clock import fixed_clock
+from deltacli.core.clock import fixed_clock
 from deltacli.operations.checkpoint.verify import CheckpointVerdict, verify_checkpoints
 from deltacli.operations.log.expire import ExpiryRequest
 from deltacli.operations.log.expire_execute import LogExpiry
-from deltacli.operations.table.find_log import list_log
 from deltacli.operations.vacuum.full_plan import plan_vacuum
 from deltacli.operations.vacuum.request import VacuumRequest
 from deltacli.storage import open_storage
+from deltacli.table.find_log import list_log
 from deltacli.work.checkpoints.reading import open_checkpoint
 from deltacli.work.task import TableStores
 from tests.support import peers

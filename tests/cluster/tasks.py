@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from deltacli.errors import DeltacliError
+from deltacli.core.errors import DeltacliError
 from deltacli.work.task import TaskContext
 
 

@@ -8,10 +8,10 @@ import pyarrow as pa
 import pytest
 
 from deltacli import open_table
+from deltacli.core.errors import Refused
 from deltacli.engine.base import Engine
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.engine.spark.engine import SparkEngine
-from deltacli.errors import Refused
 from tests.engine.test_spread import OPERATIONS, answer_of
 from tests.support import corpus
 from tests.support.effort import is_soaking

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from deltacli import open_table
-from deltacli.errors import Refused, UsageError
+from deltacli.core.errors import Refused, UsageError
 from deltacli.spark import DeltaTable, maintain, register_tables
 from tests.cli.support import make_sample
 from tests.support.optimizing import Ids, rows_of

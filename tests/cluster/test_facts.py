@@ -11,10 +11,10 @@ from typing import Any, cast
 import pytest
 
 from deltacli import open_table
-from deltacli.clock import fixed_clock
+from deltacli.core.clock import fixed_clock
+from deltacli.core.errors import DeltacliError, UsageError
 from deltacli.delta.stats.record_counts import num_records_column
 from deltacli.engine.embedded import EmbeddedEngine
-from deltacli.errors import DeltacliError, UsageError
 from deltacli.fleet.planning.plan import plan_fleet
 from deltacli.fleet.policy_file.reading import require_fleet_file
 from deltacli.operations.read.snapshot import summarize

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from deltacli.api.table import open_table
+from deltacli.core.errors import Refused
 from deltacli.engine.spark.engine import SparkEngine
-from deltacli.errors import Refused
 from tests.cluster import mortal_tables as tables
 from tests.support.clusters import Cluster
 

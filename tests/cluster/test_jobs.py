@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
+from deltacli.core.errors import ClusterFailed, DeltacliError, Refused, UsageError
 from deltacli.engine.spark.cluster import JobFailedError
 from deltacli.engine.spark.engine import SparkEngine
-from deltacli.errors import ClusterFailed, DeltacliError, Refused, UsageError
 from deltacli.storage import open_storage
 from deltacli.storage.location import StoreLocation
 from deltacli.work.task import TableStores

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from deltacli.api.table import Table, open_table
+from deltacli.core.errors import ClusterFailed, PartlyDone
 from deltacli.engine.spark.engine import SparkEngine
-from deltacli.errors import ClusterFailed, PartlyDone
 from tests.cluster import mortal_tables as tables
 from tests.cluster.commands import start
 from tests.cluster.gates import Gates, Step, executor_of, executors, is_running, kill, of_session, wait_until

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from deltacli.api.table import Table, open_table
-from deltacli.clock import fixed_clock
+from deltacli.core.clock import fixed_clock
+from deltacli.core.errors import ClusterFailed
 from deltacli.engine.spark.engine import SparkEngine
-from deltacli.errors import ClusterFailed
 from deltacli.storage import LocalStorage
 from tests.cluster.commands import run
 from tests.cluster.gates import Gates, Step, executor_of, kill

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from deltacli.api.table import open_table
+from deltacli.core.errors import ClusterFailed, UsageError
 from deltacli.engine.spark import package, worker
 from deltacli.engine.spark.engine import SparkEngine
-from deltacli.errors import ClusterFailed, UsageError
 from tests.cluster import mortal_tables as tables
 from tests.cluster.commands import run_changed
 from tests.support.clusters import Cluster

@@ -16,8 +16,8 @@ import pyarrow as pa
 import pytest
 
 from deltacli import open_table
+from deltacli.core.errors import DataUnreadable, UsageError
 from deltacli.engine.spark.engine import SparkEngine
-from deltacli.errors import DataUnreadable, UsageError
 from deltacli.spark import diff
 from tests.cli.support import make_sample
 from tests.cluster.commands import run

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from deltacli import open_table
-from deltacli.errors import DataUnreadable, DeltacliError, ProtocolUnsupported, Refused, UsageError
+from deltacli.core.errors import DataUnreadable, DeltacliError, ProtocolUnsupported, Refused, UsageError
 from deltacli.spark import parquet_scan, plan_table, read_table
 from deltacli.spark.parquet_scan import file_keys
 from deltacli.spark.partition_values import Values

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from deltacli import open_table
-from deltacli.errors import DeltacliError, VersionAbsent
+from deltacli.core.errors import DeltacliError, VersionAbsent
 from deltacli.spark import plan_table, read_changes, read_table, register
 from tests.cli.support import make_sample
 from tests.cluster.spark_rows import counted, counts_of

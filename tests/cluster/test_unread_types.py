@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from deltacli.errors import Refused
+from deltacli.core.errors import Refused
 from deltacli.spark import read_changes, read_table
 from tests.support.odd_types import GEOMETRY, make
 

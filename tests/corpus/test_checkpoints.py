@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from deltacli.core.errors import DeltacliError
 from deltacli.engine.embedded import EmbeddedEngine
-from deltacli.errors import DeltacliError
 from deltacli.operations.checkpoint.execute import write_checkpoint
 from deltacli.operations.checkpoint.plan import StatsForm
 from deltacli.operations.read.snapshot import summarize
-from deltacli.operations.table.version import Snapshot
 from deltacli.storage import open_storage
+from deltacli.table.version import Snapshot
 from tests.corpus.test_corpus import run
 from tests.support import corpus
 from tests.support.corpus import CorpusTable, Document, facts_of_snapshot

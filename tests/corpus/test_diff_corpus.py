@@ -6,9 +6,9 @@ from itertools import pairwise
 from pathlib import Path
 
 from deltacli import open_table
-from deltacli.errors import DeltacliError
+from deltacli.core.errors import DeltacliError
 from deltacli.operations.diff.tables import TableDiff
-from deltacli.operations.table.version import Snapshot
+from deltacli.table.version import Snapshot
 from tests.support.corpus import tables
 
 LARGE = 3_000

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from deltacli import open_table
-from deltacli.errors import DeltacliError
+from deltacli.core.errors import DeltacliError
 from tests.docs.test_schemas import faults
 from tests.support.corpus import CorpusTable, tables
 

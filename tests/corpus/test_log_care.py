@@ -8,9 +8,9 @@ import pytest
 
 from deltacli.api.table import Table
 from deltacli.changing.change import carry_out
-from deltacli.clock import fixed_clock
+from deltacli.core.clock import fixed_clock
+from deltacli.core.errors import Refused
 from deltacli.engine.embedded import EmbeddedEngine
-from deltacli.errors import Refused
 from deltacli.operations.log.compact_log import MOST_BYTES, LogCompaction
 from deltacli.operations.log.expire import ExpiryRequest, plan_expiry
 from deltacli.operations.log.expire_execute import LogExpiry

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from deltacli import open_table
-from deltacli.errors import DeltacliError, NotATable
+from deltacli.core.errors import DeltacliError, NotATable
 from deltacli.operations.reach.request import ReachRequest
 from deltacli.operations.reach.table_reach import find_reach
 from tests.support.corpus import CorpusTable, tables

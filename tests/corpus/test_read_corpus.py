@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from deltacli import open_table
-from deltacli.errors import DataUnreadable
-from deltacli.operations.table.scan import Scan
+from deltacli.core.errors import DataUnreadable
+from deltacli.table.scan import Scan
 from tests.support import corpus
 from tests.support.corpus import CorpusTable
 from tests.support.row_counts import count_rows

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 
 from deltacli.api.table import Table
-from deltacli.errors import DeltacliError, PathExternal, Refused, StorageFailed
+from deltacli.core.errors import DeltacliError, PathExternal, Refused, StorageFailed
 from tests.corpus.test_checkpoints import TABLES, UNWRITABLE, known_versions
 from tests.corpus.test_widen_corpus import HUGE
 from tests.differential.test_rows import PEERS

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from deltacli import open_table
-from deltacli.errors import DeltacliError, Refused
-from deltacli.operations.table.version import Snapshot
+from deltacli.core.errors import DeltacliError, Refused
+from deltacli.table.version import Snapshot
 from tests.support import corpus
 from tests.support.effort import sampled
 from tests.support.rewriting import rewrite

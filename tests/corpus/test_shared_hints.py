@@ -12,12 +12,12 @@ import pyarrow.compute as pc
 import pytest
 
 from deltacli import open_table
+from deltacli.core.errors import DeltacliError
 from deltacli.delta.predicate.columns import Column
 from deltacli.delta.schema.kinds import Kind
-from deltacli.errors import DeltacliError
-from deltacli.operations.table.scan import Selection, data_files, stream_files
-from deltacli.operations.table.version import Snapshot
 from deltacli.sharing.hints.file_selection import Hints, select_files
+from deltacli.table.scan import Selection, data_files, stream_files
+from deltacli.table.version import Snapshot
 from tests.support import corpus
 from tests.support.effort import is_soaking, sampled
 

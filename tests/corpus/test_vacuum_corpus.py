@@ -14,10 +14,10 @@ import pyarrow as pa
 import pytest
 
 from deltacli.api.table import Table
-from deltacli.clock import fixed_clock
-from deltacli.delta.rules.framework.base import Severity
-from deltacli.errors import DataUnreadable, Refused
+from deltacli.core.clock import fixed_clock
+from deltacli.core.errors import DataUnreadable, Refused
 from deltacli.operations.vacuum.plan import Reason, VacuumPlan, VacuumResult
+from deltacli.rules.framework.base import Severity
 from deltacli.storage import open_storage
 from tests.corpus.test_read_corpus import REFUSED as UNREADABLE
 from tests.support import corpus

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from deltacli.delta.rules.framework.base import Level, Severity
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.operations.validate.findings import CHECK_CRASHED
+from deltacli.rules.framework.base import Level, Severity
 from deltacli.storage import Allowed, open_storage
 from tests.support import corpus
 from tests.support.corpus import CorpusTable

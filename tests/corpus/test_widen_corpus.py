@@ -15,12 +15,12 @@ import pytest
 
 from deltacli.api.table import Table
 from deltacli.changing.change import carry_out, plan_change
-from deltacli.clock import fixed_clock
-from deltacli.delta.rules.framework.base import Severity
-from deltacli.errors import DataUnreadable, DeltacliError, Refused
+from deltacli.core.clock import fixed_clock
+from deltacli.core.errors import DataUnreadable, DeltacliError, Refused
 from deltacli.operations.change.widen_type import Widening, WidenRequest, refusal_error
-from deltacli.operations.table.version import Snapshot
+from deltacli.rules.framework.base import Severity
 from deltacli.storage import open_storage
+from deltacli.table.version import Snapshot
 from tests.corpus.test_checkpoints import NOW_MS, UNWRITABLE, WRITABLE
 from tests.corpus.test_read_corpus import REFUSED as UNREADABLE
 from tests.support import corpus

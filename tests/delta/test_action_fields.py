@@ -13,9 +13,9 @@ from deltacli.delta.checkpoint.comparison import comparable, compare
 from deltacli.delta.checkpoint.content import Columns, checkpoint_schema
 from deltacli.delta.log.file_actions import action_schemas, whole_actions
 from deltacli.delta.log.state import TableConfiguration
-from deltacli.delta.rules.checkpoints.columns import _known_columns
-from deltacli.delta.rules.log.commit_lines import faults_of, unknown_fields
-from deltacli.delta.rules.log.compactions import _ADD_FIELDS
+from deltacli.rules.checkpoints.columns import _known_columns
+from deltacli.rules.log.commit_lines import faults_of, unknown_fields
+from deltacli.rules.log.compactions import _ADD_FIELDS
 
 add = {"path": "a", "partitionValues": {}, "size": 1, "modificationTime": 2, "dataChange": True, "newField": 7}
 one, other = (whole_actions([{**add, "newField": value}], action_schemas().add, "x") for value in (7, 8))

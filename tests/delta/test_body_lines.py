@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from deltacli.core.errors import Refused
+from deltacli.core.typing import RecordBatch
 from deltacli.delta.encoding import arrow_json
 from deltacli.delta.log.body_lines import body_lines, encoded_files
 from deltacli.delta.log.commit_content import Slot
 from deltacli.delta.log.file_actions import action_schemas, whole_actions
-from deltacli.errors import Refused
-from deltacli.typing import RecordBatch
 from tests.support.actions import Line, add, deletion_vector, remove
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=4)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from deltacli.delta.protocol.clients import ClientAccess, access, read_clients
-from deltacli.operations.table.known_clients import clients_after
+from deltacli.table.known_clients import clients_after
 
 MEASURED = {
     "name": "m",

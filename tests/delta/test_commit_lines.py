@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from deltacli.core.errors import CommitCorrupt
 from deltacli.delta.log.commit_lines import read_actions, split_lines, stream_actions
-from deltacli.errors import CommitCorrupt
 
 NAME = "00000000000000000003.json"
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from deltacli.core.errors import UsageError
 from deltacli.delta.log.commit_metadata import RESERVED, parse_commit_metadata, require_free
-from deltacli.errors import UsageError
 
 
 def test_pairs_become_keys_and_texts() -> None:

@@ -9,9 +9,9 @@ import pytest
 
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.file_actions import action_schemas, whole_actions
-from deltacli.delta.rules.framework import known_files
-from deltacli.delta.rules.framework.known_files import KnownFiles
-from deltacli.delta.rules.framework.views import LocatedAction, Totals, TouchedFile
+from deltacli.rules.framework import known_files
+from deltacli.rules.framework.known_files import KnownFiles
+from deltacli.rules.framework.views import LocatedAction, Totals, TouchedFile
 
 CHECKPOINT = "_delta_log/of_checkpoint.parquet"
 VECTOR = {"storageType": "u", "pathOrInlineDv": "ab^-aqEH.-t@S}K{vb[*k^", "sizeInBytes": 40, "cardinality": 3}

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from deltacli.core.errors import DeltacliError, Refused, UsageError
 from deltacli.delta.log.state import TableConfiguration, read_metadata, read_protocol
 from deltacli.delta.protocol.property_changes import PropertiesPlan, pairs_of, plan_set, plan_unset
 from deltacli.delta.schema.types import parse_schema
-from deltacli.errors import DeltacliError, Refused, UsageError
 
 COLUMN = {"nullable": True, "metadata": {}}
 FIELDS = [{"name": "id", "type": "long", **COLUMN}, {"name": "a,b", "type": "string", **COLUMN}]

@@ -6,9 +6,9 @@ from typing import cast
 
 import pytest
 
+from deltacli.core.errors import ProtocolUnsupported, Refused
 from deltacli.delta.protocol.features import FEATURES, Feature, FeatureKind
 from deltacli.delta.protocol.protocol_action import Protocol, require_readable, require_writable
-from deltacli.errors import ProtocolUnsupported, Refused
 
 
 @pytest.mark.parametrize("reader", [1, 2, 3])

@@ -9,8 +9,8 @@ import pytest
 
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.log_path import Place
-from deltacli.delta.rules.framework import raw_lines
-from deltacli.delta.rules.framework.raw_lines import LineScanner, ScannedLines
+from deltacli.rules.framework import raw_lines
+from deltacli.rules.framework.raw_lines import LineScanner, ScannedLines
 
 PLACE = Place("_delta_log/00000000000000000001.json", version=1)
 

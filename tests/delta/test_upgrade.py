@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import pytest
 
+from deltacli.core.errors import Refused
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.protocol.upgrade import added_features, upgraded
-from deltacli.errors import Refused
 
 PLAIN = ("appendOnly", "invariants")
 CHECKS = (*PLAIN, "checkConstraints")

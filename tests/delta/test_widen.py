@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from deltacli.core.errors import Unreadable, UsageError
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.schema.kinds import decimal_parts
 from deltacli.delta.schema.widening_plan import plan_widening
-from deltacli.errors import Unreadable, UsageError
 from tests.support.widening import (
     ENABLED,
     array,

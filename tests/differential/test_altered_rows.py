@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from deltacli import open_table
-from deltacli.operations.table.known_clients import clients_after
+from deltacli.table.known_clients import clients_after
 from tests.differential.test_rows import PEERS
 from tests.support.altering import MAPPED, add, change, drop, rename
 from tests.support.peers import ENVIRONMENT_VARIABLE, Task, ask_for_rows, has_peer, peer_python

@@ -11,10 +11,10 @@ from urllib.parse import unquote
 import pytest
 
 from deltacli.api.table import Table
-from deltacli.clock import fixed_clock
-from deltacli.errors import DeltacliError
+from deltacli.core.clock import fixed_clock
+from deltacli.core.errors import DeltacliError
+from deltacli.core.units import format_ranges
 from deltacli.storage import open_storage
-from deltacli.units import format_ranges
 from tests.differential.known import DIFFERENCES
 from tests.support import corpus
 from tests.support.peers import ENVIRONMENT_VARIABLE, PeerAnswer, PeerFile, Task, ask, has_peer, peer_python

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 from deltacli import open_table
-from deltacli.errors import DeltacliError
-from deltacli.units import format_ranges
+from deltacli.core.errors import DeltacliError
+from deltacli.core.units import format_ranges
 from tests.differential.known import (
     CATALOG,
     DANGLING_HINT,

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pytest
 
 from deltacli import open_table
-from deltacli.errors import DeltacliError
-from deltacli.operations.table.known_clients import clients_after
+from deltacli.core.errors import DeltacliError
+from deltacli.table.known_clients import clients_after
 from tests.corpus.test_widen_corpus import GUARDED, WIDENED
 from tests.differential.test_rows import PEERS
 from tests.support import corpus

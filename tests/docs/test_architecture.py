@@ -35,7 +35,7 @@ def test_the_page_says_in_which_folder_each_rule_is() -> None:
     listed = re.findall(r"((?:`[a-z]+`, )*`[a-z]+`) in `([a-z]+)/`", row)
     folder_of = {prefix.strip("`"): folder for prefixes, folder in listed for prefix in prefixes.split(", ")}
     places: dict[str, set[tuple[str, str]]] = {}
-    for path in (ROOT / "deltacli" / "delta" / "rules").glob("*/*.py"):
+    for path in (ROOT / "deltacli" / "rules").glob("*/*.py"):
         for prefix in re.findall(r'AREA\.\w+\(\s*"([a-z]+)\.', path.read_text(encoding="utf-8")):
             places.setdefault(prefix, set()).add((path.parent.name, path.stem))
 

@@ -14,7 +14,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from deltacli.cli.app import run
-from deltacli.errors import EXIT_CODES
+from deltacli.core.errors import EXIT_CODES
 from tests.cli.support import ROOT, make_sample
 from tests.support import corpus
 from tests.support.effort import is_soaking

@@ -44,9 +44,9 @@ DEPLOYMENT = (ROOT / "docs" / "sharing-deployment.md").read_text(encoding="utf-8
 PAGES = "".join(page.read_text(encoding="utf-8") for page in sorted((ROOT / "docs").rglob("*.md")))
 BLOCKS = re.findall(r"```(sh|python) run\n(.*?)```", PAGES, re.DOTALL)
 JUDGES = (
-    "delta/rules/",
+    "rules/",
     "paimon/type_objects.py",
-    "paimon/rules/",
+    "rules/paimon/",
     "sharing/conformance/rules/",
     "delta/sql/",
     "operations/validate/",
@@ -56,7 +56,7 @@ JUDGES = (
     "delta/checkpoint/content.py",
     "delta/protocol/clients.py",
     "paimon/traits.py",
-    "operations/table/file_history.py",
+    "table/file_history.py",
 )
 """Where texts are ids of rules, which docs/rules.md explains, or names of columns or of traits, and no error codes."""
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from deltacli.threads import ReadAhead
+from deltacli.core.threads import ReadAhead
 
 
 def test_items_come_in_order_and_a_few_ahead() -> None:

@@ -6,9 +6,9 @@ import socket
 
 import pytest
 
+from deltacli.core.errors import ClusterFailed, UsageError
 from deltacli.engine.spark.cluster import explain, reason_of
 from deltacli.engine.spark.session import SparkSettings, _require_master, open_session
-from deltacli.errors import ClusterFailed, UsageError
 
 _ABORTED = (
     "An error occurred while calling o59.getResult.\n"

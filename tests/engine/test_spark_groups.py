@@ -11,10 +11,10 @@ import pyarrow as pa
 import pytest
 
 from deltacli import open_table
+from deltacli.core.errors import DataUnreadable
 from deltacli.engine.base import GROUPS
 from deltacli.engine.spark.regroup import PickledResults, kept_rows, merged_rows
 from deltacli.engine.spark.worker import DONE, FAULT, Job
-from deltacli.errors import DataUnreadable
 from deltacli.operations.diff.rows import RowDiff
 from deltacli.storage.location import StoreLocation
 from deltacli.work.rows.kept_rows import CompareRows

@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
+from deltacli.core.errors import Refused, UsageError
+from deltacli.core.hints import Spelling
 from deltacli.engine.spark import engine as module
 from deltacli.engine.spark.cluster import Cluster
 from deltacli.engine.spark.engine import SparkEngine
 from deltacli.engine.spark.jobs import PROBLEM, _task, run_job
 from deltacli.engine.spark.worker import BEAT, BUG, DONE, FAULT, Job, Row, SeenFile, identify, run_pieces
-from deltacli.errors import Refused, UsageError
-from deltacli.hints import Spelling
 from deltacli.storage import open_storage
 from deltacli.storage.location import StoreLocation, may_be_sent
 from deltacli.work.task import TableStores, TaskContext

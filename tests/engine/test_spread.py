@@ -15,16 +15,16 @@ import pytest
 
 from deltacli.api.table import Table
 from deltacli.changing.change import plan_change
-from deltacli.delta.rules.framework.base import Level
-from deltacli.delta.rules.framework.catalogue import CATALOGUE
+from deltacli.core.errors import DeltacliError
 from deltacli.engine.base import Engine
 from deltacli.engine.embedded import EmbeddedEngine
-from deltacli.errors import DeltacliError
 from deltacli.operations.change.widen_type import Widening, WidenRequest
 from deltacli.operations.read.snapshot import summarize
-from deltacli.operations.table.output import WrittenDirectory
+from deltacli.rules.framework.base import Level
+from deltacli.rules.framework.catalogue import CATALOGUE
 from deltacli.storage import open_storage
 from deltacli.storage.location import StoreLocation
+from deltacli.table.output import WrittenDirectory
 from deltacli.work.task import TableStores, TaskContext
 from tests.rules.data_table import DataTable
 from tests.support import corpus

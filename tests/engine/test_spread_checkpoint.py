@@ -12,17 +12,17 @@ from typing import Any
 import pytest
 
 from deltacli.api.table import open_table
-from deltacli.clock import fixed_clock
+from deltacli.core.clock import fixed_clock
+from deltacli.core.errors import StorageFailed
 from deltacli.delta.checkpoint.content import Columns
 from deltacli.delta.checkpoint.layout import is_sidecar_of, sidecar_name
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.engine.base import Engine
 from deltacli.engine.embedded import EmbeddedEngine
-from deltacli.errors import StorageFailed
 from deltacli.operations.checkpoint.rows import StateRows
 from deltacli.operations.checkpoint.verify import CheckpointVerdict, verify_checkpoints
-from deltacli.operations.table.find_log import list_log
 from deltacli.storage import Storage
+from deltacli.table.find_log import list_log
 from deltacli.work.checkpoints.reading import open_checkpoint
 from deltacli.work.checkpoints.writing import FileEncoder
 from deltacli.work.checkpoints.writing_sidecars import SidecarPiece, WriteSidecars

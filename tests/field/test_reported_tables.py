@@ -17,7 +17,7 @@ import pytest
 
 from deltacli import open_table
 from deltacli.api.table import Table
-from deltacli.errors import DataUnreadable, DeltacliError, PartlyDone, Refused
+from deltacli.core.errors import DataUnreadable, DeltacliError, PartlyDone, Refused
 from tests.field.builders import build, lines_of, output_of
 from tests.support.builder import commit_path
 from tests.support.peers import Task, ask_for_rows, peer_python

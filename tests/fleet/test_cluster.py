@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
-from deltacli.clock import system_clock
+from deltacli.core.clock import system_clock
+from deltacli.core.errors import ClusterFailed
+from deltacli.core.machine import Machine
 from deltacli.engine.base import Engine
-from deltacli.errors import ClusterFailed
 from deltacli.fleet.policy_file.model import OptimizePolicy, Policy
 from deltacli.fleet.running.cluster import FleetCluster, StepPiece, carry_out_there
 from deltacli.fleet.running.runner import FleetReport
-from deltacli.machine import Machine
-from deltacli.operations.table.handle import TableHandle
 from deltacli.storage import open_storage
 from deltacli.storage.location import StoreLocation
+from deltacli.table.handle import TableHandle
 from deltacli.work.task import TableStores, TaskContext
 from tests.fleet.lake import DAMAGED, HEALTHY, NOW_MS, data_files, live_digest, tree_of
 from tests.fleet.sessions import session_of

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from deltacli.api.table import Table, open_table
-from deltacli.errors import StorageFailed
+from deltacli.core.errors import StorageFailed
+from deltacli.core.units import DAY_MS
 from deltacli.storage import open_storage
-from deltacli.units import DAY_MS
 from tests.fleet.lake import DAMAGED, HEALTHY, NOW_MS, data_files, live_digest, tree_of, write_lake
 from tests.fleet.sessions import session_on
 from tests.fleet.test_killed_runs import effects

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from deltacli.errors import NoSpace
+from deltacli.core.errors import NoSpace
 from deltacli.fleet.planning.due import LastRun
 from deltacli.fleet.running.journal import Journal, JournalWriter, new_run_id
 

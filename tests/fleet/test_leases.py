@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import orjson
 import pytest
 
-from deltacli.errors import StorageFailed
+from deltacli.core.errors import StorageFailed
 from deltacli.fleet.names import table_digest
 from deltacli.fleet.running.leases import Holder, Lease, Leases, process_identity, process_is_alive
 from deltacli.storage import Creation

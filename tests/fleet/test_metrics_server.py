@@ -15,7 +15,7 @@ from threading import Thread
 
 import pytest
 
-from deltacli.errors import Refused, UsageError
+from deltacli.core.errors import Refused, UsageError
 from deltacli.fleet.reporting.metrics import MetricsServer, parse_address
 from tests.support.waiting import in_time, join
 

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from deltacli.cli.app import run
+from deltacli.core.errors import PermissionRefused, UsageError
+from deltacli.core.units import DAY_MS
 from deltacli.engine.embedded import EmbeddedEngine
-from deltacli.errors import PermissionRefused, UsageError
 from deltacli.fleet.planning.discovery import FoundTable
 from deltacli.fleet.planning.due import LastRun
 from deltacli.fleet.planning.plan import FleetPlan, plan_fleet
@@ -20,7 +21,6 @@ from deltacli.fleet.policy_file.reading import require_fleet_file
 from deltacli.fleet.running.journal import Journal, JournalWriter
 from deltacli.fleet.running.session import summarize
 from deltacli.storage import open_storage
-from deltacli.units import DAY_MS
 from tests.cli.test_documents import validate
 from tests.support import damage
 from tests.support.builder import EPOCH_MS, TableBuilder

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from deltacli.cli.app import run
-from deltacli.errors import UsageError
+from deltacli.core.errors import UsageError
+from deltacli.core.units import DAY_MS
 from deltacli.fleet.policy_file.checking import check_fleet_file
 from deltacli.fleet.policy_file.model import CheckpointPolicy, VacuumPolicy
 from deltacli.fleet.policy_file.reading import read_fleet_file, require_fleet_file
 from deltacli.fleet.policy_file.toml_lines import key_lines
-from deltacli.units import DAY_MS
 from tests.cli.test_documents import validate
 from tools.fleet_schema import fleet_file_schema
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from deltacli.core.units import DAY_MS
 from deltacli.fleet.planning.due import LastRun
 from deltacli.fleet.policy_file.reading import require_fleet_file
 from deltacli.fleet.running.journal import (
@@ -26,7 +27,6 @@ from deltacli.fleet.running.journal import (
 )
 from deltacli.fleet.running.session import summarize
 from deltacli.fleet.status import read_status
-from deltacli.units import DAY_MS
 from tests.fleet.sessions import session_of, session_on
 from tests.support.builder import EPOCH_MS
 from tests.support.effort import InTurn

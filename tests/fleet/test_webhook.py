@@ -15,7 +15,7 @@ from threading import Thread
 import pytest
 
 from deltacli.cli.app import run
-from deltacli.errors import UsageError
+from deltacli.core.errors import UsageError
 from deltacli.fleet.policy_file.model import Webhook
 from deltacli.fleet.reporting.webhook import Sender, read_secret
 from tests.cli.test_documents import validate

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from deltacli import open_paimon, open_table
-from deltacli.clock import fixed_clock
-from deltacli.errors import DeltacliError
-from deltacli.hints import Spelling, spelled
+from deltacli.core.clock import fixed_clock
+from deltacli.core.errors import DeltacliError
+from deltacli.core.hints import Spelling, spelled
 from tests.golden import places as at
 from tests.golden import recording
 from tests.golden.cases import CHANGES

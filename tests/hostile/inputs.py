@@ -22,7 +22,7 @@ from deltacli.cli.app import build_app, run
 from deltacli.cli.command_tree import COMMANDS
 from deltacli.cli.options.global_options import GlobalOptions
 from deltacli.cli.options.request_options import options_of
-from deltacli.typing import Click
+from deltacli.core.typing import Click
 from tests.golden import places
 
 LONG = "x" * 30_000_000

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from deltacli.core.errors import CheckpointUnreadable
 from deltacli.delta.footers.thrift import DATA_PAGE, DICTIONARY_PAGE, PageHeader, ThriftFaultError, read_page_header
-from deltacli.errors import CheckpointUnreadable
 from deltacli.storage.local import LocalStorage
 from tests.hostile.bombs import repeated, write
 from tests.support import damage

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from deltacli.errors import CheckpointUnreadable
+from deltacli.core.errors import CheckpointUnreadable
 from deltacli.storage.local import LocalStorage
 from tests.support import damage
 from tests.support.actions import remove

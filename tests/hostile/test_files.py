@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from deltacli.errors import CommitCorrupt, DeltacliError, FileMissing, PathExternal, StorageFailed
+from deltacli.core.errors import CommitCorrupt, DeltacliError, FileMissing, PathExternal, StorageFailed
 from deltacli.storage import FileStat
 from deltacli.storage.local import LocalStorage
 from tests.support.actions import protocol

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import pytest
 
 import deltacli
-from deltacli.errors import EXIT_BUG, DeltacliError
+from deltacli.core.errors import EXIT_BUG, DeltacliError
 from tests.hostile.inputs import LONGEST, VALUES, Place, faults_of
 from tests.support.effort import is_soaking
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from deltacli.changing.change import carry_out
-from deltacli.clock import fixed_clock
+from deltacli.core.clock import fixed_clock
+from deltacli.core.errors import Unreadable
 from deltacli.engine.embedded import EmbeddedEngine
-from deltacli.errors import Unreadable
 from deltacli.operations.log.log_backup import BackupResult, LogBackup
 from deltacli.operations.log.log_copy import read_list
 from deltacli.operations.log.log_restore import RestorePlan
 from deltacli.operations.log.log_restore_execute import LogRestore
-from deltacli.operations.table.handle import TableHandle
 from deltacli.storage import Storage
+from deltacli.table.handle import TableHandle
 from tests.support.builder import LOG, TableBuilder
 from tests.support.checkpoints import CheckpointKind
 from tests.support.in_memory import MemoryStorage

@@ -17,7 +17,7 @@ import pytest
 from deltacli import open_table
 from deltacli.api.table import Table
 from deltacli.changing.change import plan_change
-from deltacli.errors import ConflictLost, Refused
+from deltacli.core.errors import ConflictLost, Refused
 from deltacli.operations.change.append import Append, AppendBasis, Transaction, plan_append
 from deltacli.spark.sink import _Plan, abort_sink, commit_sink
 from deltacli.spark.source_options import WriteOptions
@@ -324,7 +324,7 @@ def test_rows_of_real_tables_can_be_appended_to_them(tmp_path: Path) -> None:
 def _appended_again(entry: Any, tmp_path: Path) -> str:
     from shutil import copytree, rmtree
 
-    from deltacli.errors import DeltacliError
+    from deltacli.core.errors import DeltacliError
 
     place = tmp_path / "copy"
     rmtree(place, ignore_errors=True)

@@ -13,8 +13,8 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
+from deltacli.core.errors import FileMissing, NoSpace, StorageFailed
 from deltacli.delta.checkpoint.last_checkpoint_content import Hint, read_hint
-from deltacli.errors import FileMissing, NoSpace, StorageFailed
 from deltacli.operations.checkpoint import file_writer
 from deltacli.operations.checkpoint.execute import write_checkpoint
 from deltacli.operations.checkpoint.plan import CheckpointPlan, CheckpointRequest, plan_checkpoint

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from deltacli import open_table
-from deltacli.errors import Refused
+from deltacli.core.errors import Refused
 from deltacli.operations.checkpoint.plan import CheckpointRequest, plan_checkpoint
 from deltacli.storage import Storage
 from tests.support import damage

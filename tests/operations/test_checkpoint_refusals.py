@@ -11,7 +11,7 @@ import fsspec
 import pytest
 
 import deltacli
-from deltacli.errors import DeltacliError
+from deltacli.core.errors import DeltacliError
 from deltacli.operations.checkpoint.plan import CheckpointRequest
 from deltacli.storage import FileStat, LocalStorage, Storage, open_storage
 from tests.support import damage

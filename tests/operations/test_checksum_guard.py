@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from deltacli.api.table import Table
-from deltacli.errors import Refused
+from deltacli.core.errors import Refused
 from tests.rules.corruptions_checkpoints import change, with_rows
 from tests.rules.test_rewrites_of_damages import filled
 from tests.support.repairing import open_damaged

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from deltacli.changing.commit import ENGINE_INFO, Committed, NothingToDo, commit, jittered_pause
-from deltacli.delta.log.commit_content import CommitRequest
-from deltacli.errors import (
+from deltacli.core.errors import (
     CommitCorrupt,
     ConflictLost,
     DeltacliError,
@@ -18,11 +17,12 @@ from deltacli.errors import (
     Refused,
     StorageFailed,
 )
-from deltacli.machine import Machine
-from deltacli.operations.table.handle import TableHandle
-from deltacli.operations.table.rebuild import read_snapshot
-from deltacli.operations.table.version import Snapshot
+from deltacli.core.machine import Machine
+from deltacli.delta.log.commit_content import CommitRequest
 from deltacli.storage import Created, Creation, Existed, Storage, Unknown
+from deltacli.table.handle import TableHandle
+from deltacli.table.rebuild import read_snapshot
+from deltacli.table.version import Snapshot
 from tests.support.actions import Line, add, commit_info, domain, metadata, protocol, remove, to_bytes, txn
 from tests.support.builder import EPOCH_MS, LOG, TableBuilder, commit_path
 from tests.support.committing import (

@@ -14,14 +14,14 @@ from typing import Any
 import pytest
 
 from deltacli.changing.commit import Committed, Dropped, NothingToDo, commit
+from deltacli.core.errors import DeltacliError, OutcomeUnknown, StorageFailed
 from deltacli.delta.log.body_lines import body_lines
 from deltacli.delta.log.commit_content import CommitRequest, EveryFile, FilesAt, FilesRead, OnConflict, Slot
 from deltacli.delta.log.commit_lines import Action
-from deltacli.errors import DeltacliError, OutcomeUnknown, StorageFailed
-from deltacli.operations.table.handle import TableHandle
-from deltacli.operations.table.version import Snapshot
 from deltacli.storage import Creation, PathKind
 from deltacli.storage.base import Draft
+from deltacli.table.handle import TableHandle
+from deltacli.table.version import Snapshot
 from tests.cli.support import ROOT
 from tests.support.actions import Line, add, commit_info, metadata, protocol, remove
 from tests.support.builder import LOG, TableBuilder, commit_path

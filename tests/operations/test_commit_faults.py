@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deltacli.changing.commit import Committed
-from deltacli.errors import ConflictLost, DeltacliError, OutcomeUnknown, StorageFailed
+from deltacli.core.errors import ConflictLost, DeltacliError, OutcomeUnknown, StorageFailed
 from deltacli.storage import Created, Creation, Existed, FileStat, Storage, Unknown, open_storage
 from tests.support.actions import Line, add, commit_info, domain, metadata
 from tests.support.builder import commit_path

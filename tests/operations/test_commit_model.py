@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deltacli.changing.commit import Committed, Dropped, NothingToDo
+from deltacli.core.errors import ConflictLost, DeltacliError, OutcomeUnknown, StorageFailed
 from deltacli.delta.log.commit_content import CommitRequest
-from deltacli.errors import ConflictLost, DeltacliError, OutcomeUnknown, StorageFailed
-from deltacli.operations.table.version import Snapshot
+from deltacli.table.version import Snapshot
 from tests.support.actions import Action, Line, add, commit_info, deletion_vector, domain, metadata, protocol
 from tests.support.builder import EPOCH_MS, TableBuilder
 from tests.support.committing import STAMPED, infos, run, versions_of

@@ -11,10 +11,10 @@ import pytest
 
 from deltacli.api.table import Table
 from deltacli.changing.commit import Committed, commit
-from deltacli.clock import system_clock
+from deltacli.core.clock import system_clock
 from deltacli.delta.log.commit_content import CommitRequest
-from deltacli.operations.table.version import Snapshot
 from deltacli.storage import open_storage
+from deltacli.table.version import Snapshot
 from tests.differential.test_peers import PEERS
 from tests.support.committing import (
     STAMPED,

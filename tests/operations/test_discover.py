@@ -8,9 +8,9 @@ from uuid import uuid4
 
 import pytest
 
-from deltacli.errors import PermissionRefused
-from deltacli.operations.table.discover import Targets, find_tables
+from deltacli.core.errors import PermissionRefused
 from deltacli.storage import Storage, open_storage
+from deltacli.table.discover import Targets, find_tables
 
 
 def make_tables(root: Path, *names: str) -> None:

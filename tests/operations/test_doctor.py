@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from deltacli.clock import fixed_clock
-from deltacli.errors import NotATable
+from deltacli.core.clock import fixed_clock
+from deltacli.core.errors import NotATable
 from deltacli.operations.doctor import findings as found
 from deltacli.operations.doctor.access import AccessReport, check_access
 from deltacli.operations.doctor.storage import (
@@ -48,7 +48,7 @@ def subject(storage: Storage) -> Subject:
 
 
 def probe(storage: Storage, now_ms: int | None = None) -> StorageReport:
-    from deltacli.clock import system_clock
+    from deltacli.core.clock import system_clock
 
     return probe_storage(storage.uri, subject(storage), system_clock if now_ms is None else fixed_clock(now_ms))
 

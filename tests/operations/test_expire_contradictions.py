@@ -9,7 +9,7 @@ import pytest
 
 from deltacli.api.table import Table
 from deltacli.changing.change import carry_out
-from deltacli.errors import NoAtomicCreate, PathExternal, Refused
+from deltacli.core.errors import NoAtomicCreate, PathExternal, Refused
 from deltacli.operations.log.expire import ExpiryRequest, plan_expiry
 from deltacli.operations.log.expire_execute import LogExpiry
 from tests.support.actions import add, commit_info

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from deltacli.operations.table.find_log import find_log
 from deltacli.storage import Existed, Storage, open_storage
+from deltacli.table.find_log import find_log
 from tests.cli.support import deltacli
 from tests.support.actions import commit_info, to_bytes
 from tests.support.builder import LOG, TableBuilder, commit_path

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from deltacli.core.errors import NotATable
 from deltacli.delta.log.segment import CommitTime, TimestampSource
-from deltacli.errors import NotATable
 from tests.support import damage
 from tests.support.actions import add, birth, commit_info, metadata, protocol, remove, to_bytes
 from tests.support.builder import EPOCH_MS, LOG, Damage, TableBuilder

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from deltacli import open_table
-from deltacli.errors import DataUnreadable
+from deltacli.core.errors import DataUnreadable
 from deltacli.operations.repair.planning import plan_repair
 from deltacli.operations.validate.request import ValidateRequest
 from deltacli.operations.validate.validate import validate_table

@@ -8,7 +8,7 @@ import pytest
 
 from deltacli.changing.change import carry_out
 from deltacli.changing.plan import Amount
-from deltacli.errors import NotATable, PartlyDone, Refused, StorageFailed, Unreadable, UsageError
+from deltacli.core.errors import NotATable, PartlyDone, Refused, StorageFailed, Unreadable, UsageError
 from deltacli.operations.log.log_backup import LogBackup, plan_backup
 from deltacli.operations.log.log_copy import LIST_NAME, read_list
 from tests.operations.log_copies import (

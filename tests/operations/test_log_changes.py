@@ -12,8 +12,8 @@ import pytest
 from deltacli.api.table import Table
 from deltacli.changing.change import carry_out, plan_change
 from deltacli.changing.gate import Gate
-from deltacli.clock import fixed_clock
-from deltacli.errors import DeltacliError, PartlyDone, Refused, UsageError
+from deltacli.core.clock import fixed_clock
+from deltacli.core.errors import DeltacliError, PartlyDone, Refused, UsageError
 from deltacli.fleet.policy_file.model import ExpirePolicy, Policy
 from deltacli.fleet.running.steps import StepWork, attempt
 from deltacli.operations.log import expire_execute

@@ -9,8 +9,8 @@ import pytest
 
 from deltacli.api.table import Table
 from deltacli.changing.change import carry_out
-from deltacli.clock import fixed_clock
-from deltacli.errors import DeltacliError
+from deltacli.core.clock import fixed_clock
+from deltacli.core.errors import DeltacliError
 from deltacli.operations.log.compact_log import LogCompaction
 from deltacli.operations.log.expire import ExpiryRequest
 from deltacli.operations.log.expire_execute import LogExpiry

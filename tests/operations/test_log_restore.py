@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from deltacli.changing.change import carry_out
-from deltacli.errors import (
+from deltacli.core.errors import (
     ConflictLost,
     DeltacliError,
     MemoryExhausted,

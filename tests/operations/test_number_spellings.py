@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from deltacli import Table, open_table
+from deltacli.core.errors import CommitCorrupt
 from deltacli.delta.log.commit_lines import read_actions
-from deltacli.errors import CommitCorrupt
 from deltacli.work.commits import reading
 from tests.support.actions import add, commit_info, metadata, protocol, to_bytes
 from tests.support.builder import EPOCH_MS, LOG, TableBuilder

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 import deltacli
-from deltacli.errors import NotATable, PaimonTable, UsageError
-from deltacli.operations.table.find_log import table_around
+from deltacli.core.errors import NotATable, PaimonTable, UsageError
 from deltacli.storage import open_storage
+from deltacli.table.find_log import table_around
 from tests.support.builder import TableBuilder
 
 

@@ -23,7 +23,7 @@ import pytest
 
 from deltacli.api.table import Table
 from deltacli.changing.commit import commit
-from deltacli.errors import DeltacliError
+from deltacli.core.errors import DeltacliError
 from deltacli.storage import open_storage
 from tests.support.altering import table_of
 from tests.support.appending import append

@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from deltacli.api.table import Table, open_table
+from deltacli.core.errors import DataUnreadable, DeltacliError, NoAtomicCreate, StorageFailed, UsageError
 from deltacli.engine.embedded import EmbeddedEngine
-from deltacli.errors import DataUnreadable, DeltacliError, NoAtomicCreate, StorageFailed, UsageError
 from deltacli.storage import Storage, open_storage
 from deltacli.work.outputs import files as output_files
 from deltacli.work.outputs import parquet_stream, rows
@@ -110,7 +110,7 @@ def test_a_limit_is_exact(limit: int, table: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("limit", [None, 2, 6])
 def test_file_actions_are_written_typed_and_cut_at_the_limit(limit: int | None, table: Path, tmp_path: Path) -> None:
-    from deltacli.operations.table.output import write_actions
+    from deltacli.table.output import write_actions
     from deltacli.work.outputs.actions import ActionColumns
 
     snapshot = open_table(table).snapshot()

@@ -18,8 +18,8 @@ import deltacli
 import deltacli.spark
 from deltacli.api.paimon import Paimon
 from deltacli.api.table import Table
-from deltacli.errors import DataUnreadable, DeltacliError, UsageError
-from deltacli.hints import Spelling, spelled
+from deltacli.core.errors import DataUnreadable, DeltacliError, UsageError
+from deltacli.core.hints import Spelling, spelled
 from deltacli.spark.care.delta_table import DeltaTable
 from tests.cli.support import make_sample
 
@@ -250,7 +250,7 @@ def test_the_modules_of_the_api_are_imported_when_they_are_used() -> None:
     )
     found = subprocess.run([sys.executable, "-c", "\n".join(lines)], capture_output=True, text=True, check=True)
 
-    assert ["['deltacli.release']", "2 Client deltacli.spark"] == found.stdout.splitlines()
+    assert ["['deltacli.core', 'deltacli.core.release']", "2 Client deltacli.spark"] == found.stdout.splitlines()
 
 
 @pytest.mark.parametrize("method", [Table.vacuum, Table.checkpoint, Table.expire_log])

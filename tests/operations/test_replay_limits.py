@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from deltacli.operations.table import replay
+from deltacli.table import replay
 from tests.support.actions import add, birth, remove
 from tests.support.builder import TableBuilder
 from tests.support.reading import large_commits, live_rows, open_built, state_document, tombstone_rows

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from deltacli.delta.log.segment import CommitTime, TimestampSource
-from deltacli.errors import (
+from deltacli.core.errors import (
     CheckpointUnreadable,
     CommitCorrupt,
     DeltacliError,
@@ -17,6 +16,7 @@ from deltacli.errors import (
     UsageError,
     VersionAbsent,
 )
+from deltacli.delta.log.segment import CommitTime, TimestampSource
 from deltacli.operations.read.snapshot import summarize
 from deltacli.storage import FileStat
 from tests.support import damage

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from deltacli import Table, open_table
-from deltacli.errors import Unreadable
+from deltacli.core.errors import Unreadable
 from deltacli.operations.change.append import plan_append
 from deltacli.operations.doctor.table.examine import examine_table
 from deltacli.operations.doctor.table.prices import DoctorRequest

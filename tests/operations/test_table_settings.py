@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from deltacli.core.errors import NoAtomicCreate, Refused
 from deltacli.delta.log.state import plain_action
-from deltacli.errors import NoAtomicCreate, Refused
 from deltacli.operations.change.table_properties import show_properties
 from tests.support.actions import add, commit_info, metadata, protocol
 from tests.support.builder import TableBuilder

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deltacli.errors import VersionAbsent
+from deltacli.core.errors import VersionAbsent
 from tests.support import damage
 from tests.support.actions import Line, birth, commit_info, metadata, protocol, txn
 from tests.support.builder import EPOCH_MS, TableBuilder

@@ -17,10 +17,10 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from deltacli import open_table
+from deltacli.core.errors import Refused, UsageError
 from deltacli.delta.encoding.value_text import interval_microseconds, months_of, nanoseconds_of
 from deltacli.delta.schema.to_arrow import unread_type
 from deltacli.delta.schema.types import PrimitiveType
-from deltacli.errors import Refused, UsageError
 from tests.cli.support import ROOT, Result, deltacli
 from tests.support.odd_types import GEOMETRY, NEWER, READ, UNREAD, VALUES, make, within
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from deltacli.delta.rules.framework.base import Severity
+from deltacli.core.errors import Refused, Unreadable
 from deltacli.delta.schema.type_changes import BAD_ENTRY, NOT_ALLOWED
 from deltacli.engine.embedded import EmbeddedEngine
-from deltacli.errors import Refused, Unreadable
+from deltacli.rules.framework.base import Severity
 from tests.support.actions import commit_info
 from tests.support.builder import TableBuilder
 from tests.support.reading import NOW_MS, open_at

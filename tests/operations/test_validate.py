@@ -9,11 +9,11 @@ import pytest
 
 import deltacli
 from deltacli.api.table import Table
-from deltacli.clock import fixed_clock
-from deltacli.delta.rules.framework.base import Area, Finding
-from deltacli.delta.rules.framework.catalogue import CATALOGUE
-from deltacli.delta.rules.framework.views import CommitView
-from deltacli.errors import NotATable
+from deltacli.core.clock import fixed_clock
+from deltacli.core.errors import NotATable
+from deltacli.rules.framework.base import Area, Finding
+from deltacli.rules.framework.catalogue import CATALOGUE
+from deltacli.rules.framework.views import CommitView
 from deltacli.storage import open_storage
 from tests.rules.table_builder import NOW_MS, TableBuilder
 

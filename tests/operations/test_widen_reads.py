@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from deltacli.changing.change import plan_change
-from deltacli.errors import CheckpointUnreadable, NoAtomicCreate
+from deltacli.core.errors import CheckpointUnreadable, NoAtomicCreate
 from deltacli.operations.change.widen_type import Widening, WidenRequest
 from tests.support.actions import add, commit_info, metadata, protocol
 from tests.support.builder import LOG, TableBuilder

@@ -29,10 +29,10 @@ def test_folder_with_more_than_twenty_modules_is_reported() -> None:
     assert [] == list(crowded(names[:-1]))
 
 
-def test_module_with_more_than_five_hundred_lines_is_reported() -> None:
-    trees = {f"deltacli.m{lines}": ast.parse("x = 1\n" * lines) for lines in (500, 501)}
+def test_module_with_more_than_nine_hundred_lines_is_reported() -> None:
+    trees = {f"deltacli.m{lines}": ast.parse("x = 1\n" * lines) for lines in (900, 901)}
 
-    assert ["deltacli.m501 has 501 lines"] == list(long(trees))
+    assert ["deltacli.m901 has 901 lines"] == list(long(trees))
 
 
 def test_internals_of_pyarrow_outside_their_package_are_reported() -> None:

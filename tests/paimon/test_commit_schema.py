@@ -10,10 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deltacli.changing.change import carry_out
-from deltacli.errors import DeltacliError, OutcomeUnknown, Refused, UsageError
-from deltacli.machine import Machine
+from deltacli.core.errors import DeltacliError, OutcomeUnknown, Refused, UsageError
+from deltacli.core.machine import Machine
 from deltacli.operations.paimon.alter import AlterOutcome, AlterRequest, SchemaAlteration
-from deltacli.operations.table.handle import TableHandle
 from deltacli.paimon.evolution.evolve import EvolutionSettings, evolve
 from deltacli.paimon.evolution.requests import (
     AddColumn,
@@ -32,6 +31,7 @@ from deltacli.paimon.schema import Schema, read_schema
 from deltacli.paimon.sql_types import parse_sql_type
 from deltacli.paimon.types import walk_fields
 from deltacli.storage import Storage
+from deltacli.table.handle import TableHandle
 from tests.support.effort import examples
 from tests.support.faulty import Fault, FaultyStorage
 from tests.support.in_memory import MemoryStorage

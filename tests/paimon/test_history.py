@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 import deltacli
-from deltacli.errors import UsageError
-from deltacli.hints import Spelling, spelled
+from deltacli.core.errors import UsageError
+from deltacli.core.hints import Spelling, spelled
 from deltacli.operations.paimon.history import read_paimon_history
-from deltacli.operations.table.handle import TableHandle
+from deltacli.table.handle import TableHandle
 from tests.cli.screen import screen_of
 from tests.paimon.answers import Capture, ask, document, lines, rows
 from tests.support.builder import TableBuilder

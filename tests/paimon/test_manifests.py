@@ -11,7 +11,7 @@ import pyarrow.orc
 import pyarrow.parquet
 import pytest
 
-from deltacli.errors import Unreadable
+from deltacli.core.errors import Unreadable
 from deltacli.paimon.snapshots import ManifestFile, read_manifest_list, read_state
 from tests.support.paimon_builder import ID, PaimonBuilder
 

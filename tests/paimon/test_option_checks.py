@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from deltacli.changing.change import carry_out
+from deltacli.core.errors import Refused
 from deltacli.engine.embedded import EmbeddedEngine
-from deltacli.errors import Refused
 from deltacli.operations.paimon.alter import AlterRequest, SchemaAlteration
-from deltacli.operations.table.handle import TableHandle
 from deltacli.paimon.evolution.requests import SetOption
-from deltacli.paimon.rules.option_conflicts import CONFLICTS
+from deltacli.rules.paimon.option_conflicts import CONFLICTS
+from deltacli.table.handle import TableHandle
 from tests.support.in_memory import MemoryStorage
 from tests.support.validating import validate_paimon
 

@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 
-from deltacli.alter_verbs import Details, Verb
 from deltacli.changing.change import carry_out
+from deltacli.core.alter_verbs import Details, Verb
 from deltacli.operations.paimon.alter import AlterRequest, SchemaAlteration
 from deltacli.operations.paimon.commit_schema import read_newest
-from deltacli.operations.table.handle import TableHandle
 from deltacli.paimon.casts import Loss, judge_cast
 from deltacli.paimon.evolution.requests import AddColumn, RenameColumn, SchemaChange, UpdateType, changes_of
 from deltacli.paimon.schema import Schema, is_true
 from deltacli.paimon.sql_types import parse_sql_type
 from deltacli.paimon.types import AtomicType, DataField, type_text, with_nullability
 from deltacli.storage import open_storage
+from deltacli.table.handle import TableHandle
 from tests.support.paimon_corpus import manifest
 from tests.support.pypaimon import Pypaimon, PypaimonError
 

@@ -6,8 +6,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from deltacli.core.errors import Unreadable
 from deltacli.engine.embedded import EmbeddedEngine
-from deltacli.errors import Unreadable
 from deltacli.operations.paimon.references import collect_references, read_branch
 from deltacli.operations.paimon.table_files import is_paimon, list_branches, list_schemas
 from deltacli.paimon.casts import Loss, judge_cast

@@ -10,7 +10,7 @@ import pytest
 
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.operations.validate.validate import Validation
-from deltacli.paimon.rules.catalogue import PAIMON_CATALOGUE, Profile
+from deltacli.rules.paimon.catalogue import PAIMON_CATALOGUE, Profile
 from tests.support.paimon_builder import ID, NAME, AsUser, PaimonBuilder, field
 from tests.support.paimon_corpus import branches, cases, manifest
 from tests.support.validating import validate_paimon
@@ -226,7 +226,7 @@ def test_every_schema_file_of_the_corpus_has_the_verdict_of_java(corpus: Path) -
 def _area(name: str) -> Any:  # Any: rules of an area
     from importlib import import_module
 
-    return import_module(f"deltacli.paimon.rules.{name}").AREA.rules
+    return import_module(f"deltacli.rules.paimon.{name}").AREA.rules
 
 
 def test_every_single_schema_of_the_corpus_has_its_verdict(corpus: Path, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from deltacli.errors import Unreadable
+from deltacli.core.errors import Unreadable
 from deltacli.paimon.casts import Loss, judge_cast
 from deltacli.paimon.json_text import java_text
 from deltacli.paimon.schema import read_schema

@@ -14,13 +14,13 @@ from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.operations.paimon import commit_schema
 from deltacli.operations.paimon.alter import AlterRequest, SchemaAlteration
 from deltacli.operations.paimon.table_files import list_schemas, read_schemas
-from deltacli.operations.table.handle import TableHandle
 from deltacli.paimon.evolution.requests import AddColumn
 from deltacli.paimon.schema import Schema
 from deltacli.paimon.schema_changes import ChangeKind, changes_between
 from deltacli.paimon.sql_types import parse_sql_type
 from deltacli.paimon.types import walk_fields
 from deltacli.storage import open_storage
+from deltacli.table.handle import TableHandle
 from tests.support.paimon_builder import PaimonBuilder
 from tests.support.pypaimon import Pypaimon
 

@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 
 import deltacli
-from deltacli.clock import fixed_clock
+from deltacli.core.clock import fixed_clock
+from deltacli.core.errors import DeltacliError, Refused, UsageError
+from deltacli.core.units import DAY_MS
 from deltacli.engine.embedded import EmbeddedEngine
-from deltacli.errors import DeltacliError, Refused, UsageError
 from deltacli.operations.paimon.schema_users import find_schema_users
 from deltacli.operations.paimon.table_files import list_branches
 from deltacli.operations.paimon.vacuum_schemas import (
@@ -23,9 +24,8 @@ from deltacli.operations.paimon.vacuum_schemas import (
     execute_schema_vacuum,
     plan_schema_vacuum,
 )
-from deltacli.operations.table.handle import TableHandle
 from deltacli.storage import LocalStorage, Storage
-from deltacli.units import DAY_MS
+from deltacli.table.handle import TableHandle
 from tests.paimon.answers import Capture, ask, document, lines
 from tests.support.builder import TableBuilder
 from tests.support.effort import InTurn

@@ -14,8 +14,8 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
+from deltacli.core.errors import DeltacliError
 from deltacli.engine.embedded import EmbeddedEngine
-from deltacli.errors import DeltacliError
 from tests.support.actions import add as add_file
 from tests.support.actions import commit_info
 from tests.support.altering import MAPPED, Altering, add, change, drop, rename, table_of

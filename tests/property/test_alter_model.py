@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deltacli.errors import Refused
+from deltacli.core.errors import Refused
 from tests.support.altering import MAPPED, add, change, drop, rename
 from tests.support.effort import examples
 from tests.support.reading import open_built

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from deltacli.api.table import Table
 from deltacli.changing.change import carry_out
-from deltacli.clock import fixed_clock
-from deltacli.errors import Refused, Unreadable
+from deltacli.core.clock import fixed_clock
+from deltacli.core.errors import Refused, Unreadable
 from deltacli.operations.checkpoint.execute import write_checkpoint
 from deltacli.operations.checkpoint.plan import CheckpointRequest, plan_checkpoint
 from deltacli.operations.log.expire import ExpiryPlan, ExpiryRequest, plan_expiry

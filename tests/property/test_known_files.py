@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from deltacli.delta.log.file_actions import action_schemas, whole_actions
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.paths import canonical
-from deltacli.delta.rules.framework.known_files import KnownFiles
-from deltacli.delta.rules.framework.views import OF_CHECKPOINT, CommitView, LiveFile, LocatedAction
+from deltacli.rules.framework.known_files import KnownFiles
+from deltacli.rules.framework.views import OF_CHECKPOINT, CommitView, LiveFile, LocatedAction
 from tests.support import strategies as some
 from tests.support.actions import Action
 from tests.support.builder import TableBuilder, commit_path

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from deltacli.errors import DeltacliError
+from deltacli.core.errors import DeltacliError
 from tests.support import strategies as some
 from tests.support.actions import (
     add,

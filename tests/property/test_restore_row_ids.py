@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deltacli.errors import Refused
+from deltacli.core.errors import Refused
 from tests.support.actions import Line, add, commit_info, domain, metadata, protocol, remove
 from tests.support.builder import TableBuilder
 from tests.support.effort import examples

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from deltacli import open_table
 from deltacli.api.table import Table
-from deltacli.delta.rules.framework.base import Severity
+from deltacli.rules.framework.base import Severity
 from tests.property.test_scan_model import check_version
 from tests.support.effort import examples
 from tests.support.rewriting import rewrite_at

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deltacli import open_table
-from deltacli.operations.table.version import Snapshot
+from deltacli.table.version import Snapshot
 from tests.support.effort import examples
 from tests.support.small_conditions import some_condition
 from tests.support.small_tables import small_tables

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from deltacli.delta.rules.framework.base import Severity
 from deltacli.engine.embedded import EmbeddedEngine
+from deltacli.rules.framework.base import Severity
 from deltacli.storage import open_storage
 from tests.support.claimed_statistics import ClaimedTable, make_table
 from tests.support.validating import validate_table

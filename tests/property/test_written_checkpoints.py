@@ -9,10 +9,10 @@ import pyarrow.parquet as pq
 from hypothesis import given, note
 from hypothesis import strategies as st
 
+from deltacli.core.errors import ProtocolUnsupported, Refused
 from deltacli.delta.checkpoint.last_checkpoint_content import Hint, read_hint
-from deltacli.errors import ProtocolUnsupported, Refused
 from deltacli.operations.checkpoint.plan import CheckpointRequest
-from deltacli.operations.table.version import Snapshot
+from deltacli.table.version import Snapshot
 from tests.support import strategies
 from tests.support.actions import Action, metadata, protocol
 from tests.support.builder import EPOCH_MS, HINT, TableBuilder

@@ -7,10 +7,10 @@ from typing import Any
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.segment import CheckpointInstance, make_log_file
 from deltacli.delta.log.state import TableConfiguration
-from deltacli.delta.rules.framework.base import Finding
-from deltacli.delta.rules.framework.catalogue import CATALOGUE
-from deltacli.delta.rules.framework.views import CheckpointView, ExpectedState, LocatedAction, Totals
 from deltacli.operations.validate.file_rows import next_config
+from deltacli.rules.framework.base import Finding
+from deltacli.rules.framework.catalogue import CATALOGUE
+from deltacli.rules.framework.views import CheckpointView, ExpectedState, LocatedAction, Totals
 from tests.rules.table_builder import NOW_MS, TableBuilder
 
 LEGACY: Action = {"minReaderVersion": 1, "minWriterVersion": 2}

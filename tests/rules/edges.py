@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from deltacli.delta.rules.framework.base import Finding
+from deltacli.rules.framework.base import Finding
 from tests.rules.table_builder import TableBuilder
 from tests.rules.test_corruptions import inspect
 

@@ -7,11 +7,11 @@ from collections import Counter
 from importlib import import_module
 from pathlib import Path
 
-from deltacli.delta.rules.checkpoints import contents as checkpoint_contents
-from deltacli.delta.rules.framework.base import Level, Rule, Severity
-from deltacli.delta.rules.framework.catalogue import CATALOGUE
-from deltacli.delta.rules.log import commit_lines
-from deltacli.paimon.rules.catalogue import PAIMON_CATALOGUE
+from deltacli.rules.checkpoints import contents as checkpoint_contents
+from deltacli.rules.framework.base import Level, Rule, Severity
+from deltacli.rules.framework.catalogue import CATALOGUE
+from deltacli.rules.log import commit_lines
+from deltacli.rules.paimon.catalogue import PAIMON_CATALOGUE
 from tests.rules.corruptions import DAMAGES, load_all
 from tests.support.material import REFERENCE
 

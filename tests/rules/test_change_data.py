@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from deltacli.delta.rules.actions.change_data import change_data_is_missing
-from deltacli.delta.rules.framework.views import LocatedAction
+from deltacli.rules.actions.change_data import change_data_is_missing
+from deltacli.rules.framework.views import LocatedAction
 from tests.rules.corruptions_change_data import FEED, WITH_FEED
 from tests.rules.table_builder import TableBuilder
 from tests.rules.test_action_rules import a_commit, config_of

@@ -11,8 +11,8 @@ import pytest
 
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.state import TableConfiguration
-from deltacli.delta.rules.checkpoints.columns import is_older
-from deltacli.delta.rules.framework.views import CheckpointView
+from deltacli.rules.checkpoints.columns import is_older
+from deltacli.rules.framework.views import CheckpointView
 from tests.rules.checkpoint_view import PATH, SIDECAR, config_of, features, found_in, opened, rules, state, told
 from tests.rules.table_builder import column, struct
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from deltacli.delta.log.commit_lines import Action
-from deltacli.delta.rules.framework.views import CheckpointView
+from deltacli.rules.framework.views import CheckpointView
 from tests.rules.checkpoint_view import (
     PATH,
     SIDECAR,

@@ -11,11 +11,11 @@ import pytest
 
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.state import TableConfiguration
-from deltacli.delta.rules.framework.base import Finding
-from deltacli.delta.rules.framework.catalogue import CATALOGUE
-from deltacli.delta.rules.framework.views import ChecksumView, ExpectedState, LiveFile, LocatedAction, Totals
-from deltacli.delta.rules.log import checksums
 from deltacli.operations.validate.file_rows import next_config
+from deltacli.rules.framework.base import Finding
+from deltacli.rules.framework.catalogue import CATALOGUE
+from deltacli.rules.framework.views import ChecksumView, ExpectedState, LiveFile, LocatedAction, Totals
+from deltacli.rules.log import checksums
 from tests.rules.table_builder import TableBuilder
 
 VECTOR = {"storageType": "u", "pathOrInlineDv": "ab^-aqEH.-t@S}K{vb[*k^", "sizeInBytes": 40, "cardinality": 3}

@@ -8,9 +8,9 @@ import pytest
 
 from deltacli.api.table import Table
 from deltacli.changing.change import carry_out
-from deltacli.clock import fixed_clock
+from deltacli.core.clock import fixed_clock
+from deltacli.core.errors import DeltacliError
 from deltacli.engine.embedded import EmbeddedEngine
-from deltacli.errors import DeltacliError
 from deltacli.operations.log.version_checksum import Checksum, ChecksumStatus, checksum_path
 from deltacli.storage import open_storage
 from tests.rules.corruptions import DAMAGES, Damage, load_all

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
+from deltacli.core.units import DAY_MS, OLDEST_MS, WRITER_SKEW_MS
 from deltacli.delta.protocol.feature_use import Use, property_uses
-from deltacli.delta.rules.actions.commit_contents import live_rows
-from deltacli.delta.rules.expressions.texts import column_type
-from deltacli.delta.rules.log.last_checkpoint import difference
 from deltacli.delta.schema.types import ArrayType, PrimitiveType, parse_schema
 from deltacli.delta.sql.stored import unknown_column
-from deltacli.units import DAY_MS, OLDEST_MS, WRITER_SKEW_MS
+from deltacli.rules.actions.commit_contents import live_rows
+from deltacli.rules.expressions.texts import column_type
+from deltacli.rules.log.last_checkpoint import difference
 from tests.rules.corruptions_actions import INLINE_VECTOR
 from tests.rules.corruptions_compactions import Actions, compact, healthy
 from tests.rules.corruptions_deletion_vectors import inline, table_with_a_vector, vector_protocol

@@ -9,7 +9,7 @@ import pytest
 
 from deltacli.delta.log.state import read_metadata
 from deltacli.delta.protocol.protocol_action import Protocol
-from deltacli.delta.rules.log.configuration_differences import metadata_differences, protocol_differences
+from deltacli.rules.log.configuration_differences import metadata_differences, protocol_differences
 from tests.rules.corruptions_checkpoints import v2
 from tests.rules.corruptions_iceberg import compatible_table
 from tests.rules.corruptions_mapping import MappedTable

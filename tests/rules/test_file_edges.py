@@ -10,8 +10,8 @@ import pytest
 
 from deltacli.delta.log.file_actions import SMALL_FILE_BYTES
 from deltacli.delta.log.state import TableConfiguration
-from deltacli.delta.rules.files.storage import MANY_SMALL_FILES, many_small_files
-from deltacli.delta.rules.framework.views import StateView
+from deltacli.rules.files.storage import MANY_SMALL_FILES, many_small_files
+from deltacli.rules.framework.views import StateView
 from tests.rules.corruptions_checkpoints import begin_at_checkpoint
 from tests.rules.corruptions_clustering import clustered_table
 from tests.rules.corruptions_deletion_vectors import VECTOR_FILE, absolute_path_into_the_table, table_with_a_vector

@@ -20,13 +20,13 @@ from deltacli.delta.log.file_actions import action_schemas
 from deltacli.delta.log.log_path import Place
 from deltacli.delta.log.state import TableConfiguration, read_metadata
 from deltacli.delta.protocol.protocol_action import Protocol
-from deltacli.delta.rules.files import data_columns, data_files, data_types
-from deltacli.delta.rules.framework.base import Finding, Severity
-from deltacli.delta.rules.framework.data_file_views import AllFootersView, FileSchemaView, FootersView, LiveAdds
-from deltacli.delta.rules.mapping import files as mapping_files
-from deltacli.delta.rules.widening import files as widening_files
 from deltacli.delta.schema.types import parse_schema
 from deltacli.engine.embedded import EmbeddedEngine
+from deltacli.rules.files import data_columns, data_files, data_types
+from deltacli.rules.framework.base import Finding, Severity
+from deltacli.rules.framework.data_file_views import AllFootersView, FileSchemaView, FootersView, LiveAdds
+from deltacli.rules.mapping import files as mapping_files
+from deltacli.rules.widening import files as widening_files
 from deltacli.storage import open_storage
 from tests.rules.corruptions_data_schema import widened_table
 from tests.rules.corruptions_mapping import MAX_ID, MODE, array_of, mapped

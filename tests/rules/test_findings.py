@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from deltacli.delta.log.log_path import Place
-from deltacli.delta.rules.log.commit_lines import UNKNOWN_FIELD, FieldFault, faults_of, shown, unknown_fields
+from deltacli.rules.log.commit_lines import UNKNOWN_FIELD, FieldFault, faults_of, shown, unknown_fields
 
 
 def test_a_finding_has_only_the_known_parts_of_its_location() -> None:

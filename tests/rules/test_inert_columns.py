@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from deltacli.delta.rules.framework.base import Severity
+from deltacli.rules.framework.base import Severity
 from tests.rules.data_table import DataTable, Rows, rows_of
 from tests.rules.table_builder import TableBuilder, column, struct
 from tests.rules.test_corruptions import inspect

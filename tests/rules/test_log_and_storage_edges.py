@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from deltacli.delta.paths import locate_all
-from deltacli.delta.rules.framework.base import Severity
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.operations.validate.validate import Validation
+from deltacli.rules.framework.base import Severity
 from deltacli.storage import open_storage
 from tests.rules.corruptions_change_data import FeedTable, OldFeedTable, deletion_vector_in_a_growing_table
 from tests.rules.corruptions_commit_times import LateTable, ManagedTable, TimedTable

@@ -11,9 +11,9 @@ from deltacli.delta.log.log_path import MAX_VERSION, commit_name, parse_log_path
 from deltacli.delta.log.segment import CheckpointInstance, LogFile, LogListing
 from deltacli.delta.log.state import TableConfiguration, read_metadata
 from deltacli.delta.protocol.protocol_action import Protocol
-from deltacli.delta.rules.framework.base import Finding
-from deltacli.delta.rules.framework.views import ListingView
-from deltacli.delta.rules.log import file_times, log_files
+from deltacli.rules.framework.base import Finding
+from deltacli.rules.framework.views import ListingView
+from deltacli.rules.log import file_times, log_files
 from tests.rules.table_builder import NOW_MS, START_MS
 
 

@@ -10,11 +10,11 @@ import pytest
 
 from deltacli.delta.log.segment import LogFile, make_log_file, read_listing
 from deltacli.delta.log.state import TableConfiguration
-from deltacli.delta.rules.framework.base import Finding, Severity
-from deltacli.delta.rules.framework.catalogue import CATALOGUE
-from deltacli.delta.rules.framework.views import ListingView, LocatedAction, StoredFile
-from deltacli.delta.rules.log.checksums import checksums_have_their_commits, versions_have_a_checksum
 from deltacli.operations.validate.file_rows import next_config
+from deltacli.rules.framework.base import Finding, Severity
+from deltacli.rules.framework.catalogue import CATALOGUE
+from deltacli.rules.framework.views import ListingView, LocatedAction, StoredFile
+from deltacli.rules.log.checksums import checksums_have_their_commits, versions_have_a_checksum
 from tests.rules.table_builder import NOW_MS, TableBuilder
 
 DAY_MS = 86_400_000

@@ -8,14 +8,14 @@ import pyarrow as pa
 import pytest
 
 from deltacli.delta.log.state import TableConfiguration, read_metadata
-from deltacli.delta.rules.framework.views import StateView
-from deltacli.delta.rules.partitions.partitions import (
+from deltacli.rules.framework.views import StateView
+from deltacli.rules.partitions.partitions import (
     MANY_FILES,
     MANY_PARTITIONS,
     SMALL_BYTES,
     partitions_that_are_too_small,
 )
-from deltacli.delta.rules.paths.path_collisions import paths_that_differ_in_case
+from deltacli.rules.paths.path_collisions import paths_that_differ_in_case
 
 PARTITIONED = TableConfiguration(metadata=read_metadata({"id": "x", "format": {}, "partitionColumns": ["p"]}, ""))
 

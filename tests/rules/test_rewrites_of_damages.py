@@ -19,10 +19,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from deltacli.api.table import Table
-from deltacli.delta.rules.framework.base import Severity
-from deltacli.documents import dumps
+from deltacli.core.documents import dumps
+from deltacli.core.errors import DeltacliError
 from deltacli.engine.embedded import EmbeddedEngine
-from deltacli.errors import DeltacliError
+from deltacli.rules.framework.base import Severity
 from deltacli.storage import Allowed, open_storage
 from tests.rules.corruptions import DAMAGES, Damage, load_all
 from tests.rules.table_builder import NOW_MS

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 from deltacli.delta.log.state import TableConfiguration
-from deltacli.delta.rules.framework.base import Severity
 from deltacli.delta.schema.types import PrimitiveType, StructField, StructType
+from deltacli.rules.framework.base import Severity
 from deltacli.work.rows.row_checks import RowChecks
 from tests.rules.corruptions_row_tracking import mark
 from tests.rules.corruptions_row_values import IdentityTable, MaterialisedTable, TrackedTable

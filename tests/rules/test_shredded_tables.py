@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from deltacli import open_table
-from deltacli.errors import DataUnreadable
+from deltacli.core.errors import DataUnreadable
 from tests.rules.corruptions_data_schema import other_x, table_with_x
 from tests.rules.corruptions_widening import protocol_of
 from tests.rules.data_table import DataTable

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from deltacli.delta.rules.framework.base import Finding
+from deltacli.core.units import OLDEST_MS, WRITER_SKEW_MS
 from deltacli.engine.embedded import EmbeddedEngine
+from deltacli.rules.framework.base import Finding
 from deltacli.storage import open_storage
-from deltacli.units import OLDEST_MS, WRITER_SKEW_MS
 from tests.rules import corruptions_clustering as clustering
 from tests.rules import corruptions_compactions as compactions
 from tests.rules import corruptions_deletion_vectors as vectors

@@ -16,9 +16,9 @@ from deltacli.delta.footers.parse import ChunkFacts, FooterReader, GroupFacts
 from deltacli.delta.footers.schema import read_schema
 from deltacli.delta.log.file_actions import action_schemas
 from deltacli.delta.log.state import TableConfiguration
-from deltacli.delta.rules.files.data_columns import nulls_in_required_columns
-from deltacli.delta.rules.framework.data_file_views import FootersView, LiveAdds
-from deltacli.delta.rules.statistics.compared import statistics_against_footers
+from deltacli.rules.files.data_columns import nulls_in_required_columns
+from deltacli.rules.framework.data_file_views import FootersView, LiveAdds
+from deltacli.rules.statistics.compared import statistics_against_footers
 from tests.rules.checkpoint_view import config_of
 from tests.rules.corruptions_statistics_files import with_column
 from tests.rules.data_table import DataTable

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from deltacli import open_table
-from deltacli.delta.rules.actions import single_actions
-from deltacli.delta.rules.log import history
-from deltacli.delta.rules.paths.paths import faults_of_path
+from deltacli.core.units import format_timestamp
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.operations.validate.validate import Validation
+from deltacli.rules.actions import single_actions
+from deltacli.rules.log import history
+from deltacli.rules.paths.paths import faults_of_path
 from deltacli.storage import LocalStorage, open_storage
-from deltacli.units import format_timestamp
 from tests.rules.corruptions_deletion_vectors import table_with_a_vector
 from tests.rules.corruptions_log_files import commit_often
 from tests.rules.corruptions_metadata import (

@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 from deltacli import open_table
-from deltacli.errors import DeltacliError
+from deltacli.core.errors import DeltacliError
 from deltacli.sharing.configuration.starting import catalog_of
 from deltacli.sharing.model import SharedTable
 from tests.sharing.reading_client import plain_rows

@@ -15,9 +15,9 @@ from typing import Any
 from deltacli.api.table import Table
 from deltacli.changing.change import Change, carry_out, plan_change
 from deltacli.changing.gate import for_plan, standing
+from deltacli.core.errors import ConflictLost, DeltacliError, OutcomeUnknown, PartlyDone, StorageFailed
 from deltacli.delta.evolution.requests import AddColumn, ChangeType, RenameColumn
 from deltacli.engine.embedded import EmbeddedEngine
-from deltacli.errors import ConflictLost, DeltacliError, OutcomeUnknown, PartlyDone, StorageFailed
 from deltacli.operations.change.alter import Alteration, AlterationRequest
 from deltacli.operations.change.drop_feature import DropFeature
 from deltacli.operations.change.table_features import FeaturesAddition

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 from urllib.parse import quote
 
-from deltacli.errors import DeltacliError, FileMissing
+from deltacli.core.errors import DeltacliError, FileMissing
 from deltacli.storage.base import Storage
 from deltacli.storage.outcomes import Created, Unknown
 from tests.simulation.promises import Answer, Intent, Witness

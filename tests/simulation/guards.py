@@ -103,7 +103,7 @@ GUARDS: Mapping[str, Guard] = {
     ),
     "A2": Guard(
         "a change is not bound to its directory",
-        {"deltacli.operations.table.handle.TableHandle.held": _itself},
+        {"deltacli.table.handle.TableHandle.held": _itself},
         ("optimize", "vacuum"),
         ("switch-link", "rename"),
     ),

@@ -10,7 +10,7 @@ from typing import Any
 
 from deltacli.changing.basis import LOOK_SECONDS
 from deltacli.changing.change import carry_out
-from deltacli.errors import DeltacliError
+from deltacli.core.errors import DeltacliError
 from deltacli.operations.log.log_backup import LogBackup
 from tests.simulation.commands import COMMANDS, Turn, carried_out, rows_of
 from tests.simulation.events import EVENTS, Scene

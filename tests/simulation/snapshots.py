@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from deltacli.errors import FileMissing
+from deltacli.core.errors import FileMissing
 from deltacli.storage.base import ReadStorage
 from tests.simulation.reading import (
     Checkpoint,

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, Self, TypeVar
 
-from deltacli.errors import FileMissing, StorageFailed
+from deltacli.core.errors import FileMissing, StorageFailed
 from deltacli.storage.base import (
     Capabilities,
     Draft,

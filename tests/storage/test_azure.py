@@ -15,8 +15,15 @@ from typing import NamedTuple
 import pyarrow
 import pytest
 
+from deltacli.core.errors import (
+    DeltacliError,
+    FileMissing,
+    NoAtomicCreate,
+    PermissionRefused,
+    StorageFailed,
+    UsageError,
+)
 from deltacli.delta.vacuum.keys import PathKeys
-from deltacli.errors import DeltacliError, FileMissing, NoAtomicCreate, PermissionRefused, StorageFailed, UsageError
 from deltacli.storage import (
     Created,
     Creation,

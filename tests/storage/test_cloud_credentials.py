@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from deltacli.errors import CredentialsMissing, PermissionRefused, StorageFailed, UsageError
+from deltacli.core.errors import CredentialsMissing, PermissionRefused, StorageFailed, UsageError
 from deltacli.storage import Failed, open_storage
 from deltacli.storage.azure import credentials as azure_credentials
 from deltacli.storage.gcs import credentials as gcs_credentials

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from deltacli.errors import FileMissing, PermissionRefused, StorageFailed
+from deltacli.core.errors import FileMissing, PermissionRefused, StorageFailed
 from deltacli.storage import Created, Existed, Unknown
 from deltacli.storage.azure import calls as azure_calls
 from deltacli.storage.azure import versions as azure_versions

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from deltacli.errors import FileMissing
+from deltacli.core.errors import FileMissing
 from deltacli.storage import PathKind, Storage
 from tests.storage.stores import READABLE, Place, params
 

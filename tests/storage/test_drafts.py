@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from deltacli.errors import NoSpace
+from deltacli.core.errors import NoSpace
 from deltacli.storage import Created, LocalStorage
 from deltacli.storage.drafts import OLD_NS, Lock, LockedDraft, ScratchDraft, is_abandoned, sweep
 from deltacli.storage.replacement import replacement

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import pytest
 
-from deltacli.errors import (
+from deltacli.core.errors import (
     CredentialsMissing,
     DeltacliError,
     FileMissing,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from deltacli.errors import FileMissing, PermissionRefused, StorageFailed
+from deltacli.core.errors import FileMissing, PermissionRefused, StorageFailed
 from deltacli.storage import Created, Creation, Deleted, Existed, Failed, Missing, Storage, Unknown, open_storage
 from deltacli.storage.gcs import calls as gcs_calls
 from deltacli.storage.objects.contents import Body

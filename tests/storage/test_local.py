@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from deltacli.errors import PermissionRefused, StorageFailed
+from deltacli.core.errors import PermissionRefused, StorageFailed
 from deltacli.storage import LocalStorage, PathKind, open_storage
 from tests.support.builder import EPOCH_MS, TableBuilder
 

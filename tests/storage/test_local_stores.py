@@ -19,7 +19,7 @@ import pytest
 
 from deltacli.api.table import Table
 from deltacli.cli.app import run
-from deltacli.errors import ConflictLost, DeltacliError, FileMissing
+from deltacli.core.errors import ConflictLost, DeltacliError, FileMissing
 from deltacli.storage import FileStat, LocalStorage, Storage
 from tests.cli.support import make_sample
 from tests.support.faulty import FaultyStorage

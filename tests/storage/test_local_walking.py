@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from deltacli.errors import FileMissing, PermissionRefused, StorageFailed
+from deltacli.core.errors import FileMissing, PermissionRefused, StorageFailed
 from deltacli.storage import Deleted, Failed, LocalStorage, Missing, WalkEntry, folds_names, local_walk
 from tests.storage.test_walking import everything, paths
 

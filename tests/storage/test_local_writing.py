@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from deltacli.errors import NoAtomicCreate, PermissionRefused, StorageFailed
+from deltacli.core.errors import NoAtomicCreate, PermissionRefused, StorageFailed
 from deltacli.storage import Created, Existed, LocalStorage, Unknown, local_write
 from deltacli.storage.outcomes import Failed
 

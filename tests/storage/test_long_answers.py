@@ -15,7 +15,7 @@ from threading import Thread
 
 import pytest
 
-from deltacli.errors import CredentialsMissing, StorageFailed
+from deltacli.core.errors import CredentialsMissing, StorageFailed
 from deltacli.storage import Failed, Storage, open_storage
 from deltacli.storage.objects.http import Fate, HttpFault
 from deltacli.storage.probing.s3 import S3Probed

@@ -10,7 +10,7 @@ import pytest
 
 import deltacli
 from deltacli.operations.read.snapshot import summarize
-from deltacli.operations.table.find_log import find_log
+from deltacli.table.find_log import find_log
 from tests.cli.support import make_sample
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import fsspec
 import pytest
 
-from deltacli.errors import NoAtomicCreate, StorageFailed, UsageError
+from deltacli.core.errors import NoAtomicCreate, StorageFailed, UsageError
 from deltacli.storage import WalkEntry
 from deltacli.storage.fsspec_faults import endpoint_of
 from deltacli.storage.fsspec_storage import RemoteStorage, unloadable_library

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from deltacli.errors import StorageFailed
+from deltacli.core.errors import StorageFailed
 from deltacli.storage import Created, Deleted, Deletion, Failed, Storage, Unknown, open_storage
 from deltacli.storage.retry import Retry, sending_while
 from tests.support.clocks import FakeClock

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from deltacli.errors import (
+from deltacli.core.errors import (
     CredentialsMissing,
     DeltacliError,
     NoAtomicCreate,

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from deltacli.errors import StorageFailed
+from deltacli.core.errors import StorageFailed
 from deltacli.storage import Failed, Storage, Unknown, open_storage
 from fuzz.run import run_target
 from tests.support.s3 import Fault, S3Server, page, says

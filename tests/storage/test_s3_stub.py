@@ -14,7 +14,7 @@ from botocore.utils import parse_timestamp
 
 from benchmarks.s3_stub import Stub, filled, serving
 from benchmarks.synthetic import MODIFIED_MS
-from deltacli.errors import FileMissing
+from deltacli.core.errors import FileMissing
 from deltacli.storage import Created, Deleted, Existed, Storage, open_storage
 from deltacli.storage.s3.options import read_moment
 from tests.support.waiting import SECONDS, join, wait_in_loop

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from deltacli.errors import PermissionRefused, StorageFailed
+from deltacli.core.errors import PermissionRefused, StorageFailed
 from deltacli.storage import Created, Existed, Unknown, open_storage
 from deltacli.storage.objects.contents import Body
 from deltacli.storage.objects.store import ObjectStorage

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from deltacli.errors import FileMissing, PermissionRefused, StorageFailed
+from deltacli.core.errors import FileMissing, PermissionRefused, StorageFailed
 from deltacli.storage import Created, Existed, Unknown
 from deltacli.storage.objects.store import ObjectStorage
 from deltacli.storage.retry import Retry

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deltacli.errors import PermissionRefused, StorageFailed
+from deltacli.core.errors import PermissionRefused, StorageFailed
 from deltacli.storage import WalkEntry
 from deltacli.storage.base import PARALLEL_READS
 from deltacli.storage.objects.calls import Entry, ListedPage

@@ -11,7 +11,7 @@ import pytest
 from botocore import exceptions as boto
 
 from deltacli.cli.options.configuration import parse_storage_option
-from deltacli.errors import DeltacliError
+from deltacli.core.errors import DeltacliError
 from deltacli.storage import open_storage, secrets
 from deltacli.storage.s3.faults import translate
 from deltacli.storage.s3.options import read_options

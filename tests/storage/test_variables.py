@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from deltacli.errors import UsageError
+from deltacli.core.errors import UsageError
 from deltacli.storage.azure.credentials import AzureCredentials
 from deltacli.storage.azure.options import read_address
 from deltacli.storage.azure.options import read_options as azure_options

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from deltacli.errors import FileMissing, Refused
+from deltacli.core.errors import FileMissing, Refused
 from deltacli.storage import Created, Existed, Storage, open_storage
 from deltacli.storage.versions import ObjectVersion, VersionState, require_versions
 from tests.support.azure import ACCOUNT, AzureServer

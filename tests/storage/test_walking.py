@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from deltacli.errors import FileMissing
+from deltacli.core.errors import FileMissing
 from deltacli.storage import Deleted, Missing, PathKind, Storage, WalkEntry, folds_names
 from tests.storage.stores import READABLE, WRITABLE, Place, params
 from tests.support.in_memory import MemoryStorage

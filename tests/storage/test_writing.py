@@ -12,7 +12,7 @@ from threading import Barrier, Event
 
 import pytest
 
-from deltacli.errors import FileMissing
+from deltacli.core.errors import FileMissing
 from deltacli.storage import Created, Creation, Deleted, Existed, Missing, PathKind, Storage
 from deltacli.storage.local import LocalStorage
 from tests.simulation.store import DiskStore

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from deltacli.errors import UsageError
+from deltacli.core.errors import UsageError
 from deltacli.spark.source_options import BatchOptions, StreamOptions, batch_options, size_in_bytes, stream_options
 
 SPARK = "4.3.0"

@@ -12,8 +12,7 @@ import pyarrow as pa
 import pytest
 
 from deltacli import open_table
-from deltacli.errors import DeltacliError, UsageError
-from deltacli.operations.table.handle import TableHandle
+from deltacli.core.errors import DeltacliError, UsageError
 from deltacli.sharing.client.faults import UrlRefused
 from deltacli.sharing.client.tables.shared_files import FileUrl
 from deltacli.sharing.protocol.capabilities import ResponseFormat
@@ -29,6 +28,7 @@ from deltacli.spark.shares.share_options import (
 )
 from deltacli.spark.shares.share_plans import SharedFiles, _transport, read_shared, shared_partitions
 from deltacli.spark.source_options import StreamOptions
+from deltacli.table.handle import TableHandle
 from tests.cluster.grown_tables import Grown
 from tests.sharing.client.serving import Asked, Proxy, Sent, proxied
 from tests.sharing.served import TOKEN, shared

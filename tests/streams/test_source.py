@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from deltacli import open_table
+from deltacli.core.errors import UsageError
 from deltacli.engine.spark.cluster import explain
 from deltacli.engine.spark.package import write_package
-from deltacli.errors import UsageError
 from deltacli.spark import carried_modules
 from deltacli.spark.carried_modules import carried_package
 from deltacli.spark.source_options import BatchOptions, batch_options, column_options
@@ -168,7 +168,7 @@ def test_a_process_finds_the_rules_that_the_plan_of_an_append_asks(tmp_path: Pat
     then = f"""
 from deltacli.changing.change import plan_change
 from deltacli.operations.change.append import Append
-from deltacli.operations.table.handle import TableHandle
+from deltacli.table.handle import TableHandle
 from deltacli.storage import LocalStorage
 import pyarrow
 plan = plan_change(Append(pyarrow.schema([])), TableHandle(LocalStorage({str(place)!r})))

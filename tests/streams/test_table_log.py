@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from deltacli import open_table
-from deltacli.errors import DeltacliError, UsageError, VersionAbsent
+from deltacli.core.errors import DeltacliError, UsageError, VersionAbsent
 from deltacli.spark.batches import Limits, StreamOffset, files_between, next_offset
 from deltacli.spark.source_options import StreamOptions
 from deltacli.spark.table_log import TableLog

@@ -12,7 +12,7 @@ from uuid import UUID
 
 from deltacli import open_table
 from deltacli.api.table import Table
-from deltacli.errors import PartlyDone, Refused
+from deltacli.core.errors import PartlyDone, Refused
 from deltacli.storage import Created, Storage, open_storage
 from tests.support.small_types import Column
 from tests.support.small_writer import SmallTable

@@ -6,10 +6,10 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from deltacli.core.errors import DeltacliError
 from deltacli.delta.evolution.sql_types import parse_sql_type
 from deltacli.delta.schema.types import StructType, type_json
 from deltacli.engine.embedded import EmbeddedEngine
-from deltacli.errors import DeltacliError
 from tests.support.actions import Line, commit_info, domain, metadata, protocol
 from tests.support.builder import TableBuilder
 from tests.support.committing import infos

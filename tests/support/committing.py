@@ -8,12 +8,12 @@ from typing import Any
 
 from deltacli.api.table import Table
 from deltacli.changing.commit import Committed, NothingToDo, commit
-from deltacli.clock import fixed_clock
+from deltacli.core.clock import fixed_clock
+from deltacli.core.machine import Machine
 from deltacli.delta.log.commit_content import CommitRequest
 from deltacli.delta.log.commit_lines import read_actions
-from deltacli.machine import Machine
-from deltacli.operations.table.version import Snapshot
 from deltacli.storage import Creation, Draft, Storage
+from deltacli.table.version import Snapshot
 from tests.support.actions import Line, add, commit_info, metadata, protocol, to_bytes
 from tests.support.builder import EPOCH_MS, LOG, TableBuilder
 from tests.support.reading import NOW_MS

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from deltacli.api.table import Table
-from deltacli.clock import fixed_clock
+from deltacli.core.clock import fixed_clock
 from deltacli.delta.checkpoint.layout import Layout, TopFile
 from deltacli.delta.log.log_path import parse_log_path
 from deltacli.operations.checkpoint.execute import CheckpointResult, write_checkpoint
 from deltacli.operations.checkpoint.plan import CheckpointPlan, CheckpointRequest, StatsForm, plan_checkpoint
-from deltacli.operations.table.version import Snapshot
 from deltacli.storage import open_storage
+from deltacli.table.version import Snapshot
 from tests.support.corpus import CorpusTable, Document
 
 BEFORE_ALL_MS = -1

@@ -11,15 +11,15 @@ from functools import cache
 from pathlib import Path
 
 from deltacli.api.table import Table
-from deltacli.clock import fixed_clock
+from deltacli.core.clock import fixed_clock
+from deltacli.core.errors import DeltacliError, NotATable, Refused
 from deltacli.delta.paths import decode
 from deltacli.delta.vectors import vector_file
-from deltacli.errors import DeltacliError, NotATable, Refused
 from deltacli.operations.repair.execute import RepairOutcome
 from deltacli.operations.repair.plan import StepState
 from deltacli.operations.repair.planning import plan_repair
-from deltacli.operations.table.scan import Selection, data_files
 from deltacli.storage import open_storage
+from deltacli.table.scan import Selection, data_files
 from deltacli.work.rows.row_reader import read_rows
 from tests.rules.table_builder import NOW_MS
 from tests.support import corpus

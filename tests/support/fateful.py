@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from deltacli.errors import StorageFailed
+from deltacli.core.errors import StorageFailed
 from deltacli.storage import Creation, Draft, FileStat, Unknown
 from tests.support.actions import Line, to_bytes
 from tests.support.builder import commit_path

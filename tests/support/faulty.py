@@ -15,7 +15,7 @@ from enum import StrEnum
 from threading import Lock
 from typing import Any, Self, TypeVar
 
-from deltacli.errors import FileMissing, StorageFailed
+from deltacli.core.errors import FileMissing, StorageFailed
 from deltacli.storage import (
     Capabilities,
     Creation,

@@ -11,8 +11,8 @@ from typing import Any
 
 from deltacli.delta.log.body_lines import body_lines
 from deltacli.delta.log.commit_content import CommitRequest, EveryFile, FilesAt, FilesOfPartitions, OnConflict
-from deltacli.operations.table.version import Snapshot
 from deltacli.storage import Storage
+from deltacli.table.version import Snapshot
 from tests.support.actions import Action, Line
 from tests.support.committing import commits
 

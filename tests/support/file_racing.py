@@ -20,11 +20,11 @@ import pyarrow.parquet as pq
 
 from deltacli.api.table import Table
 from deltacli.changing.commit import Committed, commit
-from deltacli.clock import system_clock
+from deltacli.core.clock import system_clock
+from deltacli.core.errors import ConflictLost
 from deltacli.delta.log.commit_content import CommitRequest, FilesAt
-from deltacli.errors import ConflictLost
-from deltacli.operations.table.version import Snapshot
 from deltacli.storage import Created, Storage, open_storage
+from deltacli.table.version import Snapshot
 from tests.support.actions import Action, add, commit_info, metadata, protocol
 from tests.support.builder import TableBuilder
 from tests.support.committing import commits

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from threading import Lock
 from typing import Any
 
-from deltacli.errors import FileMissing
+from deltacli.core.errors import FileMissing
 from deltacli.storage.base import Capabilities, Draft, FileStat, PathKind, ShouldDescend, WalkEntry
 from deltacli.storage.outcomes import Created, Creation, Deleted, Deletion, Existed, Missing
 

@@ -16,8 +16,8 @@ from typing import Any
 from botocore.httpsession import URLLib3Session
 
 from deltacli.api.table import Table
-from deltacli.clock import fixed_clock
-from deltacli.errors import DeltacliError
+from deltacli.core.clock import fixed_clock
+from deltacli.core.errors import DeltacliError
 from deltacli.storage import open_storage
 from deltacli.storage.objects.http import Transport
 from deltacli.storage.retry import Retry

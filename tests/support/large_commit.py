@@ -10,11 +10,11 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
+from deltacli.core.typing import ArrowSchema, RecordBatch
 from deltacli.delta.log.body_lines import encoded_files
 from deltacli.delta.log.commit_content import CommitRequest
 from deltacli.delta.log.file_actions import action_schemas
 from deltacli.storage import LocalStorage
-from deltacli.typing import ArrowSchema, RecordBatch
 from tests.support.committing import run
 from tests.support.peak import peak_bytes
 

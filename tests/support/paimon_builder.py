@@ -8,7 +8,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any, Self
 
-from deltacli.errors import PermissionRefused
+from deltacli.core.errors import PermissionRefused
 from deltacli.storage import LocalStorage
 
 Json = dict[str, Any]  # Any: JSON values

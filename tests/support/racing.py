@@ -8,7 +8,7 @@ from multiprocessing.synchronize import Barrier, Event
 from types import TracebackType
 from typing import Any
 
-from deltacli.errors import FileMissing
+from deltacli.core.errors import FileMissing
 from deltacli.storage import Storage, open_storage
 from tests.support.waiting import SECONDS, answer_of
 

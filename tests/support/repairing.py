@@ -11,7 +11,7 @@ from deltacli import open_table
 from deltacli.api.table import Table
 from deltacli.changing.change import carry_out
 from deltacli.changing.gate import Consent, Gate, for_plan
-from deltacli.errors import DeltacliError, Refused
+from deltacli.core.errors import DeltacliError, Refused
 from deltacli.operations.repair.backup import BACKUP_DIRECTORY, PutBack, Undo
 from deltacli.operations.repair.execute import Repair, RepairOutcome
 from deltacli.operations.repair.plan import RepairPlan, StepState

@@ -13,8 +13,8 @@ from deltacli.api.table import Table
 from deltacli.changing.commit import Committed, commit
 from deltacli.delta.log.body_lines import body_lines
 from deltacli.delta.log.commit_content import CommitRequest
-from deltacli.operations.table.version import Snapshot
 from deltacli.storage import Storage
+from deltacli.table.version import Snapshot
 from deltacli.work.rewrite.exactness import SPEC
 from deltacli.work.rewrite.pieces import RewritePiece, RewriteSpec, Rewritten, SourceFile
 from deltacli.work.rewrite.rewrite_files import RewriteFiles

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from deltacli import open_table
-from deltacli.errors import DataUnreadable
+from deltacli.core.errors import DataUnreadable
 from tests.support.small_tables import ALL_FEATURES
 from tests.support.small_types import Column, Type, Value, plain
 from tests.support.small_writer import SmallTable

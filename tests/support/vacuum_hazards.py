@@ -9,7 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from deltacli.api.table import Table
-from deltacli.clock import Clock, fixed_clock
+from deltacli.core.clock import Clock, fixed_clock
 from deltacli.operations.vacuum.plan import VacuumPlan
 from deltacli.operations.vacuum.saved.plan_file import read_plan, save_plan
 from deltacli.storage import Storage

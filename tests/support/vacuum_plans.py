@@ -11,7 +11,7 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from deltacli.changing.plan import Amount
-from deltacli.errors import Refusal
+from deltacli.core.errors import Refusal
 from deltacli.operations.vacuum.plan import Kept, Reason, TimeTravelRange, VacuumPlan
 from deltacli.operations.vacuum.request import Mode
 from tests.support.reading import NOW_MS

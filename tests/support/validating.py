@@ -6,12 +6,12 @@ from typing import Any
 
 from deltacli.engine.base import Engine
 from deltacli.operations.paimon.validate import validate_paimon_table
-from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.validate.request import ValidateRequest
 from deltacli.operations.validate.validate import Validation
 from deltacli.operations.validate.validate import validate_table as validate_handle
-from deltacli.paimon.rules.catalogue import Profile
+from deltacli.rules.paimon.catalogue import Profile
 from deltacli.storage import NOTHING, Allowed, Storage
+from deltacli.table.handle import TableHandle
 
 
 def validate_table(

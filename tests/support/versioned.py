@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from deltacli.errors import FileMissing
+from deltacli.core.errors import FileMissing
 from deltacli.storage import Created, Creation, Deleted, Deletion, Existed
 from deltacli.storage.versions import Keeping, ObjectVersion, VersionState
 from tests.support.in_memory import MemoryStorage

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deltacli.errors import NoSpace, StorageFailed
+from deltacli.core.errors import NoSpace, StorageFailed
 from deltacli.work.curve_sort import CurveOrder
 
 KIND = pa.schema(

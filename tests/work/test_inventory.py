@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import csv, orc, parquet
 
-from deltacli.errors import FileMissing, StorageFailed, Unreadable
+from deltacli.core.errors import FileMissing, StorageFailed, Unreadable
 from deltacli.storage import open_storage
 from deltacli.work.inventory import Inventory, open_inventory
 from deltacli.work.inventory_files import milliseconds

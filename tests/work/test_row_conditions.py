@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 from deltacli.delta.log.state import TableConfiguration, read_metadata
-from deltacli.delta.rules.expressions.row_values import Violations
 from deltacli.delta.schema.types import PrimitiveType, StructField, StructType
+from deltacli.rules.expressions.row_values import Violations
 from deltacli.work.file_facts import OpenFileContext
 from deltacli.work.rows.data_files import DataFile
 from deltacli.work.rows.row_conditions import _MOST_FAILURES, StoredConditions

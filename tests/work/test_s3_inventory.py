@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import orc, parquet
 
-from deltacli.errors import Unreadable
+from deltacli.core.errors import Unreadable
 from deltacli.storage import Storage, open_storage
 from deltacli.work.inventory import Inventory, open_inventory
 from tests.support.in_memory import MemoryStorage

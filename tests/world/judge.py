@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from deltacli.changing.acts import Act
-from deltacli.errors import DeltacliError, OutcomeUnknown, PartlyDone
+from deltacli.core.errors import DeltacliError, OutcomeUnknown, PartlyDone
 from tests.support.builder import LOG, Files, commit_path
 from tests.world.changes import Row, appended, begin
 from tests.world.events import Answer, Event, Moment

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any, Protocol, Self
 
 from deltacli.api.table import Table
-from deltacli.clock import system_clock
+from deltacli.core.clock import system_clock
+from deltacli.core.machine import Machine
 from deltacli.engine.embedded import EmbeddedEngine
-from deltacli.machine import Machine
 from deltacli.storage import Creation, Deletion, Draft, LocalStorage, Storage
 from deltacli.storage.base import Capabilities
 from tests.support.builder import LOG, Files, StoredFile

@@ -11,7 +11,7 @@ import pytest
 
 from deltacli.changing.change import carry_out, plan_change
 from deltacli.changing.gate import for_plan, standing
-from deltacli.errors import DeltacliError, PartlyDone
+from deltacli.core.errors import DeltacliError, PartlyDone
 from deltacli.operations.paimon.alter import AlterRequest, SchemaAlteration
 from deltacli.operations.paimon.vacuum_schemas import SchemaVacuum, SchemaVacuumRequest
 from deltacli.paimon.evolution.requests import change_of

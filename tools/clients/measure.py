@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from deltacli import open_table
-from deltacli.errors import DeltacliError
+from deltacli.core.errors import DeltacliError
 from tests.support.row_counts import Rows, count_rows
 from tools.clients.asking import Question, ask, served
 from tools.clients.probe import NOT_CONVERTED

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from deltacli.operations.paimon.explain import table_traits
-from deltacli.operations.table.handle import TableHandle
 from deltacli.storage import open_storage
+from deltacli.table.handle import TableHandle
 from tests.support.paimon_corpus import unpacked
 from tools.clients.facts import ROOT, Pair, with_short_lists
 

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated
 
-from deltacli.alter_verbs import Details, Verb
 from deltacli.cli.changing import Mode
 from deltacli.cli.options.common_options import (
     AllowLossyOption,
@@ -20,9 +19,10 @@ from deltacli.cli.options.common_options import (
 from deltacli.cli.options.request_options import Asked
 from deltacli.cli.options.run import Run
 from deltacli.cli.options.table_formats import Handle, ask
-from deltacli.errors import UsageError
+from deltacli.core.alter_verbs import Details, Verb
+from deltacli.core.errors import UsageError
+from deltacli.core.request_fields import OF_PAIMON, option
 from deltacli.operations.change.alter import AlterationRequest
-from deltacli.request_fields import OF_PAIMON, option
 
 EXIT_CODES = (0, 1, 2, 3, 4, 6, 7, 8, 70)
 RUNS_ON_CLUSTER = True

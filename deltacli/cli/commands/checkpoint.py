@@ -13,9 +13,9 @@ from deltacli.cli.options.request_options import Asked
 from deltacli.cli.options.run import Run
 from deltacli.cli.results import Outcome
 from deltacli.cli.terminal.shell import quoted_table
-from deltacli.errors import EXIT_FINDINGS, UsageError
+from deltacli.core.errors import EXIT_FINDINGS, UsageError
+from deltacli.core.request_fields import Option
 from deltacli.operations.checkpoint.plan import CheckpointRequest, LayoutChoice
-from deltacli.request_fields import Option
 
 if TYPE_CHECKING:
     from deltacli.api.table import Table

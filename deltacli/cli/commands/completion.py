@@ -10,7 +10,7 @@ from typing import Annotated
 from deltacli.cli.formats import TableFormat
 from deltacli.cli.options.common_options import argument
 from deltacli.cli.options.run import Run
-from deltacli.errors import UsageError
+from deltacli.core.errors import UsageError
 
 EXIT_CODES = (0, 2, 70)
 FORMATS = TableFormat

@@ -15,12 +15,12 @@ from deltacli.cli.options.moments import corrected_timestamp, parse_timestamp
 from deltacli.cli.options.request_options import Asked
 from deltacli.cli.options.run import Run
 from deltacli.cli.terminal.shell import again, again_with, again_with_flags
-from deltacli.errors import EXIT_FINDINGS, PaimonTable, UsageError
-from deltacli.hints import command, quoted_table
+from deltacli.core.errors import EXIT_FINDINGS, PaimonTable, UsageError
+from deltacli.core.hints import command, quoted_table
+from deltacli.core.request_fields import Option
 from deltacli.operations.diff.request import DiffRequest
-from deltacli.operations.table.api_arguments import errors_about
-from deltacli.request_fields import Option
 from deltacli.storage.secrets import without_secrets
+from deltacli.table.api_arguments import errors_about
 
 if TYPE_CHECKING:
     from deltacli.api.table import Table

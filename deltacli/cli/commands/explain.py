@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from deltacli.cli.options.common_options import TableArgument
 from deltacli.cli.options.run import Run
 from deltacli.cli.options.table_formats import Handle, ask
-from deltacli.hints import is_shared, quoted, quoted_table
+from deltacli.core.hints import is_shared, quoted, quoted_table
 from deltacli.operations.explain.request import ChangeKind, ExplainRequest
 
 if TYPE_CHECKING:

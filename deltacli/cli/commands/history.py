@@ -11,8 +11,8 @@ from deltacli.cli.options.rows import ColumnsOption, LimitOption, settle_limit
 from deltacli.cli.options.run import Run
 from deltacli.cli.options.table_formats import Handle, ask
 from deltacli.cli.terminal.shell import again, without_option
-from deltacli.errors import UsageError
-from deltacli.request_fields import OF_DELTA, Option
+from deltacli.core.errors import UsageError
+from deltacli.core.request_fields import OF_DELTA, Option
 
 EXIT_CODES = (0, 2, 3, 7, 70)
 

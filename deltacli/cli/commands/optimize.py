@@ -9,10 +9,10 @@ from deltacli.cli.options.common_options import DryRunOption, TableArgument, Yes
 from deltacli.cli.options.request_options import Asked
 from deltacli.cli.options.run import Run
 from deltacli.cli.terminal.shell import quoted_table
-from deltacli.hints import command, fill_hint
+from deltacli.core.hints import command, fill_hint
+from deltacli.core.request_fields import option
+from deltacli.core.units import format_size, plural
 from deltacli.operations.optimize.request import OptimizeRequest
-from deltacli.request_fields import option
-from deltacli.units import format_size, plural
 
 if TYPE_CHECKING:
     from deltacli.operations.optimize.execute import OptimizeOutcome

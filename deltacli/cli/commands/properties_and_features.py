@@ -13,8 +13,8 @@ from deltacli.cli.invocation import invocation
 from deltacli.cli.options.common_options import CommitMetadataOption, DryRunOption, TableArgument, YesOption, argument
 from deltacli.cli.options.run import Run
 from deltacli.cli.terminal.shell import again, again_with_flags, quoted_table
-from deltacli.errors import UsageError
-from deltacli.request_fields import Option
+from deltacli.core.errors import UsageError
+from deltacli.core.request_fields import Option
 
 if TYPE_CHECKING:
     from deltacli.api.table import Table
@@ -117,8 +117,8 @@ def _chosen(run: Run, properties: Sequence[ShownProperty], keys: Sequence[str]) 
     """Return the properties with these keys, and note those that are not set. Raises UsageError for a key that is
     almost that of another property.
     """
+    from deltacli.core.hints import nearest_name
     from deltacli.delta.protocol.known_properties import MEANINGS, known_keys
-    from deltacli.hints import nearest_name
 
     found, known = {one.key: one for one in properties}, set(known_keys())
     for key in dict.fromkeys(keys):

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from deltacli.cli.options.common_options import TableArgument
 from deltacli.cli.options.run import Run
-from deltacli.hints import is_shared, quoted_table
+from deltacli.core.hints import is_shared, quoted_table
+from deltacli.core.units import duration
 from deltacli.operations.reach.request import ReachRequest
-from deltacli.units import duration
 
 if TYPE_CHECKING:
     from deltacli.operations.reach.table_reach import TableReach

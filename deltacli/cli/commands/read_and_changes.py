@@ -19,14 +19,14 @@ from deltacli.cli.options.rows import (
     write_directory,
 )
 from deltacli.cli.options.run import Run
-from deltacli.errors import UsageError
-from deltacli.operations.table.read_requests import ChangesRequest, ScanRequest
-from deltacli.request_fields import Option, option
+from deltacli.core.errors import UsageError
+from deltacli.core.request_fields import Option, option
+from deltacli.table.read_requests import ChangesRequest, ScanRequest
 
 if TYPE_CHECKING:
     from deltacli.cli.render.data.rows import FramedResult, RowsResult
-    from deltacli.operations.table.scan import Scan
-    from deltacli.operations.table.version import Snapshot
+    from deltacli.table.scan import Scan
+    from deltacli.table.version import Snapshot
 
 EXIT_CODES = (0, 2, 3, 4, 7, 70)
 FORMATS = RowFormat
@@ -65,8 +65,8 @@ def read(run: Run, table: TableArgument, *, asked: Asked[ScanRequest], wanted: R
       deltacli read ./tbl --output rows/  # Parquet files, in parallel
       deltacli read ./tbl --where "trip > 500 AND ride.city = 'Bern'" --explain
     """
-    from deltacli.operations.table.scan import Scan
     from deltacli.storage.base import StoreOfVersions
+    from deltacli.table.scan import Scan
 
     version = wanted.version
     at_ms = parse_moment_of(version, wanted.timestamp)
@@ -122,8 +122,8 @@ def _count(run: Run, snapshot: Snapshot, where: str | None) -> None:
     """Write how many rows a version has, or how many match the condition."""
     from deltacli.cli.render.sections import Section
     from deltacli.cli.results import Outcome
-    from deltacli.operations.table.row_counts import count_rows
-    from deltacli.units import format_count
+    from deltacli.core.units import format_count
+    from deltacli.table.row_counts import count_rows
 
     rows, is_from_log = count_rows(snapshot) if where is None else (None, False)
     if rows is None:
@@ -151,7 +151,7 @@ def _count_rows(snapshot: Snapshot) -> int | None:
     """Return how many rows a version has; None where the log does not say, cannot be trusted, or is too large to count
     for a footer.
     """
-    from deltacli.operations.table.row_counts import doubts_of_rows
+    from deltacli.table.row_counts import doubts_of_rows
 
     checkpoint = snapshot.segment.checkpoint
     size_bytes = 0 if checkpoint is None else sum(file.size_bytes for file in checkpoint.files)

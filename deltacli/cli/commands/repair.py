@@ -14,15 +14,15 @@ from deltacli.cli.options.request_options import Asked
 from deltacli.cli.options.run import Run
 from deltacli.cli.terminal.output import require_target
 from deltacli.cli.terminal.shell import again_with, again_with_flags, quoted, quoted_table
-from deltacli.errors import EXIT_FINDINGS, Refused, UsageError
+from deltacli.core.errors import EXIT_FINDINGS, Refused, UsageError
+from deltacli.core.request_fields import option
+from deltacli.core.units import format_size, plural
 from deltacli.operations.repair.request import RepairRequest
-from deltacli.request_fields import option
-from deltacli.units import format_size, plural
 
 if TYPE_CHECKING:
     from deltacli.api.table import Table
     from deltacli.cli.results import Result
-    from deltacli.errors import Refusal
+    from deltacli.core.errors import Refusal
     from deltacli.operations.repair.backup import PutBack, UndoPlan
     from deltacli.operations.repair.execute import RepairOutcome
     from deltacli.operations.repair.plan import RepairPlan
@@ -61,7 +61,7 @@ def repair(run: Run, table: TableArgument, *, asked: Asked[RepairRequest], how: 
         raise UsageError(f"{chosen[0]} takes no options for planning: {', '.join(given)}")
     if select := asked.request().select:
         from deltacli.cli.finding_filter import require_known
-        from deltacli.delta.rules.framework.catalogue import CATALOGUE
+        from deltacli.rules.framework.catalogue import CATALOGUE
 
         require_known(run, "validate", list(CATALOGUE.rules), select, ())
     opened = run.open_table(table, writes=not (how.dry_run or how.save_plan is not None))

@@ -10,10 +10,10 @@ from deltacli.cli.options.moments import parse_moment_of
 from deltacli.cli.options.request_options import Asked
 from deltacli.cli.options.run import Run
 from deltacli.cli.terminal.shell import quoted_table
-from deltacli.errors import UsageError
+from deltacli.core.errors import UsageError
+from deltacli.core.request_fields import option
+from deltacli.core.units import format_size, plural
 from deltacli.operations.restore.request import RestoreRequest
-from deltacli.request_fields import option
-from deltacli.units import format_size, plural
 
 if TYPE_CHECKING:
     from deltacli.changing.plan import Amount

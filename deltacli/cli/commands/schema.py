@@ -27,11 +27,11 @@ from deltacli.cli.options.moments import parse_moment_of
 from deltacli.cli.options.run import Run
 from deltacli.cli.options.table_formats import Answer, Handle, ask, require_one_point
 from deltacli.cli.terminal.shell import again_with, quoted_table
-from deltacli.errors import EXIT_FINDINGS, NotATable, UsageError
-from deltacli.operations.table.api_arguments import errors_about
-from deltacli.request_fields import OF_DELTA, OF_PAIMON, Option
+from deltacli.core.errors import EXIT_FINDINGS, NotATable, UsageError
+from deltacli.core.request_fields import OF_DELTA, OF_PAIMON, Option
+from deltacli.core.units import plural
 from deltacli.storage.secrets import without_secrets
-from deltacli.units import plural
+from deltacli.table.api_arguments import errors_about
 
 if TYPE_CHECKING:
     from deltacli.operations.schemas.described import DescribedSchema

@@ -23,8 +23,8 @@ from deltacli.cli.options.rows import ColumnsOption, LimitOption, require_file, 
 from deltacli.cli.options.run import Run
 from deltacli.cli.options.table_formats import Handle, ask, require_one_point
 from deltacli.cli.terminal.shell import again_with_flags, again_without_limit, quoted_table
-from deltacli.errors import UsageError
-from deltacli.request_fields import OF_DELTA, option
+from deltacli.core.errors import UsageError
+from deltacli.core.request_fields import OF_DELTA, option
 
 if TYPE_CHECKING:
     from deltacli.api.table import Table
@@ -131,7 +131,7 @@ def _refuse_row_formats(run: Run) -> None:
 
 def _list_files(run: Run, table: Table, wanted: SnapshotOptions, at_ms: int | None) -> None:
     from deltacli.cli.render.data.file_list import FileListing, FilesResult
-    from deltacli.operations.table.output import write_actions
+    from deltacli.table.output import write_actions
 
     listing = FileListing.choose(wanted.columns, files=wanted.files, tombstones=wanted.tombstones)
     most = settle_limit(run, wanted.limit)

@@ -8,9 +8,9 @@ from deltacli.cli.changing import Mode, Wording, run_change
 from deltacli.cli.options.common_options import DryRunOption, TableArgument, YesOption
 from deltacli.cli.options.run import Run
 from deltacli.cli.terminal.shell import quoted_table
-from deltacli.errors import PartlyDone
+from deltacli.core.errors import PartlyDone
+from deltacli.core.units import format_size, plural
 from deltacli.operations.recover.request import UndeleteRequest
-from deltacli.units import format_size, plural
 
 if TYPE_CHECKING:
     from deltacli.operations.recover.plan import UndeletePlan, UndeleteResult

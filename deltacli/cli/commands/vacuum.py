@@ -9,9 +9,9 @@ from deltacli.cli.options.run import Run
 from deltacli.cli.options.table_formats import ask
 from deltacli.cli.options.vacuum_options import VacuumOptions
 from deltacli.cli.terminal.shell import again_with
-from deltacli.errors import UsageError
+from deltacli.core.errors import UsageError
+from deltacli.core.request_fields import OF_DELTA
 from deltacli.operations.vacuum.request import EXECUTING, VacuumRequest
-from deltacli.request_fields import OF_DELTA
 
 EXIT_CODES = (0, 2, 3, 4, 5, 6, 7, 8, 70)
 RUNS_ON_CLUSTER = True

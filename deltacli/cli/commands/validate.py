@@ -19,13 +19,13 @@ from deltacli.cli.options.request_options import Asked
 from deltacli.cli.options.run import Run
 from deltacli.cli.terminal.shell import again, again_with
 from deltacli.cli.validate_runner import Checker, ValidateOptions, failure_code
-from deltacli.errors import EXIT_FINDINGS, DeltacliError, UsageError
+from deltacli.core.errors import EXIT_FINDINGS, DeltacliError, UsageError
 from deltacli.operations.validate.request import LevelChoice, ValidateRequest
 
 if TYPE_CHECKING:
     from deltacli.cli.render.validate.report import ValidationReport
     from deltacli.cli.trend_file import Trend
-    from deltacli.delta.rules.framework.base import Rule
+    from deltacli.rules.framework.base import Rule
 
 EXIT_CODES = (0, 1, 2, 3, 7, 70)
 FORMATS = FindingFormat
@@ -149,12 +149,12 @@ def _choose_rules(run: Run, request: ValidateRequest, levels: Sequence[str]) -> 
 
 def _known_rules(run: Run, request: ValidateRequest) -> Mapping[str, Rule]:
     """Return the rules to choose from: those for Delta tables, and those for Paimon tables where some are named."""
-    from deltacli.delta.rules.framework.catalogue import CATALOGUE
+    from deltacli.rules.framework.catalogue import CATALOGUE
 
     names_paimon = bool(request.select) or any(pattern.startswith("paimon") for pattern in request.ignore)
     if run.table_format is not TableFormat.PAIMON and not names_paimon:
         return CATALOGUE.rules
-    from deltacli.paimon.rules.catalogue import PAIMON_CATALOGUE
+    from deltacli.rules.paimon.catalogue import PAIMON_CATALOGUE
 
     of_paimon = PAIMON_CATALOGUE.rules
     return of_paimon if run.table_format is TableFormat.PAIMON else {**CATALOGUE.rules, **of_paimon}

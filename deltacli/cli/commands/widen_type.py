@@ -16,8 +16,8 @@ from deltacli.cli.options.common_options import (
 from deltacli.cli.options.request_options import Asked
 from deltacli.cli.options.run import Run
 from deltacli.cli.options.table_formats import ask
+from deltacli.core.request_fields import Option
 from deltacli.operations.change.widen_type import WidenRequest
-from deltacli.request_fields import Option
 
 EXIT_CODES = (0, 1, 2, 3, 4, 6, 7, 8, 70)
 RUNS_ON_CLUSTER = True

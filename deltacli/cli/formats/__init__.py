@@ -14,8 +14,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from deltacli.cli.terminal.term import Cleaning
-from deltacli.documents import dumps
-from deltacli.errors import DeltacliError
+from deltacli.core.documents import dumps
+from deltacli.core.errors import DeltacliError
 
 if TYPE_CHECKING:
     from deltacli.cli.render.data.rows import FramedResult

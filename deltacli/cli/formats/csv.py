@@ -14,8 +14,8 @@ from deltacli.arrow import compute as pc
 from deltacli.cli.render.columns import exact
 from deltacli.cli.results import EncodedItems, block_of
 from deltacli.cli.terminal.term import encoded
+from deltacli.core.typing import ArrowType
 from deltacli.delta.encoding.arrow_json import characters, escaped, escaped_objects, map_parts
-from deltacli.typing import ArrowType
 
 if TYPE_CHECKING:
     import pyarrow

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, BinaryIO
 from deltacli.cli.render.validate.findings import advice_of, values_of
 from deltacli.cli.render.validate.report import CheckedTable, working_path
 from deltacli.cli.terminal.term import for_screen, visible
-from deltacli.delta.rules.framework.base import Finding, Severity
+from deltacli.rules.framework.base import Finding, Severity
 
 if TYPE_CHECKING:
     from deltacli.cli.results import ReportedResult

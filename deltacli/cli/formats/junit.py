@@ -11,8 +11,8 @@ from xml.sax.saxutils import escape, quoteattr
 from deltacli.cli.render.validate.findings import advice_of, judge, values_of
 from deltacli.cli.render.validate.report import CheckedTable, ValidationReport, place_name, reaches
 from deltacli.cli.terminal.term import visible
-from deltacli.delta.rules.framework.base import Finding, Rule, Severity
-from deltacli.errors import DeltacliError
+from deltacli.core.errors import DeltacliError
+from deltacli.rules.framework.base import Finding, Rule, Severity
 
 if TYPE_CHECKING:
     from deltacli.cli.results import ReportedResult

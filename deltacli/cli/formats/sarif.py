@@ -8,11 +8,11 @@ from deltacli import __version__
 from deltacli.cli.render.validate.findings import fix_sentence
 from deltacli.cli.render.validate.report import CheckedTable, ValidationReport, working_uri
 from deltacli.cli.terminal.term import escaped_json, visible
+from deltacli.core.documents import dumps
+from deltacli.core.typing import Json
 from deltacli.delta.log.log_path import Place
-from deltacli.delta.rules.framework.base import Finding, Rule, Severity
-from deltacli.documents import dumps
 from deltacli.operations.validate.baseline import fingerprint
-from deltacli.typing import Json
+from deltacli.rules.framework.base import Finding, Rule, Severity
 
 if TYPE_CHECKING:
     from deltacli.cli.results import ReportedResult

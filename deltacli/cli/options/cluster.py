@@ -11,11 +11,11 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from deltacli.cli.options.configuration import Variable, configured, parse_pair, plain_or_file
-from deltacli.errors import UsageError
-from deltacli.progress import SILENT, Plan, Progress, Step, WeighedStep, planned, weighed
-from deltacli.request_fields import option
-from deltacli.typing import JsonObject
-from deltacli.units import format_duration, format_size
+from deltacli.core.errors import UsageError
+from deltacli.core.progress import SILENT, Plan, Progress, Step, WeighedStep, planned, weighed
+from deltacli.core.request_fields import option
+from deltacli.core.typing import JsonObject
+from deltacli.core.units import format_duration, format_size
 
 if TYPE_CHECKING:
     from deltacli.engine.spark.session import SparkSettings

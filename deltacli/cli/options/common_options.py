@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from deltacli.request_fields import COMMIT_METADATA, OF_DELTA, OF_PAIMON, Option
+from deltacli.core.request_fields import COMMIT_METADATA, OF_DELTA, OF_PAIMON, Option
 
 
 def argument(meaning: str, metavar: str) -> Any:  # Any: what typer's own function returns

@@ -9,10 +9,10 @@ from typing import Any
 
 from deltacli.cli.invocation import invocation
 from deltacli.cli.terminal.shell import again, without_value
-from deltacli.errors import UsageError
-from deltacli.hints import nearest_name
-from deltacli.typing import Toml
-from deltacli.units import parse_duration
+from deltacli.core.errors import UsageError
+from deltacli.core.hints import nearest_name
+from deltacli.core.typing import Toml
+from deltacli.core.units import parse_duration
 
 _KEYS = frozenset(
     {"format", "color", "progress", "quiet", "retry_budget", "storage_options", "allow_external"}

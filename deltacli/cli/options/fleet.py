@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Annotated
 
 from deltacli.cli.options.common_options import argument
-from deltacli.hints import command
-from deltacli.request_fields import Option
+from deltacli.core.hints import command
+from deltacli.core.request_fields import Option
 
 FLEET_FILE = "fleet.toml"
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from enum import StrEnum
 
-from deltacli.request_fields import Option, option, spellings_of
+from deltacli.core.request_fields import Option, option, spellings_of
 
 
 class ColourChoice(StrEnum):

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 
 from deltacli.cli.invocation import invocation
 from deltacli.cli.terminal.shell import again_with
-from deltacli.errors import UsageError
-from deltacli.units import EPOCH, format_timestamp
+from deltacli.core.errors import UsageError
+from deltacli.core.units import EPOCH, format_timestamp
 
 if TYPE_CHECKING:
     from deltacli.cli.options.run import Run
-    from deltacli.operations.table.api_arguments import VersionTime
-    from deltacli.operations.table.handle import TableHandle
-    from deltacli.operations.table.version import Snapshot
+    from deltacli.table.api_arguments import VersionTime
+    from deltacli.table.handle import TableHandle
+    from deltacli.table.version import Snapshot
 
 
 def parse_moment(option: str, text: str, arguments: Sequence[str]) -> int:
@@ -49,7 +49,7 @@ def parse_end(option: str, text: str) -> int | VersionTime:
     digits = text.strip()
     if digits.isascii() and digits.isdigit() and len(digits) <= _LONGEST_VERSION:
         return int(digits)
-    from deltacli.operations.table.api_arguments import VersionTime
+    from deltacli.table.api_arguments import VersionTime
 
     try:
         return VersionTime(parse_moment(option, text, invocation.arguments))
@@ -188,7 +188,7 @@ def chosen_version(table: TableHandle, version: int | None, timestamp: str | Non
     at_ms = parse_moment_of(version, timestamp)
     if at_ms is None:
         return version
-    from deltacli.operations.table.time_travel import version_at
+    from deltacli.table.time_travel import version_at
 
     return version_at(table, at_ms)
 

@@ -10,10 +10,10 @@ from typing import Annotated, Any, Generic, TypeVar, get_args, get_origin, get_t
 
 import typer
 
-from deltacli.errors import UsageError
-from deltacli.patterns import pattern
-from deltacli.request_fields import Kind, Option, spellings_of
-from deltacli.units import parse_duration, parse_names, parse_share, parse_versions
+from deltacli.core.errors import UsageError
+from deltacli.core.patterns import pattern
+from deltacli.core.request_fields import Kind, Option, spellings_of
+from deltacli.core.units import parse_duration, parse_names, parse_share, parse_versions
 
 Request = TypeVar("Request")
 

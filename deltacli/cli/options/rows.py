@@ -9,14 +9,14 @@ from deltacli.cli.formats import PARQUET, Content
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.run import Run
 from deltacli.cli.terminal.shell import again_with, again_without_limit
-from deltacli.errors import Refused, UsageError
-from deltacli.request_fields import Option
-from deltacli.units import some_of
+from deltacli.core.errors import Refused, UsageError
+from deltacli.core.request_fields import Option
+from deltacli.core.units import some_of
 
 if TYPE_CHECKING:
     from deltacli.cli.render.data.rows import Written
-    from deltacli.operations.table.output import WrittenDirectory
-    from deltacli.operations.table.scan import ArrowRows
+    from deltacli.table.output import WrittenDirectory
+    from deltacli.table.scan import ArrowRows
 
 _NAMED = 5
 

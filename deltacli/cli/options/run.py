@@ -16,11 +16,11 @@ from deltacli.cli.options.global_options import TableFormat
 from deltacli.cli.terminal.interrupts import before_leaving
 from deltacli.cli.terminal.output import open_sink
 from deltacli.cli.terminal.term import Style, Terminal, close_live_line, say, say_json
-from deltacli.clock import Clock
-from deltacli.documents import dumps
-from deltacli.errors import PaimonTable
-from deltacli.progress import SILENT, Progress
-from deltacli.units import format_size, plural
+from deltacli.core.clock import Clock
+from deltacli.core.documents import dumps
+from deltacli.core.errors import PaimonTable
+from deltacli.core.progress import SILENT, Progress
+from deltacli.core.units import format_size, plural
 
 if TYPE_CHECKING:
     from deltacli.api.table import Table
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from deltacli.cli.results import Result
     from deltacli.engine.base import Engine
     from deltacli.engine.spark.session import SparkSettings
-    from deltacli.operations.table.handle import TableHandle
     from deltacli.storage import Allowed, ReadStorage, Storage
     from deltacli.storage.location import StoreLocation
+    from deltacli.table.handle import TableHandle
 
     Handled = TypeVar("Handled", bound=TableHandle)
 
@@ -201,7 +201,7 @@ class Run:
 
     def open_either(self, table: str, *, writes: bool = False) -> Storage:
         """Open the store of a table of either format. Raises what `open` raises."""
-        from deltacli.operations.table.find_log import require_delta
+        from deltacli.table.find_log import require_delta
 
         storage = self.open_other(table, writes=writes)
         if self.table_format is None:

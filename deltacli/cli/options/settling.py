@@ -44,12 +44,12 @@ from deltacli.cli.options.request_options import declared, given_of_one_format, 
 from deltacli.cli.options.run import Run
 from deltacli.cli.terminal.output import directory_of, require_directory, require_empty_target, require_target
 from deltacli.cli.terminal.term import colours_stderr, detect_terminal
-from deltacli.clock import Clock, fixed_clock, system_clock
-from deltacli.errors import UsageError
-from deltacli.hints import nearest_name
-from deltacli.progress import SILENT, Progress
-from deltacli.request_fields import Option
-from deltacli.typing import JsonObject, Toml
+from deltacli.core.clock import Clock, fixed_clock, system_clock
+from deltacli.core.errors import UsageError
+from deltacli.core.hints import nearest_name
+from deltacli.core.progress import SILENT, Progress
+from deltacli.core.request_fields import Option
+from deltacli.core.typing import JsonObject, Toml
 
 if TYPE_CHECKING:
     from deltacli.cli.options.cluster import ClusterOptions

@@ -10,7 +10,7 @@ from deltacli.cli.command_tree import path_in
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.common_options import argument
 from deltacli.cli.terminal.shell import again
-from deltacli.errors import UsageError
+from deltacli.core.errors import UsageError
 
 if TYPE_CHECKING:
     from deltacli.cli.options.run import Run

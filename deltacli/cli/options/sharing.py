@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from deltacli.cli.options.common_options import argument
-from deltacli.errors import UsageError
-from deltacli.request_fields import Option
-from deltacli.units import parse_duration
+from deltacli.core.errors import UsageError
+from deltacli.core.request_fields import Option
+from deltacli.core.units import parse_duration
 
 if TYPE_CHECKING:
     from deltacli.sharing.configuration.settings import Configuration

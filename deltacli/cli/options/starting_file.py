@@ -9,8 +9,8 @@ from deltacli.cli.command_tree import path_of
 from deltacli.cli.invocation import invocation
 from deltacli.cli.terminal.output import open_sink, require_directory, require_target
 from deltacli.cli.terminal.shell import again_with
-from deltacli.errors import NotATable, Refused, StorageFailed
-from deltacli.hints import command
+from deltacli.core.errors import NotATable, Refused, StorageFailed
+from deltacli.core.hints import command
 
 if TYPE_CHECKING:
     from deltacli.cli.options.run import Run

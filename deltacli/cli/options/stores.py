@@ -9,14 +9,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from deltacli.hints import quoted_table
+from deltacli.core.hints import quoted_table
 
 if TYPE_CHECKING:
-    from deltacli.errors import UsageError
+    from deltacli.core.errors import UsageError
+    from deltacli.core.typing import Json
     from deltacli.storage import Allowed, Storage
     from deltacli.storage.retry import Retry
     from deltacli.storage.tally import HostTally
-    from deltacli.typing import Json
 
 _READING = frozenset(
     {
@@ -34,7 +34,7 @@ def _only_reading(name: str, words: Sequence[str], uri: str, *, writes: bool) ->
     others. `words`: how the command was typed.
     """
     from deltacli.cli.help_page import commands_with
-    from deltacli.errors import UsageError
+    from deltacli.core.errors import UsageError
 
     hint = f"deltacli {'share schema' if name.startswith('schema ') else 'snapshot'} {quoted_table(uri)}"
     if name in ("repair", "undelete") and (("--from", uri) in pairwise(words) or f"--from={uri}" in words):
@@ -146,8 +146,8 @@ class Stores:
 
 def text_of(host: HostTally) -> str:
     """Return the calls to one endpoint for people."""
+    from deltacli.core.units import format_size
     from deltacli.storage.tally import Call
-    from deltacli.units import format_size
 
     calls = ", ".join(f"{host.calls[call]:,} {call}" for call in Call if host.calls[call]) or "none"
     moved = f"{format_size(host.bytes_read)} read, {format_size(host.bytes_written)} written"

@@ -11,12 +11,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from deltacli.cli.options.global_options import TableFormat
-from deltacli.errors import PaimonTable, UsageError
-from deltacli.hints import command
-from deltacli.request_fields import OF_DELTA, OF_PAIMON
+from deltacli.core.errors import PaimonTable, UsageError
+from deltacli.core.hints import command
+from deltacli.core.request_fields import OF_DELTA, OF_PAIMON
 
 if TYPE_CHECKING:
-    from deltacli.alter_verbs import Details, Verb
     from deltacli.api.paimon import Paimon
     from deltacli.api.table import Table
     from deltacli.cli.changing import Mode
@@ -26,21 +25,22 @@ if TYPE_CHECKING:
     from deltacli.cli.render.history import HistoryResult
     from deltacli.cli.render.paimon.history import PaimonHistoryResult
     from deltacli.cli.results import Result
-    from deltacli.delta.rules.framework.base import Finding, Rule
+    from deltacli.core.alter_verbs import Details, Verb
     from deltacli.operations.change.alter import AlterationRequest
     from deltacli.operations.change.widen_type import WidenRequest
     from deltacli.operations.explain.explain import Explanation
     from deltacli.operations.explain.request import ExplainRequest
     from deltacli.operations.paimon.snapshot import PaimonSnapshot
     from deltacli.operations.schemas.described import DescribedSchema
-    from deltacli.operations.table.api_arguments import VersionTime
-    from deltacli.operations.table.discover import Target
-    from deltacli.operations.table.version import Snapshot
     from deltacli.operations.vacuum.request import VacuumRequest
     from deltacli.operations.validate.request import ValidateRequest
     from deltacli.operations.validate.validate import Validation
     from deltacli.paimon.evolution.requests import SchemaChange
+    from deltacli.rules.framework.base import Finding, Rule
     from deltacli.storage import Storage
+    from deltacli.table.api_arguments import VersionTime
+    from deltacli.table.discover import Target
+    from deltacli.table.version import Snapshot
 
     End: TypeAlias = int | VersionTime
     """The end of a range of versions."""
@@ -80,7 +80,7 @@ class DeltaHandle(_Handle):
         run = self.run
         read = partial(read_history, self.storage, run.engine, limit=limit, counts=counts, progress=run.progress)
         if first is not None or last is not None:
-            from deltacli.operations.table.time_travel import commits_between
+            from deltacli.table.time_travel import commits_between
 
             read = partial(read, between=partial(commits_between, self.table, first=first, last=last))
         return shown_commits(read, columns, run.clock(), counts=counts)
@@ -137,7 +137,7 @@ class DeltaHandle(_Handle):
         from deltacli.cli.render.schemas.altering import wording_of_alteration
         from deltacli.delta.evolution.requests import changes_of, read_changes
         from deltacli.operations.change.alter import Alteration, AlterationRequest
-        from deltacli.operations.table.find_log import list_log
+        from deltacli.table.find_log import list_log
 
         list_log(self.storage)  # PaimonTable, or NotATable: the words mean something else in the other format
         if change in _OF_PROPERTIES:
@@ -167,8 +167,8 @@ class DeltaHandle(_Handle):
         self, request: ValidateRequest, *, profile: str | None, on_finding: Callable[[Finding], None], **_: object
     ) -> Validation:
         """Check the table. Raises UsageError for a profile of Paimon."""
-        from deltacli.operations.table.handle import TableHandle
         from deltacli.operations.validate.validate import validate_table
+        from deltacli.table.handle import TableHandle
 
         if profile not in (None, PROFILE_OF_DELTA):
             raise only_for(OF_PAIMON, f"--profile {profile}", {"expected": PROFILE_OF_DELTA})
@@ -248,7 +248,7 @@ class PaimonHandle(_Handle):
         **how: Any,
     ) -> None:
         """Change the schema. Raises UsageError."""
-        from deltacli.alter_verbs import VERBS_OF_DELTA
+        from deltacli.core.alter_verbs import VERBS_OF_DELTA
         from deltacli.paimon.evolution.requests import changes_of, read_changes
 
         if change in VERBS_OF_DELTA:
@@ -283,7 +283,7 @@ class PaimonHandle(_Handle):
 
     def more_rules(self) -> Iterable[Rule]:
         """Return the rules that a run of `validate` may not have chosen from."""
-        from deltacli.paimon.rules.catalogue import PAIMON_CATALOGUE
+        from deltacli.rules.paimon.catalogue import PAIMON_CATALOGUE
 
         return PAIMON_CATALOGUE.rules.values()
 
@@ -292,7 +292,7 @@ class PaimonHandle(_Handle):
     ) -> Validation:
         """Check all branches of the table. Raises UsageError for a profile of Delta."""
         from deltacli.operations.paimon.validate import validate_paimon_table
-        from deltacli.paimon.rules.catalogue import Profile
+        from deltacli.rules.paimon.catalogue import Profile
 
         if profile == PROFILE_OF_DELTA:
             raise only_for(OF_DELTA, f"--profile {profile}", {"expected": ", ".join(Profile)})
@@ -339,8 +339,8 @@ def ask(
     may_be_delta = run.table_format is not TableFormat.PAIMON
     if may_be_delta and run.table_format is None and OF_PAIMON in options.values():
         from deltacli.operations.paimon.table_files import is_paimon
-        from deltacli.operations.table.find_log import missing_log
         from deltacli.storage import PathKind
+        from deltacli.table.find_log import missing_log
 
         kind = storage.kind_of("")
         if kind is PathKind.MISSING:

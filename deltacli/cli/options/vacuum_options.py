@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from deltacli.cli.options.common_options import BranchOption, DryRunOption, YesOption
-from deltacli.request_fields import OF_DELTA, OF_PAIMON, Kind, option
+from deltacli.core.request_fields import OF_DELTA, OF_PAIMON, Kind, option
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -8,11 +8,11 @@ from operator import methodcaller
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from deltacli.cli.terminal.term import Style, Terminal, cells, for_screen, visible
-from deltacli.documents import dumps
-from deltacli.errors import UsageError
-from deltacli.hints import nearest_name
-from deltacli.typing import JsonObject
-from deltacli.units import parse_names
+from deltacli.core.documents import dumps
+from deltacli.core.errors import UsageError
+from deltacli.core.hints import nearest_name
+from deltacli.core.typing import JsonObject
+from deltacli.core.units import parse_names
 
 if TYPE_CHECKING:
     from rich.text import Text

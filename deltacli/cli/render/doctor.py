@@ -10,11 +10,11 @@ from deltacli.cli.render.sections import Section, file_amount
 from deltacli.cli.render.text_form import write_sections
 from deltacli.cli.results import Listing
 from deltacli.cli.terminal.term import Style, Terminal
-from deltacli.documents import SCHEMA_VERSION
+from deltacli.core.documents import SCHEMA_VERSION
+from deltacli.core.typing import JsonObject
+from deltacli.core.units import format_count, format_limit, format_moment, format_size, plural, some_of
 from deltacli.operations.doctor.findings import Severity, StoreFinding
 from deltacli.operations.doctor.table.advice import dollars, growth, numbers, saves
-from deltacli.typing import JsonObject
-from deltacli.units import format_count, format_limit, format_moment, format_size, plural, some_of
 
 if TYPE_CHECKING:
     from deltacli.operations.doctor.access import AccessReport

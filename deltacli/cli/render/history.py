@@ -22,10 +22,10 @@ from deltacli.cli.render.text_form import write_table
 from deltacli.cli.results import Document, Emit, Grid, Result, RowGrid, emit_lines
 from deltacli.cli.terminal.shell import again_with, again_with_flags, again_without_limit, quoted_table
 from deltacli.cli.terminal.term import Style, Terminal
-from deltacli.documents import envelope
-from deltacli.errors import UsageError
-from deltacli.hints import nearest_name
-from deltacli.units import DAY_MS, format_count, format_moment, format_spans
+from deltacli.core.documents import envelope
+from deltacli.core.errors import UsageError
+from deltacli.core.hints import nearest_name
+from deltacli.core.units import DAY_MS, format_count, format_moment, format_spans
 
 if TYPE_CHECKING:
     from rich.text import Text

@@ -10,12 +10,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from deltacli.cached import cached_property
 from deltacli.cli.render.columns import Column, exact, unknown_column
 from deltacli.cli.terminal.term import Style
-from deltacli.hints import nearest_name
-from deltacli.typing import JsonObject
-from deltacli.units import format_age, format_count, format_moment, format_size
+from deltacli.core.cached import cached_property
+from deltacli.core.hints import nearest_name
+from deltacli.core.typing import JsonObject
+from deltacli.core.units import format_age, format_count, format_moment, format_size
 
 if TYPE_CHECKING:
     from deltacli.delta.log.segment import CommitTime

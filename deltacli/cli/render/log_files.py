@@ -10,9 +10,9 @@ from deltacli.cli.render.columns import Column, item_columns
 from deltacli.cli.render.sections import Section, file_amount, refused
 from deltacli.cli.results import Listing
 from deltacli.cli.terminal.term import Style
-from deltacli.documents import dumps, envelope
-from deltacli.typing import JsonObject
-from deltacli.units import (
+from deltacli.core.documents import dumps, envelope
+from deltacli.core.typing import JsonObject
+from deltacli.core.units import (
     format_count,
     format_duration,
     format_moment,
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from deltacli.cli.render.terminal.console import Canvas
-    from deltacli.errors import Refusal
+    from deltacli.core.errors import Refusal
     from deltacli.operations.checkpoint.execute import CheckpointResult
     from deltacli.operations.checkpoint.verify import Verification
     from deltacli.operations.log.expire import ExpiredFile, ExpiryPlan

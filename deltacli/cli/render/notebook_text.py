@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from deltacli.cli.results import Result
 from deltacli.cli.terminal.term import Terminal
-from deltacli.errors import UsageError
+from deltacli.core.errors import UsageError
 
 if TYPE_CHECKING:
     from deltacli.operations.checkpoint.execute import CheckpointResult
@@ -77,7 +77,7 @@ def _checkpoint(outcome: CheckpointResult) -> Result:
 def _validation(found: Validation, name: str) -> Result:
     from deltacli.cli.render.validate.report import CheckedTable, ValidationReport
     from deltacli.cli.render.validate.result import FindingsResult
-    from deltacli.delta.rules.framework.base import Severity
+    from deltacli.rules.framework.base import Severity
 
     fails = any(finding.severity is Severity.ERROR for finding in found.findings)
     table = CheckedTable(name, found, found.findings, found.suppressed, 0, fails)

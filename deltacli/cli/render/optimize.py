@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 from deltacli.cli.render.sections import Section, file_amount, refused
 from deltacli.cli.results import Outcome
 from deltacli.cli.terminal.term import Style
+from deltacli.core.units import format_count, format_duration, format_moment, format_size, plural
 from deltacli.delta.protocol.property_values import deleted_file_retention_ms
-from deltacli.units import format_count, format_duration, format_moment, format_size, plural
 
 if TYPE_CHECKING:
+    from deltacli.core.typing import Json
     from deltacli.operations.optimize.execute import OptimizeOutcome
     from deltacli.operations.optimize.plan import OptimizePlan
-    from deltacli.typing import Json
     from deltacli.work.rewrite.pieces import RefusedFile
 
 _COLUMNS = ("what", "reason", "files", "bytes")

@@ -10,8 +10,8 @@ from deltacli.cli.render.sections import Section
 from deltacli.cli.render.text_form import write_sections
 from deltacli.cli.results import Listing, Outcome
 from deltacli.cli.terminal.term import Style, Terminal
-from deltacli.documents import envelope
-from deltacli.typing import JsonObject
+from deltacli.core.documents import envelope
+from deltacli.core.typing import JsonObject
 
 if TYPE_CHECKING:
     from deltacli.cli.render.terminal.console import Canvas

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from deltacli.cli.render.sections import Section, file_amount, refused
 from deltacli.cli.results import Grid, Outcome, grid_of
 from deltacli.cli.terminal.term import Style
+from deltacli.core.typing import RecordBatch
+from deltacli.core.units import format_count, format_moment, format_size, plural
 from deltacli.operations.restore.difference import COLUMNS
 from deltacli.operations.restore.plan import changed_files
-from deltacli.typing import RecordBatch
-from deltacli.units import format_count, format_moment, format_size, plural
 
 if TYPE_CHECKING:
     from rich.text import Text

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from deltacli.cli.terminal.term import Style
-from deltacli.patterns import pattern
-from deltacli.units import format_size, plural
+from deltacli.core.patterns import pattern
+from deltacli.core.units import format_size, plural
 
 NOT_THE_NEWEST = "commits are missing from the log, so this is not about the newest version"
 """What is said of an answer about an older version; the error says more."""

@@ -14,9 +14,9 @@ from deltacli.cli.render.sections import Section, file_amount
 from deltacli.cli.render.text_form import write_sections
 from deltacli.cli.results import Listing, Outcome
 from deltacli.cli.terminal.term import Style, Terminal
-from deltacli.documents import SCHEMA_VERSION
-from deltacli.typing import Json, JsonObject
-from deltacli.units import format_age, format_moment, format_size, format_timestamp, plural
+from deltacli.core.documents import SCHEMA_VERSION
+from deltacli.core.typing import Json, JsonObject
+from deltacli.core.units import format_age, format_moment, format_size, format_timestamp, plural
 
 if TYPE_CHECKING:
     from deltacli.cli.render.terminal.console import Canvas

@@ -10,12 +10,12 @@ from deltacli.cli.render.sections import Section, file_amount
 from deltacli.cli.results import Document, Emit, Grid, Result, field_grid, line_of
 from deltacli.cli.terminal.shell import quoted_table
 from deltacli.cli.terminal.term import Style, Terminal
-from deltacli.documents import envelope
-from deltacli.hints import is_shared
+from deltacli.core.documents import envelope
+from deltacli.core.hints import is_shared
+from deltacli.core.typing import Json
+from deltacli.core.units import format_age, format_count, format_limit, format_moment, format_size, plural
 from deltacli.operations.read.snapshot import knows_protocol
 from deltacli.storage.base import StoreOfVersions
-from deltacli.typing import Json
-from deltacli.units import format_age, format_count, format_limit, format_moment, format_size, plural
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from deltacli.cli.render.terminal.console import Canvas
     from deltacli.operations.read.file_sizes import FileLayout
     from deltacli.operations.read.snapshot import SnapshotSummary
-    from deltacli.operations.table.version import Snapshot
+    from deltacli.table.version import Snapshot
 
 _COUNTS = ("version", "timestampMs", "timestamp", "timestampSource", "files", "tombstones")
 

@@ -9,9 +9,9 @@ from deltacli.cli.render.columns import Column
 from deltacli.cli.render.fleet.check import FleetListing, fleet_fields
 from deltacli.cli.render.sections import Section
 from deltacli.cli.terminal.term import Style
+from deltacli.core.typing import JsonObject
+from deltacli.core.units import plural
 from deltacli.storage.secrets import without_secrets
-from deltacli.typing import JsonObject
-from deltacli.units import plural
 
 if TYPE_CHECKING:
     from deltacli.fleet.planning.discovery import Failure

@@ -12,7 +12,7 @@ from deltacli.cli.render.sections import Section, without_repetition
 from deltacli.cli.terminal.output import errors_follow, keep_heading
 from deltacli.cli.terminal.shell import again_with
 from deltacli.cli.terminal.term import Style, Terminal, cells, encoded, folded_command, shorten, visible
-from deltacli.units import without_middle
+from deltacli.core.units import without_middle
 
 
 def write_whole_table(

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, BinaryIO
 from deltacli.cli.render.sections import Section, file_amount, refused
 from deltacli.cli.results import BatchGrid, Document, Emit, EncodedItems, Grid, Result, draw_if_drawn, line_of
 from deltacli.cli.terminal.term import Style, Terminal
-from deltacli.documents import envelope
+from deltacli.core.documents import envelope
+from deltacli.core.typing import Json, JsonObject, RecordBatch
+from deltacli.core.units import format_ranges, plural
 from deltacli.operations.recover.plan import MISSING, PLANNED, RESTORED
 from deltacli.operations.recover.verify import other_size
-from deltacli.typing import Json, JsonObject, RecordBatch
-from deltacli.units import format_ranges, plural
 
 if TYPE_CHECKING:
     from deltacli.cli.render.terminal.console import Canvas

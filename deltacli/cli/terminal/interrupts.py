@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any, NoReturn
 
-from deltacli import tempfiles
 from deltacli.cli.terminal.term import live_line
+from deltacli.core import tempfiles
 
 _MEANING = {"SIGINT": "interrupted", "SIGTERM": "terminated", "SIGHUP": "hung up"}
 """Signal -> what the user reads. SIGHUP is unknown to some systems."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from deltacli.cli.invocation import invocation
 from deltacli.cli.terminal.term import say, visible
-from deltacli.documents import dumps
+from deltacli.core.documents import dumps
 
 if TYPE_CHECKING:
     import logging

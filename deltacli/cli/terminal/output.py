@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, BinaryIO, cast
 
 from deltacli.cli.options.configuration import table_around
-from deltacli.errors import UsageError
+from deltacli.core.errors import UsageError
 
 if TYPE_CHECKING:
     from deltacli.cli.terminal.pager import Screen

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from deltacli.cli.invocation import invocation
 from deltacli.cli.terminal.steps import PlanState, Shown, StepState, describe
 from deltacli.cli.terminal.term import say, say_json, set_live_line, shorten, write_stderr
-from deltacli.documents import dumps
+from deltacli.core.documents import dumps
 
 if TYPE_CHECKING:
     from deltacli.cli.terminal.bars import Bars

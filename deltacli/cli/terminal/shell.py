@@ -1,4 +1,4 @@
-"""Commands to paste: the current command line with a change. `deltacli.hints` quotes words."""
+"""Commands to paste: the current command line with a change. `deltacli.core.hints` quotes words."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from itertools import pairwise
 from urllib.parse import quote
 
-from deltacli.errors import Refused
-from deltacli.hints import CommandLine, fill_hint, is_command, quoted, quoted_table
+from deltacli.core.errors import Refused
+from deltacli.core.hints import CommandLine, fill_hint, is_command, quoted, quoted_table
 
 __all__ = [
     "CommandLine",

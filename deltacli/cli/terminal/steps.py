@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from deltacli.units import format_count, format_size
+from deltacli.core.units import format_count, format_size
 
 
 class Eta:

@@ -11,7 +11,7 @@ from enum import Enum, StrEnum
 from functools import lru_cache
 from typing import NamedTuple, Protocol
 
-from deltacli.patterns import pattern
+from deltacli.core.patterns import pattern
 
 CONTROL = pattern(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
@@ -170,7 +170,7 @@ def _cells_of(character: str) -> int:
 
 def glued(text: str) -> str:
     """Return a text in which a number and its unit are one word, until `unglued`."""
-    from deltacli.units import with_units
+    from deltacli.core.units import with_units
 
     return with_units(text, GLUE)
 

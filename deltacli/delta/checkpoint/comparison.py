@@ -11,6 +11,7 @@ from math import isclose
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.core.typing import ArrowArray, ArrowType, Json
 from deltacli.delta.encoding.arrow_json import date_texts, json_column
 from deltacli.delta.encoding.many_keys import fingerprints, repeated
 from deltacli.delta.encoding.value_text import parse_moment
@@ -21,7 +22,6 @@ from deltacli.delta.schema.types import simple_name
 from deltacli.delta.stats.schema import BOUNDS, leaf_columns
 from deltacli.delta.stats.values import as_single
 from deltacli.delta.vectors import unique_id_column
-from deltacli.typing import ArrowArray, ArrowType, Json
 
 if TYPE_CHECKING:
     import pyarrow

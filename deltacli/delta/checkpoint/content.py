@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from deltacli.core.typing import ArrowType
 from deltacli.delta.log.action_fields import arrow_schema
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.file_actions import whole_column
 from deltacli.delta.log.state import SetTransaction
 from deltacli.delta.protocol.property_values import TRANSACTION_RETENTION, deleted_file_retention_ms, parse_interval
-from deltacli.typing import ArrowType
 
 if TYPE_CHECKING:
     import pyarrow

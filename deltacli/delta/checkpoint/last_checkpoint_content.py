@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from deltacli.typing import Json
+from deltacli.core.typing import Json
 
 
 class Hint(NamedTuple):

@@ -12,14 +12,14 @@ from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from deltacli.core.errors import Refused
+from deltacli.core.hints import command
+from deltacli.core.typing import Json
+from deltacli.core.units import plural
 from deltacli.delta.checkpoint.last_checkpoint_content import short_schema
 from deltacli.delta.log.log_path import LOG_DIRECTORY, SIDECAR_DIRECTORY, LogFileKind
 from deltacli.delta.protocol.protocol_action import Protocol
 from deltacli.delta.schema.to_arrow import table_schema
-from deltacli.errors import Refused
-from deltacli.hints import command
-from deltacli.typing import Json
-from deltacli.units import plural
 
 if TYPE_CHECKING:
     import pyarrow

@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from deltacli.arrow import compute as pc
-from deltacli.cached import cached_property
+from deltacli.core.cached import cached_property
+from deltacli.core.typing import ArrowType
 from deltacli.delta.encoding.value_text import (
     interval_microseconds,
     months_of,
@@ -24,7 +25,6 @@ from deltacli.delta.schema.types import DataType, PrimitiveType
 from deltacli.delta.stats.columns import StatsBlock, StatsColumns, parse_stats
 from deltacli.delta.stats.schema import BOUNDS, NULL_COUNT, ColumnPath, indexed_columns
 from deltacli.delta.stats.values import INFINITE, NOT_A_NUMBER
-from deltacli.typing import ArrowType
 
 if TYPE_CHECKING:
     import pyarrow

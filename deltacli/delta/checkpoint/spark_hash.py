@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from deltacli.arrow import compute as pc
-from deltacli.typing import ArrowArray
+from deltacli.core.typing import ArrowArray
 
 SEED = 42
 _WORD = 4

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from deltacli.arrow import compute as pc
-from deltacli.typing import ArrowArray
+from deltacli.core.typing import ArrowArray
 
 CUBE_ID, CUBE_COLUMNS = "ZCUBE_ID", "ZCUBE_ZORDER_BY"
 """The tags of clustered files: the id of their cube, and a JSON list of the logical names of its columns."""

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 from deltacli.arrow import compute as pc
-from deltacli.typing import ArrowArray
+from deltacli.core.typing import ArrowArray
 
 MOST_COLUMNS = 32
 """Of a z-order: each has at least one bit of a key."""

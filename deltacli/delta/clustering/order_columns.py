@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
+from deltacli.core.errors import UsageError
+from deltacli.core.hints import in_backticks
 from deltacli.delta.clustering.clustering_columns import ClusteringColumn
 from deltacli.delta.clustering.curve_keys import MOST_COLUMNS
 from deltacli.delta.log.state import TableConfiguration
@@ -13,8 +15,6 @@ from deltacli.delta.schema.column_path import CODE, ColumnFinder, PathPart
 from deltacli.delta.schema.types import StructType, simple_name
 from deltacli.delta.stats.collect import BOUNDED
 from deltacli.delta.stats.schema import STATS_COLUMNS, ColumnPath, indexed_columns, kind_of
-from deltacli.errors import UsageError
-from deltacli.hints import in_backticks
 
 
 class OrderColumn(NamedTuple):

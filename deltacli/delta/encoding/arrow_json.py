@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import orjson
 
 from deltacli.arrow import compute as pc
+from deltacli.core.typing import ArrowType
 from deltacli.delta.encoding.value_text import date_text, moment_text
-from deltacli.typing import ArrowType
 
 if TYPE_CHECKING:
     import pyarrow

@@ -15,7 +15,7 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any, Protocol
 
 from deltacli.arrow import compute as pc
-from deltacli.typing import ArrowArray, ArrowType, RecordBatch
+from deltacli.core.typing import ArrowArray, ArrowType, RecordBatch
 
 if TYPE_CHECKING:
     import pyarrow

@@ -6,7 +6,7 @@ from array import array
 from collections.abc import Iterable
 
 from deltacli.arrow import compute as pc
-from deltacli.typing import ArrowArray
+from deltacli.core.typing import ArrowArray
 
 _PRINTED = 48
 _SALT = 31

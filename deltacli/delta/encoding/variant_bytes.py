@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
-from deltacli.cached import cached_property
+from deltacli.core.cached import cached_property
 
 NULL, TRUE, FALSE = b"\x00", b"\x04", b"\x08"
 INT8, INT16, INT32, INT64, DOUBLE, DECIMAL4, DECIMAL8, DECIMAL16, DATE, TIMESTAMP, TIMESTAMP_NTZ, FLOAT = range(3, 15)

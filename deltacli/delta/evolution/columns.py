@@ -10,6 +10,9 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from deltacli.core.errors import UsageError
+from deltacli.core.hints import command, in_backticks, nearest_name, sql_name
+from deltacli.core.typing import Json
 from deltacli.delta.evolution.draft import (
     Changed,
     Draft,
@@ -61,9 +64,6 @@ from deltacli.delta.schema.types import (
 from deltacli.delta.schema.widening_guards import CHAR_VARCHAR_KEY, Caution
 from deltacli.delta.sql.stored import DEFAULT_KEY, GENERATION_KEY
 from deltacli.delta.stats.schema import STATS_COLUMNS
-from deltacli.errors import UsageError
-from deltacli.hints import command, in_backticks, nearest_name, sql_name
-from deltacli.typing import Json
 
 _USAGE_TRACKED = {"delta.columnMapping.hasDroppedOrRenamed": "true"}
 _TRACKING = "columnMappingUsageTracking"

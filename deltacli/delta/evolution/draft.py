@@ -6,15 +6,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from deltacli.cached import cached_property
+from deltacli.core.cached import cached_property
+from deltacli.core.errors import Refusal
+from deltacli.core.hints import in_backticks
+from deltacli.core.typing import Json
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.state import TableConfiguration, read_metadata, read_protocol
 from deltacli.delta.schema.column_path import ColumnFinder, ColumnPlace, PathPart
 from deltacli.delta.schema.types import StructType, parse_schema
 from deltacli.delta.schema.widened_schema import read_exactly, write_exactly
-from deltacli.errors import Refusal
-from deltacli.hints import in_backticks
-from deltacli.typing import Json
 
 if TYPE_CHECKING:
     from deltacli.delta.evolution.requests import Change

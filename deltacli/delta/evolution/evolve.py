@@ -11,6 +11,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from deltacli.core.errors import Refusal, Refused, UsageError
+from deltacli.core.hints import command, parameter
+from deltacli.core.units import some_of
 from deltacli.delta.clustering.clustering_columns import FEATURE, MOST_CLUSTERING_COLUMNS, find_column
 from deltacli.delta.clustering.order_columns import order_columns
 from deltacli.delta.evolution.column_types import change_type
@@ -56,9 +59,6 @@ from deltacli.delta.schema.widening_guards import Caution
 from deltacli.delta.sql.parser import parse_expression
 from deltacli.delta.sql.stored import CONSTRAINT_PREFIX, unknown_column
 from deltacli.delta.stats.schema import INDEXED_COLUMNS, STATS_COLUMNS, indexed_columns
-from deltacli.errors import Refusal, Refused, UsageError
-from deltacli.hints import command, parameter
-from deltacli.units import some_of
 
 UPGRADE_NEEDED = "alter.protocol-upgrade-needed"
 """Code of the refusal of features that the protocol lacks, which an option overrides."""

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from deltacli.core.errors import UsageError
+from deltacli.core.hints import command
 from deltacli.delta.clustering.clustering_columns import find_column
 from deltacli.delta.evolution.draft import Draft, Effect, Root, Settings, fields_within, forbid
 from deltacli.delta.evolution.requests import SetMapping
@@ -24,8 +26,6 @@ from deltacli.delta.schema.names import (
 from deltacli.delta.schema.type_changes import named_fields
 from deltacli.delta.schema.types import StructType, parse_schema
 from deltacli.delta.schema.widened_schema import write_exactly
-from deltacli.errors import UsageError
-from deltacli.hints import command
 
 FEATURE = "columnMapping"
 _LARGEST_ID = 2**31 - 1

@@ -10,16 +10,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
 from typing import TypeAlias
 
-from deltacli.alter_verbs import Details, Verb, left_out
+from deltacli.core.alter_verbs import Details, Verb, left_out
+from deltacli.core.errors import Refused, UsageError
+from deltacli.core.hints import command, parameter
+from deltacli.core.typing import Json, JsonObject
+from deltacli.core.units import parse_names
 from deltacli.delta.evolution.sql_types import parse_sql_type, sql_text
 from deltacli.delta.schema.types import DataType, PrimitiveType
 from deltacli.delta.schema.widening_guards import parses
 from deltacli.delta.sql.nodes import Form, Node
 from deltacli.delta.sql.parser import parse_expression
-from deltacli.errors import Refused, UsageError
-from deltacli.hints import command, parameter
-from deltacli.typing import Json, JsonObject
-from deltacli.units import parse_names
 
 CODE = "usage.change"
 

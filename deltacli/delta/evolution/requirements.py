@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from deltacli.core.errors import Refusal
+from deltacli.core.hints import command
 from deltacli.delta.evolution.draft import Draft, Forbidden, forbid, names_of, physical_path, quoted_path
 from deltacli.delta.evolution.sql_types import sql_text
 from deltacli.delta.log.row_ids import MATERIALIZED_NAMES
@@ -24,8 +26,6 @@ from deltacli.delta.schema.widening_guards import CHAR_VARCHAR_KEY, IDENTITY_PRE
 from deltacli.delta.sql.nodes import Form
 from deltacli.delta.sql.parser import parse_expression
 from deltacli.delta.sql.stored import DEFAULT_KEY, Reference, StoredKind, refers_to, stored_sql
-from deltacli.errors import Refusal
-from deltacli.hints import command
 
 FORBIDDEN = " ,;{}()\n\t="
 """The characters that names of columns in files cannot have."""

@@ -10,6 +10,8 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple, NoReturn
 
+from deltacli.core.errors import DeltacliError, UsageError
+from deltacli.core.hints import nearest_type
 from deltacli.delta.schema.kinds import PLAIN_TYPES
 from deltacli.delta.schema.type_changes import NUMBER_TYPES, OF_DECIMALS, canonical_name, decimal_of, hint_for_type
 from deltacli.delta.schema.types import (
@@ -23,8 +25,6 @@ from deltacli.delta.schema.types import (
     parse_schema,
     types_within,
 )
-from deltacli.errors import DeltacliError, UsageError
-from deltacli.hints import nearest_type
 
 CODE = "usage.type"
 _OTHER_NAMES: Mapping[str, str] = {"timestamp_ltz": "timestamp", "bool": "boolean"}

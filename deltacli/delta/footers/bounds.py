@@ -10,11 +10,11 @@ from __future__ import annotations
 from typing import Any
 
 from deltacli.arrow import compute as pc
+from deltacli.core.typing import ArrowType
 from deltacli.delta.footers.schema import FileLeaf
 from deltacli.delta.schema.conversion import to_microseconds
 from deltacli.delta.schema.kinds import decimal_parts
 from deltacli.delta.stats.schema import StatColumn, StatKind
-from deltacli.typing import ArrowType
 
 _SECONDS_A_DAY = 86_400
 _MICROSECONDS_A_DAY = 86_400_000_000

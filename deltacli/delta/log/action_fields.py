@@ -12,9 +12,9 @@ from enum import Enum
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from deltacli.errors import CommitCorrupt
-from deltacli.hints import command
-from deltacli.typing import ArrowType, Json
+from deltacli.core.errors import CommitCorrupt
+from deltacli.core.hints import command
+from deltacli.core.typing import ArrowType, Json
 
 if TYPE_CHECKING:
     import pyarrow

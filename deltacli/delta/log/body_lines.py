@@ -10,14 +10,14 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
+from deltacli.core.errors import Refused
+from deltacli.core.typing import ArrowArray
 from deltacli.delta.log.commit_content import Slot, encode_line
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.replay import key_column
 from deltacli.delta.paths import canonical, canonical_column
 from deltacli.delta.stats.record_counts import num_records_column, parse_num_records
 from deltacli.delta.vectors import unique_id, unique_id_column
-from deltacli.errors import Refused
-from deltacli.typing import ArrowArray
 
 if TYPE_CHECKING:
     import pyarrow

@@ -16,6 +16,8 @@ from typing import NamedTuple
 
 import orjson
 
+from deltacli.core.errors import Refused
+from deltacli.core.hints import DoubleQuoted, command
 from deltacli.delta.log.action_fields import too_deep
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.commit_metadata import NO_METADATA
@@ -26,8 +28,6 @@ from deltacli.delta.log.state import Metadata, has_in_commit_timestamps, read_me
 from deltacli.delta.paths import canonical
 from deltacli.delta.protocol.property_values import ICT_ENABLEMENT_TIMESTAMP, ICT_ENABLEMENT_VERSION, is_true
 from deltacli.delta.protocol.protocol_action import Protocol, require_committable, require_readable
-from deltacli.errors import Refused
-from deltacli.hints import DoubleQuoted, command
 
 MAX_ROW_ID = (1 << 63) - 1
 

@@ -14,11 +14,11 @@ from typing import Any
 
 import orjson
 
+from deltacli.core.errors import CommitCorrupt
+from deltacli.core.hints import command
+from deltacli.core.patterns import pattern
+from deltacli.core.typing import Json
 from deltacli.delta.log.action_fields import integer_fields, respelled_integers
-from deltacli.errors import CommitCorrupt
-from deltacli.hints import command
-from deltacli.patterns import pattern
-from deltacli.typing import Json
 
 Action = dict[str, Any]  # Any: an action as found, with unrecognized fields
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
+from deltacli.core.errors import UsageError
+from deltacli.core.hints import parameter
 from deltacli.delta.encoding.value_text import has_bytes
-from deltacli.errors import UsageError
-from deltacli.hints import parameter
 
 NO_METADATA: Mapping[str, str] = MappingProxyType({})
 

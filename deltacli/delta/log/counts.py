@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
-from deltacli.units import OLDEST_MS
+from deltacli.core.units import OLDEST_MS
 
 if TYPE_CHECKING:
     import pyarrow

@@ -9,12 +9,12 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from deltacli.core.errors import CommitCorrupt
+from deltacli.core.typing import ArrowArray, ArrowField, Json
 from deltacli.delta.log.action_fields import arrow_schema, missing, shown, wrong_type
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.stats.record_counts import num_records_column, tight_column
 from deltacli.delta.vectors import fault_of, unique_id
-from deltacli.errors import CommitCorrupt
-from deltacli.typing import ArrowArray, ArrowField, Json
 
 if TYPE_CHECKING:
     import pyarrow

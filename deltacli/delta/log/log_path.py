@@ -8,7 +8,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import NamedTuple
 
-from deltacli.patterns import pattern
+from deltacli.core.patterns import pattern
 
 
 class Place(NamedTuple):

@@ -14,12 +14,12 @@ from functools import reduce
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.core.errors import CommitCorrupt
+from deltacli.core.hints import command
 from deltacli.delta.log.action_fields import shown, wrong_type
 from deltacli.delta.log.commit_lines import Action, json_type
 from deltacli.delta.paths import canonical, canonical_column, decode_column
 from deltacli.delta.vectors import fault_of, unique_id
-from deltacli.errors import CommitCorrupt
-from deltacli.hints import command
 
 if TYPE_CHECKING:
     import pyarrow

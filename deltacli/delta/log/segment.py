@@ -9,11 +9,11 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import NamedTuple
 
-from deltacli.cached import cached_property
+from deltacli.core.cached import cached_property
+from deltacli.core.errors import LogIncomplete, NotATable, VersionAbsent
+from deltacli.core.hints import command
+from deltacli.core.units import EPOCH, format_ranges, named_ranges, plural, ranges_of
 from deltacli.delta.log.log_path import LogFileKind, LogPath, commit_name, parse_log_path
-from deltacli.errors import LogIncomplete, NotATable, VersionAbsent
-from deltacli.hints import command
-from deltacli.units import EPOCH, format_ranges, named_ranges, plural, ranges_of
 
 
 class LogFile(NamedTuple):

@@ -10,14 +10,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from deltacli.cached import cached_property
+from deltacli.core.cached import cached_property
+from deltacli.core.typing import Json, JsonObject
 from deltacli.delta.log.action_fields import missing, shown, wrong_type
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.protocol.property_values import InCommitKeys, in_commit_keys, is_true
 from deltacli.delta.protocol.protocol_action import WRITER_FEATURES_VERSION, Protocol
 from deltacli.delta.schema.names import physical_name
 from deltacli.delta.schema.types import StructField, StructType
-from deltacli.typing import Json, JsonObject
 
 if TYPE_CHECKING:
     from deltacli.delta.log.log_path import Place

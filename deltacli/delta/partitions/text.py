@@ -11,12 +11,12 @@ from enum import StrEnum
 from math import isnan
 from typing import Any
 
+from deltacli.core.errors import Refused
+from deltacli.core.patterns import pattern
 from deltacli.delta.encoding.value_text import parse_date, parse_moment
 from deltacli.delta.schema.kinds import WHOLE_BITS, decimal_parts
 from deltacli.delta.schema.types import PrimitiveType
 from deltacli.delta.stats.values import exact_decimal, fits
-from deltacli.errors import Refused
-from deltacli.patterns import pattern
 
 HIVE_DEFAULT = "__HIVE_DEFAULT_PARTITION__"
 _HIVE_ESCAPED = pattern(r"""[\x00-\x1f\x7f"#%'*/:=?\\{}\[\]^]""")

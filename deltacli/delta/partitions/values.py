@@ -9,14 +9,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from deltacli.arrow import compute as pc
+from deltacli.core.errors import DataUnreadable
+from deltacli.core.hints import command
+from deltacli.core.typing import ArrowArray, ArrowScalar
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.schema.names import NameIndex, places_of
 from deltacli.delta.schema.to_arrow import arrow_type
 from deltacli.delta.schema.types import StructField
-from deltacli.errors import DataUnreadable
-from deltacli.hints import command
-from deltacli.typing import ArrowArray, ArrowScalar
 
 if TYPE_CHECKING:
     import pyarrow

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from deltacli.core.hints import in_backticks
+from deltacli.core.typing import ArrowType
 from deltacli.delta.checkpoint.parsed_columns import typed
 from deltacli.delta.predicate.refusals import refuse, refuse_column, refuse_value
 from deltacli.delta.schema.kinds import Kind, decimal_parts, value_kind
@@ -12,8 +14,6 @@ from deltacli.delta.schema.names import NameIndex
 from deltacli.delta.schema.to_arrow import unread_type
 from deltacli.delta.schema.types import DataType, StructField, StructType, simple_name
 from deltacli.delta.schema.unread_columns import Judge
-from deltacli.hints import in_backticks
-from deltacli.typing import ArrowType
 
 ColumnPath = tuple[str, ...]
 """Names from the root to a column."""

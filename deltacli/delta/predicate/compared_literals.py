@@ -15,11 +15,11 @@ from fractions import Fraction
 from typing import Any, Protocol
 
 from deltacli.arrow import compute as pc
+from deltacli.core.typing import ArrowArray, ArrowScalar
 from deltacli.delta.encoding.value_text import MICROSECONDS_A_DAY
 from deltacli.delta.predicate.columns import NUMBERS, TIMES, Column
 from deltacli.delta.predicate.literals import Literal, NoValueError, from_text, nearest_double
 from deltacli.delta.schema.kinds import Kind
-from deltacli.typing import ArrowArray, ArrowScalar
 
 _LEAST, _BEYOND = -(1 << 63), 1 << 63
 _DECIMAL_BEYOND = 10**38

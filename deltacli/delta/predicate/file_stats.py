@@ -13,6 +13,7 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.core.typing import ArrowArray, ArrowSchema
 from deltacli.delta.encoding.ndjson import read_lines
 from deltacli.delta.encoding.value_text import MICROSECONDS_A_DAY, has_bytes, parse_date, parse_moment
 from deltacli.delta.predicate.columns import Column, ColumnPath
@@ -31,7 +32,6 @@ from deltacli.delta.stats.values import (
     is_long,
     read_json,
 )
-from deltacli.typing import ArrowArray, ArrowSchema
 
 _BLOCK = 65_536
 _LEAST, _GREATEST = -(1 << 63), (1 << 63) - 1

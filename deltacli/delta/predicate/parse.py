@@ -12,6 +12,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from deltacli.arrow import compute as pc
+from deltacli.core.errors import UsageError
+from deltacli.core.hints import sql_name
+from deltacli.core.typing import ArrowArray
 from deltacli.delta.encoding.value_text import MICROSECONDS_A_DAY
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.predicate.columns import NUMBERS, TIMES, Column, ColumnPath, PredicateColumns
@@ -41,9 +44,6 @@ from deltacli.delta.schema.types import StructField, StructType
 from deltacli.delta.schema.unread_columns import Judge
 from deltacli.delta.sql.nodes import Form, Node
 from deltacli.delta.sql.parser import parse_expression
-from deltacli.errors import UsageError
-from deltacli.hints import sql_name
-from deltacli.typing import ArrowArray
 
 if TYPE_CHECKING:
     import pyarrow

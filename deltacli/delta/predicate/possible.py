@@ -11,6 +11,7 @@ from functools import reduce
 from typing import Any, NamedTuple, TypeAlias
 
 from deltacli.arrow import compute as pc
+from deltacli.core.typing import ArrowArray
 from deltacli.delta.predicate.columns import Column
 from deltacli.delta.predicate.compared_literals import Limit, Order, ends_of
 from deltacli.delta.predicate.conditions import (
@@ -30,7 +31,6 @@ from deltacli.delta.predicate.conditions import (
     evaluate_leaf,
 )
 from deltacli.delta.schema.kinds import Kind
-from deltacli.typing import ArrowArray
 
 TIE_BREAKERS = "\x7f\u07ff\ufffd\uffff\U0010ffff"
 "Characters that writers append to a truncated string so that it is above the original."

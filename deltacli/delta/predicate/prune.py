@@ -11,6 +11,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.core.typing import ArrowArray
 from deltacli.delta.checkpoint.parsed_columns import parse_partition_values
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.predicate.columns import Column, ColumnPath
@@ -20,7 +21,6 @@ from deltacli.delta.predicate.parse import Predicate
 from deltacli.delta.predicate.possible import Exact, Known, Possible, constant, possible
 from deltacli.delta.schema.kinds import Kind
 from deltacli.delta.schema.types import StructType
-from deltacli.typing import ArrowArray
 
 if TYPE_CHECKING:
     import pyarrow

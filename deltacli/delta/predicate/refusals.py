@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from deltacli.core.errors import UsageError
+from deltacli.core.hints import command, in_backticks, nearest_path, sql_name
+from deltacli.core.units import some_of
 from deltacli.delta.sql.nodes import Form, Node
 from deltacli.delta.sql.parser import parse_expression
-from deltacli.errors import UsageError
-from deltacli.hints import command, in_backticks, nearest_path, sql_name
-from deltacli.units import some_of
 
 CODE = "usage.where"
 POSSIBLE = {

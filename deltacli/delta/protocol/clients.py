@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
+from deltacli.core.typing import Json
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.protocol.feature_use import constraint_uses, feature_of_type, property_uses, schema_uses
 from deltacli.delta.protocol.features import FEATURES, FeatureKind, stable_name
@@ -32,7 +33,6 @@ from deltacli.delta.schema.types import (
     StructType,
     types_within,
 )
-from deltacli.typing import Json
 
 Does = bool | str | None
 """Whether a client does something: true, false, from a version on, or unknown."""

@@ -7,6 +7,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from deltacli.core.errors import Refused, UsageError
+from deltacli.core.hints import command, nearest_name
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.protocol.feature_drops import REMOVALS
@@ -14,8 +16,6 @@ from deltacli.delta.protocol.feature_use import constraint_uses, property_uses, 
 from deltacli.delta.protocol.features import FEATURES, TYPE_WIDENING, stable_name
 from deltacli.delta.protocol.upgrade import upgraded
 from deltacli.delta.schema.type_changes import refused_change
-from deltacli.errors import Refused, UsageError
-from deltacli.hints import command, nearest_name
 
 
 class AddedFeature(NamedTuple):

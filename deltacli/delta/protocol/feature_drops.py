@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from deltacli.core.errors import Refused, UsageError
+from deltacli.core.hints import command, nearest_name
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.row_ids import ENABLED, MATERIALIZED_NAMES, SUSPENDED
 from deltacli.delta.log.state import TableConfiguration, read_protocol
@@ -18,8 +20,6 @@ from deltacli.delta.protocol.property_values import CHECKPOINT_PROTECTION
 from deltacli.delta.protocol.protocol_action import READER_FEATURES_VERSION, WRITER_FEATURES_VERSION
 from deltacli.delta.schema.type_changes import TYPE_CHANGES_KEY, named_fields
 from deltacli.delta.schema.types import StructType
-from deltacli.errors import Refused, UsageError
-from deltacli.hints import command, nearest_name
 
 PROTECTION = "checkpointProtection"
 MAPPING = "columnMapping"

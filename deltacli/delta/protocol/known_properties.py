@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import NamedTuple
 
+from deltacli.core.patterns import pattern
 from deltacli.delta.protocol.features import FEATURES
 from deltacli.delta.protocol.property_values import (
     DEFAULT_CHECKPOINT_INTERVAL,
@@ -16,7 +17,6 @@ from deltacli.delta.protocol.property_values import (
     LOG_RETENTION,
     TRANSACTION_RETENTION,
 )
-from deltacli.patterns import pattern
 
 MAX_INT = 2**31 - 1
 MAX_LONG = 2**63 - 1

@@ -10,6 +10,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from deltacli.core.errors import Refused, UsageError
+from deltacli.core.hints import command, nearest_name, parameter
+from deltacli.core.patterns import pattern
+from deltacli.core.units import DURATIONS_MS, UNITS_MS
 from deltacli.delta.encoding.value_text import has_bytes
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.state import TableConfiguration
@@ -36,10 +40,6 @@ from deltacli.delta.protocol.property_values import (
     PORTABLE_INTERVAL,
     parse_interval,
 )
-from deltacli.errors import Refused, UsageError
-from deltacli.hints import command, nearest_name, parameter
-from deltacli.patterns import pattern
-from deltacli.units import DURATIONS_MS, UNITS_MS
 
 _LONGEST = 1000
 "Maximum length of a number or an interval. Python does not convert longer ones, and they are never intended."

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from deltacli.core.errors import Refused
+from deltacli.core.hints import command
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.protocol.property_values import (
     CHANGE_FEED,
@@ -26,8 +28,6 @@ from deltacli.delta.protocol.property_values import (
     retentions_out_of_order,
 )
 from deltacli.delta.protocol.upgrade import way_to_mapping
-from deltacli.errors import Refused
-from deltacli.hints import command
 
 _MAPPING_MODE = "delta.columnMapping.mode"
 _VECTORS = "delta.enableDeletionVectors"

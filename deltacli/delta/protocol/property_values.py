@@ -10,8 +10,8 @@ import re
 from collections.abc import Mapping, Set
 from typing import NamedTuple
 
-from deltacli.patterns import pattern
-from deltacli.units import DAY_MS, LONGEST_MS, UNITS_MS
+from deltacli.core.patterns import pattern
+from deltacli.core.units import DAY_MS, LONGEST_MS, UNITS_MS
 
 DELETED_FILE_RETENTION = "delta.deletedFileRetentionDuration"
 TRANSACTION_RETENTION = "delta.setTransactionRetentionDuration"

@@ -7,9 +7,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from deltacli.core.errors import ProtocolUnsupported, Refused
+from deltacli.core.hints import command
 from deltacli.delta.protocol.features import CATALOG_FEATURES, FEATURES
-from deltacli.errors import ProtocolUnsupported, Refused
-from deltacli.hints import command
 
 NEWEST_READER_VERSION = 3
 READER_FEATURES_VERSION = 3

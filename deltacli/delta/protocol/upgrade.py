@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from deltacli.core.errors import Refused
+from deltacli.core.hints import command
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.state import read_protocol
 from deltacli.delta.protocol.features import FEATURES, FeatureKind
@@ -16,8 +18,6 @@ from deltacli.delta.protocol.protocol_action import (
     READER_FEATURES_VERSION,
     WRITER_FEATURES_VERSION,
 )
-from deltacli.errors import Refused
-from deltacli.hints import command
 
 
 def way_to_mapping(raw_protocol: Action | None) -> str:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from deltacli.core.hints import in_backticks
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.schema.type_changes import canonical_name
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType, parts_of
-from deltacli.hints import in_backticks
 
 ColumnNames = tuple[str, ...]
 

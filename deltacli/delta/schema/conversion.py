@@ -11,10 +11,10 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from deltacli.arrow import compute as pc
+from deltacli.core.errors import DataUnreadable
+from deltacli.core.hints import command
+from deltacli.core.typing import ArrowArray
 from deltacli.delta.schema.kinds import NANOSECONDS, WHOLE_BITS, YEAR_MONTH, decimal_parts, interval_name
-from deltacli.errors import DataUnreadable
-from deltacli.hints import command
-from deltacli.typing import ArrowArray
 
 _FIRST = -(1 << 63) + 1_000
 """From here on no microsecond begins before the first nanosecond of 64 bits."""

@@ -11,14 +11,14 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.core.errors import DataUnreadable
+from deltacli.core.hints import command
+from deltacli.core.typing import ArrowArray, ArrowField
 from deltacli.delta.schema.conversion import Convert, conversion, mismatch
 from deltacli.delta.schema.names import NameIndex
 from deltacli.delta.schema.shredded_variants import is_shredded, require_values, shredded
 from deltacli.delta.schema.to_arrow import arrow_type, variant_type
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
-from deltacli.errors import DataUnreadable
-from deltacli.hints import command
-from deltacli.typing import ArrowArray, ArrowField
 
 if TYPE_CHECKING:
     import pyarrow

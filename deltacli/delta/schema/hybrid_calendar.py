@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from deltacli.arrow import compute as pc
-from deltacli.typing import ArrowArray
+from deltacli.core.typing import ArrowArray
 
 _SPARK = "org.apache.spark."
 _MARKS = (f"{_SPARK}legacyDateTime", f"{_SPARK}legacyINT96")

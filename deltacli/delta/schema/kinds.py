@@ -6,8 +6,8 @@ import re
 from enum import StrEnum
 from functools import lru_cache
 
+from deltacli.core.patterns import pattern
 from deltacli.delta.schema.types import DataType, PrimitiveType
-from deltacli.patterns import pattern
 
 WHOLE_BITS = {"byte": 8, "short": 16, "integer": 32, "long": 64}
 FIXED_TEXTS = ("char(", "varchar(")

@@ -10,11 +10,11 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 from deltacli.arrow import compute as pc
+from deltacli.core.errors import DataUnreadable
+from deltacli.core.typing import ArrowType
 from deltacli.delta.encoding import variant_bytes as variants
 from deltacli.delta.encoding.variant_bytes import Dictionary, MalformedVariant, Names
 from deltacli.delta.schema.conversion import Convert
-from deltacli.errors import DataUnreadable
-from deltacli.typing import ArrowType
 
 Encoded: TypeAlias = list[bytes | None]
 """One value per row, None where it is missing."""

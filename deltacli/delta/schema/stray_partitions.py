@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from deltacli.core.errors import Unreadable
+from deltacli.core.hints import command
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.schema.types import DataType, StructType, parts_of
-from deltacli.errors import Unreadable
-from deltacli.hints import command
 
 UNKNOWN, NESTED = "metadata.partition-column-unknown", "metadata.partition-column-nested"
 """The rules of `validate` that report what is refused here."""

@@ -11,6 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
+from deltacli.core.errors import Refused, Unreadable
+from deltacli.core.hints import command
+from deltacli.core.typing import ArrowField, Json
 from deltacli.delta.encoding.value_text import has_bytes
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.schema.kinds import NANOSECONDS, PLAIN_TYPES, YEAR_MONTH, decimal_parts, interval_name
@@ -23,9 +26,6 @@ from deltacli.delta.schema.types import (
     StructType,
     parts_of,
 )
-from deltacli.errors import Refused, Unreadable
-from deltacli.hints import command
-from deltacli.typing import ArrowField, Json
 
 if TYPE_CHECKING:
     import pyarrow

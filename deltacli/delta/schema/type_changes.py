@@ -10,16 +10,16 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from typing import NamedTuple
 
+from deltacli.core.errors import Unreadable
+from deltacli.core.hints import command
+from deltacli.core.patterns import pattern
+from deltacli.core.typing import Json
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.protocol.features import TYPE_WIDENING, TYPE_WIDENING_PREVIEW
 from deltacli.delta.schema.kinds import PLAIN_TYPES
 from deltacli.delta.schema.names import recorded_name
 from deltacli.delta.schema.stray_partitions import require_partitions
 from deltacli.delta.schema.types import DataType, PrimitiveType, StructField, StructType, parts_of
-from deltacli.errors import Unreadable
-from deltacli.hints import command
-from deltacli.patterns import pattern
-from deltacli.typing import Json
 
 WIDER: Mapping[str, frozenset[str]] = {
     "byte": frozenset({"short", "integer", "long", "double"}),

@@ -6,9 +6,9 @@ import json
 from collections.abc import Iterator
 from typing import NamedTuple, TypeAlias
 
-from deltacli.errors import Unreadable
-from deltacli.hints import command
-from deltacli.typing import Json, JsonObject
+from deltacli.core.errors import Unreadable
+from deltacli.core.hints import command
+from deltacli.core.typing import Json, JsonObject
 
 
 class PrimitiveType(NamedTuple):

@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import NamedTuple, TypeAlias
 
+from deltacli.core.errors import Refused
+from deltacli.core.typing import Json
+from deltacli.core.units import some_of
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.schema.to_arrow import unread_type
 from deltacli.delta.schema.types import DataType, StructField, StructType
-from deltacli.errors import Refused
-from deltacli.typing import Json
-from deltacli.units import some_of
 
 UNSUPPORTED = "type.unsupported"
 _NAMED = 5

@@ -7,6 +7,9 @@ import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple, cast
 
+from deltacli.core.errors import Unreadable, UsageError
+from deltacli.core.hints import command, nearest_type
+from deltacli.core.typing import Json
 from deltacli.delta.encoding.value_text import has_bytes
 from deltacli.delta.schema.column_path import ColumnPlace
 from deltacli.delta.schema.type_changes import (
@@ -27,9 +30,6 @@ from deltacli.delta.schema.type_changes import (
     type_at,
 )
 from deltacli.delta.schema.types import PrimitiveType, StructField
-from deltacli.errors import Unreadable, UsageError
-from deltacli.hints import command, nearest_type
-from deltacli.typing import Json
 
 _CODE = "usage.type"
 POSSIBLE = f"{NUMBER_TYPES}, date, timestamp_ntz"

@@ -11,7 +11,10 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from deltacli.cached import cached_property
+from deltacli.core.cached import cached_property
+from deltacli.core.errors import Refusal
+from deltacli.core.hints import command
+from deltacli.core.units import plural
 from deltacli.delta.encoding.value_text import parse_moment
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.partitions.text import Spelling, spelling_of
@@ -31,9 +34,6 @@ from deltacli.delta.sql.stored import (
     refers_to,
     stored_sql,
 )
-from deltacli.errors import Refusal
-from deltacli.hints import command
-from deltacli.units import plural
 
 PartitionValues = Callable[[str], Iterable[str | None]]
 """The distinct texts of a partition column in the live files, by its name in partitionValues."""

@@ -8,6 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from deltacli.core.errors import Refusal, Refused, Unreadable, UsageError
+from deltacli.core.hints import command, parameter
+from deltacli.core.typing import Json
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.state import TableConfiguration, plain_action, plain_metadata
 from deltacli.delta.protocol.features import NTZ_FEATURES, TYPE_WIDENING, TYPE_WIDENING_PREVIEW
@@ -25,9 +28,6 @@ from deltacli.delta.schema.widening_guards import (
     refusals_of,
     uniform_formats,
 )
-from deltacli.errors import Refusal, Refused, Unreadable, UsageError
-from deltacli.hints import command, parameter
-from deltacli.typing import Json
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from enum import StrEnum
 from typing import NamedTuple
 
-from deltacli.patterns import pattern
+from deltacli.core.patterns import pattern
 
 
 class Form(StrEnum):

@@ -15,12 +15,12 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from deltacli.arrow import compute as pc
+from deltacli.core.typing import ArrowArray, RecordBatch
 from deltacli.delta.encoding.value_text import date_text, moment_text
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.schema.file_columns import count_leaves
 from deltacli.delta.schema.types import DataType, simple_name
 from deltacli.delta.stats.schema import BOUNDS, NULL_COUNT, ColumnPath, StatKind, indexed_columns, kind_of
-from deltacli.typing import ArrowArray, RecordBatch
 
 if TYPE_CHECKING:
     import pyarrow

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.core.typing import ArrowArray, Json
 from deltacli.delta.encoding.value_text import has_bytes
 from deltacli.delta.stats.schema import ColumnPath, StatColumn, StatKind
-from deltacli.typing import ArrowArray, Json
 
 if TYPE_CHECKING:
     import pyarrow

@@ -14,6 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.core.typing import ArrowArray, ArrowSchema, ArrowType
 from deltacli.delta.encoding.ndjson import read_lines
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.stats.schema import (
@@ -28,7 +29,6 @@ from deltacli.delta.stats.schema import (
     stats_fields,
 )
 from deltacli.delta.stats.values import SPELLED_FLOATS, StatsFault, read_json, read_stats
-from deltacli.typing import ArrowArray, ArrowSchema, ArrowType
 
 if TYPE_CHECKING:
     import pyarrow

@@ -10,12 +10,12 @@ from collections.abc import Collection, Iterator, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from deltacli.core.typing import ArrowType
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.protocol.property_values import parse_integer
 from deltacli.delta.schema.kinds import FIXED_TEXTS, Kind, decimal_parts, value_kind
 from deltacli.delta.schema.to_arrow import plain_type
 from deltacli.delta.schema.types import DataType, PrimitiveType, StructField, StructType, simple_name
-from deltacli.typing import ArrowType
 
 if TYPE_CHECKING:
     import pyarrow

@@ -7,12 +7,12 @@ from collections.abc import Iterable
 from decimal import Decimal, InvalidOperation
 from typing import Any, NamedTuple
 
+from deltacli.core.patterns import pattern
+from deltacli.core.typing import Json
 from deltacli.delta.encoding.ndjson import MAX_DEPTH, is_nested_deeply
 from deltacli.delta.encoding.value_text import has_bytes, parse_date, parse_moment
 from deltacli.delta.schema.kinds import WHOLE_BITS, decimal_parts
 from deltacli.delta.stats.schema import NULL_COUNT, PER_COLUMN, ColumnPath, StatColumn, StatKind, StatSchema
-from deltacli.patterns import pattern
-from deltacli.typing import Json
 
 NOT_A_NUMBER = 1.7976931348623157e308
 INFINITE = 1.7976931348623155e308

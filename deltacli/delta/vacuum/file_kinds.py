@@ -12,10 +12,10 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
 from deltacli.arrow import compute as pc
+from deltacli.core.typing import ArrowArray
 from deltacli.delta.paths import decode_hive
 from deltacli.delta.schema.names import PHYSICAL_NAME
 from deltacli.delta.vacuum.keys import content_of, directories_of
-from deltacli.typing import ArrowArray
 
 if TYPE_CHECKING:
     import pyarrow

@@ -14,10 +14,10 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.core.patterns import pattern
+from deltacli.core.typing import ArrowArray
 from deltacli.delta.paths import are_absolute, canonical_column, locate, without_dots_column
 from deltacli.delta.vectors import vector_file
-from deltacli.patterns import pattern
-from deltacli.typing import ArrowArray
 
 if TYPE_CHECKING:
     import pyarrow

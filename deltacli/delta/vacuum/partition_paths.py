@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
+from deltacli.core.errors import UsageError
+from deltacli.core.hints import parameter
 from deltacli.delta.checkpoint.parsed_columns import parse_partition_values
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.partitions.text import HIVE_DEFAULT
@@ -21,8 +23,6 @@ from deltacli.delta.schema.names import places_of
 from deltacli.delta.schema.to_arrow import arrow_type
 from deltacli.delta.schema.types import StructField
 from deltacli.delta.vacuum.keys import directories_of
-from deltacli.errors import UsageError
-from deltacli.hints import parameter
 
 if TYPE_CHECKING:
     import pyarrow

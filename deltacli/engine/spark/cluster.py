@@ -18,12 +18,12 @@ from tempfile import TemporaryDirectory
 from threading import Event, Lock, Thread
 from typing import Any, Generic, NamedTuple, TypeVar
 
+from deltacli.core.errors import ClusterFailed, DeltacliError, UsageError
+from deltacli.core.hints import command, parameter
+from deltacli.core.threads import POLL_SECONDS
+from deltacli.core.typing import SparkSession
 from deltacli.engine.base import never
-from deltacli.errors import ClusterFailed, DeltacliError, UsageError
-from deltacli.hints import command, parameter
 from deltacli.storage.secrets import without_secrets
-from deltacli.threads import POLL_SECONDS
-from deltacli.typing import SparkSession
 
 _TOO_LARGE = re.compile(r"spark\.driver\.maxResultSize|RESULT_SIZE_EXCEEDED|bigger than")
 _VERSIONS = re.compile(r"PYTHON_VERSION_MISMATCH|different (?:minor )?version(?:s)? (?:in|than)")

@@ -12,7 +12,12 @@ from contextlib import suppress
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from deltacli.clock import system_clock
+from deltacli.core.clock import system_clock
+from deltacli.core.errors import DeltacliError, FileMissing, Refused, UsageError
+from deltacli.core.hints import spelling
+from deltacli.core.progress import SILENT, Progress
+from deltacli.core.typing import ArrowSchema, RecordBatch, SparkFrame
+from deltacli.core.units import format_timestamp
 from deltacli.delta.log.log_path import LOG_DIRECTORY
 from deltacli.engine.base import GROUP_BYTES, GROUPS, NOTHING_SHARED, Reading, never
 from deltacli.engine.embedded import EmbeddedEngine
@@ -20,13 +25,8 @@ from deltacli.engine.spark.cluster import Cluster, JobFailedError, TaskWatch, ex
 from deltacli.engine.spark.jobs import PROBLEM, RESULT, run_job
 from deltacli.engine.spark.tasks import TASKS_PER_SLOT
 from deltacli.engine.spark.worker import BUG, FAULT, Fingerprint, Job, Row, SeenFile
-from deltacli.errors import DeltacliError, FileMissing, Refused, UsageError
-from deltacli.hints import spelling
-from deltacli.progress import SILENT, Progress
 from deltacli.storage.location import StoreLocation, may_be_sent
 from deltacli.storage.secrets import holds_secret
-from deltacli.typing import ArrowSchema, RecordBatch, SparkFrame
-from deltacli.units import format_timestamp
 from deltacli.work.task import Piece, Result, TableStores, Task
 
 if TYPE_CHECKING:

@@ -7,15 +7,15 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from deltacli.core.errors import ClusterFailed
+from deltacli.core.progress import SILENT, Progress
+from deltacli.core.typing import ArrowTable, RecordBatch
+from deltacli.core.units import plural
 from deltacli.engine.base import never
 from deltacli.engine.spark.cluster import TaskWatch
 from deltacli.engine.spark.tasks import group, spread_frame
-from deltacli.errors import ClusterFailed
-from deltacli.progress import SILENT, Progress
 from deltacli.storage.location import StoreLocation
 from deltacli.storage.secrets import without_secrets
-from deltacli.typing import ArrowTable, RecordBatch
-from deltacli.units import plural
 
 if TYPE_CHECKING:
     from deltacli.engine.spark.cluster import Cluster

@@ -11,7 +11,7 @@ from math import isfinite
 from types import ModuleType
 from typing import NoReturn
 
-from deltacli.typing import Json
+from deltacli.core.typing import Json
 
 _LEAST, _MOST = -(1 << 63), (1 << 64) - 1
 

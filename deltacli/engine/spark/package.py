@@ -11,7 +11,7 @@ import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from deltacli.release import VERSION
+from deltacli.core.release import VERSION
 
 _LEFT_OUT = ("cli", "api", "__pycache__")
 """Directories that executors never import."""

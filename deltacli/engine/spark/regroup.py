@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from deltacli.core.errors import DeltacliError
+from deltacli.core.hints import spelled
+from deltacli.core.typing import ArrowSchema, RecordBatch, SparkFrame
 from deltacli.engine.spark.tasks import group, spread_frame
 from deltacli.engine.spark.worker import DONE, FAULT, context_of, pickled_fault
-from deltacli.errors import DeltacliError
-from deltacli.hints import spelled
-from deltacli.typing import ArrowSchema, RecordBatch, SparkFrame
 
 if TYPE_CHECKING:
     from deltacli.engine.spark.worker import Job

@@ -18,12 +18,12 @@ from tempfile import TemporaryFile
 from typing import IO, TYPE_CHECKING, Any
 
 from deltacli.arrow.startup import allow_optional_packages
+from deltacli.core.errors import ClusterFailed, UsageError
+from deltacli.core.hints import install_command, parameter
+from deltacli.core.progress import SILENT, Progress
+from deltacli.core.typing import SparkSession
 from deltacli.engine.spark.cluster import explain, reason_of
-from deltacli.errors import ClusterFailed, UsageError
-from deltacli.hints import install_command, parameter
-from deltacli.progress import SILENT, Progress
 from deltacli.storage.secrets import holds_secret, is_secret_name, remember_secrets
-from deltacli.typing import SparkSession
 
 if TYPE_CHECKING:
     from deltacli.engine.spark.engine import SparkEngine

@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, NamedTuple
 
+from deltacli.core.errors import DeltacliError, FileMissing, NotATable
+from deltacli.core.progress import SILENT, Progress
 from deltacli.delta.log.log_path import LOG_DIRECTORY
-from deltacli.errors import DeltacliError, FileMissing, NotATable
 from deltacli.fleet.policy_file.model import Entry, Group
-from deltacli.operations.table.discover import DEEPEST
-from deltacli.operations.table.find_log import is_paimon_directory, table_directories
-from deltacli.progress import SILENT, Progress
 from deltacli.storage import LocalStorage
+from deltacli.table.discover import DEEPEST
+from deltacli.table.find_log import is_paimon_directory, table_directories
 
 if TYPE_CHECKING:
     from deltacli.engine.base import Engine

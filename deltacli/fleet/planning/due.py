@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from deltacli.core.errors import CommitCorrupt
+from deltacli.core.typing import Json
+from deltacli.core.units import format_age, format_duration, format_size, format_timestamp, plural
 from deltacli.delta.checkpoint.last_checkpoint_content import Hint
 from deltacli.delta.log.segment import choose_segment, read_listing
 from deltacli.delta.protocol.property_values import DEFAULT_LOG_RETENTION_MS, log_cutoff_ms
-from deltacli.delta.rules.framework.risks import LOST
-from deltacli.errors import CommitCorrupt
 from deltacli.fleet.policy_file.model import (
     DESTRUCTIVE,
     CheckpointPolicy,
@@ -25,9 +26,8 @@ from deltacli.fleet.policy_file.model import (
     VacuumPolicy,
     ValidatePolicy,
 )
-from deltacli.operations.table.find_log import find_hint, list_log_files
-from deltacli.typing import Json
-from deltacli.units import format_age, format_duration, format_size, format_timestamp, plural
+from deltacli.rules.framework.risks import LOST
+from deltacli.table.find_log import find_hint, list_log_files
 
 if TYPE_CHECKING:
     from deltacli.storage import ReadStorage

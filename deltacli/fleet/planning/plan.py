@@ -9,7 +9,10 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from deltacli.errors import EXIT_BUG, EXIT_OK, DeltacliError, PartlyDone, UsageError
+from deltacli.core.errors import EXIT_BUG, EXIT_OK, DeltacliError, PartlyDone, UsageError
+from deltacli.core.hints import nearest_name, parameter
+from deltacli.core.progress import SILENT, Progress
+from deltacli.core.typing import Json
 from deltacli.fleet.planning.discovery import Discovery, FoundTable, Opener, discover
 from deltacli.fleet.planning.due import (
     FAR,
@@ -23,17 +26,14 @@ from deltacli.fleet.planning.due import (
     read_facts,
 )
 from deltacli.fleet.policy_file.model import ExpirePolicy, FleetFile, Group, Policy, VacuumPolicy
-from deltacli.hints import nearest_name, parameter
-from deltacli.progress import SILENT, Progress
 from deltacli.storage.secrets import without_secrets
-from deltacli.typing import Json
 
 if TYPE_CHECKING:
     from deltacli.engine.base import Engine
     from deltacli.operations.log.expire_execute import LogExpiry
-    from deltacli.operations.table.handle import TableHandle
     from deltacli.operations.vacuum.plan import VacuumPlan
     from deltacli.storage import ReadStorage
+    from deltacli.table.handle import TableHandle
 
 _IN_FLIGHT = 32
 """Tables in flight for each thread that reads facts."""

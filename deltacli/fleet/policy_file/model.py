@@ -12,14 +12,14 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from deltacli.delta.rules.framework.base import Severity
+from deltacli.core.request_fields import Kind, Option, option
+from deltacli.core.typing import Json
+from deltacli.core.units import DAY_MS, UNITS_MS, Window, format_duration
 from deltacli.fleet.request import DEFAULT_JOBS, DEFAULT_STATE
 from deltacli.operations.optimize.request import OptimizeRequest
 from deltacli.operations.vacuum.request import VacuumRequest
 from deltacli.operations.validate.request import ValidateRequest
-from deltacli.request_fields import Kind, Option, option
-from deltacli.typing import Json
-from deltacli.units import DAY_MS, UNITS_MS, Window, format_duration
+from deltacli.rules.framework.base import Severity
 
 
 class Key(NamedTuple):

@@ -10,8 +10,13 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from deltacli.core.errors import UsageError
+from deltacli.core.hints import command, nearest_name
+from deltacli.core.loopback import is_loopback
+from deltacli.core.request_fields import Kind
+from deltacli.core.typing import Toml
+from deltacli.core.units import Window, format_duration, parse_duration, parse_share, parse_size
 from deltacli.delta.protocol.property_values import DEFAULT_DELETED_FILE_RETENTION_MS, DEFAULT_LOG_RETENTION_MS
-from deltacli.errors import UsageError
 from deltacli.fleet.policy_file.model import (
     GROUP_KEYS,
     POLICY_KEYS,
@@ -33,12 +38,7 @@ from deltacli.fleet.policy_file.model import (
     Webhook,
 )
 from deltacli.fleet.policy_file.toml_lines import KeyPath, key_lines
-from deltacli.hints import command, nearest_name
-from deltacli.loopback import is_loopback
 from deltacli.operations.vacuum.request import DeletionLimit
-from deltacli.request_fields import Kind
-from deltacli.typing import Toml
-from deltacli.units import Window, format_duration, parse_duration, parse_share, parse_size
 
 
 def _read_value(key: Key, value: object) -> object:

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 import orjson
 
-from deltacli.errors import UsageError
-from deltacli.hints import command, parameter
+from deltacli.core.errors import UsageError
+from deltacli.core.hints import command, parameter
 from deltacli.storage.secrets import without_secrets
 
 _MOST_NAMES = 50

@@ -18,8 +18,8 @@ from importlib.resources import files
 from typing import NamedTuple
 from urllib.parse import quote
 
-from deltacli.patterns import pattern
-from deltacli.units import format_timestamp, with_units
+from deltacli.core.patterns import pattern
+from deltacli.core.units import format_timestamp, with_units
 
 _UNSEEN = pattern("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 """Control characters, and those that change the direction of the text around them."""

@@ -16,11 +16,11 @@ from threading import BoundedSemaphore, Lock, Timer
 from typing import Any
 from urllib.parse import urlsplit
 
-from deltacli.errors import DeltacliError, Refused, UsageError
+from deltacli.core.errors import DeltacliError, Refused, UsageError
+from deltacli.core.hints import parameter
+from deltacli.core.loopback import is_loopback
 from deltacli.fleet.alerts import State
 from deltacli.fleet.status import FleetStatus, TableStatus
-from deltacli.hints import parameter
-from deltacli.loopback import is_loopback
 
 _PREFIX = "deltacli_fleet"
 _TABLE_NUMBERS: Mapping[str, tuple[str, str]] = {

@@ -8,16 +8,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 
-from deltacli.documents import dumps
-from deltacli.errors import UsageError
+from deltacli.core.documents import dumps
+from deltacli.core.errors import UsageError
+from deltacli.core.hints import command, is_command, parameter
+from deltacli.core.typing import Json
+from deltacli.core.units import format_count, format_moment, format_size
 from deltacli.fleet.alerts import Cause, Weight, find_causes
 from deltacli.fleet.names import short_name, table_uri
 from deltacli.fleet.reporting.html import address, card, find_pages, framed, part, text, words
 from deltacli.fleet.status import FleetStatus, TableStatus
-from deltacli.hints import command, is_command, parameter
 from deltacli.storage.secrets import without_secrets
-from deltacli.typing import Json
-from deltacli.units import format_count, format_moment, format_size
 
 _NUMBERS = ("liveFiles", "liveBytes", "rows", "logBytes", "tombstones", "findings")
 _MARKS = {"losesRows": (Weight.ROWS_LOST, "loses rows"), "unreadable": (Weight.UNREADABLE, "cannot be read")}

@@ -10,6 +10,10 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from deltacli.core.hints import command
+from deltacli.core.release import VERSION
+from deltacli.core.typing import JsonObject
+from deltacli.core.units import format_count, format_duration, format_moment, format_size, plural
 from deltacli.delta.schema.types import simple_name
 from deltacli.fleet.names import plain_name
 from deltacli.fleet.reporting.html import (
@@ -28,12 +32,8 @@ from deltacli.fleet.reporting.html import (
     text,
     words,
 )
-from deltacli.hints import command
 from deltacli.operations.doctor.table.advice import LOST_FILES, dollars, growth, numbers, saves
-from deltacli.release import VERSION
 from deltacli.storage.secrets import without_secrets
-from deltacli.typing import JsonObject
-from deltacli.units import format_count, format_duration, format_moment, format_size, plural
 
 if TYPE_CHECKING:
     from deltacli.operations.doctor.table.examined import TableReport

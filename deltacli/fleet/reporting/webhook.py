@@ -17,10 +17,10 @@ from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from deltacli.errors import UsageError
+from deltacli.core.errors import UsageError
+from deltacli.core.loopback import is_loopback
+from deltacli.core.release import VERSION
 from deltacli.fleet.policy_file.model import Webhook
-from deltacli.loopback import is_loopback
-from deltacli.release import VERSION
 from deltacli.storage.retry import PASSING_STATUS, asked_seconds
 
 _ATTEMPT_SECONDS = 10.0

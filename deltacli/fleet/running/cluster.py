@@ -14,21 +14,21 @@ from itertools import islice
 from threading import Event, Lock, Semaphore
 from typing import TYPE_CHECKING, NamedTuple
 
-from deltacli.clock import fixed_clock, system_clock
+from deltacli.core.clock import fixed_clock, system_clock
+from deltacli.core.errors import DeltacliError, FileMissing, Refused
 from deltacli.delta.log.log_path import LOG_DIRECTORY
 from deltacli.engine.embedded import EmbeddedEngine
-from deltacli.errors import DeltacliError, FileMissing, Refused
 from deltacli.fleet.planning.discovery import FoundTable
 from deltacli.fleet.planning.due import TableFacts
 from deltacli.fleet.planning.plan import FactsPiece, PlanProblem, look, read_here
 from deltacli.fleet.policy_file.model import DESTRUCTIVE, Policy, ValidatePolicy
 from deltacli.fleet.running.steps import StepOutcome, StepWork, attempt, carry_out
-from deltacli.operations.table.find_log import require_delta
-from deltacli.operations.table.handle import TableHandle
+from deltacli.table.find_log import require_delta
+from deltacli.table.handle import TableHandle
 from deltacli.work.task import TableStores, TaskContext, light
 
 if TYPE_CHECKING:
-    from deltacli.clock import Clock
+    from deltacli.core.clock import Clock
     from deltacli.engine.base import Engine
     from deltacli.storage import ReadStorage
 

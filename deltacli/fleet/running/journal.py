@@ -24,14 +24,14 @@ from typing import Any, ClassVar, NamedTuple
 from zlib import crc32
 from zlib import error as compression_error
 
-from deltacli.clock import Clock, system_clock
-from deltacli.documents import dumps, loads
-from deltacli.errors import UsageError
+from deltacli.core.clock import Clock, system_clock
+from deltacli.core.documents import dumps, loads
+from deltacli.core.errors import UsageError
+from deltacli.core.typing import Json, JsonObject
+from deltacli.core.units import DAY_MS, format_timestamp
 from deltacli.fleet.planning.due import NEVER_MS, LastRun, Past
 from deltacli.fleet.running.leases import process_is_alive
 from deltacli.storage.replacement import replacement, unwritable
-from deltacli.typing import Json, JsonObject
-from deltacli.units import DAY_MS, format_timestamp
 
 JOURNAL = "journal"
 ARCHIVE = "journal-archive"

@@ -17,14 +17,14 @@ from dataclasses import dataclass
 from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, NamedTuple
 
-from deltacli.clock import Clock
-from deltacli.documents import dumps, loads
-from deltacli.errors import DeltacliError, FileMissing, StorageFailed
+from deltacli.core.clock import Clock
+from deltacli.core.documents import dumps, loads
+from deltacli.core.errors import DeltacliError, FileMissing, StorageFailed
+from deltacli.core.typing import JsonObject
+from deltacli.core.units import format_timestamp
 from deltacli.fleet.names import table_digest
 from deltacli.storage.outcomes import Unknown
 from deltacli.storage.secrets import without_secrets
-from deltacli.typing import JsonObject
-from deltacli.units import format_timestamp
 
 if TYPE_CHECKING:
     from deltacli.storage import Storage

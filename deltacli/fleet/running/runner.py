@@ -16,9 +16,12 @@ from enum import StrEnum
 from threading import Event
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from deltacli.clock import Clock
+from deltacli.core.clock import Clock
+from deltacli.core.errors import EXIT_FINDINGS, EXIT_OK, DeltacliError, PartlyDone, Refused
+from deltacli.core.hints import parameter
+from deltacli.core.progress import SILENT, Progress
+from deltacli.core.typing import Json
 from deltacli.delta.log.log_path import commit_name
-from deltacli.errors import EXIT_FINDINGS, EXIT_OK, DeltacliError, PartlyDone, Refused
 from deltacli.fleet.alerts import Judgement
 from deltacli.fleet.planning.due import LastRun, Past, PlannedStep
 from deltacli.fleet.planning.plan import FleetPlan, PlanProblem, TablePlan, plan_table
@@ -27,13 +30,10 @@ from deltacli.fleet.request import FleetRunRequest
 from deltacli.fleet.running.journal import NOT_DONE, SUCCEEDED, Journal, JournalWriter
 from deltacli.fleet.running.leases import Holder, Leases
 from deltacli.fleet.running.steps import StepOutcome, StepWork, attempt
-from deltacli.hints import parameter
-from deltacli.progress import SILENT, Progress
 from deltacli.storage.secrets import without_secrets
-from deltacli.typing import Json
 
 if TYPE_CHECKING:
-    from deltacli.operations.table.handle import TableHandle
+    from deltacli.table.handle import TableHandle
 
 _POLL_SECONDS = 0.2
 

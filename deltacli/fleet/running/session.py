@@ -14,8 +14,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from deltacli.clock import Clock
-from deltacli.errors import DeltacliError, Refused
+from deltacli.core.clock import Clock
+from deltacli.core.errors import DeltacliError, Refused
+from deltacli.core.hints import parameter
+from deltacli.core.progress import SILENT, Progress
+from deltacli.core.release import VERSION
+from deltacli.core.units import DAY_MS
 from deltacli.fleet.planning.discovery import Opener
 from deltacli.fleet.planning.plan import FleetPlan, choose_groups, plan_fleet
 from deltacli.fleet.policy_file.model import FleetFile
@@ -39,16 +43,12 @@ from deltacli.fleet.running.leases import Holder, Leases, process_identity, proc
 from deltacli.fleet.running.runner import FleetReport, FleetRunner
 from deltacli.fleet.running.steps import attempt
 from deltacli.fleet.status import StatusReader, read_status
-from deltacli.hints import parameter
-from deltacli.progress import SILENT, Progress
-from deltacli.release import VERSION
 from deltacli.storage.secrets import without_secrets
-from deltacli.units import DAY_MS
 
 if TYPE_CHECKING:
     from deltacli.engine.base import Engine
     from deltacli.fleet.running.cluster import FleetCluster
-    from deltacli.operations.table.handle import TableHandle
+    from deltacli.table.handle import TableHandle
 
 LEASES = "leases"
 

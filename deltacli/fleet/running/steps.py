@@ -8,24 +8,24 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from deltacli.delta.rules.framework.base import Severity
-from deltacli.delta.rules.framework.risks import LOST, UNREADABLE
-from deltacli.errors import EXIT_BUG, EXIT_FINDINGS, EXIT_OK, DeltacliError, PartlyDone, Refused, UsageError
+from deltacli.core.errors import EXIT_BUG, EXIT_FINDINGS, EXIT_OK, DeltacliError, PartlyDone, Refused, UsageError
+from deltacli.core.hints import command
+from deltacli.core.memory_limit import exhausted_by, is_exhaustion
+from deltacli.core.typing import Json, JsonObject
+from deltacli.core.units import format_size, plural
 from deltacli.fleet.alerts import LOSING
 from deltacli.fleet.names import table_file_name
 from deltacli.fleet.policy_file.model import CheckpointPolicy, OptimizePolicy, Policy, VacuumPolicy, ValidatePolicy
-from deltacli.hints import command
-from deltacli.memory_limit import exhausted_by, is_exhaustion
+from deltacli.rules.framework.base import Severity
+from deltacli.rules.framework.risks import LOST, UNREADABLE
 from deltacli.storage.base import require_writable
 from deltacli.storage.secrets import without_secrets
-from deltacli.typing import Json, JsonObject
-from deltacli.units import format_size, plural
 
 if TYPE_CHECKING:
-    from deltacli.delta.rules.framework.base import Finding
-    from deltacli.operations.table.handle import TableHandle
     from deltacli.operations.validate.baseline import Baseline
     from deltacli.operations.validate.validate import TableContents
+    from deltacli.rules.framework.base import Finding
+    from deltacli.table.handle import TableHandle
 
 Details = dict[str, Json]
 
@@ -157,7 +157,7 @@ def _optimize(table: TableHandle, policy: Policy, _: str) -> StepOutcome:
     from deltacli.changing import change as changing
     from deltacli.operations.optimize.execute import Optimize
     from deltacli.operations.read.file_sizes import file_sizes
-    from deltacli.operations.table.rebuild import read_snapshot
+    from deltacli.table.rebuild import read_snapshot
 
     settings = policy.steps["optimize"]
     assert isinstance(settings, OptimizePolicy)

@@ -18,6 +18,11 @@ from deltacli.changing.plan import OneCommit
 from deltacli.changing.preflight import broken_rules
 from deltacli.changing.texts import require_text
 from deltacli.changing.views import STALE_VIEW
+from deltacli.core.errors import Refusal, Refused, Unreadable, UsageError
+from deltacli.core.hints import command
+from deltacli.core.request_fields import COMMIT_METADATA, OF_DELTA, option, shared
+from deltacli.core.short_repr import short_repr
+from deltacli.core.typing import Json, JsonObject
 from deltacli.delta.clustering.clustering_columns import DOMAIN, clustering_action, read_clustering_columns
 from deltacli.delta.evolution.draft import Draft, Effect, Settings
 from deltacli.delta.evolution.evolve import UPGRADE_NEEDED, Evolution, evolve, logical_names
@@ -43,17 +48,12 @@ from deltacli.delta.log.commit_lines import ROWS_CHECKED
 from deltacli.delta.log.commit_metadata import NO_METADATA, require_free
 from deltacli.delta.log.state import plain_action, plain_metadata
 from deltacli.delta.protocol.clients import ClientAccess, traits_of
-from deltacli.errors import Refusal, Refused, Unreadable, UsageError
-from deltacli.hints import command
 from deltacli.operations.change.rows_in_question import RowsInQuestion, asks_about_rows
 from deltacli.operations.change.widen_type import addressed, partition_values_of, refusal_error
-from deltacli.operations.table.handle import TableHandle
-from deltacli.operations.table.known_clients import clients_after
-from deltacli.operations.table.rebuild import read_snapshot
-from deltacli.operations.table.version import Snapshot
-from deltacli.request_fields import COMMIT_METADATA, OF_DELTA, option, shared
-from deltacli.short_repr import short_repr
-from deltacli.typing import Json, JsonObject
+from deltacli.table.handle import TableHandle
+from deltacli.table.known_clients import clients_after
+from deltacli.table.rebuild import read_snapshot
+from deltacli.table.version import Snapshot
 
 if TYPE_CHECKING:
     from deltacli.changing.gate import Gate

@@ -17,6 +17,9 @@ from deltacli.changing.commit import Committed, require_possible
 from deltacli.changing.new_files import NewFiles
 from deltacli.changing.plan import OneCommit
 from deltacli.changing.preflight import errors_of_row_ids
+from deltacli.core.errors import ConflictLost, DeltacliError, OutcomeUnknown, Refusal, Refused
+from deltacli.core.hints import command
+from deltacli.core.typing import ArrowScalar, ArrowType, RecordBatch
 from deltacli.delta.clustering.clustering_columns import clustering_paths
 from deltacli.delta.log.body_lines import encoded_files
 from deltacli.delta.log.commit_content import CommitRequest
@@ -29,13 +32,10 @@ from deltacli.delta.schema.unread_columns import unread_columns, unsupported
 from deltacli.delta.sql.nodes import Form
 from deltacli.delta.sql.parser import parse_expression
 from deltacli.delta.sql.stored import DEFAULT_KEY, GENERATION_KEY
-from deltacli.errors import ConflictLost, DeltacliError, OutcomeUnknown, Refusal, Refused
-from deltacli.hints import command
 from deltacli.operations.optimize.request import target_of
-from deltacli.operations.table.demands import DemandCheck, demands_of
-from deltacli.operations.table.find_log import list_log
-from deltacli.operations.table.rebuild import read_snapshot
-from deltacli.typing import ArrowScalar, ArrowType, RecordBatch
+from deltacli.table.demands import DemandCheck, demands_of
+from deltacli.table.find_log import list_log
+from deltacli.table.rebuild import read_snapshot
 from deltacli.work.rewrite.append import AppendedFile, AppendSpec, Source
 from deltacli.work.rewrite.pieces import RewriteSpec
 
@@ -44,9 +44,9 @@ if TYPE_CHECKING:
 
     from deltacli.changing.gate import Gate
     from deltacli.delta.log.segment import LogFile
-    from deltacli.operations.table.handle import TableHandle
-    from deltacli.operations.table.version import Snapshot
     from deltacli.storage.base import Place
+    from deltacli.table.handle import TableHandle
+    from deltacli.table.version import Snapshot
 
 _IDENTITY = "delta.identity."
 _CHARACTERS = "__CHAR_VARCHAR_TYPE_STRING"

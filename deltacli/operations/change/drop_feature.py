@@ -14,6 +14,11 @@ from deltacli.changing.acts import Act
 from deltacli.changing.basis import Basis, basis_of
 from deltacli.changing.change import carry_out
 from deltacli.changing.commit import Committed, require_possible
+from deltacli.core.errors import NOTHING_CHANGED, DeltacliError, OutcomeUnknown, PartlyDone, Refused
+from deltacli.core.hints import command
+from deltacli.core.short_repr import short_repr
+from deltacli.core.typing import Json
+from deltacli.core.units import format_duration, format_ranges, format_size, format_timestamp, plural
 from deltacli.delta.evolution.draft import fields_within
 from deltacli.delta.evolution.mapping import uses_mapping
 from deltacli.delta.log.commit_content import CommitRequest, EveryFile, FilesAt, Slot, encode_line
@@ -38,8 +43,6 @@ from deltacli.delta.protocol.property_changes import plan_unset
 from deltacli.delta.protocol.property_values import truncation_retention_ms
 from deltacli.delta.schema.type_changes import TYPE_CHANGES_KEY
 from deltacli.delta.schema.widened_schema import read_exactly, write_exactly
-from deltacli.errors import NOTHING_CHANGED, DeltacliError, OutcomeUnknown, PartlyDone, Refused
-from deltacli.hints import command
 from deltacli.operations.change.feature_traces import OPERATION as UNBACKFILL
 from deltacli.operations.change.feature_traces import (
     adds_without_ids,
@@ -54,13 +57,10 @@ from deltacli.operations.change.feature_traces import (
     vector_files,
 )
 from deltacli.operations.change.remove_mapping import files_to_rename, remove_mapping
-from deltacli.operations.table.handle import TableHandle
-from deltacli.operations.table.known_clients import clients_regained
-from deltacli.operations.table.rebuild import read_snapshot
-from deltacli.operations.table.version import Snapshot
-from deltacli.short_repr import short_repr
-from deltacli.typing import Json
-from deltacli.units import format_duration, format_ranges, format_size, format_timestamp, plural
+from deltacli.table.handle import TableHandle
+from deltacli.table.known_clients import clients_regained
+from deltacli.table.rebuild import read_snapshot
+from deltacli.table.version import Snapshot
 
 if TYPE_CHECKING:
     from deltacli.changing.gate import Gate

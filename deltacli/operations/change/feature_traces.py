@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
 from deltacli.changing.change import carry_out, plan_change
+from deltacli.core.typing import RecordBatch
 from deltacli.delta.log.action_fields import FIELDS
 from deltacli.delta.log.body_lines import encoded_files
 from deltacli.delta.log.commit_content import Slot
@@ -30,11 +31,10 @@ from deltacli.delta.schema.names import MODE
 from deltacli.delta.schema.type_changes import TYPE_CHANGES_KEY
 from deltacli.operations.log.expire import ExpiryRequest
 from deltacli.operations.log.expire_execute import LogExpiry
-from deltacli.operations.table.handle import TableHandle
-from deltacli.operations.table.rebuild import read_snapshot
-from deltacli.operations.table.version import Snapshot
 from deltacli.operations.validate.inspect_storage import list_log_whole
-from deltacli.typing import RecordBatch
+from deltacli.table.handle import TableHandle
+from deltacli.table.rebuild import read_snapshot
+from deltacli.table.version import Snapshot
 from deltacli.work.commits.reading import stream_commit
 from deltacli.work.vector_facts import file_of_vector
 

@@ -14,6 +14,10 @@ from typing import TYPE_CHECKING, Any
 from deltacli.changing.commit import Committed, jittered_pause
 from deltacli.changing.new_files import NewFiles
 from deltacli.changing.preflight import broken_rules
+from deltacli.core.errors import DeltacliError, OutcomeUnknown, Refused
+from deltacli.core.hints import command
+from deltacli.core.typing import RecordBatch
+from deltacli.core.units import plural
 from deltacli.delta.clustering.clustering_columns import clustering_action
 from deltacli.delta.evolution.draft import Draft, Forbidden
 from deltacli.delta.evolution.mapping import uses_mapping, without_mapping
@@ -22,18 +26,14 @@ from deltacli.delta.log.commit_content import CommitRequest, EveryFile, Slot
 from deltacli.delta.log.file_actions import action_schemas, whole_actions
 from deltacli.delta.partitions.values import with_spelled_keys
 from deltacli.delta.paths import decode
-from deltacli.errors import DeltacliError, OutcomeUnknown, Refused
-from deltacli.hints import command
 from deltacli.operations.change.alter import draft_of
 from deltacli.operations.change.widen_type import refusal_error
 from deltacli.operations.optimize.open_bins import new_directory, own_fields
 from deltacli.operations.optimize.planning import rules_of
 from deltacli.operations.optimize.request import OptimizeRequest
-from deltacli.operations.table.handle import TableHandle
-from deltacli.operations.table.keyed_files import file_keys, removes_of
-from deltacli.operations.table.version import Snapshot
-from deltacli.typing import RecordBatch
-from deltacli.units import plural
+from deltacli.table.handle import TableHandle
+from deltacli.table.keyed_files import file_keys, removes_of
+from deltacli.table.version import Snapshot
 from deltacli.work.rewrite.exactness import SPEC
 from deltacli.work.rewrite.pieces import NamedFiles, NewFile, RefusedFile, RewritePiece, RewriteSpec, SourceFile
 from deltacli.work.rewrite.rewrite_files import NAMED, RewriteFiles

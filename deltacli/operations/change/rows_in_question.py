@@ -7,17 +7,17 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
+from deltacli.core.errors import Refusal
+from deltacli.core.hints import command
+from deltacli.core.units import plural
 from deltacli.delta.clustering.clustering_columns import clustering_action
 from deltacli.delta.evolution.draft import names_of
 from deltacli.delta.evolution.evolve import Evolution
 from deltacli.delta.evolution.requests import AddConstraint, SetClustering, SetNotNull
 from deltacli.delta.sql.stored import StoredKind
 from deltacli.delta.vectors import unique_id
-from deltacli.errors import Refusal
-from deltacli.hints import command
-from deltacli.operations.table.demands import FIELDS, Demand, DemandCheck, FoundRows, demands_of
-from deltacli.operations.table.version import Snapshot
-from deltacli.units import plural
+from deltacli.table.demands import FIELDS, Demand, DemandCheck, FoundRows, demands_of
+from deltacli.table.version import Snapshot
 
 if TYPE_CHECKING:
     import pyarrow
@@ -107,8 +107,8 @@ class _WithoutStatistics:
     def take(self, adds: pyarrow.RecordBatch) -> None:
         if self._clustering is None:
             return
-        from deltacli.delta.rules.framework.views import FilesView
-        from deltacli.delta.rules.statistics.clustering import clustering_columns_without_statistics
+        from deltacli.rules.framework.views import FilesView
+        from deltacli.rules.statistics.clustering import clustering_columns_without_statistics
 
         versions = [0] * adds.num_rows
         view = FilesView(adds, self._config, versions, versions, clustering=self._clustering)

@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, ClassVar
 from deltacli.changing.acts import Act
 from deltacli.changing.basis import basis_of
 from deltacli.changing.commit import Committed, require_possible
+from deltacli.core.short_repr import short_repr
+from deltacli.core.typing import Json
 from deltacli.delta.log.commit_content import CommitRequest
 from deltacli.delta.log.commit_metadata import require_free
 from deltacli.delta.log.state import read_protocol
 from deltacli.delta.protocol.clients import ClientAccess
 from deltacli.delta.protocol.feature_changes import FeaturesPlan, ShownFeature, plan_features, show_features
 from deltacli.operations.change.table_properties import GuardedCommit, guarded
-from deltacli.operations.table.handle import TableHandle
-from deltacli.operations.table.known_clients import clients_after
-from deltacli.operations.table.rebuild import read_snapshot
-from deltacli.operations.table.version import Snapshot
-from deltacli.short_repr import short_repr
-from deltacli.typing import Json
+from deltacli.table.handle import TableHandle
+from deltacli.table.known_clients import clients_after
+from deltacli.table.rebuild import read_snapshot
+from deltacli.table.version import Snapshot
 
 if TYPE_CHECKING:
     from deltacli.changing.gate import Gate

@@ -10,16 +10,16 @@ from deltacli.changing.acts import Act
 from deltacli.changing.basis import basis_of
 from deltacli.changing.commit import Committed, require_possible
 from deltacli.changing.plan import OneCommit
+from deltacli.core.errors import DeltacliError, Refused
+from deltacli.core.short_repr import short_repr
+from deltacli.core.typing import Json, JsonObject
 from deltacli.delta.log.commit_content import CommitRequest
 from deltacli.delta.log.commit_metadata import require_free
 from deltacli.delta.protocol.known_properties import MEANINGS, kind_of
 from deltacli.delta.protocol.property_changes import PropertiesPlan, expected_of, normal_form, plan_set, plan_unset
-from deltacli.errors import DeltacliError, Refused
-from deltacli.operations.table.handle import TableHandle
-from deltacli.operations.table.rebuild import read_snapshot
-from deltacli.operations.table.version import Snapshot
-from deltacli.short_repr import short_repr
-from deltacli.typing import Json, JsonObject
+from deltacli.table.handle import TableHandle
+from deltacli.table.rebuild import read_snapshot
+from deltacli.table.version import Snapshot
 
 if TYPE_CHECKING:
     from deltacli.changing.gate import Gate

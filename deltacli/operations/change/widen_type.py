@@ -15,6 +15,11 @@ from deltacli.changing.basis import basis_of
 from deltacli.changing.commit import Committed, require_possible
 from deltacli.changing.plan import OneCommit
 from deltacli.changing.views import STALE_VIEW
+from deltacli.core.errors import Refusal, Refused, UsageError
+from deltacli.core.hints import command
+from deltacli.core.request_fields import COMMIT_METADATA, OF_DELTA, option, shared
+from deltacli.core.short_repr import short_repr
+from deltacli.core.typing import Json
 from deltacli.delta.log.commit_content import CommitRequest, EveryFile
 from deltacli.delta.log.commit_metadata import NO_METADATA, require_free
 from deltacli.delta.log.counts import FileCounts
@@ -23,15 +28,10 @@ from deltacli.delta.protocol.clients import ClientAccess
 from deltacli.delta.schema.widened_schema import read_exactly
 from deltacli.delta.schema.widening_guards import Caution, PartitionValues
 from deltacli.delta.schema.widening_plan import PlannedChange, WideningPlan, plan_widening
-from deltacli.errors import Refusal, Refused, UsageError
-from deltacli.hints import command
-from deltacli.operations.table.handle import TableHandle
-from deltacli.operations.table.known_clients import clients_after
-from deltacli.operations.table.rebuild import read_snapshot
-from deltacli.operations.table.version import Snapshot
-from deltacli.request_fields import COMMIT_METADATA, OF_DELTA, option, shared
-from deltacli.short_repr import short_repr
-from deltacli.typing import Json
+from deltacli.table.handle import TableHandle
+from deltacli.table.known_clients import clients_after
+from deltacli.table.rebuild import read_snapshot
+from deltacli.table.version import Snapshot
 from deltacli.work.rows.data_files import COLUMNS, ColumnsOfFiles, check_types
 
 if TYPE_CHECKING:

@@ -13,6 +13,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from deltacli.changing.acts import Act
 from deltacli.changing.derived import require_unchanged
+from deltacli.core.errors import CheckpointUnreadable, DeltacliError, FileMissing, Refused, Unreadable, UsageError
+from deltacli.core.hints import command
+from deltacli.core.short_repr import short_repr
+from deltacli.core.units import plural
 from deltacli.delta.checkpoint.content import live_transactions
 from deltacli.delta.checkpoint.last_checkpoint_content import Hint, make_hint, read_hint
 from deltacli.delta.checkpoint.layout import Layout, TopFile, classic_path
@@ -21,8 +25,6 @@ from deltacli.delta.log.log_path import HINT_NAME, LOG_DIRECTORY
 from deltacli.delta.log.segment import LogListing
 from deltacli.delta.paths import sidecar_location
 from deltacli.delta.schema.to_arrow import table_schema
-from deltacli.errors import CheckpointUnreadable, DeltacliError, FileMissing, Refused, Unreadable, UsageError
-from deltacli.hints import command
 from deltacli.operations.checkpoint.file_writer import CheckpointFile, CheckpointWriter, WrittenCheckpoint
 from deltacli.operations.checkpoint.plan import (
     DEFAULT_ROWS_A_SIDECAR,
@@ -33,14 +35,12 @@ from deltacli.operations.checkpoint.plan import (
     plan_of,
 )
 from deltacli.operations.checkpoint.rows import StateRows
-from deltacli.operations.table.checksum_guard import require_as_in_checksum
-from deltacli.operations.table.find_log import list_log, read_hint_file
-from deltacli.operations.table.handle import TableHandle
-from deltacli.operations.table.rebuild import without_checkpoint
-from deltacli.operations.table.version import Snapshot
-from deltacli.short_repr import short_repr
 from deltacli.storage import ReadStorage, Storage
-from deltacli.units import plural
+from deltacli.table.checksum_guard import require_as_in_checksum
+from deltacli.table.find_log import list_log, read_hint_file
+from deltacli.table.handle import TableHandle
+from deltacli.table.rebuild import without_checkpoint
+from deltacli.table.version import Snapshot
 from deltacli.work.checkpoints.reading import CheckpointPiece, open_checkpoint
 from deltacli.work.checkpoints.writing_sidecars import sidecar_pieces
 

@@ -13,6 +13,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 from deltacli.arrow import compute as pc
 from deltacli.changing.derived import in_flight
+from deltacli.core.errors import DeltacliError, FileMissing
+from deltacli.core.progress import reported
+from deltacli.core.typing import ArrowArray
 from deltacli.delta.checkpoint.content import Columns, checkpoint_schema, small_rows
 from deltacli.delta.checkpoint.layout import (
     TopFile,
@@ -26,13 +29,10 @@ from deltacli.delta.checkpoint.layout import (
 from deltacli.delta.checkpoint.spark_hash import part_of_others, parts_of
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.log_path import LOG_DIRECTORY, SIDECAR_DIRECTORY
-from deltacli.errors import DeltacliError, FileMissing
 from deltacli.operations.checkpoint.rows import StateRows
-from deltacli.operations.table.checksum_guard import require_as_in_checksum
-from deltacli.operations.table.version import Snapshot
-from deltacli.progress import reported
 from deltacli.storage import Created, Draft, Existed, Storage, Unknown
-from deltacli.typing import ArrowArray
+from deltacli.table.checksum_guard import require_as_in_checksum
+from deltacli.table.version import Snapshot
 from deltacli.work.checkpoints.reading import CheckpointPiece
 from deltacli.work.checkpoints.writing import (
     BYTES_A_GROUP,

@@ -12,6 +12,10 @@ from typing import Any, NamedTuple
 
 from deltacli.changing.basis import Basis, past_of
 from deltacli.changing.derived import require_derivable
+from deltacli.core.errors import DeltacliError, Refused, Unreadable, UsageError
+from deltacli.core.hints import command, parameter
+from deltacli.core.request_fields import Kind, option, require_word
+from deltacli.core.short_repr import short_repr
 from deltacli.delta.checkpoint.content import Columns
 from deltacli.delta.checkpoint.layout import READERS_THAT_FAIL, SEVERAL_FORMS, Layout, TopFile, choose_layout
 from deltacli.delta.checkpoint.parsed_columns import partition_type, stats_type
@@ -19,15 +23,11 @@ from deltacli.delta.log.segment import CheckpointInstance, LogListing
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.protocol.known_properties import CODEC
 from deltacli.delta.protocol.property_values import STATS_AS_JSON, STATS_AS_STRUCT, is_true
-from deltacli.errors import DeltacliError, Refused, Unreadable, UsageError
-from deltacli.hints import command, parameter
-from deltacli.operations.table.api_arguments import optional_version
-from deltacli.operations.table.find_log import Log, list_log
-from deltacli.operations.table.handle import TableHandle
-from deltacli.operations.table.rebuild import read_snapshot, rebuild
-from deltacli.operations.table.version import Snapshot
-from deltacli.request_fields import Kind, option, require_word
-from deltacli.short_repr import short_repr
+from deltacli.table.api_arguments import optional_version
+from deltacli.table.find_log import Log, list_log
+from deltacli.table.handle import TableHandle
+from deltacli.table.rebuild import read_snapshot, rebuild
+from deltacli.table.version import Snapshot
 from deltacli.work.parquet_encoding import DEFAULT_CODEC, Encoding, unwritable_codec
 
 DEFAULT_ROWS_A_SIDECAR = 200_000

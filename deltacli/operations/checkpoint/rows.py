@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+from deltacli.core.progress import Step
 from deltacli.delta.checkpoint.content import Columns, live_transactions, tombstone_cutoff
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.state import TableConfiguration
-from deltacli.operations.table.version import Snapshot
-from deltacli.progress import Step
+from deltacli.table.version import Snapshot
 from deltacli.work.checkpoints.writing_sidecars import RowBatch, RowConverter
 
 

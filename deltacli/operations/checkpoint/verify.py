@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from deltacli.core.errors import Unreadable, VersionAbsent
+from deltacli.core.hints import command
 from deltacli.delta.checkpoint.content import live_transactions
 from deltacli.delta.log.segment import CheckpointInstance, LogListing, choose_segment
 from deltacli.delta.protocol.property_values import STATS_AS_JSON, STATS_AS_STRUCT, TRANSACTION_RETENTION, is_true
-from deltacli.errors import Unreadable, VersionAbsent
-from deltacli.hints import command
 from deltacli.operations.read.snapshot import SnapshotSummary, summarize_with_digests
-from deltacli.operations.table.find_log import Log, list_log
-from deltacli.operations.table.handle import TableHandle
-from deltacli.operations.table.rebuild import rebuild
+from deltacli.table.find_log import Log, list_log
+from deltacli.table.handle import TableHandle
+from deltacli.table.rebuild import rebuild
 
 _ANOTHER = "checkpoint.unreadable"
 _OF_STATISTICS = ("files.records", "files.filesWithoutRecords", "files.rows")

@@ -11,20 +11,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow import compute as pc
-from deltacli.cached import cached_property
 from deltacli.changing.plan import Amount
+from deltacli.core.cached import cached_property
+from deltacli.core.errors import Unreadable
+from deltacli.core.typing import ArrowArray, RecordBatch
 from deltacli.delta.log.file_actions import FileBatch
-from deltacli.errors import Unreadable
 from deltacli.operations.restore.difference import Difference, LiveFiles, amount_of, difference_of, joined_files
-from deltacli.operations.table.api_arguments import errors_about
-from deltacli.operations.table.find_log import Log, list_log
-from deltacli.operations.table.keyed_files import Spelling, narrow_keys
-from deltacli.operations.table.rebuild import rebuild
 from deltacli.storage.base import StoreOfVersions
-from deltacli.typing import ArrowArray, RecordBatch
+from deltacli.table.api_arguments import errors_about
+from deltacli.table.find_log import Log, list_log
+from deltacli.table.keyed_files import Spelling, narrow_keys
+from deltacli.table.rebuild import rebuild
 
 if TYPE_CHECKING:
-    from deltacli.operations.table.version import Snapshot
+    from deltacli.table.version import Snapshot
 
 _BYTES_A_ROW = 100
 """The bytes of a checkpoint by its rows: the sizes of sidecars are not listed with the log."""

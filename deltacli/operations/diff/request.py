@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from deltacli.errors import UsageError
-from deltacli.hints import parameter
-from deltacli.operations.table.api_arguments import VersionEnds
-from deltacli.operations.table.handle import TableHandle
-from deltacli.request_fields import Kind, option
+from deltacli.core.errors import UsageError
+from deltacli.core.hints import parameter
+from deltacli.core.request_fields import Kind, option
+from deltacli.table.api_arguments import VersionEnds
+from deltacli.table.handle import TableHandle
 
 
 @dataclass(frozen=True, kw_only=True)

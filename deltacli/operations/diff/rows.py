@@ -9,22 +9,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from deltacli.core.errors import DeltacliError, UsageError
+from deltacli.core.hints import nearest_name, parameter
+from deltacli.core.progress import Step
+from deltacli.core.typing import Json, RecordBatch
 from deltacli.delta.schema.kinds import interval_name
 from deltacli.delta.schema.names import NameIndex
 from deltacli.delta.schema.to_arrow import arrow_schema, unread_type
 from deltacli.delta.schema.type_changes import is_allowed_change
 from deltacli.delta.schema.types import PrimitiveType, StructField, StructType
 from deltacli.engine.base import Reading
-from deltacli.errors import DeltacliError, UsageError
-from deltacli.hints import nearest_name, parameter
-from deltacli.operations.table.api_arguments import errors_about, name_table, named_items
-from deltacli.progress import Step
-from deltacli.typing import Json, RecordBatch
+from deltacli.table.api_arguments import errors_about, name_table, named_items
 from deltacli.work.outputs.rows import RowsPiece, plan_pieces
 from deltacli.work.rows.kept_rows import FIXED, SPEC, ComparedColumns, CompareRows, KeepRows, RowCounts
 
 if TYPE_CHECKING:
-    from deltacli.operations.table.version import Snapshot
+    from deltacli.table.version import Snapshot
 
 __all__ = ["FIXED", "RowCounts", "RowDiff"]
 

@@ -12,27 +12,27 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow import compute as pc
-from deltacli.cached import cached_property
+from deltacli.core.cached import cached_property
+from deltacli.core.short_repr import short_repr
+from deltacli.core.typing import ArrowArray, Json, RecordBatch
+from deltacli.core.units import format_timestamp
 from deltacli.operations.diff.files import FileDiff, compare_files
-from deltacli.operations.table.api_arguments import errors_about
-from deltacli.operations.table.keyed_files import Spelling
-from deltacli.operations.table.rebuild import read_newest_readable
-from deltacli.operations.table.time_travel import find_snapshot
 from deltacli.paimon.schema_changes import ChangeKind
-from deltacli.short_repr import short_repr
 from deltacli.storage.base import StoreOfVersions
-from deltacli.typing import ArrowArray, Json, RecordBatch
-from deltacli.units import format_timestamp
+from deltacli.table.api_arguments import errors_about
+from deltacli.table.keyed_files import Spelling
+from deltacli.table.rebuild import read_newest_readable
+from deltacli.table.time_travel import find_snapshot
 
 if TYPE_CHECKING:
+    from deltacli.core.errors import LogIncomplete
     from deltacli.delta.log.state import Metadata
-    from deltacli.errors import LogIncomplete
     from deltacli.operations.diff.request import DiffRequest
     from deltacli.operations.diff.rows import RowDiff
     from deltacli.operations.schemas.described import DescribedSchema, SchemaDiff
-    from deltacli.operations.table.handle import TableHandle
-    from deltacli.operations.table.version import Snapshot
     from deltacli.paimon.schema_changes import Change
+    from deltacli.table.handle import TableHandle
+    from deltacli.table.version import Snapshot
 
 _SHOWN_ELSEWHERE = (ChangeKind.TABLE_COMMENT, ChangeKind.PARTITION_KEYS, ChangeKind.HIGHEST_FIELD_ID)
 

@@ -6,15 +6,15 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from deltacli.errors import CredentialsMissing, FileMissing, PermissionRefused, StorageFailed
-from deltacli.hints import parameter
+from deltacli.core.errors import CredentialsMissing, FileMissing, PermissionRefused, StorageFailed
+from deltacli.core.hints import parameter
+from deltacli.core.typing import Json
 from deltacli.operations.doctor import findings as found
 from deltacli.operations.doctor.findings import Severity, StoreFinding, fails
 from deltacli.operations.doctor.scratch import Scratch
-from deltacli.operations.table.find_log import missing_log
 from deltacli.storage import Failed, ReadStorage
 from deltacli.storage.probing.subject import Granted, Identity, Permit, Reply, Said, Subject
-from deltacli.typing import Json
+from deltacli.table.find_log import missing_log
 
 LOG = "_delta_log"
 _PLACES = (LOG, "schema", "")

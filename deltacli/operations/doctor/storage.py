@@ -10,17 +10,17 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from deltacli.clock import Clock
-from deltacli.errors import NotATable, StorageFailed
-from deltacli.hints import command
+from deltacli.core.clock import Clock
+from deltacli.core.errors import NotATable, StorageFailed
+from deltacli.core.hints import command
+from deltacli.core.progress import SILENT, Progress, reported
+from deltacli.core.typing import Json
+from deltacli.core.units import CLOCK_SKEW_MS, plural
 from deltacli.operations.doctor import findings as found
 from deltacli.operations.doctor.findings import Severity, StoreFinding, fails
 from deltacli.operations.doctor.scratch import PREFIX, Scratch
-from deltacli.progress import SILENT, Progress, reported
 from deltacli.storage import Failed, PathKind, ReadStorage
 from deltacli.storage.probing.subject import Reply, Said, Subject
-from deltacli.typing import Json
-from deltacli.units import CLOCK_SKEW_MS, plural
 
 _WRITERS = 8
 _CONTENT = bytes(range(256)) * 4

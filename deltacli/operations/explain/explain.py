@@ -10,6 +10,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from deltacli.core.errors import DeltacliError, LogIncomplete, ProtocolUnsupported, UsageError
+from deltacli.core.hints import TABLE, command, quoted_table
+from deltacli.core.short_repr import short_repr
+from deltacli.core.typing import Json, JsonObject
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.counts import FileCounts
 from deltacli.delta.log.state import StateBuilder, TableConfiguration, plain_action, read_protocol
@@ -27,19 +31,15 @@ from deltacli.delta.protocol.features import FEATURES
 from deltacli.delta.schema.stray_partitions import require_partitions
 from deltacli.delta.schema.types import PrimitiveType, parse_schema
 from deltacli.delta.schema.widening_plan import plan_widening
-from deltacli.errors import DeltacliError, LogIncomplete, ProtocolUnsupported, UsageError
-from deltacli.hints import TABLE, command, quoted_table
 from deltacli.operations.change.widen_type import partition_values_of, refusal_error
 from deltacli.operations.explain.request import ChangeKind, ExplainRequest, Supposed
-from deltacli.operations.table.find_log import list_log
-from deltacli.operations.table.handle import TableHandle
-from deltacli.operations.table.known_clients import known_clients
-from deltacli.operations.table.rebuild import read_newest_readable, read_snapshot
-from deltacli.operations.table.replay import small_actions
-from deltacli.operations.table.version import Snapshot
-from deltacli.short_repr import short_repr
 from deltacli.storage.base import StoreOfVersions
-from deltacli.typing import Json, JsonObject
+from deltacli.table.find_log import list_log
+from deltacli.table.handle import TableHandle
+from deltacli.table.known_clients import known_clients
+from deltacli.table.rebuild import read_newest_readable, read_snapshot
+from deltacli.table.replay import small_actions
+from deltacli.table.version import Snapshot
 
 if TYPE_CHECKING:
     from deltacli.delta.log.segment import LogListing

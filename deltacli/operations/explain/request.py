@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
-from deltacli.errors import UsageError
-from deltacli.hints import nearest_name, parameter
-from deltacli.operations.table.known_clients import known_clients, paimon_clients
-from deltacli.request_fields import OF_DELTA, Kind, option
+from deltacli.core.errors import UsageError
+from deltacli.core.hints import nearest_name, parameter
+from deltacli.core.request_fields import OF_DELTA, Kind, option
+from deltacli.table.known_clients import known_clients, paimon_clients
 
 _OTHER_NAMES = {"delta-rs": "deltalake", "clickhouse": "chdb", "delta-spark": "spark", "dbr": "databricks"}
 

@@ -16,23 +16,23 @@ import orjson
 from deltacli.changing.acts import Act
 from deltacli.changing.basis import Basis, basis_of
 from deltacli.changing.derived import put_derived, require_derivable
+from deltacli.core.errors import FileMissing, Refused, StorageFailed, UsageError, VersionAbsent
+from deltacli.core.hints import command, parameter
+from deltacli.core.progress import reported_weighed
+from deltacli.core.short_repr import short_repr
+from deltacli.core.units import format_spans, gaps_in, named_ranges
 from deltacli.delta.log.action_fields import too_deep
 from deltacli.delta.log.commit_lines import Action, read_actions
 from deltacli.delta.log.log_path import LOG_DIRECTORY
 from deltacli.delta.log.replay import file_key
 from deltacli.delta.log.segment import LogFile
-from deltacli.delta.rules.framework.views import LocatedAction
-from deltacli.delta.rules.log.compactions import differences
-from deltacli.errors import FileMissing, Refused, StorageFailed, UsageError, VersionAbsent
-from deltacli.hints import command, parameter
-from deltacli.operations.table.find_log import list_log
-from deltacli.operations.table.handle import TableHandle
-from deltacli.operations.table.rebuild import read_snapshot
-from deltacli.operations.table.version import Snapshot
-from deltacli.progress import reported_weighed
-from deltacli.short_repr import short_repr
+from deltacli.rules.framework.views import LocatedAction
+from deltacli.rules.log.compactions import differences
 from deltacli.storage import Existed, ReadStorage, Unknown
-from deltacli.units import format_spans, gaps_in, named_ranges
+from deltacli.table.find_log import list_log
+from deltacli.table.handle import TableHandle
+from deltacli.table.rebuild import read_snapshot
+from deltacli.table.version import Snapshot
 from deltacli.work.commits.reading import read_commit
 
 if TYPE_CHECKING:

@@ -12,6 +12,11 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from deltacli.changing.basis import Basis, basis_of, with_digest
+from deltacli.core.errors import CheckpointUnreadable, FileMissing, Refusal, Refused, VersionAbsent
+from deltacli.core.hints import command, parameter
+from deltacli.core.request_fields import Kind, option
+from deltacli.core.short_repr import short_repr
+from deltacli.core.units import DAY_MS, duration, format_duration, format_ranges, format_timestamp, ranges_of
 from deltacli.delta.checkpoint.last_checkpoint_content import Hint, read_hint
 from deltacli.delta.log.log_path import LOG_DIRECTORY, SIDECAR_DIRECTORY, LogFileKind
 from deltacli.delta.log.segment import LogFile, LogListing, read_listing
@@ -26,18 +31,13 @@ from deltacli.delta.protocol.property_values import (
     parse_integer,
 )
 from deltacli.delta.protocol.protocol_action import require_writable
-from deltacli.errors import CheckpointUnreadable, FileMissing, Refusal, Refused, VersionAbsent
-from deltacli.hints import command, parameter
-from deltacli.operations.table.api_arguments import optional_count, version_number
-from deltacli.operations.table.find_log import read_hint_file
-from deltacli.operations.table.handle import TableHandle
-from deltacli.operations.table.rebuild import read_snapshot
-from deltacli.operations.table.time_travel import version_at
-from deltacli.operations.table.version import Snapshot
 from deltacli.operations.validate.inspect_storage import WholeLog, list_log_whole
-from deltacli.request_fields import Kind, option
-from deltacli.short_repr import short_repr
-from deltacli.units import DAY_MS, duration, format_duration, format_ranges, format_timestamp, ranges_of
+from deltacli.table.api_arguments import optional_count, version_number
+from deltacli.table.find_log import read_hint_file
+from deltacli.table.handle import TableHandle
+from deltacli.table.rebuild import read_snapshot
+from deltacli.table.time_travel import version_at
+from deltacli.table.version import Snapshot
 from deltacli.work.checkpoints.reading import open_checkpoint
 
 

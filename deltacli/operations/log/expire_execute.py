@@ -13,24 +13,24 @@ from deltacli.changing.acts import Act
 from deltacli.changing.basis import require_clock, require_same
 from deltacli.changing.lease import permit, require_progress
 from deltacli.changing.plan import Failures
+from deltacli.core.errors import Refusal, Refused, Unreadable
+from deltacli.core.hints import command
+from deltacli.core.short_repr import short_repr
+from deltacli.core.units import DAY_MS, format_duration, named_ranges, plural
 from deltacli.delta.log.counts import FileCounts
 from deltacli.delta.log.segment import CheckpointInstance, LogListing
 from deltacli.delta.protocol.property_values import log_retention_ms
-from deltacli.errors import Refusal, Refused, Unreadable
-from deltacli.hints import command
 from deltacli.operations.checkpoint.verify import CheckpointVerdict, facts_of, verify_checkpoint
 from deltacli.operations.log.expire import ExpiredFile, ExpiryPlan, ExpiryRequest, plan_expiry, refusals_of, without
 from deltacli.operations.read.snapshot import summarize_with_digests
-from deltacli.operations.table.checksum_guard import contradiction
-from deltacli.operations.table.file_history import RULE as MISSING_ADD
-from deltacli.operations.table.file_history import count_lost_files
-from deltacli.operations.table.find_log import Log
-from deltacli.operations.table.handle import TableHandle
-from deltacli.operations.table.rebuild import rebuild
-from deltacli.operations.table.version import Snapshot
 from deltacli.operations.validate.inspect_storage import WholeLog, list_log_whole
-from deltacli.short_repr import short_repr
-from deltacli.units import DAY_MS, format_duration, named_ranges, plural
+from deltacli.table.checksum_guard import contradiction
+from deltacli.table.file_history import RULE as MISSING_ADD
+from deltacli.table.file_history import count_lost_files
+from deltacli.table.find_log import Log
+from deltacli.table.handle import TableHandle
+from deltacli.table.rebuild import rebuild
+from deltacli.table.version import Snapshot
 from deltacli.work.files.deleting import (
     MOST_AT_ONCE,
     BatchOutcome,

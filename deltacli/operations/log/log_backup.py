@@ -15,11 +15,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from deltacli.changing.acts import Act
 from deltacli.changing.basis import Basis, past_of
 from deltacli.changing.plan import Amount
+from deltacli.core.errors import ConflictLost, FileMissing, NotATable, Refused, StorageFailed, UsageError
+from deltacli.core.hints import command, parameter
+from deltacli.core.progress import Progress, reported, weighed
+from deltacli.core.short_repr import short_repr
+from deltacli.core.units import format_ranges, format_timestamp, plural
 from deltacli.delta.checkpoint.last_checkpoint_content import MAX_HINT_BYTES
 from deltacli.delta.log.log_path import HINT_NAME, LOG_DIRECTORY, LogFileKind
 from deltacli.engine.base import Engine
-from deltacli.errors import ConflictLost, FileMissing, NotATable, Refused, StorageFailed, UsageError
-from deltacli.hints import command, parameter
 from deltacli.operations.log.log_copy import (
     AMOUNT_NAMES,
     LIST_NAME,
@@ -37,15 +40,12 @@ from deltacli.operations.log.log_copy import (
     read_list,
     versioned,
 )
-from deltacli.operations.table.find_log import list_log, read_hint_file
-from deltacli.operations.table.handle import TableHandle
-from deltacli.operations.table.version import Snapshot
-from deltacli.progress import Progress, reported, weighed
-from deltacli.short_repr import short_repr
 from deltacli.storage import Existed, PathKind, ReadStorage, Storage, is_inside
 from deltacli.storage.base import require_place, require_writable
 from deltacli.storage.secrets import without_secrets
-from deltacli.units import format_ranges, format_timestamp, plural
+from deltacli.table.find_log import list_log, read_hint_file
+from deltacli.table.handle import TableHandle
+from deltacli.table.version import Snapshot
 
 if TYPE_CHECKING:
     from deltacli.changing.gate import Gate

@@ -14,15 +14,15 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, cast
 
+from deltacli.core.errors import CommitCorrupt, FileMissing, Unreadable
+from deltacli.core.progress import SILENT, Progress, Step, weighed
+from deltacli.core.typing import Json
+from deltacli.core.units import format_timestamp
 from deltacli.delta.log.log_path import HINT_NAME, LOG_DIRECTORY, LogFileKind, LogPath, parse_log_path
 from deltacli.delta.log.segment import LogListing, make_log_file, read_listing
 from deltacli.engine.base import Engine
-from deltacli.errors import CommitCorrupt, FileMissing, Unreadable
-from deltacli.operations.table.find_log import list_log
-from deltacli.progress import SILENT, Progress, Step, weighed
 from deltacli.storage import ReadStorage, Storage
-from deltacli.typing import Json
-from deltacli.units import format_timestamp
+from deltacli.table.find_log import list_log
 from deltacli.work.commits.reading import stream_commit
 
 _LEFT_OVER = (".tmp", ".probe")
@@ -135,8 +135,8 @@ def versioned(files: Iterable[StoredFile]) -> LogListing:
 
 def find_table_id(storage: ReadStorage, engine: Engine) -> str | None:
     """Return the id in the metaData of a table, also of one that cannot be opened; None where it is not found."""
-    from deltacli.operations.table.handle import TableHandle
-    from deltacli.operations.table.rebuild import read_snapshot
+    from deltacli.table.handle import TableHandle
+    from deltacli.table.rebuild import read_snapshot
 
     try:
         return read_snapshot(TableHandle(cast("Storage", storage), engine=engine)).metadata.id

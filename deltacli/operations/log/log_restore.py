@@ -18,13 +18,16 @@ from typing import Any, NamedTuple
 
 from deltacli.changing.basis import Basis, past_of
 from deltacli.changing.plan import Amount
+from deltacli.core.errors import CommitCorrupt, FileMissing, Refused, Unreadable
+from deltacli.core.hints import command, parameter
+from deltacli.core.progress import Progress, reported
+from deltacli.core.short_repr import short_repr
+from deltacli.core.units import format_ranges, format_timestamp, named_ranges
 from deltacli.delta.checkpoint.last_checkpoint_content import Hint, read_hint
 from deltacli.delta.log.commit_lines import read_actions
 from deltacli.delta.log.log_path import HINT_NAME, LOG_DIRECTORY, SIDECAR_DIRECTORY, LogFileKind
 from deltacli.delta.log.segment import LogListing
 from deltacli.engine.base import Engine
-from deltacli.errors import CommitCorrupt, FileMissing, Refused, Unreadable
-from deltacli.hints import command, parameter
 from deltacli.operations.log.log_copy import (
     AMOUNT_NAMES,
     LIST_NAME,
@@ -40,13 +43,10 @@ from deltacli.operations.log.log_copy import (
     read_list,
     versioned,
 )
-from deltacli.operations.table.find_log import read_hint_file, refuse_paimon
-from deltacli.operations.table.handle import TableHandle
-from deltacli.progress import Progress, reported
-from deltacli.short_repr import short_repr
 from deltacli.storage import ReadStorage, Storage, has_link, is_address_of
 from deltacli.storage.base import require_writable
-from deltacli.units import format_ranges, format_timestamp, named_ranges
+from deltacli.table.find_log import read_hint_file, refuse_paimon
+from deltacli.table.handle import TableHandle
 
 _NAMED = 5
 _CHECKPOINTS = (LogFileKind.CLASSIC_CHECKPOINT, LogFileKind.MULTI_PART_CHECKPOINT, LogFileKind.UUID_CHECKPOINT)
@@ -406,8 +406,8 @@ def _wrong_checkpoints(source: Storage, engine: Engine, names: set[str]) -> set[
     Raises what reading the backup raises, because a checkpoint that could not be compared may be wrong.
     """
     from deltacli.operations.checkpoint.verify import CheckpointVerdict, verify_checkpoint
-    from deltacli.operations.table.find_log import list_log
-    from deltacli.operations.table.handle import TableHandle
+    from deltacli.table.find_log import list_log
+    from deltacli.table.handle import TableHandle
 
     table, listing = TableHandle(source, engine=engine), list_log(source)
     wrong: set[str] = set()

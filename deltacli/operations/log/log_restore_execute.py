@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, ClassVar, assert_never
 
 from deltacli.changing.acts import Act
 from deltacli.changing.basis import OTHER_PAST, require_same
+from deltacli.core.errors import ConflictLost, FileMissing, Refused, StorageFailed, Unreadable
+from deltacli.core.hints import command
+from deltacli.core.progress import Progress, weighed
+from deltacli.core.units import format_ranges, plural
 from deltacli.delta.log.log_path import HINT_NAME, LogFileKind, commit_name
 from deltacli.engine.base import Engine
-from deltacli.errors import ConflictLost, FileMissing, Refused, StorageFailed, Unreadable
-from deltacli.hints import command
 from deltacli.operations.log.log_copy import at_once, differing, digest, list_whole_log, log_location, versioned
 from deltacli.operations.log.log_restore import (
     Action,
@@ -21,11 +23,9 @@ from deltacli.operations.log.log_restore import (
     plan_restore,
     require_real_directories,
 )
-from deltacli.operations.table.handle import TableHandle
-from deltacli.operations.table.version import Snapshot
-from deltacli.progress import Progress, weighed
 from deltacli.storage import Created, Deleted, Existed, ReadStorage, Storage, Unknown
-from deltacli.units import format_ranges, plural
+from deltacli.table.handle import TableHandle
+from deltacli.table.version import Snapshot
 
 if TYPE_CHECKING:
     from deltacli.changing.gate import Gate

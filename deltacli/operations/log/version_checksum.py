@@ -17,21 +17,21 @@ import orjson
 from deltacli.changing.acts import Act
 from deltacli.changing.basis import Basis, basis_of
 from deltacli.changing.derived import put_derived, require_derivable
+from deltacli.core.errors import CommitCorrupt, FileMissing, Refused, StorageFailed, Unreadable
+from deltacli.core.hints import command
+from deltacli.core.short_repr import short_repr
 from deltacli.delta.log.action_fields import wrong_type
 from deltacli.delta.log.log_path import LOG_DIRECTORY
 from deltacli.delta.log.segment import CheckpointInstance, LogListing
 from deltacli.delta.log.state import has_in_commit_timestamps, read_metadata, read_protocol
 from deltacli.delta.protocol.property_values import TRANSACTION_RETENTION
-from deltacli.delta.rules.log.configuration_differences import metadata_differences, protocol_differences
-from deltacli.errors import CommitCorrupt, FileMissing, Refused, StorageFailed, Unreadable
-from deltacli.hints import command
-from deltacli.operations.table.checksum_guard import MAX_BYTES
-from deltacli.operations.table.find_log import Log, list_log
-from deltacli.operations.table.handle import TableHandle
-from deltacli.operations.table.rebuild import read_snapshot, rebuild
-from deltacli.operations.table.version import Snapshot
-from deltacli.short_repr import short_repr
+from deltacli.rules.log.configuration_differences import metadata_differences, protocol_differences
 from deltacli.storage import Existed, Unknown
+from deltacli.table.checksum_guard import MAX_BYTES
+from deltacli.table.find_log import Log, list_log
+from deltacli.table.handle import TableHandle
+from deltacli.table.rebuild import read_snapshot, rebuild
+from deltacli.table.version import Snapshot
 from deltacli.work.commits.provenance import read_provenance
 
 if TYPE_CHECKING:

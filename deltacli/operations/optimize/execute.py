@@ -18,19 +18,19 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 from deltacli.arrow import compute as pc
 from deltacli.changing.acts import Act
 from deltacli.changing.commit import Committed, Dropped, jittered_pause
+from deltacli.core.errors import DeltacliError, OutcomeUnknown, PartlyDone, StorageFailed
+from deltacli.core.hints import command
+from deltacli.core.progress import weighed
+from deltacli.core.short_repr import short_repr
+from deltacli.core.typing import Json, RecordBatch
+from deltacli.core.units import plural
 from deltacli.delta.log.commit_content import CommitRequest, OnConflict, Slot
 from deltacli.delta.paths import decode
-from deltacli.errors import DeltacliError, OutcomeUnknown, PartlyDone, StorageFailed
-from deltacli.hints import command
 from deltacli.operations.optimize.open_bins import OpenBin, added_files, open_groups, parameters_of, size_metrics
 from deltacli.operations.optimize.plan import OptimizePlan, breaks_rule, is_unreadable, way_out, weight_of
 from deltacli.operations.optimize.planning import Find, plan_optimize
 from deltacli.operations.optimize.request import OptimizeRequest
-from deltacli.operations.table.keyed_files import removes_of
-from deltacli.progress import weighed
-from deltacli.short_repr import short_repr
-from deltacli.typing import Json, RecordBatch
-from deltacli.units import plural
+from deltacli.table.keyed_files import removes_of
 from deltacli.work.rewrite.exactness import SPEC
 from deltacli.work.rewrite.pieces import NamedFiles, RefusedFile, RewritePiece, Rewritten
 
@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from deltacli.changing.gate import Gate
     from deltacli.operations.optimize.verify import Verified
     from deltacli.operations.optimize.watching import Watch
-    from deltacli.operations.table.handle import TableHandle
-    from deltacli.operations.table.version import Snapshot
+    from deltacli.table.handle import TableHandle
+    from deltacli.table.version import Snapshot
 
 TIME_BUDGET, CONFLICT, FAILED = "time-budget", "conflict", "failed"
 """Why files were left alone: no time was left, another writer touched them or files of their bin, an error."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow import compute as pc
 from deltacli.changing.preflight import REMOVED_OTHERWISE, ROW_ID_FIELDS, TWICE, row_ids_of
+from deltacli.core.typing import ArrowArray, RecordBatch
 from deltacli.delta.clustering.chosen_files import CUBE_COLUMNS, CUBE_ID, PROVIDER, Z_ORDER_TAG
 from deltacli.delta.encoding.digests import codes
 from deltacli.delta.encoding.many_keys import repeated
@@ -22,13 +23,12 @@ from deltacli.delta.schema.to_arrow import unread_type
 from deltacli.delta.schema.types import PrimitiveType
 from deltacli.delta.stats.record_counts import num_records_column
 from deltacli.operations.optimize.select import FilesAtHand
-from deltacli.operations.table.keyed_files import Mask, file_keys, narrow_keys
-from deltacli.typing import ArrowArray, RecordBatch
+from deltacli.table.keyed_files import Mask, file_keys, narrow_keys
 
 if TYPE_CHECKING:
     import pyarrow
 
-    from deltacli.operations.table.version import Snapshot
+    from deltacli.table.version import Snapshot
     from deltacli.work.rows.table_files import TableFiles
 
 ORDER_TAGS = (CUBE_ID, CUBE_COLUMNS, Z_ORDER_TAG)

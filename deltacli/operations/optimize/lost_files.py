@@ -9,18 +9,18 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from deltacli.arrow import compute as pc
+from deltacli.core.errors import FileMissing
+from deltacli.core.typing import ArrowArray
 from deltacli.delta.paths import text_of
 from deltacli.delta.vacuum.keys import PathKeys
 from deltacli.delta.vectors import unique_id_column
-from deltacli.errors import FileMissing
 from deltacli.operations.optimize.live_files import LiveFiles
 from deltacli.operations.optimize.plan import OptimizePlan
 from deltacli.operations.optimize.select import Selection
-from deltacli.operations.table.handle import TableHandle
-from deltacli.operations.table.keyed_files import marked_actions
-from deltacli.operations.table.needed import joined, look_for, needed_files
 from deltacli.storage import ReadStorage
-from deltacli.typing import ArrowArray
+from deltacli.table.handle import TableHandle
+from deltacli.table.keyed_files import marked_actions
+from deltacli.table.needed import joined, look_for, needed_files
 from deltacli.work.rewrite.pieces import RefusedFile
 
 _ENDS = (b"PAR1", b"PARE")

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.core.machine import Machine
+from deltacli.core.typing import RecordBatch
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.file_actions import action_schemas, whole_actions
 from deltacli.delta.log.state import TableConfiguration
@@ -18,12 +20,10 @@ from deltacli.delta.partitions.text import directory_of
 from deltacli.delta.partitions.values import with_spelled_keys
 from deltacli.delta.protocol.property_values import is_true, parse_integer
 from deltacli.delta.schema.to_arrow import iceberg_compat
-from deltacli.machine import Machine
 from deltacli.operations.optimize.live_files import ORDER_TAGS, PACKED_TAG
 from deltacli.operations.optimize.plan import OptimizePlan
 from deltacli.operations.optimize.select import Bin
-from deltacli.operations.table.keyed_files import chosen_actions
-from deltacli.typing import RecordBatch
+from deltacli.table.keyed_files import chosen_actions
 from deltacli.work.rewrite.pieces import NewFile, RewritePiece, SourceFile
 from deltacli.work.rows.data_files import DataFile
 

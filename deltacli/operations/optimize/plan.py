@@ -7,26 +7,26 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
-from deltacli.cached import cached_property
 from deltacli.changing.basis import Basis
 from deltacli.changing.preflight import REMOVED_OTHERWISE, TWICE
+from deltacli.core.cached import cached_property
+from deltacli.core.errors import Refusal, Refused
+from deltacli.core.hints import command
+from deltacli.core.short_repr import short_repr
+from deltacli.core.typing import Json
+from deltacli.core.units import format_size, plural
 from deltacli.delta.clustering.clustering_columns import clustering_paths
 from deltacli.delta.log.row_ids import mark_of
-from deltacli.errors import Refusal, Refused
-from deltacli.hints import command
 from deltacli.operations.optimize.live_files import LiveFiles
 from deltacli.operations.optimize.request import COMMIT_BINS, COMMIT_BYTES, OptimizeRequest
 from deltacli.operations.optimize.select import Bin, Rules, Selection
-from deltacli.operations.table.keyed_files import Mask
-from deltacli.short_repr import short_repr
-from deltacli.typing import Json
-from deltacli.units import format_size, plural
+from deltacli.table.keyed_files import Mask
 from deltacli.work.rewrite.pieces import RefusedFile, RewriteSpec
 
 if TYPE_CHECKING:
     from deltacli.operations.optimize.row_order import RowOrder
-    from deltacli.operations.table.handle import TableHandle
-    from deltacli.operations.table.version import Snapshot
+    from deltacli.table.handle import TableHandle
+    from deltacli.table.version import Snapshot
 
 _NEAR, _FAR = (1e-3, 2e-8), (8e-3, 3e-8)
 """Seconds per file and per byte of one thread: measured on a disk with 1,000 files of 3 kB to 90 kB and 20 of 4 MB, of
@@ -52,7 +52,7 @@ def is_unreadable(file: RefusedFile) -> bool:
 
 def way_out(files: Sequence[RefusedFile]) -> str | None:
     """Return the command after which the first of these files that has one can be rewritten; None without one."""
-    from deltacli.delta.rules.framework.repairs import row_of
+    from deltacli.rules.framework.repairs import row_of
 
     for one in files:
         if one.column is not None:

@@ -20,6 +20,7 @@ from deltacli.changing.acts import Act
 from deltacli.changing.basis import basis_of
 from deltacli.changing.commit import require_possible
 from deltacli.changing.preflight import errors_of_row_ids, reason_of
+from deltacli.core.typing import JsonObject, RecordBatch
 from deltacli.delta.log.commit_content import CommitRequest
 from deltacli.delta.log.commit_metadata import require_free
 from deltacli.delta.schema.type_changes import require_readable_rows
@@ -27,9 +28,8 @@ from deltacli.operations.optimize.live_files import LiveFiles, live_files
 from deltacli.operations.optimize.plan import OptimizePlan
 from deltacli.operations.optimize.request import OptimizeRequest, target_of
 from deltacli.operations.optimize.select import Bin, Rules, Selection, select, select_ordered
-from deltacli.operations.table.keyed_files import Mask, PartitionCondition, chosen_actions
-from deltacli.operations.table.rebuild import read_snapshot
-from deltacli.typing import JsonObject, RecordBatch
+from deltacli.table.keyed_files import Mask, PartitionCondition, chosen_actions
+from deltacli.table.rebuild import read_snapshot
 from deltacli.work.rewrite.exactness import SPEC, UNREAD
 from deltacli.work.rewrite.outdated_columns import CONFIG, find_dropped_columns
 from deltacli.work.rewrite.pieces import RefusedFile, RewritePiece, SourceFile
@@ -39,8 +39,8 @@ from deltacli.work.task import Task
 
 if TYPE_CHECKING:
     from deltacli.operations.optimize.row_order import RowOrder
-    from deltacli.operations.table.handle import TableHandle
-    from deltacli.operations.table.version import Snapshot
+    from deltacli.table.handle import TableHandle
+    from deltacli.table.version import Snapshot
 
 _FIRST, _GROWTH = 2, 4
 """Files that are opened first, and how many times more each time that all were refused: each time, the log is replayed

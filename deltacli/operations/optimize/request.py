@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 
+from deltacli.core.errors import UsageError
+from deltacli.core.hints import command, parameter
+from deltacli.core.request_fields import COMMIT_METADATA, Kind, option, shared
+from deltacli.core.units import format_limit, parse_size, plural
 from deltacli.delta.log.commit_metadata import NO_METADATA
-from deltacli.errors import UsageError
-from deltacli.hints import command, parameter
-from deltacli.operations.table.api_arguments import count_number
-from deltacli.request_fields import COMMIT_METADATA, Kind, option, shared
-from deltacli.units import format_limit, parse_size, plural
+from deltacli.table.api_arguments import count_number
 
 _WITHOUT_ORDER = ("purge", "min_size", "min_files", "purge_ratio")
 """What chooses files one by one; files that are sorted together are chosen for their order."""

@@ -11,6 +11,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
+from deltacli.core.errors import Refused, UsageError
+from deltacli.core.hints import command, parameter
+from deltacli.core.machine import Machine
+from deltacli.core.typing import ArrowArray, RecordBatch
 from deltacli.delta.clustering.chosen_files import (
     CUBE_COLUMNS,
     CUBE_ID,
@@ -33,16 +37,12 @@ from deltacli.delta.clustering.clustering_columns import (
 from deltacli.delta.clustering.order_columns import OrderColumn, order_columns, text_of
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.schema.types import StructType
-from deltacli.errors import Refused, UsageError
-from deltacli.hints import command, parameter
-from deltacli.machine import Machine
-from deltacli.typing import ArrowArray, RecordBatch
 from deltacli.work.curve_sort import CurveOrder
 
 if TYPE_CHECKING:
     from deltacli.operations.optimize.live_files import LiveFiles
     from deltacli.operations.optimize.request import OptimizeRequest
-    from deltacli.operations.table.version import Snapshot
+    from deltacli.table.version import Snapshot
 
 NOT_CLUSTERED, CLUSTERED = "optimize.not-clustered", "optimize.clustered"
 

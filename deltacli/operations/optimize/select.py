@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.core.typing import ArrowArray
 from deltacli.delta.clustering.chosen_files import ChosenFiles
-from deltacli.typing import ArrowArray
 
 _DEAD_PER_BIN = 1_000
 LARGE, CLEAN, ALONE, FEW, MAX_BYTES = "large-enough", "nothing-to-purge", "alone", "min-files", "max-bytes"

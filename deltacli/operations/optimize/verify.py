@@ -12,24 +12,24 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.core.errors import DataUnreadable, StorageFailed
+from deltacli.core.hints import command
+from deltacli.core.typing import ArrowArray, Json, RecordBatch
+from deltacli.core.units import format_ranges
 from deltacli.delta.encoding.digests import MultisetDigest
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.file_actions import action_schemas, whole_actions
-from deltacli.errors import DataUnreadable, StorageFailed
-from deltacli.hints import command
-from deltacli.operations.table.find_log import list_log
-from deltacli.operations.table.keyed_files import KEY_BYTES, file_keys
-from deltacli.operations.table.rebuild import read_snapshot
-from deltacli.operations.table.scan import data_files
-from deltacli.typing import ArrowArray, Json, RecordBatch
-from deltacli.units import format_ranges
+from deltacli.table.find_log import list_log
+from deltacli.table.keyed_files import KEY_BYTES, file_keys
+from deltacli.table.rebuild import read_snapshot
+from deltacli.table.scan import data_files
 from deltacli.work.commits.reading import stream_commit
 from deltacli.work.rewrite.pieces import SourceFile, whole_rows
 from deltacli.work.rewrite.sources import WANTED, digest_rows
 
 if TYPE_CHECKING:
     from deltacli.operations.optimize.plan import OptimizePlan
-    from deltacli.operations.table.version import Snapshot
+    from deltacli.table.version import Snapshot
 
 ROWS_DIFFER = "optimize.rows-differ"
 _PIECE_FILES, _PIECE_BYTES = 32, 64 << 20

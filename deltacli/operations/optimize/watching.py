@@ -11,18 +11,18 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
+from deltacli.core.errors import Unreadable
+from deltacli.core.typing import ArrowArray
 from deltacli.delta.log.commit_content import FilesAt
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.paths import canonical
-from deltacli.errors import Unreadable
-from deltacli.operations.table.keyed_files import KEY_BYTES, file_keys
-from deltacli.typing import ArrowArray
+from deltacli.table.keyed_files import KEY_BYTES, file_keys
 from deltacli.work.rewrite.pieces import RewriteSpec
 
 if TYPE_CHECKING:
     from deltacli.operations.optimize.open_bins import OpenBin
     from deltacli.operations.optimize.plan import OptimizePlan
-    from deltacli.operations.table.version import Snapshot
+    from deltacli.table.version import Snapshot
 
 
 class Watch:

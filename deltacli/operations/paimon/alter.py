@@ -11,9 +11,10 @@ from deltacli.changing.acts import Act
 from deltacli.changing.basis import OTHER_PAST, Basis
 from deltacli.changing.texts import require_text
 from deltacli.changing.views import STALE_VIEW, views_of_paimon
-from deltacli.delta.rules.framework.base import Finding, Severity
-from deltacli.errors import Refused
-from deltacli.hints import command
+from deltacli.core.errors import Refused
+from deltacli.core.hints import command
+from deltacli.core.short_repr import short_repr
+from deltacli.core.typing import Json
 from deltacli.operations.paimon.commit_schema import (
     CommittedSchema,
     Newest,
@@ -23,19 +24,18 @@ from deltacli.operations.paimon.commit_schema import (
     read_newest,
 )
 from deltacli.operations.paimon.table_files import read_newest_if_possible, require_branch, require_paimon
-from deltacli.operations.table.handle import TableHandle
 from deltacli.paimon.evolution.evolve import EvolutionSettings, evolve
 from deltacli.paimon.evolution.requests import AddColumn, SchemaChange, change_json
-from deltacli.paimon.rules import fields
-from deltacli.paimon.rules.catalogue import PAIMON_CATALOGUE, SchemaFileView
-from deltacli.paimon.rules.fallbacks import BranchFault, faults_of_branches
 from deltacli.paimon.schema import Schema
 from deltacli.paimon.schema_changes import Change, ChangeKind, changes_between, meaning_for_old_rows, sentence
 from deltacli.paimon.table_paths import MAIN_BRANCH
 from deltacli.paimon.types import walk_fields
-from deltacli.short_repr import short_repr
+from deltacli.rules.framework.base import Finding, Severity
+from deltacli.rules.paimon import fields
+from deltacli.rules.paimon.catalogue import PAIMON_CATALOGUE, SchemaFileView
+from deltacli.rules.paimon.fallbacks import BranchFault, faults_of_branches
 from deltacli.storage.base import require_writable
-from deltacli.typing import Json
+from deltacli.table.handle import TableHandle
 
 if TYPE_CHECKING:
     from deltacli.changing.gate import Gate

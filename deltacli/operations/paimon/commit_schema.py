@@ -15,8 +15,7 @@ from dataclasses import dataclass, replace
 from typing import assert_never
 
 from deltacli.changing.commit import MAX_ASKED
-from deltacli.engine.base import Engine
-from deltacli.errors import (
+from deltacli.core.errors import (
     ConflictLost,
     DeltacliError,
     FileMissing,
@@ -26,8 +25,9 @@ from deltacli.errors import (
     StorageFailed,
     Unreadable,
 )
-from deltacli.hints import DoubleQuoted, command
-from deltacli.machine import MACHINE, Machine
+from deltacli.core.hints import DoubleQuoted, command
+from deltacli.core.machine import MACHINE, Machine
+from deltacli.engine.base import Engine
 from deltacli.operations.paimon.table_files import list_schemas, read_limited, read_schemas
 from deltacli.paimon.schema import MAX_SCHEMA_BYTES, Schema, read_schema
 from deltacli.paimon.schema_changes import ChangeKind, changes_between

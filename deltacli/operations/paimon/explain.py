@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from deltacli.core.errors import Unreadable, UsageError
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.protocol.clients import access
-from deltacli.errors import Unreadable, UsageError
 from deltacli.operations.explain.explain import Explained, Explanation, asked_of
 from deltacli.operations.explain.request import ExplainRequest
 from deltacli.operations.paimon.references import traits_of_manifests
 from deltacli.operations.paimon.snapshot import Point, read_paimon_snapshot
 from deltacli.operations.paimon.table_files import read_schemas
-from deltacli.operations.table.handle import TableHandle
-from deltacli.operations.table.known_clients import paimon_clients
 from deltacli.paimon.table_paths import MAIN_BRANCH
 from deltacli.paimon.traits import UNREADABLE_SCHEMA, traits_of_schemas
+from deltacli.table.handle import TableHandle
+from deltacli.table.known_clients import paimon_clients
 
 
 class TableTraits(NamedTuple):

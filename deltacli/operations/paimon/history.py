@@ -6,8 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from deltacli.core.errors import Unreadable, UsageError
+from deltacli.core.short_repr import short_repr
+from deltacli.core.typing import Json
+from deltacli.core.units import format_timestamp, gaps_in
 from deltacli.engine.base import Engine
-from deltacli.errors import Unreadable, UsageError
 from deltacli.operations.paimon.references import BrokenFile, SchemaReferences, Usage, collect_references, read_branch
 from deltacli.operations.paimon.table_files import (
     NO_PERMISSION,
@@ -18,15 +21,12 @@ from deltacli.operations.paimon.table_files import (
     require_branch,
     require_paimon,
 )
-from deltacli.operations.table.handle import TableHandle
 from deltacli.paimon.casts import Loss
 from deltacli.paimon.schema import Schema
 from deltacli.paimon.schema_changes import Change, changes_between
 from deltacli.paimon.table_paths import MAIN_BRANCH
-from deltacli.short_repr import short_repr
 from deltacli.storage import ReadStorage
-from deltacli.typing import Json
-from deltacli.units import format_timestamp, gaps_in
+from deltacli.table.handle import TableHandle
 
 _WORST_FIRST = (Loss.REFUSED, Loss.LOSSY, Loss.LOSSLESS)
 

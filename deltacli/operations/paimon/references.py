@@ -10,8 +10,11 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
 
+from deltacli.core.errors import FileMissing, PermissionRefused, Unreadable
+from deltacli.core.progress import SILENT, Progress, reported
+from deltacli.core.typing import Json, JsonObject
+from deltacli.core.units import plural, some_of
 from deltacli.engine.base import Engine
-from deltacli.errors import FileMissing, PermissionRefused, Unreadable
 from deltacli.operations.paimon.table_files import (
     NO_PERMISSION,
     MetadataFile,
@@ -25,10 +28,7 @@ from deltacli.paimon.snapshots import ManifestFile, SnapshotFile, count_live, re
 from deltacli.paimon.table_paths import MAIN_BRANCH, MANIFEST_DIRECTORY
 from deltacli.paimon.traits import UNREADABLE, traits_of_manifest
 from deltacli.paimon.type_objects import Odd
-from deltacli.progress import SILENT, Progress, reported
 from deltacli.storage import ReadStorage
-from deltacli.typing import Json, JsonObject
-from deltacli.units import plural, some_of
 
 _MAX_MANIFEST_BYTES = 1 << 30
 _FILES_A_REPORT = 10

@@ -12,8 +12,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 
+from deltacli.core.errors import FileMissing, PermissionRefused, Unreadable
+from deltacli.core.progress import SILENT, Progress
+from deltacli.core.units import gaps_in
 from deltacli.engine.base import Engine
-from deltacli.errors import FileMissing, PermissionRefused, Unreadable
 from deltacli.operations.paimon.references import (
     BAD_STATISTICS,
     BranchFiles,
@@ -29,9 +31,7 @@ from deltacli.operations.paimon.table_files import NO_PERMISSION, list_schemas, 
 from deltacli.paimon.json_text import BadJson, read_object
 from deltacli.paimon.table_paths import MAIN_BRANCH, MANIFEST_DIRECTORY, SNAPSHOT_DIRECTORY, branch_root
 from deltacli.paimon.type_objects import Odd
-from deltacli.progress import SILENT, Progress
 from deltacli.storage import FileStat, ReadStorage
-from deltacli.units import gaps_in
 
 BAD_CONSUMER = "paimon.bad-consumer"
 _CONSUMER_DIRECTORY = "consumer"

@@ -7,9 +7,12 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
+from deltacli.core.errors import FileMissing, Unreadable, VersionAbsent
+from deltacli.core.hints import command, nearest_name
+from deltacli.core.short_repr import short_repr
+from deltacli.core.typing import Json, JsonObject
+from deltacli.core.units import format_ranges
 from deltacli.engine.base import Engine
-from deltacli.errors import FileMissing, Unreadable, VersionAbsent
-from deltacli.hints import command, nearest_name
 from deltacli.operations.paimon.references import BrokenFile, Statistics, read_statistics
 from deltacli.operations.paimon.table_files import (
     MetadataFile,
@@ -20,16 +23,13 @@ from deltacli.operations.paimon.table_files import (
     require_branch,
     require_paimon,
 )
-from deltacli.operations.table.handle import TableHandle
 from deltacli.paimon.ddl import create_table
 from deltacli.paimon.json_text import read_object
 from deltacli.paimon.schema import MAX_SCHEMA_BYTES, Schema, read_schema
 from deltacli.paimon.snapshots import SnapshotFile
 from deltacli.paimon.table_paths import MAIN_BRANCH, schema_path
-from deltacli.short_repr import short_repr
 from deltacli.storage import ReadStorage
-from deltacli.typing import Json, JsonObject
-from deltacli.units import format_ranges
+from deltacli.table.handle import TableHandle
 
 _NAMED = 20
 

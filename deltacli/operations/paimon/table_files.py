@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import NamedTuple
 
+from deltacli.core.errors import FileMissing, NotATable, PermissionRefused, Unreadable
+from deltacli.core.progress import SILENT, Progress, reported
 from deltacli.engine.base import Engine
-from deltacli.errors import FileMissing, NotATable, PermissionRefused, Unreadable
-from deltacli.operations.table.find_log import is_paimon_directory
 from deltacli.paimon.schema import MAX_SCHEMA_BYTES, Schema, read_schema
 from deltacli.paimon.snapshots import MAX_SNAPSHOT_BYTES, SnapshotFile, read_snapshot
 from deltacli.paimon.table_paths import (
@@ -27,8 +27,8 @@ from deltacli.paimon.table_paths import (
     number_of,
     schema_path,
 )
-from deltacli.progress import SILENT, Progress, reported
 from deltacli.storage import PathKind, ReadStorage
+from deltacli.table.find_log import is_paimon_directory
 
 NO_PERMISSION = "paimon.no-permission"
 _FILES_A_REPORT = 10

@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from deltacli.changing.acts import Act
 from deltacli.changing.basis import OTHER_PAST, Basis, require_clock
 from deltacli.changing.plan import NO_FILES, Amount, Failures
-from deltacli.errors import FileMissing, Refusal, Refused, Unreadable
-from deltacli.hints import command, parameter
+from deltacli.core.errors import FileMissing, Refusal, Refused, Unreadable
+from deltacli.core.hints import command, parameter
+from deltacli.core.short_repr import short_repr
+from deltacli.core.typing import Json
+from deltacli.core.units import duration, format_duration, format_ranges, format_timestamp, plural
 from deltacli.operations.paimon.schema_users import SchemaUsers, find_schema_users
 from deltacli.operations.paimon.table_files import list_branches, read_schemas, require_branch, require_paimon
-from deltacli.operations.table.api_arguments import count_number
-from deltacli.operations.table.handle import TableHandle
 from deltacli.paimon.schema import Schema
 from deltacli.paimon.table_paths import (
     MAIN_BRANCH,
@@ -31,14 +32,13 @@ from deltacli.paimon.table_paths import (
     number_of,
     schema_path,
 )
-from deltacli.short_repr import short_repr
 from deltacli.storage import Deleted, Failed, FileStat, Missing, ReadStorage
-from deltacli.typing import Json
-from deltacli.units import duration, format_duration, format_ranges, format_timestamp, plural
+from deltacli.table.api_arguments import count_number
+from deltacli.table.handle import TableHandle
 
 if TYPE_CHECKING:
     from deltacli.changing.gate import Gate
-    from deltacli.operations.table.version import Snapshot
+    from deltacli.table.version import Snapshot
 
 DEFAULT_RETENTION_MS = 7 * 24 * 3_600_000
 DEFAULT_KEEP_LAST = 10

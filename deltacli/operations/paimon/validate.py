@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 
+from deltacli.core.errors import Unreadable, UsageError
+from deltacli.core.hints import command, parameter
+from deltacli.core.progress import Plan, planned
 from deltacli.delta.log.log_path import Place
-from deltacli.delta.rules.framework.base import Finding
-from deltacli.errors import Unreadable, UsageError
-from deltacli.hints import command, parameter
 from deltacli.operations.paimon.references import (
     BrokenFile,
     SchemaReferences,
@@ -24,12 +24,13 @@ from deltacli.operations.paimon.table_files import (
     read_schemas,
     require_paimon,
 )
-from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.validate.findings import Collector, RuleChoice
 from deltacli.operations.validate.request import ValidateRequest
 from deltacli.operations.validate.validate import Validation
-from deltacli.paimon.rules.branches import BROKEN, SCHEMA_MISSING
-from deltacli.paimon.rules.catalogue import (
+from deltacli.paimon.schema import Schema
+from deltacli.rules.framework.base import Finding
+from deltacli.rules.paimon.branches import BROKEN, SCHEMA_MISSING
+from deltacli.rules.paimon.catalogue import (
     PAIMON_CATALOGUE,
     BranchesView,
     BranchView,
@@ -37,8 +38,7 @@ from deltacli.paimon.rules.catalogue import (
     Profile,
     SchemaFileView,
 )
-from deltacli.paimon.schema import Schema
-from deltacli.progress import Plan, planned
+from deltacli.table.handle import TableHandle
 
 _LISTS, _MANIFESTS = "reading lists of manifests", "reading manifests"
 _COSTS = {

@@ -9,22 +9,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
+from deltacli.core.errors import CommitCorrupt, FileMissing, ProtocolUnsupported, Unreadable
+from deltacli.core.progress import reported
+from deltacli.core.typing import RecordBatch
 from deltacli.delta.log.file_actions import narrow_batches
 from deltacli.delta.log.replay import reconcile_commit
 from deltacli.delta.log.state import Metadata, StateBuilder, has_in_commit_timestamps
 from deltacli.delta.protocol.protocol_action import Protocol, require_readable
-from deltacli.errors import CommitCorrupt, FileMissing, ProtocolUnsupported, Unreadable
-from deltacli.operations.table.find_log import Log
-from deltacli.operations.table.rebuild import rebuild
-from deltacli.operations.table.replay import read_tail
-from deltacli.progress import reported
-from deltacli.typing import RecordBatch
+from deltacli.table.find_log import Log
+from deltacli.table.rebuild import rebuild
+from deltacli.table.replay import read_tail
 from deltacli.work.commits.file_references import FileReferences, NamedFiles, commit_actions
 from deltacli.work.commits.reading import is_large
 
 if TYPE_CHECKING:
     from deltacli.delta.log.segment import LogFile, LogListing
-    from deltacli.operations.table.handle import TableHandle
+    from deltacli.table.handle import TableHandle
 
 
 _BYTES_COMPARED = 64 << 20

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from deltacli.operations.table.api_arguments import optional_count
-from deltacli.request_fields import Kind, option
+from deltacli.core.request_fields import Kind, option
+from deltacli.table.api_arguments import optional_count
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,8 +10,13 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
-from deltacli.cached import cached_property
 from deltacli.changing.plan import Amount
+from deltacli.core.cached import cached_property
+from deltacli.core.errors import CommitCorrupt, Refused, Unreadable, UsageError
+from deltacli.core.hints import command
+from deltacli.core.short_repr import short_repr
+from deltacli.core.typing import JsonObject
+from deltacli.core.units import DAY_MS, format_timestamp, ranges_of
 from deltacli.delta.log.segment import file_times
 from deltacli.delta.protocol.property_values import (
     LOG_CLEANUP,
@@ -20,26 +25,21 @@ from deltacli.delta.protocol.property_values import (
     log_expires_at_ms,
     log_retention_ms,
 )
-from deltacli.errors import CommitCorrupt, Refused, Unreadable, UsageError
-from deltacli.hints import command
 from deltacli.operations.log.expire import ExpiryRequest, plan_expiry
 from deltacli.operations.reach.replayed import Step, replayed
 from deltacli.operations.reach.versions import NEVER, Part, VersionFiles, version_files
-from deltacli.operations.table.find_log import list_log
-from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.vacuum.full_plan import kept_walk, plan_vacuum
 from deltacli.operations.vacuum.request import VacuumRequest
-from deltacli.short_repr import short_repr
 from deltacli.storage.base import StoreOfVersions
-from deltacli.typing import JsonObject
-from deltacli.units import DAY_MS, format_timestamp, ranges_of
+from deltacli.table.find_log import list_log
+from deltacli.table.rebuild import read_snapshot
 
 if TYPE_CHECKING:
     from deltacli.delta.log.segment import LogListing
     from deltacli.operations.reach.request import ReachRequest
-    from deltacli.operations.table.handle import TableHandle
-    from deltacli.operations.table.version import Snapshot
-    from deltacli.operations.table.walk import KeptWalk
+    from deltacli.table.handle import TableHandle
+    from deltacli.table.version import Snapshot
+    from deltacli.table.walk import KeptWalk
 
 
 class Reached(NamedTuple):

@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow import compute as pc
 from deltacli.arrow.rows import grouped
+from deltacli.core.errors import FileMissing, PathExternal
+from deltacli.core.typing import ArrowArray, ArrowTable, RecordBatch
 from deltacli.delta.vacuum.keys import PathKeys
-from deltacli.errors import FileMissing, PathExternal
 from deltacli.operations.reach.replayed import Step
-from deltacli.operations.table.keyed_files import key_digests
-from deltacli.operations.table.needed import FileKind, look_for, needed_files, whole
-from deltacli.typing import ArrowArray, ArrowTable, RecordBatch
+from deltacli.table.keyed_files import key_digests
+from deltacli.table.needed import FileKind, look_for, needed_files, whole
 
 if TYPE_CHECKING:
-    from deltacli.operations.table.handle import TableHandle
-    from deltacli.operations.table.walk import KeptWalk
+    from deltacli.table.handle import TableHandle
+    from deltacli.table.walk import KeptWalk
     from deltacli.work.commits.file_references import FileReferences
 
 NEVER = 1 << 62

@@ -17,7 +17,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
 from deltacli.arrow.rows import first_rows
-from deltacli.cached import cached_property
+from deltacli.core.cached import cached_property
+from deltacli.core.errors import CommitCorrupt, LogIncomplete, UsageError, VersionAbsent
+from deltacli.core.hints import DoubleQuoted, command, parameter
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.file_actions import action_schemas, whole_actions
 from deltacli.delta.log.segment import MAX_TIME_MS, LogFile, LogListing, file_times, is_representable
@@ -30,15 +32,13 @@ from deltacli.delta.schema.stray_partitions import require_partitions
 from deltacli.delta.schema.type_changes import require_readable_rows
 from deltacli.delta.schema.types import PrimitiveType, StructField, StructType, parse_schema
 from deltacli.delta.vectors import unique_id
-from deltacli.errors import CommitCorrupt, LogIncomplete, UsageError, VersionAbsent
-from deltacli.hints import DoubleQuoted, command, parameter
 from deltacli.operations.read.separate_versions import apart_error, find_break, may_be_apart
-from deltacli.operations.table.api_arguments import named_items
-from deltacli.operations.table.find_log import list_log
-from deltacli.operations.table.rebuild import read_snapshot
-from deltacli.operations.table.scan import ArrowRows, Selection, data_files, stream_files
 from deltacli.storage.base import ReadStorage, StoreOfVersions
 from deltacli.storage.secrets import without_secrets
+from deltacli.table.api_arguments import named_items
+from deltacli.table.find_log import list_log
+from deltacli.table.rebuild import read_snapshot
+from deltacli.table.scan import ArrowRows, Selection, data_files, stream_files
 from deltacli.work.commits.reading import stream_commit
 from deltacli.work.rows.data_files import DataFile
 from deltacli.work.rows.table_files import TableFiles
@@ -46,10 +46,10 @@ from deltacli.work.rows.table_files import TableFiles
 if TYPE_CHECKING:
     import pyarrow
 
-    from deltacli.operations.table.handle import TableHandle
-    from deltacli.operations.table.output import WrittenDirectory
-    from deltacli.operations.table.read_requests import ChangesRequest, ScanRequest
-    from deltacli.operations.table.version import Snapshot
+    from deltacli.table.handle import TableHandle
+    from deltacli.table.output import WrittenDirectory
+    from deltacli.table.read_requests import ChangesRequest, ScanRequest
+    from deltacli.table.version import Snapshot
 
 CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP = "_change_type", "_commit_version", "_commit_timestamp"
 CHANGE_COLUMNS = (
@@ -134,7 +134,7 @@ class Changes(ArrowRows):
         """Write the changes as Parquet files to a directory, as `Scan.write_parquet` does. Names of files ascend with
         the versions.
         """
-        from deltacli.operations.table.output import write_rows
+        from deltacli.table.output import write_rows
 
         self.require_all_columns()
         return write_rows(self._table, directory, self._wanted, self.changed_files(), self._limit)
@@ -169,7 +169,7 @@ class Changes(ArrowRows):
 
 def read_changes(table: TableHandle, request: ChangesRequest) -> Changes:
     """Return the changes of a range of versions, which may be empty. Raises what `find_range` raises."""
-    from deltacli.operations.table.time_travel import find_range
+    from deltacli.table.time_travel import find_range
 
     begin, end = request.ends
     assert begin is not None

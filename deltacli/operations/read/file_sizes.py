@@ -14,7 +14,7 @@ from deltacli.delta.log.file_actions import SMALL_FILE_BYTES
 if TYPE_CHECKING:
     import pyarrow
 
-    from deltacli.operations.table.version import Snapshot
+    from deltacli.table.version import Snapshot
 
 MOST_FILES = 500_000
 """Number of files above which sizes are not examined, because they take a second pass over the files."""

@@ -12,17 +12,17 @@ from functools import partial
 from itertools import pairwise
 from typing import Any, TypeAlias
 
+from deltacli.core.errors import CommitCorrupt, FileMissing
+from deltacli.core.progress import SILENT, Progress, weighed
+from deltacli.core.short_repr import short_repr
+from deltacli.core.typing import Json
+from deltacli.core.units import format_timestamp, ranges_of
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.segment import CommitTime, LogFile, LogListing, TimestampSource, file_times
 from deltacli.engine.base import Engine
-from deltacli.errors import CommitCorrupt, FileMissing
-from deltacli.operations.table.find_log import list_log, taken_name
-from deltacli.progress import SILENT, Progress, weighed
-from deltacli.short_repr import short_repr
 from deltacli.storage import ReadStorage
 from deltacli.storage.base import StoreOfVersions
-from deltacli.typing import Json
-from deltacli.units import format_timestamp, ranges_of
+from deltacli.table.find_log import list_log, taken_name
 from deltacli.work.commits.provenance import Provenance, read_provenance
 from deltacli.work.commits.reading import stream_commit
 

@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from deltacli.core.errors import Refused
+from deltacli.core.hints import command
 from deltacli.delta.log.state import TableConfiguration, read_metadata, read_protocol
 from deltacli.delta.protocol.property_values import CHECKPOINT_PROTECTION
 from deltacli.delta.schema.column_differences import columns_of, exchanged
@@ -20,14 +22,12 @@ from deltacli.delta.schema.names import MODE
 from deltacli.delta.schema.to_arrow import plain_type
 from deltacli.delta.schema.type_changes import canonical_name
 from deltacli.delta.schema.types import DataType, PrimitiveType, parse_schema, simple_name
-from deltacli.errors import Refused
-from deltacli.hints import command
-from deltacli.operations.table.replay import small_actions
+from deltacli.table.replay import small_actions
 from deltacli.work.commits.reading import stream_commit
 
 if TYPE_CHECKING:
     from deltacli.delta.log.segment import LogFile
-    from deltacli.operations.table.handle import TableHandle
+    from deltacli.table.handle import TableHandle
 
 MAPPING = "columnMapping"
 _NO_COLUMNS = '{"type":"struct","fields":[]}'

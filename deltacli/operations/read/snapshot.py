@@ -6,17 +6,17 @@ from contextlib import ExitStack, closing
 from itertools import chain
 from typing import Any, NamedTuple
 
+from deltacli.core.errors import CheckpointUnreadable, Unreadable
+from deltacli.core.progress import reported
+from deltacli.core.units import format_timestamp
 from deltacli.delta.log.counts import FileCounts, TombstoneCounts, count_batch
 from deltacli.delta.protocol.property_values import deleted_file_retention_ms
-from deltacli.errors import CheckpointUnreadable, Unreadable
-from deltacli.operations.table.handle import TableHandle
-from deltacli.operations.table.rebuild import without_checkpoint
-from deltacli.operations.table.row_counts import doubts_of_rows
-from deltacli.operations.table.time_travel import find_snapshot
-from deltacli.operations.table.version import Snapshot
-from deltacli.progress import reported
 from deltacli.storage.base import StoreOfVersions
-from deltacli.units import format_timestamp
+from deltacli.table.handle import TableHandle
+from deltacli.table.rebuild import without_checkpoint
+from deltacli.table.row_counts import doubts_of_rows
+from deltacli.table.time_travel import find_snapshot
+from deltacli.table.version import Snapshot
 
 
 class StateDigests(NamedTuple):

@@ -10,21 +10,21 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote_to_bytes
 
 from deltacli.arrow import compute as pc
+from deltacli.core.errors import FileMissing, Refused, StorageFailed
+from deltacli.core.progress import Progress, weighed
+from deltacli.core.typing import ArrowArray
+from deltacli.core.units import format_size
 from deltacli.delta.paths import text_of
 from deltacli.engine.base import Engine
-from deltacli.errors import FileMissing, Refused, StorageFailed
 from deltacli.operations.recover.quarantine_layout import NotedChecksums
 from deltacli.operations.recover.verify import Fault, Problem
-from deltacli.operations.table.needed import NeededFiles, whole
-from deltacli.progress import Progress, weighed
 from deltacli.storage import Created, Creation, ReadStorage, Storage
 from deltacli.storage.disk_faults import writing_faults
 from deltacli.storage.local_write import take_permissions
-from deltacli.typing import ArrowArray
-from deltacli.units import format_size
+from deltacli.table.needed import NeededFiles, whole
 
 if TYPE_CHECKING:
-    from deltacli.operations.table.handle import TableHandle
+    from deltacli.table.handle import TableHandle
 
 _LARGE, _AT_LEAST_STORED = 1 << 30, 32
 """A disk that compresses stores JSON in an eighth of its bytes."""

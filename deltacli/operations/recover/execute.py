@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING, ClassVar
 
 from deltacli.changing.acts import Act
 from deltacli.changing.derived import in_flight, require_unchanged
+from deltacli.core.errors import ConflictLost, DeltacliError, FileMissing, PartlyDone, Refused, StorageFailed
+from deltacli.core.hints import command
+from deltacli.core.progress import weighed
+from deltacli.core.typing import ArrowTable
+from deltacli.core.units import plural
 from deltacli.delta.log.state import has_in_commit_timestamps
-from deltacli.errors import ConflictLost, DeltacliError, FileMissing, PartlyDone, Refused, StorageFailed
-from deltacli.hints import command
 from deltacli.operations.log.log_copy import digest, list_whole_log
 from deltacli.operations.log.log_restore import require_real_directories
 from deltacli.operations.recover.log_files import LogItem, fault_of_log_file
@@ -18,19 +21,16 @@ from deltacli.operations.recover.plan import RESTORED, UNPROVEN, UndeletePlan, U
 from deltacli.operations.recover.sources import CopySource, Journal, Source, put_found, tag_of
 from deltacli.operations.recover.undelete import plan_undelete
 from deltacli.operations.recover.verify import verify
-from deltacli.operations.table.needed import FileKind, look_for
-from deltacli.operations.table.rebuild import read_snapshot
-from deltacli.progress import weighed
 from deltacli.storage import Created, Creation, Deleted, Storage
-from deltacli.typing import ArrowTable
-from deltacli.units import plural
+from deltacli.table.needed import FileKind, look_for
+from deltacli.table.rebuild import read_snapshot
 
 if TYPE_CHECKING:
     from deltacli.changing.gate import Gate
     from deltacli.changing.proofs import Proof, ProvenFile
     from deltacli.operations.recover.request import UndeleteRequest
-    from deltacli.operations.table.handle import TableHandle
-    from deltacli.operations.table.version import Snapshot
+    from deltacli.table.handle import TableHandle
+    from deltacli.table.version import Snapshot
 
 _NAMED = 5
 

@@ -9,18 +9,18 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
+from deltacli.core.errors import CheckpointUnreadable, CommitCorrupt, FileMissing, Refused, Unreadable
 from deltacli.delta.checkpoint.last_checkpoint_content import Hint, read_hint
 from deltacli.delta.log.commit_lines import read_actions
 from deltacli.delta.log.log_path import HINT_NAME, SIDECAR_DIRECTORY, LogFileKind, commit_name
 from deltacli.delta.log.segment import LogListing, choose_segment
 from deltacli.engine.base import Engine
-from deltacli.errors import CheckpointUnreadable, CommitCorrupt, FileMissing, Refused, Unreadable
 from deltacli.operations.log.log_copy import StoredFile, at_once, digest, log_location, versioned
 from deltacli.operations.recover.object_versions import FileMap, MappedFile
 from deltacli.operations.recover.sources import Source
-from deltacli.operations.table.find_log import read_hint_file
-from deltacli.operations.table.needed import FileKind
 from deltacli.storage import ReadStorage, Storage
+from deltacli.table.find_log import read_hint_file
+from deltacli.table.needed import FileKind
 from deltacli.work.task import TableStores
 
 _CHECKPOINTS = (LogFileKind.CLASSIC_CHECKPOINT, LogFileKind.MULTI_PART_CHECKPOINT, LogFileKind.UUID_CHECKPOINT)

@@ -9,24 +9,24 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
+from deltacli.core.errors import CommitCorrupt, FileMissing, Unreadable
+from deltacli.core.typing import ArrowArray, ArrowTable
+from deltacli.core.units import format_size, plural
 from deltacli.delta.log.segment import LogListing
 from deltacli.delta.paths import text_of
 from deltacli.delta.vacuum.keys import PathKeys, binary_paths
-from deltacli.errors import CommitCorrupt, FileMissing, Unreadable
 from deltacli.operations.recover.sources import FoundFiles
-from deltacli.operations.table.file_history import named_files
-from deltacli.operations.table.find_log import list_log
-from deltacli.operations.table.needed import live_files, look_for, whole
-from deltacli.operations.table.rebuild import read_snapshot
-from deltacli.operations.table.walk import TableWalk, hidden_names
 from deltacli.storage import FileStat, ReadStorage
-from deltacli.typing import ArrowArray, ArrowTable
-from deltacli.units import format_size, plural
+from deltacli.table.file_history import named_files
+from deltacli.table.find_log import list_log
+from deltacli.table.needed import live_files, look_for, whole
+from deltacli.table.rebuild import read_snapshot
+from deltacli.table.walk import TableWalk, hidden_names
 
 if TYPE_CHECKING:
-    from deltacli.operations.table.handle import TableHandle
-    from deltacli.operations.table.needed import NeededFiles
-    from deltacli.operations.table.version import Snapshot
+    from deltacli.table.handle import TableHandle
+    from deltacli.table.needed import NeededFiles
+    from deltacli.table.version import Snapshot
 
 _TRIED = 20
 """Versions that are rebuilt to look for their files."""

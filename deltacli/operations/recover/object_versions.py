@@ -12,16 +12,16 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, NoReturn, Protocol
 
+from deltacli.core.errors import FileMissing
+from deltacli.core.typing import BinaryFile, Json
 from deltacli.delta.log.log_path import LOG_DIRECTORY, LogFileKind, parse_log_path
 from deltacli.delta.paths import text_of
 from deltacli.engine.base import Engine
-from deltacli.errors import FileMissing
-from deltacli.operations.table.needed import NeededFiles, whole
 from deltacli.storage import Capabilities, Creation, FileStat, PathKind, ReadStorage, ShouldDescend, Storage, WalkEntry
 from deltacli.storage.base import PARALLEL_READS, no_atomic_create
 from deltacli.storage.read_only import ReadOnlyFiles
 from deltacli.storage.versions import ObjectVersion, VersionedObjects, VersionState
-from deltacli.typing import BinaryFile, Json
+from deltacli.table.needed import NeededFiles, whole
 
 VERSIONS = "versions"
 """How a caller asks for the versions of the table's own store."""

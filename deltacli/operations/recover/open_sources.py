@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
+from deltacli.core.errors import Refused
+from deltacli.core.hints import parameter
 from deltacli.delta.log.log_path import LOG_DIRECTORY
 from deltacli.delta.paths import canonical
-from deltacli.errors import Refused
-from deltacli.hints import parameter
 from deltacli.operations.log.log_copy import StoredFile, find_table_id, list_whole_log, read_list
 from deltacli.operations.recover.copies import copy_within_store
 from deltacli.operations.recover.log_files import cut_commits, require_same_commits
@@ -22,11 +22,11 @@ from deltacli.operations.recover.quarantine_layout import (
     plan_directories,
 )
 from deltacli.operations.recover.sources import CopySource, Source, open_copy
-from deltacli.operations.table.find_log import list_log
-from deltacli.operations.table.handle import TableHandle
-from deltacli.operations.table.needed import NeededFiles
 from deltacli.storage import PathKind, ReadStorage, is_address_of
 from deltacli.storage.versions import VersionedObjects, require_versions
+from deltacli.table.find_log import list_log
+from deltacli.table.handle import TableHandle
+from deltacli.table.needed import NeededFiles
 from deltacli.work.commits.provenance import read_provenance
 
 

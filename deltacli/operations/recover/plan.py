@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow import compute as pc
 from deltacli.changing.plan import Amount
-from deltacli.errors import PartlyDone, Refusal, Refused
-from deltacli.hints import command, parameter
+from deltacli.core.errors import PartlyDone, Refusal, Refused
+from deltacli.core.hints import command, parameter
+from deltacli.core.short_repr import short_repr
+from deltacli.core.typing import ArrowArray, ArrowTable, Json
+from deltacli.core.units import format_ranges, named_ranges, plural, ranges_of
 from deltacli.operations.recover.log_files import LogItem, LogPlan
 from deltacli.operations.recover.object_versions import Overwritten
 from deltacli.operations.recover.request import UndeleteRequest
 from deltacli.operations.recover.sources import FoundFiles, Journal, Source
-from deltacli.operations.table.needed import whole
-from deltacli.short_repr import short_repr
-from deltacli.typing import ArrowArray, ArrowTable, Json
-from deltacli.units import format_ranges, named_ranges, plural, ranges_of
+from deltacli.table.needed import whole
 
 if TYPE_CHECKING:
     from deltacli.changing.basis import Basis

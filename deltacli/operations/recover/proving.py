@@ -24,6 +24,9 @@ from deltacli.changing.proofs import (
     Proof,
     SameObject,
 )
+from deltacli.core.errors import CommitCorrupt, DeltacliError, FileMissing
+from deltacli.core.typing import ArrowArray
+from deltacli.core.units import named_ranges, plural
 from deltacli.delta.log.commit_lines import Action, read_actions
 from deltacli.delta.log.log_path import LogFileKind, commit_name
 from deltacli.delta.log.segment import CheckpointInstance, LogListing
@@ -31,7 +34,6 @@ from deltacli.delta.paths import text_of
 from deltacli.delta.vacuum.file_kinds import HiddenNames
 from deltacli.delta.vacuum.keys import PathKeys, binary_paths
 from deltacli.delta.vectors import unique_id_column
-from deltacli.errors import CommitCorrupt, DeltacliError, FileMissing
 from deltacli.operations.log.log_copy import (
     StoredFile,
     digest,
@@ -42,18 +44,16 @@ from deltacli.operations.log.log_copy import (
 )
 from deltacli.operations.recover.object_versions import FileMap, MappedFile, VersionsSource
 from deltacli.operations.recover.sources import CopySource, Source
-from deltacli.operations.table.file_history import named_files
-from deltacli.operations.table.find_log import Log
-from deltacli.operations.table.needed import whole
-from deltacli.operations.table.rebuild import rebuild
-from deltacli.operations.table.walk import TableWalk
 from deltacli.storage import PathKind, ReadStorage, Storage, is_address_of
-from deltacli.typing import ArrowArray
-from deltacli.units import named_ranges, plural
+from deltacli.table.file_history import named_files
+from deltacli.table.find_log import Log
+from deltacli.table.needed import whole
+from deltacli.table.rebuild import rebuild
+from deltacli.table.walk import TableWalk
 
 if TYPE_CHECKING:
-    from deltacli.operations.table.handle import TableHandle
-    from deltacli.operations.table.version import Snapshot
+    from deltacli.table.handle import TableHandle
+    from deltacli.table.version import Snapshot
 
 Offer = dict[str, StoredFile]
 _TAIL = 64 << 10

@@ -14,10 +14,10 @@ from typing import NamedTuple
 
 from deltacli.arrow import compute as pc
 from deltacli.arrow.parquet import ParquetReader
-from deltacli.errors import FileMissing, Refused
+from deltacli.core.errors import FileMissing, Refused
+from deltacli.core.typing import ArrowArray, ArrowTable
+from deltacli.core.units import format_timestamp
 from deltacli.storage import ReadStorage, Storage
-from deltacli.typing import ArrowArray, ArrowTable
-from deltacli.units import format_timestamp
 
 MANIFEST = "manifest.json"
 CHECKSUMS = "manifest.checksums.parquet"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from deltacli.errors import UsageError, require_path
-from deltacli.hints import parameter
-from deltacli.operations.table.api_arguments import optional_version, version_number
-from deltacli.request_fields import Kind, Option, option, shared
+from deltacli.core.errors import UsageError, require_path
+from deltacli.core.hints import parameter
+from deltacli.core.request_fields import Kind, Option, option, shared
+from deltacli.table.api_arguments import optional_version, version_number
 
 ACCEPT_COMMITS = Option(
     "Versions of a copy to bring back although nothing proves that they are of this table. Repeatable.",

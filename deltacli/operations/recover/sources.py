@@ -11,19 +11,19 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from deltacli.arrow import compute as pc
+from deltacli.core.errors import FileMissing, StorageFailed, Unreadable, UsageError
+from deltacli.core.hints import parameter
+from deltacli.core.progress import SILENT, Progress, weighed
+from deltacli.core.typing import ArrowArray
+from deltacli.core.units import plural
 from deltacli.delta.log.log_path import LOG_DIRECTORY
 from deltacli.delta.paths import text_of
 from deltacli.engine.base import Engine
-from deltacli.errors import FileMissing, StorageFailed, Unreadable, UsageError
-from deltacli.hints import parameter
 from deltacli.operations.recover.copies import compare_digests, copy_file
 from deltacli.operations.recover.quarantine_layout import NotedChecksums
 from deltacli.operations.recover.verify import Problem, Verified, verify
-from deltacli.operations.table.needed import NeededFiles, look_for, whole
-from deltacli.progress import SILENT, Progress, weighed
 from deltacli.storage import Created, Creation, Existed, PathKind, ReadStorage, Storage, Unknown, is_inside
-from deltacli.typing import ArrowArray
-from deltacli.units import plural
+from deltacli.table.needed import NeededFiles, look_for, whole
 from deltacli.work.task import TableStores
 
 if TYPE_CHECKING:

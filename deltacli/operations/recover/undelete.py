@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
 from deltacli.changing.plan import Amount
+from deltacli.core.errors import NotATable, Refusal, Unreadable, VersionAbsent
+from deltacli.core.typing import ArrowArray, ArrowTable
+from deltacli.core.units import plural
 from deltacli.delta.log.segment import choose_segment
 from deltacli.delta.log.state import has_in_commit_timestamps
-from deltacli.errors import NotATable, Refusal, Unreadable, VersionAbsent
 from deltacli.operations.log.log_copy import StoredFile, find_table_id, list_whole_log, log_location, versioned
 from deltacli.operations.recover.log_files import LogItem, LogPlan, plan_log, require_one_history
 from deltacli.operations.recover.newest_complete import newest_complete, notes_on_later_files
@@ -30,19 +32,17 @@ from deltacli.operations.recover.open_sources import (
 from deltacli.operations.recover.plan import MISSING, PLANNED, UNPROVEN, DataPlan, UndeletePlan, with_proofs
 from deltacli.operations.recover.sources import CopySource, FoundFiles, Source, find_in, tag_of, tags_of
 from deltacli.operations.recover.verify import Problem
-from deltacli.operations.table.find_log import missing_log, refuse_paimon
-from deltacli.operations.table.needed import FileKind, NeededFiles, live_files, look_for, whole
-from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.storage import PathKind
 from deltacli.storage.versions import NO_VERSIONS
-from deltacli.typing import ArrowArray, ArrowTable
-from deltacli.units import plural
+from deltacli.table.find_log import missing_log, refuse_paimon
+from deltacli.table.needed import FileKind, NeededFiles, live_files, look_for, whole
+from deltacli.table.rebuild import read_snapshot
 
 if TYPE_CHECKING:
     from deltacli.operations.recover.proving import Proofs
     from deltacli.operations.recover.request import UndeleteRequest
-    from deltacli.operations.table.handle import TableHandle
-    from deltacli.operations.table.version import Snapshot
+    from deltacli.table.handle import TableHandle
+    from deltacli.table.version import Snapshot
 
 OVERWRITTEN = "log.commit-overwritten"
 

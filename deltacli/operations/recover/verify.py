@@ -7,15 +7,15 @@ from enum import StrEnum
 from typing import Any, NamedTuple, Self
 
 from deltacli.arrow import compute as pc
+from deltacli.core.errors import StorageFailed
+from deltacli.core.patterns import pattern
+from deltacli.core.progress import Progress
+from deltacli.core.typing import ArrowArray
+from deltacli.core.units import plural
 from deltacli.delta.paths import text_of
-from deltacli.delta.rules.framework.base import UNREAD
 from deltacli.engine.base import Engine
-from deltacli.errors import StorageFailed
-from deltacli.operations.table.needed import FileKind, NeededFiles, whole
-from deltacli.patterns import pattern
-from deltacli.progress import Progress
-from deltacli.typing import ArrowArray
-from deltacli.units import plural
+from deltacli.rules.framework.base import UNREAD
+from deltacli.table.needed import FileKind, NeededFiles, whole
 from deltacli.work.file_facts import FooterPiece, FooterRead, ListedFile
 from deltacli.work.rows.vector_bytes import Descriptor
 from deltacli.work.task import TableStores

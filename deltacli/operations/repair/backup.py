@@ -18,10 +18,7 @@ from deltacli.changing.acts import Act
 from deltacli.changing.basis import Basis, past_of
 from deltacli.changing.derived import in_flight
 from deltacli.changing.proofs import Noted, Proof
-from deltacli.delta.log.log_path import HINT_NAME, LOG_DIRECTORY
-from deltacli.delta.log.segment import CheckpointInstance, LogListing
-from deltacli.delta.vacuum.keys import PathKeys
-from deltacli.errors import (
+from deltacli.core.errors import (
     CommitCorrupt,
     DeltacliError,
     FileMissing,
@@ -31,24 +28,27 @@ from deltacli.errors import (
     Unreadable,
     VersionAbsent,
 )
-from deltacli.hints import command
+from deltacli.core.hints import command
+from deltacli.core.units import format_ranges, format_timestamp, named_ranges, plural
+from deltacli.delta.log.log_path import HINT_NAME, LOG_DIRECTORY
+from deltacli.delta.log.segment import CheckpointInstance, LogListing
+from deltacli.delta.vacuum.keys import PathKeys
 from deltacli.operations.log.log_copy import StoredFile, list_whole_log, log_location, versioned
 from deltacli.operations.recover.copies import copy_file, require_stored
 from deltacli.operations.recover.log_files import fault_of_log_file
 from deltacli.operations.recover.object_versions import FileMap, MappedFile
-from deltacli.operations.table.file_history import live_keys
-from deltacli.operations.table.find_log import Log, list_log
-from deltacli.operations.table.rebuild import rebuild
 from deltacli.operations.vacuum.quarantine.fill import open_quarantine
 from deltacli.storage import Created, ReadStorage, Storage, is_address_of
 from deltacli.storage.base import require_writable
-from deltacli.units import format_ranges, format_timestamp, named_ranges, plural
+from deltacli.table.file_history import live_keys
+from deltacli.table.find_log import Log, list_log
+from deltacli.table.rebuild import rebuild
 
 if TYPE_CHECKING:
     from deltacli.changing.gate import Gate
-    from deltacli.operations.table.handle import TableHandle
-    from deltacli.operations.table.version import Snapshot
-    from deltacli.typing import Json
+    from deltacli.core.typing import Json
+    from deltacli.table.handle import TableHandle
+    from deltacli.table.version import Snapshot
 
 BACKUP_DIRECTORY = "_deltacli_backup"
 MANIFEST = "manifest.json"

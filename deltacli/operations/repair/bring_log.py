@@ -9,27 +9,27 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
+from deltacli.core.errors import FileMissing, NotATable, Unreadable
+from deltacli.core.typing import BinaryFile
+from deltacli.core.units import format_size, plural
 from deltacli.delta.log.log_path import LOG_DIRECTORY, LogFileKind, Place, commit_name, parse_log_path
-from deltacli.delta.rules.checkpoints.checkpoints import WITHOUT_COMMIT
-from deltacli.delta.rules.framework.repairs import StepKind
-from deltacli.delta.rules.log.compactions import BEYOND_LOG
-from deltacli.errors import FileMissing, NotATable, Unreadable
 from deltacli.operations.recover.execute import bring_back
 from deltacli.operations.recover.plan import PLANNED, UNPROVEN, UndeletePlan
 from deltacli.operations.recover.request import UndeleteRequest
 from deltacli.operations.recover.sources import tag_of
 from deltacli.operations.recover.undelete import plan_undelete
 from deltacli.operations.repair.plan import NO_SOURCE, Planned, Step, Unrepaired, left
-from deltacli.operations.table.needed import FileKind
-from deltacli.typing import BinaryFile
-from deltacli.units import format_size, plural
+from deltacli.rules.checkpoints.checkpoints import WITHOUT_COMMIT
+from deltacli.rules.framework.repairs import StepKind
+from deltacli.rules.log.compactions import BEYOND_LOG
+from deltacli.table.needed import FileKind
 
 if TYPE_CHECKING:
-    from deltacli.delta.rules.framework.base import Finding
     from deltacli.operations.repair.plan import Run
     from deltacli.operations.repair.request import RepairRequest
-    from deltacli.operations.table.handle import TableHandle
+    from deltacli.rules.framework.base import Finding
     from deltacli.storage import FileStat, PathKind, ReadStorage, Storage
+    from deltacli.table.handle import TableHandle
 
 _RULES = {FileKind.DATA.value: "data.file-missing", FileKind.VECTOR.value: "dv.file-missing"}
 _OF_LOG = "log.gap"
@@ -184,7 +184,7 @@ def _file_for(finding: Finding, found: Mapping[str, object]) -> str | None:
 
 def has_log(table: TableHandle) -> bool:
     """Return True where the table has a log, complete or not."""
-    from deltacli.operations.table.find_log import list_log
+    from deltacli.table.find_log import list_log
 
     try:
         list_log(table.storage)

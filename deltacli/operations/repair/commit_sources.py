@@ -15,16 +15,16 @@ from deltacli.delta.log.segment import CheckpointInstance, LogListing
 from deltacli.delta.protocol.protocol_action import require_committable
 from deltacli.operations.log.compact_log import reconcile
 from deltacli.operations.log.log_copy import log_location
-from deltacli.operations.table.find_log import Log
-from deltacli.operations.table.rebuild import rebuild
+from deltacli.table.find_log import Log
+from deltacli.table.rebuild import rebuild
 from deltacli.work.commits.reading import stream_commit
 
 if TYPE_CHECKING:
     import pyarrow
 
     from deltacli.operations.log.log_copy import StoredFile
-    from deltacli.operations.table.handle import TableHandle
-    from deltacli.operations.table.version import Snapshot
+    from deltacli.table.handle import TableHandle
+    from deltacli.table.version import Snapshot
 
 
 class UnknownError(Exception):

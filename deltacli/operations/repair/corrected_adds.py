@@ -12,14 +12,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
+from deltacli.core.typing import Json, JsonObject
+from deltacli.core.units import plural
 from deltacli.delta.log.body_lines import encoded_files
 from deltacli.delta.log.commit_content import CommitRequest, FilesAt, Slot
 from deltacli.delta.log.file_actions import action_schemas
 from deltacli.delta.log.log_path import parse_log_path
-from deltacli.delta.rules.actions.commit_contents import DUPLICATE_PATH
-from deltacli.delta.rules.actions.row_tracking import is_enabled
-from deltacli.delta.rules.framework.base import Severity
-from deltacli.delta.rules.framework.repairs import StepKind
 from deltacli.delta.schema.file_columns import FileColumns
 from deltacli.delta.schema.to_arrow import arrow_schema, file_schema, stored_columns
 from deltacli.delta.stats.collect import StatisticsCollector
@@ -27,10 +25,12 @@ from deltacli.delta.stats.record_counts import num_records_column
 from deltacli.delta.stats.schema import BOUNDS, NULL_COUNT
 from deltacli.operations.recover.verify import Problem, verify
 from deltacli.operations.repair.plan import Planned, Step, Unrepaired, left
-from deltacli.operations.table.keyed_files import file_keys, removes_of
-from deltacli.operations.table.needed import look_for, needed_files, whole
-from deltacli.typing import Json, JsonObject
-from deltacli.units import plural
+from deltacli.rules.actions.commit_contents import DUPLICATE_PATH
+from deltacli.rules.actions.row_tracking import is_enabled
+from deltacli.rules.framework.base import Severity
+from deltacli.rules.framework.repairs import StepKind
+from deltacli.table.keyed_files import file_keys, removes_of
+from deltacli.table.needed import look_for, needed_files, whole
 from deltacli.work.commits.reading import stream_commit
 from deltacli.work.rewrite.exactness import broken_rule
 from deltacli.work.rewrite.sources import renamed
@@ -40,13 +40,13 @@ from deltacli.work.rows.row_reader import read_rows
 if TYPE_CHECKING:
     import pyarrow
 
+    from deltacli.core.typing import ArrowArray, RecordBatch
     from deltacli.delta.log.segment import LogListing
     from deltacli.delta.log.state import TableConfiguration
-    from deltacli.delta.rules.framework.base import Finding
     from deltacli.operations.repair.plan import Run
-    from deltacli.operations.table.handle import TableHandle
-    from deltacli.operations.table.version import Snapshot
-    from deltacli.typing import ArrowArray, RecordBatch
+    from deltacli.rules.framework.base import Finding
+    from deltacli.table.handle import TableHandle
+    from deltacli.table.version import Snapshot
     from deltacli.work.rows.table_files import TableFiles
 
 _WITHOUT_COUNT = "stats.num-records-missing"

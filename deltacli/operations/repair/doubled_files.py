@@ -12,28 +12,28 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
+from deltacli.core.errors import DeltacliError
 from deltacli.delta.encoding.digests import MultisetDigest
 from deltacli.delta.log.file_actions import action_schemas, whole_actions
 from deltacli.delta.paths import canonical
-from deltacli.delta.rules.framework.base import Severity
-from deltacli.delta.rules.framework.repairs import StepKind
-from deltacli.errors import DeltacliError
 from deltacli.operations.repair.corrected_adds import added_later
 from deltacli.operations.repair.files import RemoveFiles
 from deltacli.operations.repair.plan import Planned, Step, Unrepaired, left
-from deltacli.operations.table.keyed_files import file_keys
-from deltacli.operations.table.rebuild import read_snapshot
-from deltacli.operations.table.scan import data_files
+from deltacli.rules.framework.base import Severity
+from deltacli.rules.framework.repairs import StepKind
+from deltacli.table.keyed_files import file_keys
+from deltacli.table.rebuild import read_snapshot
+from deltacli.table.scan import data_files
 from deltacli.work.commits.reading import stream_commit
 from deltacli.work.rewrite.pieces import SourceFile, whole_rows
 from deltacli.work.rewrite.sources import WANTED, digest_rows
 
 if TYPE_CHECKING:
+    from deltacli.core.typing import ArrowArray, RecordBatch
     from deltacli.delta.log.segment import LogListing
-    from deltacli.delta.rules.framework.base import Finding
-    from deltacli.operations.table.handle import TableHandle
-    from deltacli.operations.table.version import Snapshot
-    from deltacli.typing import ArrowArray, RecordBatch
+    from deltacli.rules.framework.base import Finding
+    from deltacli.table.handle import TableHandle
+    from deltacli.table.version import Snapshot
 
 _PAST = "the newest version does not have the file as it was then"
 _UNKNOWN = "it is not known that other files have its rows; restore goes back to a version before the commit"

@@ -11,22 +11,22 @@ from typing import TYPE_CHECKING, ClassVar
 from deltacli.changing.acts import Act
 from deltacli.changing.derived import require_unchanged
 from deltacli.changing.plan import Amount
-from deltacli.errors import ConflictLost, DeltacliError, OutcomeUnknown, PartlyDone, Refused
-from deltacli.hints import command
+from deltacli.core.errors import ConflictLost, DeltacliError, OutcomeUnknown, PartlyDone, Refused
+from deltacli.core.hints import command
+from deltacli.core.short_repr import short_repr
+from deltacli.core.units import plural
 from deltacli.operations.recover.sources import Journal
 from deltacli.operations.repair.backup import Backup, open_backup
 from deltacli.operations.repair.plan import NotNeededError, RepairPlan, Run, Step, StepState
 from deltacli.operations.repair.planning import plan_repair
-from deltacli.short_repr import short_repr
-from deltacli.units import plural
 
 if TYPE_CHECKING:
     from deltacli.changing.gate import Gate
+    from deltacli.core.typing import Json
     from deltacli.operations.repair.request import RepairRequest
     from deltacli.operations.repair.saved import SavedPlan
-    from deltacli.operations.table.handle import TableHandle
-    from deltacli.operations.table.version import Snapshot
-    from deltacli.typing import Json
+    from deltacli.table.handle import TableHandle
+    from deltacli.table.version import Snapshot
 
 _MOST_PASSES = 6
 """A log that is brought back shows damages of data files, and their repair those of checkpoints."""

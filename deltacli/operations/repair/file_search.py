@@ -15,31 +15,31 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.core.errors import DeltacliError
+from deltacli.core.typing import JsonObject
 from deltacli.delta.paths import text_of
-from deltacli.delta.rules.files.storage import ORPHAN, ORPHAN_YOUNG
-from deltacli.delta.rules.files.vector_files import ORPHAN as ORPHAN_VECTOR
 from deltacli.delta.stats.record_counts import num_records_column
 from deltacli.delta.vacuum.keys import PathKeys
 from deltacli.delta.vectors import unique_id_column, vector_file
-from deltacli.errors import DeltacliError
 from deltacli.operations.log.log_copy import list_whole_log
 from deltacli.operations.recover.open_sources import data_sources, open_sources, require_usable
 from deltacli.operations.recover.sources import find_in, tags_of
 from deltacli.operations.recover.verify import Problem, as_in_log, faults_within, verify, without_nulls
 from deltacli.operations.restore.missing_files import Brought
-from deltacli.operations.table.needed import FileKind, NeededFiles, look_for, needed_files, whole
-from deltacli.typing import JsonObject
+from deltacli.rules.files.storage import ORPHAN, ORPHAN_YOUNG
+from deltacli.rules.files.vector_files import ORPHAN as ORPHAN_VECTOR
+from deltacli.table.needed import FileKind, NeededFiles, look_for, needed_files, whole
 from deltacli.work.file_facts import ListedFile
 from deltacli.work.rows.vector_bytes import AROUND, Descriptor, VectorFaultError, inline_data, parse_rows
 
 if TYPE_CHECKING:
     import pyarrow
 
-    from deltacli.delta.rules.framework.base import Finding
+    from deltacli.core.typing import ArrowArray, RecordBatch
     from deltacli.operations.repair.request import RepairRequest
-    from deltacli.operations.table.handle import TableHandle
-    from deltacli.operations.table.version import Snapshot
-    from deltacli.typing import ArrowArray, RecordBatch
+    from deltacli.rules.framework.base import Finding
+    from deltacli.table.handle import TableHandle
+    from deltacli.table.version import Snapshot
     from deltacli.work.rows.table_files import TableFiles
 
 CONTENT = "content"

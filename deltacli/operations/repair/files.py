@@ -15,14 +15,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from deltacli.arrow import compute as pc
 from deltacli.arrow.parquet import ParquetReader
 from deltacli.changing.plan import Amount
+from deltacli.core.errors import DataUnreadable, DeltacliError, StorageFailed
+from deltacli.core.memory_limit import stop_if_exhausted
+from deltacli.core.units import plural
 from deltacli.delta.log.body_lines import encoded_files
 from deltacli.delta.log.commit_content import CommitRequest, FilesAt, Slot
 from deltacli.delta.paths import decode, text_of
-from deltacli.delta.rules.framework.base import Severity
-from deltacli.delta.rules.framework.repairs import StepKind
 from deltacli.delta.stats.record_counts import num_records_column
-from deltacli.errors import DataUnreadable, DeltacliError, StorageFailed
-from deltacli.memory_limit import stop_if_exhausted
 from deltacli.operations.recover.verify import Problem, without_nulls
 from deltacli.operations.repair.corrected_adds import AddAgain, Amendment
 from deltacli.operations.repair.file_search import (
@@ -38,11 +37,12 @@ from deltacli.operations.repair.file_search import (
 )
 from deltacli.operations.repair.plan import NotNeededError, Planned, Step, StepState, Unrepaired, left
 from deltacli.operations.restore.missing_files import Brought
-from deltacli.operations.table.keyed_files import Mask, file_keys, removes_of
-from deltacli.operations.table.needed import look_for, whole
+from deltacli.rules.framework.base import Severity
+from deltacli.rules.framework.repairs import StepKind
 from deltacli.storage import Unknown
 from deltacli.storage.disk_faults import writing_faults
-from deltacli.units import plural
+from deltacli.table.keyed_files import Mask, file_keys, removes_of
+from deltacli.table.needed import look_for, whole
 from deltacli.work.outputs.parquet_stream import ParquetStream
 from deltacli.work.rows.data_files import DataFile, open_data_file
 from deltacli.work.rows.vector_bytes import Descriptor, read_vector
@@ -50,13 +50,13 @@ from deltacli.work.rows.vector_bytes import Descriptor, read_vector
 if TYPE_CHECKING:
     import pyarrow
 
+    from deltacli.core.typing import ArrowArray, RecordBatch
     from deltacli.delta.encoding.roaring import DeletedRows
-    from deltacli.delta.rules.framework.base import Finding
     from deltacli.operations.repair.plan import Run, Work
     from deltacli.operations.repair.request import RepairRequest
-    from deltacli.operations.table.handle import TableHandle
-    from deltacli.operations.table.version import Snapshot
-    from deltacli.typing import ArrowArray, RecordBatch
+    from deltacli.rules.framework.base import Finding
+    from deltacli.table.handle import TableHandle
+    from deltacli.table.version import Snapshot
 
 
 class FilesPlan(NamedTuple):

@@ -15,35 +15,35 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from deltacli.arrow import compute as pc
+from deltacli.core.errors import CommitCorrupt, DeltacliError, Refused, Unreadable
 from deltacli.delta.log.log_path import HINT_NAME, LOG_DIRECTORY, SIDECAR_DIRECTORY, LogFileKind, parse_log_path
 from deltacli.delta.log.state import read_metadata, read_protocol
 from deltacli.delta.paths import decode
-from deltacli.delta.rules.actions.commit_contents import REMOVE_OF_UNKNOWN, UNKNOWN_ACTION
-from deltacli.delta.rules.checkpoints.columns import PARSED_PARTITION_MISSING
-from deltacli.delta.rules.checkpoints.contents import ADD_DIFFERS, EXTRA_ADD, MISSING_ADD, PARSED_PARTITION_DIFFERS
-from deltacli.delta.rules.checkpoints.state import METADATA_DIFFERS
-from deltacli.delta.rules.files.vector_descriptors import NAMES_NOTHING
-from deltacli.delta.rules.framework.base import Severity
-from deltacli.delta.rules.framework.repairs import StepKind
-from deltacli.delta.rules.log.configuration_differences import metadata_differences, protocol_differences
-from deltacli.errors import CommitCorrupt, DeltacliError, Refused, Unreadable
 from deltacli.operations.checkpoint.execute import write_checkpoint
 from deltacli.operations.checkpoint.plan import CheckpointRequest, plan_checkpoint, plan_of
 from deltacli.operations.log.log_copy import list_whole_log, log_location, versioned
 from deltacli.operations.log.version_checksum import checksum_path, proven_checksum
 from deltacli.operations.repair.corrected_adds import is_true, true_statistics
 from deltacli.operations.repair.plan import UNDETERMINED, NotNeededError, Planned, Step, Unrepaired, left
-from deltacli.operations.table.find_log import Log
-from deltacli.operations.table.rebuild import rebuild
+from deltacli.rules.actions.commit_contents import REMOVE_OF_UNKNOWN, UNKNOWN_ACTION
+from deltacli.rules.checkpoints.columns import PARSED_PARTITION_MISSING
+from deltacli.rules.checkpoints.contents import ADD_DIFFERS, EXTRA_ADD, MISSING_ADD, PARSED_PARTITION_DIFFERS
+from deltacli.rules.checkpoints.state import METADATA_DIFFERS
+from deltacli.rules.files.vector_descriptors import NAMES_NOTHING
+from deltacli.rules.framework.base import Severity
+from deltacli.rules.framework.repairs import StepKind
+from deltacli.rules.log.configuration_differences import metadata_differences, protocol_differences
+from deltacli.table.find_log import Log
+from deltacli.table.rebuild import rebuild
 
 if TYPE_CHECKING:
+    from deltacli.core.typing import RecordBatch
     from deltacli.delta.log.segment import LogListing
-    from deltacli.delta.rules.framework.base import Finding, Rule
     from deltacli.operations.log.log_copy import StoredFile
     from deltacli.operations.repair.plan import Run, Work
-    from deltacli.operations.table.handle import TableHandle
-    from deltacli.operations.table.version import Snapshot
-    from deltacli.typing import RecordBatch
+    from deltacli.rules.framework.base import Finding, Rule
+    from deltacli.table.handle import TableHandle
+    from deltacli.table.version import Snapshot
 
 _OF_FORM = {PARSED_PARTITION_DIFFERS.id, PARSED_PARTITION_MISSING.id, NAMES_NOTHING.id}
 """The rules about what a checkpoint says in the wrong form, or repeats from its own maps."""

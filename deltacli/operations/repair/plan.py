@@ -8,13 +8,13 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from deltacli.changing.plan import Amount
+from deltacli.core.errors import Refusal, Refused, StorageFailed
+from deltacli.core.short_repr import short_repr
+from deltacli.core.typing import Json
 from deltacli.delta.log.log_path import Place
-from deltacli.delta.rules.framework.base import Finding, Severity
-from deltacli.delta.rules.framework.repairs import StepKind
-from deltacli.errors import Refusal, Refused, StorageFailed
-from deltacli.short_repr import short_repr
+from deltacli.rules.framework.base import Finding, Severity
+from deltacli.rules.framework.repairs import StepKind
 from deltacli.storage import Failed
-from deltacli.typing import Json
 
 if TYPE_CHECKING:
     from deltacli.changing.basis import Basis
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from deltacli.operations.recover.sources import Journal
     from deltacli.operations.repair.backup import Backup
     from deltacli.operations.repair.request import RepairRequest
-    from deltacli.operations.table.handle import TableHandle
-    from deltacli.operations.table.version import Snapshot
+    from deltacli.table.handle import TableHandle
+    from deltacli.table.version import Snapshot
 
 NO_SOURCE = "no source was named"
 UNDETERMINED = "the rest of the log does not determine"

@@ -11,12 +11,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from deltacli.changing.basis import Basis, basis_of
+from deltacli.core.errors import DeltacliError, NotATable, Refusal, Refused, Unreadable
+from deltacli.core.hints import command, parameter
+from deltacli.core.units import format_size, plural
 from deltacli.delta.log.log_path import LOG_DIRECTORY, Place
 from deltacli.delta.protocol.protocol_action import require_committable
-from deltacli.delta.rules.framework.base import Severity
-from deltacli.delta.rules.framework.repairs import Family, row_of
-from deltacli.errors import DeltacliError, NotATable, Refusal, Refused, Unreadable
-from deltacli.hints import command, parameter
 from deltacli.operations.log.log_copy import find_table_id, list_whole_log, versioned
 from deltacli.operations.recover.log_files import DivergedError
 from deltacli.operations.recover.open_sources import open_sources
@@ -35,23 +34,24 @@ from deltacli.operations.repair.log_caches import (
 from deltacli.operations.repair.plan import Planned, RepairPlan, Step, StepState, Unrepaired, joined, left
 from deltacli.operations.repair.rebuilt_commits import plan_rebuilt
 from deltacli.operations.repair.request import IN_USE, IN_USE_MS
-from deltacli.operations.table.find_log import list_log, missing_log, refuse_paimon
-from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.validate.findings import RuleChoice
 from deltacli.operations.validate.request import LevelChoice, ValidateRequest
 from deltacli.operations.validate.validate import validate_table
+from deltacli.rules.framework.base import Severity
+from deltacli.rules.framework.repairs import Family, row_of
 from deltacli.storage.base import require_writable
-from deltacli.units import format_size, plural
+from deltacli.table.find_log import list_log, missing_log, refuse_paimon
+from deltacli.table.rebuild import read_snapshot
 from deltacli.work.commits.provenance import read_provenance
 
 if TYPE_CHECKING:
     from deltacli.delta.log.segment import LogListing
-    from deltacli.delta.rules.framework.base import Finding
     from deltacli.operations.log.log_copy import StoredFile
     from deltacli.operations.repair.request import RepairRequest
-    from deltacli.operations.table.handle import TableHandle
-    from deltacli.operations.table.version import Snapshot
     from deltacli.operations.validate.validate import Validation
+    from deltacli.rules.framework.base import Finding
+    from deltacli.table.handle import TableHandle
+    from deltacli.table.version import Snapshot
 
 Findings = Mapping[Family, Sequence["Finding"]]
 _OWN_OPERATION = "FSCK"
@@ -188,7 +188,7 @@ def _without(plan: RepairPlan, diverged: Sequence[DivergedError]) -> RepairPlan:
 
 
 def _no_log() -> Sequence[Finding]:
-    from deltacli.delta.rules.framework.catalogue import CATALOGUE
+    from deltacli.rules.framework.catalogue import CATALOGUE
 
     return [CATALOGUE.rules["log.not-a-table"].at(Place(LOG_DIRECTORY), "the directory has no log")]
 

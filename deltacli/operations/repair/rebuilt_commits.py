@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from deltacli.arrow import compute as pc
 from deltacli.changing.commit import ENGINE_INFO
+from deltacli.core.errors import CommitCorrupt, FileMissing, Refused, StorageFailed, Unreadable
+from deltacli.core.typing import JsonObject
 from deltacli.delta.checkpoint.comparison import comparable, compare, keys_of
 from deltacli.delta.log.body_lines import encoded_files
 from deltacli.delta.log.commit_content import Slot, encode_line
@@ -28,10 +30,7 @@ from deltacli.delta.log.segment import LogListing
 from deltacli.delta.log.state import has_in_commit_timestamps, read_metadata, read_protocol
 from deltacli.delta.protocol.property_values import CHANGE_FEED, TRANSACTION_RETENTION, is_true
 from deltacli.delta.protocol.protocol_action import require_committable
-from deltacli.delta.rules.framework.repairs import StepKind
-from deltacli.delta.rules.log.configuration_differences import metadata_differences, protocol_differences
 from deltacli.delta.stats.record_counts import num_records_column
-from deltacli.errors import CommitCorrupt, FileMissing, Refused, StorageFailed, Unreadable
 from deltacli.operations.log.log_copy import log_location, versioned
 from deltacli.operations.log.version_checksum import checksum_path
 from deltacli.operations.repair.commit_sources import (
@@ -45,19 +44,20 @@ from deltacli.operations.repair.commit_sources import (
     whole_files,
 )
 from deltacli.operations.repair.plan import Planned, Step, Unrepaired
+from deltacli.rules.framework.repairs import StepKind
+from deltacli.rules.log.configuration_differences import metadata_differences, protocol_differences
 from deltacli.storage import Created
-from deltacli.typing import JsonObject
 from deltacli.work.commits.provenance import read_provenance
 from deltacli.work.commits.reading import stream_commit
 
 if TYPE_CHECKING:
     import pyarrow
 
+    from deltacli.core.typing import ArrowArray
     from deltacli.operations.log.log_copy import StoredFile
     from deltacli.operations.repair.plan import Run, Work
-    from deltacli.operations.table.handle import TableHandle
-    from deltacli.operations.table.version import Snapshot
-    from deltacli.typing import ArrowArray
+    from deltacli.table.handle import TableHandle
+    from deltacli.table.version import Snapshot
 
 _RULES = ("log.gap", "log.checkpoint-commit-missing")
 _DAMAGED = ("commit.empty", "commit.not-utf8", "commit.bad-json", "commit.line-not-object")

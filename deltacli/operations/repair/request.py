@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from deltacli.core.errors import UsageError
+from deltacli.core.hints import parameter
+from deltacli.core.request_fields import COMMIT_METADATA, Kind, option, require_word, shared
 from deltacli.delta.log.commit_metadata import NO_METADATA
-from deltacli.errors import UsageError
-from deltacli.hints import parameter
 from deltacli.operations.recover.request import ACCEPT_COMMITS, accepted_versions
 from deltacli.operations.validate.request import LevelChoice
-from deltacli.request_fields import COMMIT_METADATA, Kind, option, require_word, shared
 
 IN_USE_MS, IN_USE = 3_600_000, "within the last hour"
 """When a commit of others means that a table is in use, also in words."""

@@ -6,16 +6,16 @@ import json
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
-from deltacli.documents import dumps
-from deltacli.errors import Refused, Unreadable
-from deltacli.hints import command
+from deltacli.core.documents import dumps
+from deltacli.core.errors import Refused, Unreadable
+from deltacli.core.hints import command
 from deltacli.operations.repair.plan import RepairPlan, Step, location_of
 from deltacli.operations.repair.request import RepairRequest
 from deltacli.storage import is_address_of
 from deltacli.storage.replacement import replacement
 
 if TYPE_CHECKING:
-    from deltacli.typing import Json
+    from deltacli.core.typing import Json
 
 KIND = "deltacli.repair-plan"
 _NOT_SAVED = ("dry_run",)

@@ -10,19 +10,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from deltacli.core.errors import Refusal
+from deltacli.core.hints import command
+from deltacli.core.units import plural
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.protocol.property_values import is_true
 from deltacli.delta.schema.names import physical_name
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, StructField, StructType, simple_name
-from deltacli.errors import Refusal
-from deltacli.hints import command
 from deltacli.operations.restore.difference import Difference
-from deltacli.operations.table.demands import FIELDS, UNREAD, Demand, DemandCheck, FoundRows, new_demands
-from deltacli.operations.table.keyed_files import Mask, chosen_actions
-from deltacli.units import plural
+from deltacli.table.demands import FIELDS, UNREAD, Demand, DemandCheck, FoundRows, new_demands
+from deltacli.table.keyed_files import Mask, chosen_actions
 
 if TYPE_CHECKING:
-    from deltacli.operations.table.version import Snapshot
+    from deltacli.table.version import Snapshot
 
 _ID = "delta.columnMapping.id"
 _ICEBERG = tuple(f"delta.enableIcebergCompatV{number}" for number in (1, 2, 3))

@@ -12,18 +12,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
-from deltacli.cached import cached_property
 from deltacli.changing.plan import Amount
+from deltacli.core.cached import cached_property
+from deltacli.core.typing import ArrowArray, RecordBatch
 from deltacli.delta.stats.record_counts import num_records_column
 from deltacli.delta.vacuum.keys import PathKeys
 from deltacli.operations.restore.verify import ProblemFile
-from deltacli.operations.table.keyed_files import KEY_BYTES, Mask, differing_keys, file_keys
-from deltacli.operations.table.needed import FileKind
 from deltacli.storage import ReadStorage
-from deltacli.typing import ArrowArray, RecordBatch
+from deltacli.table.keyed_files import KEY_BYTES, Mask, differing_keys, file_keys
+from deltacli.table.needed import FileKind
 
 if TYPE_CHECKING:
-    from deltacli.operations.table.version import Snapshot
+    from deltacli.table.version import Snapshot
 
 COLUMNS = ("path", "change", "kind", "sizeBytes", "problem", "why", "source")
 _COUNTED = ("path", "size", "deletionVector", "stats")

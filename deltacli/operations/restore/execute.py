@@ -13,24 +13,24 @@ from typing import TYPE_CHECKING, ClassVar
 from deltacli.changing.acts import Act
 from deltacli.changing.basis import LOOK_SECONDS
 from deltacli.changing.commit import Committed
+from deltacli.core.errors import DeltacliError, PartlyDone
+from deltacli.core.hints import command
+from deltacli.core.short_repr import short_repr
+from deltacli.core.typing import Json, RecordBatch
+from deltacli.core.units import plural
 from deltacli.delta.log.body_lines import encoded_files
 from deltacli.delta.log.commit_content import CommitRequest, EveryFile, FilesOfPartitions, Slot
 from deltacli.delta.log.conflicts import is_vacuum
-from deltacli.errors import DeltacliError, PartlyDone
-from deltacli.hints import command
 from deltacli.operations.restore.plan import RestorePlan, plan_again, plan_restore, request_of
 from deltacli.operations.restore.request import RestoreRequest
 from deltacli.operations.restore.verify import VERIFIED, ProblemFile, check_sizes
-from deltacli.operations.table.keyed_files import PartitionCondition, chosen_actions, removes_of
-from deltacli.short_repr import short_repr
-from deltacli.typing import Json, RecordBatch
-from deltacli.units import plural
+from deltacli.table.keyed_files import PartitionCondition, chosen_actions, removes_of
 from deltacli.work.commits.reading import stream_commit
 
 if TYPE_CHECKING:
     from deltacli.changing.gate import Gate
-    from deltacli.operations.table.handle import TableHandle
-    from deltacli.operations.table.version import Snapshot
+    from deltacli.table.handle import TableHandle
+    from deltacli.table.version import Snapshot
 
 
 @short_repr(

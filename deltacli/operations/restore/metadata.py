@@ -13,6 +13,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow import compute as pc
 from deltacli.changing.plan import Amount
+from deltacli.core.errors import Refusal
+from deltacli.core.hints import command
+from deltacli.core.typing import ArrowArray, Json, RecordBatch
+from deltacli.core.units import format_duration, plural
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.row_ids import DOMAIN as ROW_TRACKING
 from deltacli.delta.log.row_ids import ENABLED, MATERIALIZED_NAMES, NO_MARK, assigns_row_ids, mark_of
@@ -37,15 +41,11 @@ from deltacli.delta.schema.names import ID, MAX_COLUMN_ID, PHYSICAL_NAME, record
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, StructField, StructType
 from deltacli.delta.schema.widened_schema import read_exactly, write_exactly
 from deltacli.delta.stats.record_counts import num_records_column
-from deltacli.errors import Refusal
-from deltacli.hints import command
-from deltacli.operations.table.keyed_files import Mask, marked_actions
-from deltacli.typing import ArrowArray, Json, RecordBatch
-from deltacli.units import format_duration, plural
+from deltacli.table.keyed_files import Mask, marked_actions
 
 if TYPE_CHECKING:
     from deltacli.operations.restore.difference import Difference
-    from deltacli.operations.table.version import Snapshot
+    from deltacli.table.version import Snapshot
 
 VECTORS_ENABLED = "delta.enableDeletionVectors"
 CLUSTERING = "delta.clustering"

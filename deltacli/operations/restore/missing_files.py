@@ -10,7 +10,9 @@ from functools import reduce
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow import compute as pc
-from deltacli.cached import cached_property
+from deltacli.core.cached import cached_property
+from deltacli.core.errors import StorageFailed
+from deltacli.core.typing import ArrowArray, RecordBatch
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.file_actions import action_schemas, whole_actions_leniently
 from deltacli.delta.log.replay import file_key
@@ -18,7 +20,6 @@ from deltacli.delta.log.segment import LogFile
 from deltacli.delta.paths import text_of
 from deltacli.delta.vacuum.keys import PathKeys
 from deltacli.delta.vectors import unique_id_column
-from deltacli.errors import StorageFailed
 from deltacli.operations.log.log_copy import list_whole_log
 from deltacli.operations.recover.newest_complete import complete_versions
 from deltacli.operations.recover.open_sources import data_sources, open_sources, require_usable
@@ -26,18 +27,17 @@ from deltacli.operations.recover.sources import FoundFiles, Journal, Source, fin
 from deltacli.operations.recover.verify import verify
 from deltacli.operations.restore.difference import compare
 from deltacli.operations.restore.verify import VERIFIED, Checked, ProblemFile, check_sizes
-from deltacli.operations.table.find_log import list_log
-from deltacli.operations.table.keyed_files import Mask
-from deltacli.operations.table.needed import NeededFiles, look_for, whole
-from deltacli.typing import ArrowArray, RecordBatch
+from deltacli.table.find_log import list_log
+from deltacli.table.keyed_files import Mask
+from deltacli.table.needed import NeededFiles, look_for, whole
 from deltacli.work.commits.reading import stream_commit
 from deltacli.work.rows.table_files import TableFiles
 from deltacli.work.vector_facts import file_of_vector
 
 if TYPE_CHECKING:
-    from deltacli.operations.table.handle import TableHandle
-    from deltacli.operations.table.version import Snapshot
     from deltacli.storage import ReadStorage
+    from deltacli.table.handle import TableHandle
+    from deltacli.table.version import Snapshot
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,15 +14,17 @@ from deltacli.arrow import compute as pc
 from deltacli.changing.acts import Act
 from deltacli.changing.basis import Basis, basis_of
 from deltacli.changing.commit import require_possible
+from deltacli.core.documents import dumps
+from deltacli.core.errors import Refusal, Refused
+from deltacli.core.hints import command, parameter, spelling
+from deltacli.core.short_repr import short_repr
+from deltacli.core.typing import ArrowArray, Json, RecordBatch
+from deltacli.core.units import format_size, format_timestamp, plural
 from deltacli.delta.log.commit_content import CommitRequest
 from deltacli.delta.log.commit_metadata import require_free
 from deltacli.delta.log.state import plain_action, plain_metadata, read_metadata, read_protocol
 from deltacli.delta.protocol.property_values import APPEND_ONLY, CHANGE_FEED, is_true
 from deltacli.delta.protocol.protocol_action import require_committable
-from deltacli.delta.rules.framework.repairs import may_keep
-from deltacli.documents import dumps
-from deltacli.errors import Refusal, Refused
-from deltacli.hints import command, parameter, spelling
 from deltacli.operations.recover.verify import Problem
 from deltacli.operations.restore.difference import Difference, compare, file_rows, no_difference, rows_of_problems
 from deltacli.operations.restore.metadata import (
@@ -41,21 +43,19 @@ from deltacli.operations.restore.metadata import (
 )
 from deltacli.operations.restore.request import RestoreRequest
 from deltacli.operations.restore.verify import VERIFIED, Checked, ProblemFile, check_files
-from deltacli.operations.table.keyed_files import Mask, PartitionCondition, chosen_actions, marked_actions
-from deltacli.operations.table.needed import FileKind
-from deltacli.operations.table.rebuild import read_snapshot
-from deltacli.operations.table.time_travel import find_snapshot
-from deltacli.short_repr import short_repr
-from deltacli.typing import ArrowArray, Json, RecordBatch
-from deltacli.units import format_size, format_timestamp, plural
+from deltacli.rules.framework.repairs import may_keep
+from deltacli.table.keyed_files import Mask, PartitionCondition, chosen_actions, marked_actions
+from deltacli.table.needed import FileKind
+from deltacli.table.rebuild import read_snapshot
+from deltacli.table.time_travel import find_snapshot
 
 if TYPE_CHECKING:
     from deltacli.delta.evolution.draft import Draft
     from deltacli.operations.restore.missing_files import Brought
     from deltacli.operations.schemas.described import SchemaDiff
-    from deltacli.operations.table.handle import TableHandle
-    from deltacli.operations.table.version import Snapshot
     from deltacli.paimon.schema_changes import Change
+    from deltacli.table.handle import TableHandle
+    from deltacli.table.version import Snapshot
 
 _NAMED = 10
 FILE_MISSING, FILE_DAMAGED = "restore.file-missing", "restore.file-damaged"

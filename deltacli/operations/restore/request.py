@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 
+from deltacli.core.errors import UsageError
+from deltacli.core.hints import command, parameter
+from deltacli.core.request_fields import COMMIT_METADATA, Kind, option, shared
 from deltacli.delta.log.commit_metadata import NO_METADATA
-from deltacli.errors import UsageError
-from deltacli.hints import command, parameter
-from deltacli.operations.table.api_arguments import moment_ms, version_number
-from deltacli.request_fields import COMMIT_METADATA, Kind, option, shared
+from deltacli.table.api_arguments import moment_ms, version_number
 
 EXECUTING = frozenset({"commit_metadata"})
 """The fields that say how a plan is executed; the others say what is planned."""

@@ -8,22 +8,22 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.core.errors import FileMissing, PathExternal
+from deltacli.core.hints import parameter
+from deltacli.core.progress import SILENT
+from deltacli.core.typing import ArrowArray, RecordBatch
+from deltacli.core.units import plural
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.paths import text_of
 from deltacli.delta.stats.record_counts import num_records_column
 from deltacli.delta.vacuum.keys import PathKeys
 from deltacli.delta.vectors import unique_id_column
-from deltacli.errors import FileMissing, PathExternal
-from deltacli.hints import parameter
 from deltacli.operations.recover.verify import Problem, faults_within, other_size, verify
-from deltacli.operations.table.needed import FileKind, NeededFiles, joined, look_for, needed_files, whole
-from deltacli.progress import SILENT
-from deltacli.typing import ArrowArray, RecordBatch
-from deltacli.units import plural
+from deltacli.table.needed import FileKind, NeededFiles, joined, look_for, needed_files, whole
 from deltacli.work.file_facts import ListedFile
 
 if TYPE_CHECKING:
-    from deltacli.operations.table.handle import TableHandle
+    from deltacli.table.handle import TableHandle
 
 VERIFIED = ("path", "size", "deletionVector", "stats")
 """The fields of an add that are compared with its file."""

@@ -7,12 +7,13 @@ from base64 import b64encode
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from deltacli.core.errors import Unreadable
+from deltacli.core.hints import in_backticks
+from deltacli.core.typing import Json
 from deltacli.delta.schema import types as delta
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
 from deltacli.delta.schema.widening_guards import CHAR_VARCHAR_KEY
 from deltacli.delta.sql.stored import DEFAULT_KEY, GENERATION_KEY
-from deltacli.errors import Unreadable
-from deltacli.hints import in_backticks
 from deltacli.operations.schemas.delta_types import fields_of_paimon
 from deltacli.operations.schemas.described import DescribedSchema, with_ids
 from deltacli.operations.schemas.spark_sql import spark_sql, sql_literal
@@ -20,7 +21,6 @@ from deltacli.paimon.arrow_types import arrow_schema
 from deltacli.paimon.ddl import create_table, left_out
 from deltacli.paimon.losses import ConversionLoss
 from deltacli.paimon.schema import CURRENT_VERSION
-from deltacli.typing import Json
 
 _NULLABLE = "elements and values in Spark SQL are nullable"
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
+from deltacli.core.typing import Json
 from deltacli.delta.schema.names import ID, PHYSICAL_NAME
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, StructField, StructType
 from deltacli.delta.schema.widening_guards import CHAR_VARCHAR_KEY
 from deltacli.delta.sql.stored import DEFAULT_KEY
 from deltacli.operations.schemas.spark_sql import spark_sql
 from deltacli.paimon.schema_changes import Change, ChangeKind, Path, SqlType
-from deltacli.typing import Json
 
 _COMMENT = "comment"
 _SHOWN_ELSEWHERE = (_COMMENT, ID, PHYSICAL_NAME, CHAR_VARCHAR_KEY, DEFAULT_KEY)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
+from deltacli.core.hints import sql_name
+from deltacli.core.typing import Json
 from deltacli.delta.schema import types as delta
 from deltacli.delta.schema.kinds import decimal_parts
 from deltacli.delta.schema.names import ID, PHYSICAL_NAME
 from deltacli.delta.schema.widening_guards import CHAR_VARCHAR_KEY
 from deltacli.delta.sql.stored import DEFAULT_KEY
-from deltacli.hints import sql_name
 from deltacli.paimon.losses import ConversionLoss, Report
 from deltacli.paimon.type_strings import BadType, decimal, parse_type_string
 from deltacli.paimon.types import (
@@ -25,7 +26,6 @@ from deltacli.paimon.types import (
     type_text,
     with_nullability,
 )
-from deltacli.typing import Json
 
 _COMMENT_KEY = "comment"
 _CARRIED = (_COMMENT_KEY, ID, PHYSICAL_NAME, CHAR_VARCHAR_KEY, DEFAULT_KEY)

@@ -9,13 +9,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from deltacli.core.errors import Unreadable
+from deltacli.core.typing import Json, JsonObject
 from deltacli.delta.schema.types import StructType, parse_schema
-from deltacli.errors import Unreadable
 from deltacli.operations.paimon.snapshot import PaimonSnapshot
 from deltacli.operations.paimon.table_files import read_limited
 from deltacli.operations.schemas.delta_changes import delta_changes
 from deltacli.operations.schemas.delta_types import fields_of_delta
-from deltacli.operations.table.version import Snapshot
 from deltacli.paimon.json_text import BadJson, read_object
 from deltacli.paimon.losses import ConversionLoss
 from deltacli.paimon.schema import CURRENT_VERSION, MAX_SCHEMA_BYTES, Schema, read_schema
@@ -24,7 +24,7 @@ from deltacli.paimon.sql_types import parse_sql_type, split_parts
 from deltacli.paimon.type_strings import BadType
 from deltacli.paimon.types import DataField, DataType, ListType, MapType, RowType, numbered, walk_fields
 from deltacli.storage import ReadStorage
-from deltacli.typing import Json, JsonObject
+from deltacli.table.version import Snapshot
 
 _MAX_ID = "delta.columnMapping.maxColumnId"
 _CLASS_KEYS = ("class", "cast", "reason", "fieldId")

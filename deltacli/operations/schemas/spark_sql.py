@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from deltacli.core.hints import in_backticks
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
-from deltacli.hints import in_backticks
 
 _SQL = {"byte": "TINYINT", "short": "SMALLINT", "integer": "INT", "long": "BIGINT"}
 

@@ -12,17 +12,14 @@ from typing import TYPE_CHECKING, Any
 from deltacli.arrow import compute as pc
 from deltacli.arrow.rows import grouped
 from deltacli.changing.plan import Amount
+from deltacli.core.errors import Refusal, Refused, StorageFailed, Unreadable
+from deltacli.core.hints import command
+from deltacli.core.typing import ArrowArray, ArrowTable
+from deltacli.core.units import format_duration, format_size, format_spans, format_timestamp, gaps_in, plural
 from deltacli.delta.log.segment import CheckpointInstance
 from deltacli.delta.manifests import MANIFESTS
 from deltacli.delta.protocol.property_values import CHANGE_FEED, is_true
 from deltacli.delta.vacuum.keys import is_among
-from deltacli.errors import Refusal, Refused, StorageFailed, Unreadable
-from deltacli.hints import command
-from deltacli.operations.table.file_history import RULE, NamedKeys, live_keys
-from deltacli.operations.table.find_log import Log
-from deltacli.operations.table.other_tables import tables_around
-from deltacli.operations.table.rebuild import rebuild
-from deltacli.operations.table.time_travel import committed_at
 from deltacli.operations.vacuum.candidates import CandidateChoice
 from deltacli.operations.vacuum.plan import TimeTravelRange, VacuumPlan
 from deltacli.operations.vacuum.plan_context import (
@@ -39,8 +36,11 @@ from deltacli.operations.vacuum.plan_context import (
     retention_refusals,
 )
 from deltacli.operations.vacuum.request import Mode
-from deltacli.typing import ArrowArray, ArrowTable
-from deltacli.units import format_duration, format_size, format_spans, format_timestamp, gaps_in, plural
+from deltacli.table.file_history import RULE, NamedKeys, live_keys
+from deltacli.table.find_log import Log
+from deltacli.table.other_tables import tables_around
+from deltacli.table.rebuild import rebuild
+from deltacli.table.time_travel import committed_at
 
 if TYPE_CHECKING:
     import pyarrow

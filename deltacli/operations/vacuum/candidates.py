@@ -11,23 +11,23 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from deltacli.arrow import compute as pc
-from deltacli.cached import cached_property
 from deltacli.changing.plan import Amount
+from deltacli.core.cached import cached_property
+from deltacli.core.typing import ArrowArray
 from deltacli.delta.vacuum.file_kinds import FileKind, HiddenNames, TableRoots, kinds
 from deltacli.delta.vacuum.keys import PathKeys, is_among, partition_of
-from deltacli.operations.table.walk import TableWalk
 from deltacli.operations.vacuum.plan import Kept, Reason
 from deltacli.operations.vacuum.references import References
 from deltacli.storage import ReadStorage, link_targets
-from deltacli.typing import ArrowArray
+from deltacli.table.walk import TableWalk
 from deltacli.work.files.classifying import ClassifiedFiles, KnownFiles, classify
 from deltacli.work.files.listing import ListedFiles
 
 if TYPE_CHECKING:
     import pyarrow
 
+    from deltacli.core.errors import Unreadable
     from deltacli.delta.vacuum.partition_paths import PartitionSelector
-    from deltacli.errors import Unreadable
 
 _LEAST_ROWS, _MOST_ROWS = 524_288, 1_000_000
 _EXAMPLES = 5

@@ -18,13 +18,13 @@ from itertools import chain
 from typing import TYPE_CHECKING, Protocol
 
 from deltacli.arrow import compute as pc
-from deltacli.cached import cached_property
 from deltacli.changing.lease import permit, require_progress
 from deltacli.changing.plan import Amount
-from deltacli.errors import DeltacliError, PermissionRefused
+from deltacli.core.cached import cached_property
+from deltacli.core.errors import DeltacliError, PermissionRefused
+from deltacli.core.typing import ArrowArray
 from deltacli.operations.vacuum.plan import VacuumOutcome, VacuumPlan
 from deltacli.storage import Failed
-from deltacli.typing import ArrowArray
 from deltacli.work.files.deleting import (
     MOST_AT_ONCE,
     BatchOutcome,
@@ -42,8 +42,8 @@ from deltacli.work.files.deleting import (
 if TYPE_CHECKING:
     import pyarrow
 
-    from deltacli.operations.table.handle import TableHandle
     from deltacli.operations.vacuum.rechecking import NewerCommits
+    from deltacli.table.handle import TableHandle
     from deltacli.work.task import TaskContext
 
 

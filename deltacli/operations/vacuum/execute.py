@@ -13,15 +13,13 @@ from typing import TYPE_CHECKING, ClassVar
 from deltacli.changing.acts import Act
 from deltacli.changing.basis import Basis
 from deltacli.changing.commit import Committed, commit
+from deltacli.core.errors import DeltacliError, NoSpace, Refusal, Refused, StorageFailed, Unreadable, UsageError
+from deltacli.core.hints import command, parameter
+from deltacli.core.units import CLOCK_SKEW_MS, format_timestamp
 from deltacli.delta.log.commit_content import CommitRequest
 from deltacli.delta.log.commit_metadata import require_free
 from deltacli.delta.log.log_path import LOG_DIRECTORY, commit_name
 from deltacli.delta.vacuum.keys import PathKeys
-from deltacli.errors import DeltacliError, NoSpace, Refusal, Refused, StorageFailed, Unreadable, UsageError
-from deltacli.hints import command, parameter
-from deltacli.operations.table.find_log import list_log
-from deltacli.operations.table.other_tables import tables_above
-from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.vacuum.deleting import Deletions, Record, is_fresh
 from deltacli.operations.vacuum.lite_plan import write_last_vacuum
 from deltacli.operations.vacuum.plan import VacuumOutcome, VacuumPlan, VacuumResult
@@ -29,13 +27,15 @@ from deltacli.operations.vacuum.rechecking import NewerCommits, adopted
 from deltacli.operations.vacuum.request import VacuumRequest
 from deltacli.storage import Deleted, folds_names, is_inside
 from deltacli.storage.base import StoreWithPlace, other_place
-from deltacli.units import CLOCK_SKEW_MS, format_timestamp
+from deltacli.table.find_log import list_log
+from deltacli.table.other_tables import tables_above
+from deltacli.table.rebuild import read_snapshot
 
 if TYPE_CHECKING:
     from deltacli.changing.gate import Gate
-    from deltacli.operations.table.handle import TableHandle
-    from deltacli.operations.table.version import Snapshot
     from deltacli.operations.vacuum.quarantine.fill import Quarantine
+    from deltacli.table.handle import TableHandle
+    from deltacli.table.version import Snapshot
 
 
 @dataclass(eq=False)

@@ -6,17 +6,15 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.core.errors import CommitCorrupt, FileMissing, UsageError
+from deltacli.core.hints import command, parameter
+from deltacli.core.typing import ArrowArray
+from deltacli.core.units import format_duration, format_size, format_timestamp
 from deltacli.delta.log.log_path import LOG_DIRECTORY
 from deltacli.delta.manifests import MANIFESTS
 from deltacli.delta.paths import decode, locate_all
 from deltacli.delta.vacuum.file_kinds import HiddenNames
 from deltacli.delta.vacuum.keys import binary_paths
-from deltacli.errors import CommitCorrupt, FileMissing, UsageError
-from deltacli.hints import command, parameter
-from deltacli.operations.table.file_history import RULE, named_files
-from deltacli.operations.table.other_tables import kind_at
-from deltacli.operations.table.rebuild import read_snapshot
-from deltacli.operations.table.time_travel import committed_at
 from deltacli.operations.vacuum.assemble_plan import choice_of, missing_commits, removed_in_gap
 from deltacli.operations.vacuum.candidates import CandidateClassifier, Candidates, choose, spare_linked
 from deltacli.operations.vacuum.full_plan import plan_vacuum
@@ -24,14 +22,16 @@ from deltacli.operations.vacuum.plan import Reason
 from deltacli.operations.vacuum.plan_context import PlanContext, prepare
 from deltacli.operations.vacuum.request import VacuumRequest
 from deltacli.storage import PathKind
-from deltacli.typing import ArrowArray
-from deltacli.units import format_duration, format_size, format_timestamp
+from deltacli.table.file_history import RULE, named_files
+from deltacli.table.other_tables import kind_at
+from deltacli.table.rebuild import read_snapshot
+from deltacli.table.time_travel import committed_at
 from deltacli.work.commits.file_references import FileReferences
 from deltacli.work.commits.provenance import read_provenance
 from deltacli.work.files.listing import ListedFiles
 
 if TYPE_CHECKING:
-    from deltacli.operations.table.handle import TableHandle
+    from deltacli.table.handle import TableHandle
 
 _WORDS = {"add": "adds it", "remove": "removes it", "cdc": "names it as change data"}
 _WHY_IT_GOES = {

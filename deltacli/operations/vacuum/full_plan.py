@@ -14,14 +14,13 @@ from typing import TYPE_CHECKING, ClassVar
 from deltacli.arrow import compute as pc
 from deltacli.changing.acts import Act
 from deltacli.changing.plan import Amount
+from deltacli.core.errors import Refusal, Unreadable
+from deltacli.core.threads import ReadAhead
+from deltacli.core.typing import ArrowArray
+from deltacli.core.units import format_timestamp, plural
 from deltacli.delta.log.log_path import LOG_DIRECTORY
 from deltacli.delta.vacuum.file_kinds import HiddenNames
 from deltacli.delta.vacuum.keys import binary_paths
-from deltacli.errors import Refusal, Unreadable
-from deltacli.operations.table.handle import TableHandle
-from deltacli.operations.table.other_tables import tables_above
-from deltacli.operations.table.rebuild import read_snapshot
-from deltacli.operations.table.walk import KeptWalk, TableWalk, hidden_names
 from deltacli.operations.vacuum.assemble_plan import (
     choice_of,
     common_refusals,
@@ -54,17 +53,18 @@ from deltacli.operations.vacuum.plan_context import (
     shared_refusals,
 )
 from deltacli.operations.vacuum.request import Mode, VacuumRequest
-from deltacli.threads import ReadAhead
-from deltacli.typing import ArrowArray
-from deltacli.units import format_timestamp, plural
+from deltacli.table.handle import TableHandle
+from deltacli.table.other_tables import tables_above
+from deltacli.table.rebuild import read_snapshot
+from deltacli.table.walk import KeptWalk, TableWalk, hidden_names
 from deltacli.work.files.listing import ListedFiles
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from deltacli.changing.gate import Gate
-    from deltacli.operations.table.version import Snapshot
     from deltacli.storage import ReadStorage
+    from deltacli.table.version import Snapshot
 
 
 _BATCHES_AHEAD = 4

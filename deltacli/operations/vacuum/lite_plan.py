@@ -14,14 +14,13 @@ import orjson
 
 from deltacli.arrow import compute as pc
 from deltacli.changing.plan import Amount
+from deltacli.core.errors import FileMissing, Refusal, Refused
+from deltacli.core.hints import command, parameter
+from deltacli.core.typing import ArrowArray, ArrowTable
+from deltacli.core.units import format_ranges
 from deltacli.delta.log.log_path import LOG_DIRECTORY
 from deltacli.delta.log.segment import LogListing
 from deltacli.delta.vacuum.keys import partition_of
-from deltacli.errors import FileMissing, Refusal, Refused
-from deltacli.hints import command, parameter
-from deltacli.operations.table.find_log import list_log
-from deltacli.operations.table.other_tables import tables_above
-from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.vacuum.assemble_plan import (
     common_refusals,
     contradiction_refusals,
@@ -42,12 +41,13 @@ from deltacli.operations.vacuum.plan_context import (
     shared_refusals,
 )
 from deltacli.storage import ReadStorage, Storage
-from deltacli.typing import ArrowArray, ArrowTable
-from deltacli.units import format_ranges
+from deltacli.table.find_log import list_log
+from deltacli.table.other_tables import tables_above
+from deltacli.table.rebuild import read_snapshot
 
 if TYPE_CHECKING:
-    from deltacli.operations.table.handle import TableHandle
     from deltacli.operations.vacuum.request import VacuumRequest
+    from deltacli.table.handle import TableHandle
 
 
 INFO_PATH = f"{LOG_DIRECTORY}/_last_vacuum_info"

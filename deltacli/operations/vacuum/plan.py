@@ -8,13 +8,13 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
-from deltacli.cached import cached_property
 from deltacli.changing.plan import NO_FILES, Amount, Failures
-from deltacli.errors import Refusal, Refused
-from deltacli.hints import command
+from deltacli.core.cached import cached_property
+from deltacli.core.errors import Refusal, Refused
+from deltacli.core.hints import command
+from deltacli.core.short_repr import short_repr
+from deltacli.core.units import format_size, format_timestamp, plural
 from deltacli.operations.vacuum.request import Mode
-from deltacli.short_repr import short_repr
-from deltacli.units import format_size, format_timestamp, plural
 
 if TYPE_CHECKING:
     import pyarrow

@@ -16,6 +16,10 @@ from deltacli.arrow import compute as pc
 from deltacli.changing.basis import Basis, basis_of, require_same, with_digest
 from deltacli.changing.plan import Amount
 from deltacli.changing.views import files_of_manifests
+from deltacli.core.errors import Refusal, Unreadable
+from deltacli.core.hints import command, parameter
+from deltacli.core.typing import ArrowArray
+from deltacli.core.units import CLOCK_SKEW_MS, DAY_MS, duration, format_duration, format_size, format_timestamp, plural
 from deltacli.delta.log.segment import BEYOND_LOG
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.protocol.property_values import (
@@ -27,24 +31,20 @@ from deltacli.delta.protocol.property_values import (
 from deltacli.delta.protocol.protocol_action import require_committable
 from deltacli.delta.vacuum.file_kinds import HiddenNames
 from deltacli.delta.vacuum.keys import PathKeys, binary_paths
-from deltacli.errors import Refusal, Unreadable
-from deltacli.hints import command, parameter
-from deltacli.operations.table.checksum_guard import contradiction
-from deltacli.operations.table.file_history import NamedKeys, live_keys, logical_keys
-from deltacli.operations.table.find_log import list_log
-from deltacli.operations.table.handle import TableHandle
-from deltacli.operations.table.rebuild import read_snapshot
-from deltacli.operations.table.time_travel import last_commit_before
-from deltacli.operations.table.version import Snapshot
-from deltacli.operations.table.walk import hidden_names, readable_formats
 from deltacli.operations.vacuum.candidates import Doubts
 from deltacli.operations.vacuum.plan import ProtectedTable
 from deltacli.operations.vacuum.rechecking import open_protected, protected_table, with_codes_of_vacuum
 from deltacli.operations.vacuum.references import References, Scope, collect_references, find_window
 from deltacli.operations.vacuum.request import DeletionLimit, Mode, VacuumRequest
 from deltacli.storage import folds_names
-from deltacli.typing import ArrowArray
-from deltacli.units import CLOCK_SKEW_MS, DAY_MS, duration, format_duration, format_size, format_timestamp, plural
+from deltacli.table.checksum_guard import contradiction
+from deltacli.table.file_history import NamedKeys, live_keys, logical_keys
+from deltacli.table.find_log import list_log
+from deltacli.table.handle import TableHandle
+from deltacli.table.rebuild import read_snapshot
+from deltacli.table.time_travel import last_commit_before
+from deltacli.table.version import Snapshot
+from deltacli.table.walk import hidden_names, readable_formats
 
 if TYPE_CHECKING:
     import pyarrow

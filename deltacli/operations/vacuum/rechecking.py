@@ -24,28 +24,28 @@ from deltacli.changing.basis import (
     require_past,
     require_same,
 )
+from deltacli.core.errors import DeltacliError, Refused
+from deltacli.core.hints import command, parameter
+from deltacli.core.typing import ArrowArray
+from deltacli.core.units import format_duration, format_spans, format_timestamp, gaps_in, plural
 from deltacli.delta.log.log_path import LOG_DIRECTORY, LogFileKind
 from deltacli.delta.log.segment import LogFile, LogListing, make_log_file
 from deltacli.delta.paths import canonical, text_of
 from deltacli.delta.protocol.property_values import DELETED_FILE_RETENTION, deleted_file_retention_ms
 from deltacli.delta.protocol.protocol_action import require_committable
 from deltacli.delta.vacuum.keys import PathKeys, binary_paths
-from deltacli.errors import DeltacliError, Refused
-from deltacli.hints import command, parameter
-from deltacli.operations.table.api_arguments import name_table
-from deltacli.operations.table.find_log import list_log
-from deltacli.operations.table.handle import TableHandle
-from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.vacuum.plan import ProtectedTable, VacuumPlan
 from deltacli.storage import folds_names, is_address_of, link_targets
 from deltacli.storage.base import OTHER_PLACE
-from deltacli.typing import ArrowArray
-from deltacli.units import format_duration, format_spans, format_timestamp, gaps_in, plural
+from deltacli.table.api_arguments import name_table
+from deltacli.table.find_log import list_log
+from deltacli.table.handle import TableHandle
+from deltacli.table.rebuild import read_snapshot
 from deltacli.work.commits.file_references import FileReferences, NamedFiles, commit_actions
 
 if TYPE_CHECKING:
-    from deltacli.operations.table.handle import TableHandle
-    from deltacli.operations.table.version import Snapshot
+    from deltacli.table.handle import TableHandle
+    from deltacli.table.version import Snapshot
 
 
 def open_protected(table: TableHandle, uri: str) -> Snapshot:

@@ -10,26 +10,26 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
 from deltacli.changing.plan import Amount
+from deltacli.core.errors import CommitCorrupt
+from deltacli.core.typing import ArrowArray, RecordBatch
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.file_actions import FileBatch
 from deltacli.delta.log.segment import LogListing
 from deltacli.delta.paths import text_of
 from deltacli.delta.protocol.property_values import deleted_file_retention_ms
 from deltacli.delta.vacuum.keys import LogKeys, PathKeys
-from deltacli.errors import CommitCorrupt
-from deltacli.operations.table.file_history import FileHistory, NamedKeys, logical_keys, named_files
-from deltacli.operations.table.find_log import list_log
-from deltacli.operations.table.rebuild import read_snapshot
-from deltacli.operations.table.time_travel import last_commit_before
 from deltacli.operations.vacuum.plan import Reason
-from deltacli.typing import ArrowArray, RecordBatch
+from deltacli.table.file_history import FileHistory, NamedKeys, logical_keys, named_files
+from deltacli.table.find_log import list_log
+from deltacli.table.rebuild import read_snapshot
+from deltacli.table.time_travel import last_commit_before
 from deltacli.work.commits.file_references import FileReferences
 
 if TYPE_CHECKING:
     import pyarrow
 
-    from deltacli.operations.table.handle import TableHandle
-    from deltacli.operations.table.version import Snapshot
+    from deltacli.table.handle import TableHandle
+    from deltacli.table.version import Snapshot
 
 _SOME = 20
 
@@ -426,8 +426,8 @@ def _protect_table(other: Snapshot, collector: ReferenceCollector, cutoff_ms: in
     """
     import pyarrow as pa
 
-    from deltacli.operations.table.find_log import list_log
     from deltacli.operations.vacuum.rechecking import made_absolute
+    from deltacli.table.find_log import list_log
 
     uri = other.table.uri
     cutoff_ms = min(cutoff_ms, other.table.clock() - deleted_file_retention_ms(other.properties))

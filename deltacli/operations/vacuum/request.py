@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
+from deltacli.core.errors import UsageError, require_path
+from deltacli.core.hints import command, parameter
+from deltacli.core.patterns import pattern
+from deltacli.core.request_fields import COMMIT_METADATA, Kind, option, require_word, shared
+from deltacli.core.units import format_duration, parse_size
 from deltacli.delta.log.commit_metadata import NO_METADATA
 from deltacli.delta.log.log_path import LOG_DIRECTORY
 from deltacli.delta.protocol.property_values import DEFAULT_DELETED_FILE_RETENTION_MS, DELETED_FILE_RETENTION
-from deltacli.errors import UsageError, require_path
-from deltacli.hints import command, parameter
-from deltacli.operations.table.api_arguments import version_number
-from deltacli.patterns import pattern
-from deltacli.request_fields import COMMIT_METADATA, Kind, option, require_word, shared
-from deltacli.units import format_duration, parse_size
+from deltacli.table.api_arguments import version_number
 
 EXECUTING = frozenset({"log_entries", "threads", "rate", "commit_metadata", "quarantine"})
 """The fields that say how a plan is executed; the others say what is planned."""

@@ -12,10 +12,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from deltacli.delta.rules.framework.base import Finding
-from deltacli.errors import UsageError
-from deltacli.hints import command
-from deltacli.typing import JsonObject
+from deltacli.core.errors import UsageError
+from deltacli.core.hints import command
+from deltacli.core.typing import JsonObject
+from deltacli.rules.framework.base import Finding
 
 KIND = "deltacli.baseline"
 SCHEMA_VERSION = 1

@@ -9,18 +9,18 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from deltacli.core.errors import CommitCorrupt, DeltacliError
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.file_actions import action_schemas, whole_actions
 from deltacli.delta.log.log_path import LOG_DIRECTORY, Place, commit_name
 from deltacli.delta.log.state import Metadata, TableConfiguration, read_metadata, read_protocol
 from deltacli.delta.protocol.protocol_action import Protocol
-from deltacli.delta.rules.framework.base import Finding
-from deltacli.delta.rules.framework.views import CommitView, FilesView, LocatedAction
-from deltacli.delta.rules.log.commit_lines import WRONG_TYPE
 from deltacli.delta.schema.types import StructType, parse_schema
 from deltacli.engine.base import Engine
-from deltacli.errors import CommitCorrupt, DeltacliError
 from deltacli.operations.validate.findings import Collector
+from deltacli.rules.framework.base import Finding
+from deltacli.rules.framework.views import CommitView, FilesView, LocatedAction
+from deltacli.rules.log.commit_lines import WRONG_TYPE
 
 if TYPE_CHECKING:
     import pyarrow

@@ -8,15 +8,15 @@ from fnmatch import fnmatchcase
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from deltacli.cached import cached_property
+from deltacli.core.cached import cached_property
+from deltacli.core.hints import Worded, parameter
+from deltacli.core.memory_limit import stop_if_exhausted
 from deltacli.delta.log.log_path import Place
-from deltacli.delta.rules.framework.base import LEVELS, UNREAD, Check, Finding, Fix, Level, Rule, Severity
-from deltacli.delta.rules.framework.catalogue import CATALOGUE, Catalogue
-from deltacli.hints import Worded, parameter
-from deltacli.memory_limit import stop_if_exhausted
+from deltacli.rules.framework.base import LEVELS, UNREAD, Check, Finding, Fix, Level, Rule, Severity
+from deltacli.rules.framework.catalogue import CATALOGUE, Catalogue
 
 if TYPE_CHECKING:
-    from deltacli.delta.rules.framework.data_file_views import FileFault
+    from deltacli.rules.framework.data_file_views import FileFault
 
 MOST_COUNTED = 10_000
 """Maximum number of findings above the limit that are counted; beyond it a rule reports `10,000 or more`."""
@@ -176,7 +176,7 @@ class Collector:
         """Report why a data file could not be checked; return True where it could not be read, so that no rule applies.
         An existing but unreadable file is a finding of its own.
         """
-        from deltacli.delta.rules.framework.data_file_views import FileFaultView
+        from deltacli.rules.framework.data_file_views import FileFaultView
 
         if fault.code == UNREAD:
             self.take([FILE_UNREADABLE.at(place, fault.message, seen=fault.seen)])

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 
+from deltacli.core.progress import Plan, Progress, planned
 from deltacli.delta.log.state import TableConfiguration
-from deltacli.delta.rules.framework.views import LocatedAction, Totals
 from deltacli.operations.validate.inspect_storage import WholeLog
-from deltacli.progress import Plan, Progress, planned
+from deltacli.rules.framework.views import LocatedAction, Totals
 
 READING_ROWS, READING_FOOTERS = "reading rows", "reading footers"
 

@@ -6,24 +6,24 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from deltacli.arrow import compute as pc
+from deltacli.core.progress import Progress, Step
+from deltacli.core.typing import ArrowArray, Json
 from deltacli.delta.checkpoint import comparison
 from deltacli.delta.log.file_actions import action_schemas, whole_actions_leniently
 from deltacli.delta.log.log_path import Place
 from deltacli.delta.log.segment import CheckpointInstance
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.protocol.property_values import deleted_file_retention_ms
-from deltacli.delta.rules.checkpoints import contents as rules
-from deltacli.delta.rules.framework.base import Finding
-from deltacli.delta.rules.framework.known_files import KnownFiles
-from deltacli.delta.rules.framework.raw_lines import LineScanner
-from deltacli.delta.rules.framework.views import CheckpointView, ExpectedState
 from deltacli.delta.stats.record_counts import num_records_column
 from deltacli.delta.vectors import without_empty_vectors
 from deltacli.operations.validate.file_rows import FileRows, with_metadata, with_protocol
 from deltacli.operations.validate.foresight import Foresight
-from deltacli.progress import Progress, Step
+from deltacli.rules.checkpoints import contents as rules
+from deltacli.rules.framework.base import Finding
+from deltacli.rules.framework.known_files import KnownFiles
+from deltacli.rules.framework.raw_lines import LineScanner
+from deltacli.rules.framework.views import CheckpointView, ExpectedState
 from deltacli.storage import ReadStorage
-from deltacli.typing import ArrowArray, Json
 from deltacli.work.commits.inspection import CheckpointAdds, CheckpointReader, OpenedCheckpoint
 
 if TYPE_CHECKING:

@@ -12,10 +12,20 @@ from dataclasses import dataclass, field
 from itertools import chain, groupby, islice, tee
 from typing import Any, NamedTuple
 
+from deltacli.core.errors import PathExternal, Unreadable
+from deltacli.core.memory_limit import stop_if_exhausted
+from deltacli.core.progress import Progress, WeighedStep, weighed
+from deltacli.core.units import plural
 from deltacli.delta.footers.parse import Footer
 from deltacli.delta.footers.schema import FileSchema, read_schema
 from deltacli.delta.log.log_path import LOG_DIRECTORY, Place, commit_name
-from deltacli.delta.rules.framework.data_file_views import (
+from deltacli.delta.schema.unread_columns import unread_columns
+from deltacli.engine.base import Engine
+from deltacli.operations.validate.findings import Collector
+from deltacli.operations.validate.foresight import OPENING_BYTES, READING_FOOTERS, READING_ROWS
+from deltacli.operations.validate.inspect_vectors import VectorInspector, descriptor_of
+from deltacli.operations.validate.table_context import FileSelection, TableContext
+from deltacli.rules.framework.data_file_views import (
     MISSING,
     VANISHED,
     AllFootersView,
@@ -31,17 +41,7 @@ from deltacli.delta.rules.framework.data_file_views import (
     LiveAdds,
     VectorsView,
 )
-from deltacli.delta.rules.framework.views import LocatedAction
-from deltacli.delta.schema.unread_columns import unread_columns
-from deltacli.engine.base import Engine
-from deltacli.errors import PathExternal, Unreadable
-from deltacli.memory_limit import stop_if_exhausted
-from deltacli.operations.validate.findings import Collector
-from deltacli.operations.validate.foresight import OPENING_BYTES, READING_FOOTERS, READING_ROWS
-from deltacli.operations.validate.inspect_vectors import VectorInspector, descriptor_of
-from deltacli.operations.validate.table_context import FileSelection, TableContext
-from deltacli.progress import Progress, WeighedStep, weighed
-from deltacli.units import plural
+from deltacli.rules.framework.views import LocatedAction
 from deltacli.work.file_facts import ChangeFacts, FileFacts, FooterPiece, ReadChanges
 from deltacli.work.rows.row_checks import CHECKS, ChecksOfTable, ReadRows, RowChecks, RowPiece, weight_of_rows
 from deltacli.work.vector_facts import ReadFootersAndVectors, VectorPiece, VectorRead, weight_of_facts

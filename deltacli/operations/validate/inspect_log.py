@@ -8,15 +8,24 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from deltacli.core.errors import FileMissing, PathExternal
+from deltacli.core.memory_limit import stop_if_exhausted
+from deltacli.core.progress import Progress, weighed
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.log_path import HINT_NAME, LOG_DIRECTORY, LogFileKind, Place
 from deltacli.delta.log.segment import CheckpointInstance, LogFile
 from deltacli.delta.log.state import TableConfiguration
-from deltacli.delta.rules.framework.base import Severity
-from deltacli.delta.rules.framework.known_files import KnownFiles
-from deltacli.delta.rules.framework.raw_lines import ScannedLines
-from deltacli.delta.rules.framework.view_lookups import rows_added
-from deltacli.delta.rules.framework.views import (
+from deltacli.engine.base import Engine
+from deltacli.operations.validate.file_rows import FileRows, next_config
+from deltacli.operations.validate.findings import CHECK_CRASHED, FILE_UNREADABLE, Collector
+from deltacli.operations.validate.foresight import Foresight
+from deltacli.operations.validate.inspect_storage import WholeLog, is_hint_ahead
+from deltacli.operations.validate.lenient_log_reader import FAULTS, Fault, LogReader, RefusedLogFiles, Scan
+from deltacli.rules.framework.base import Severity
+from deltacli.rules.framework.known_files import KnownFiles
+from deltacli.rules.framework.raw_lines import ScannedLines
+from deltacli.rules.framework.view_lookups import rows_added
+from deltacli.rules.framework.views import (
     ChecksumView,
     CommitView,
     CompactionView,
@@ -28,21 +37,12 @@ from deltacli.delta.rules.framework.views import (
     StateView,
     TableConfigurationView,
 )
-from deltacli.delta.rules.log.commit_lines import EMPTY
-from deltacli.engine.base import Engine
-from deltacli.errors import FileMissing, PathExternal
-from deltacli.memory_limit import stop_if_exhausted
-from deltacli.operations.validate.file_rows import FileRows, next_config
-from deltacli.operations.validate.findings import CHECK_CRASHED, FILE_UNREADABLE, Collector
-from deltacli.operations.validate.foresight import Foresight
-from deltacli.operations.validate.inspect_storage import WholeLog, is_hint_ahead
-from deltacli.operations.validate.lenient_log_reader import FAULTS, Fault, LogReader, RefusedLogFiles, Scan
-from deltacli.progress import Progress, weighed
+from deltacli.rules.log.commit_lines import EMPTY
 from deltacli.storage import ReadStorage
 
 if TYPE_CHECKING:
-    from deltacli.delta.rules.framework.views import CheckpointView
     from deltacli.operations.validate.inspect_checkpoint import CheckpointInspector
+    from deltacli.rules.framework.views import CheckpointView
 
 _WINDOW_BYTES = 16 << 20
 _WINDOW_COMMITS = 500

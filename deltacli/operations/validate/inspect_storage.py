@@ -6,16 +6,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from deltacli.core.errors import FileMissing, NotATable
+from deltacli.core.progress import Progress, reported
 from deltacli.delta.checkpoint.last_checkpoint_content import Hint, read_hint
 from deltacli.delta.log.log_path import HINT_NAME, LOG_DIRECTORY, SIDECAR_DIRECTORY
 from deltacli.delta.log.segment import LogFile, LogListing, make_log_file, read_listing
 from deltacli.delta.paths import decode, text_of
-from deltacli.delta.rules.framework.views import StoredFile
 from deltacli.engine.base import Engine
-from deltacli.errors import FileMissing, NotATable
-from deltacli.operations.table.find_log import list_log, taken_name
-from deltacli.progress import Progress, reported
+from deltacli.rules.framework.views import StoredFile
 from deltacli.storage import FileStat, PathKind, ReadStorage, leads_outside
+from deltacli.table.find_log import list_log, taken_name
 from deltacli.work.files.listing import (
     InnerDirectory,
     PlacedDirectory,
@@ -28,7 +28,7 @@ from deltacli.work.rows.table_files import TableFiles
 from deltacli.work.task import TableStores
 
 if TYPE_CHECKING:
-    from deltacli.operations.table.walk import KeptWalk
+    from deltacli.table.walk import KeptWalk
 
 _STAGED_DIRECTORY = "_staged_commits"
 _FILES_A_REPORT = 1_000

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from deltacli.core.units import plural
 from deltacli.delta.footers.parse import Footer
-from deltacli.delta.rules.framework.base import UNREAD
-from deltacli.delta.rules.framework.data_file_views import LiveAdds, VectorsView
 from deltacli.engine.base import Engine
 from deltacli.operations.validate.findings import FILE_UNREADABLE, Collector
 from deltacli.operations.validate.inspect_storage import make_exists
 from deltacli.operations.validate.table_context import TableContext
-from deltacli.units import plural
+from deltacli.rules.framework.base import UNREAD
+from deltacli.rules.framework.data_file_views import LiveAdds, VectorsView
 from deltacli.work.rows.vector_bytes import Descriptor
 from deltacli.work.vector_facts import (
     MOST_VECTOR_BYTES,

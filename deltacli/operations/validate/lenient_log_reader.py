@@ -4,20 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from deltacli.core.errors import (
+    CommitCorrupt,
+    DeltacliError,
+    FileMissing,
+    PathExternal,
+    PermissionRefused,
+    StorageFailed,
+)
+from deltacli.core.hints import command
+from deltacli.core.units import plural
 from deltacli.delta.log.log_path import HINT_NAME, LOG_DIRECTORY, Place
 from deltacli.delta.log.segment import LogFile, LogListing
 from deltacli.delta.paths import decode
-from deltacli.delta.rules.framework.base import Finding
-from deltacli.delta.rules.framework.raw_lines import LineScanner, ScannedLines
-from deltacli.delta.rules.framework.views import LocatedAction
-from deltacli.delta.rules.log.commit_lines import BAD_JSON
 from deltacli.engine.base import Engine
-from deltacli.errors import CommitCorrupt, DeltacliError, FileMissing, PathExternal, PermissionRefused, StorageFailed
-from deltacli.hints import command
-from deltacli.operations.table.find_log import read_hint_file
 from deltacli.operations.validate.findings import FILE_OUTSIDE
+from deltacli.rules.framework.base import Finding
+from deltacli.rules.framework.raw_lines import LineScanner, ScannedLines
+from deltacli.rules.framework.views import LocatedAction
+from deltacli.rules.log.commit_lines import BAD_JSON
 from deltacli.storage import ReadStorage
-from deltacli.units import plural
+from deltacli.table.find_log import read_hint_file
 from deltacli.work.commits.reading import is_large, stream_lines
 
 MOST_BYTES = 4 << 20

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from deltacli.errors import UsageError
-from deltacli.hints import parameter
-from deltacli.request_fields import Kind, Option, option, require_word, shared
+from deltacli.core.errors import UsageError
+from deltacli.core.hints import parameter
+from deltacli.core.request_fields import Kind, Option, option, require_word, shared
 
 DEFAULT_MOST = 100
 

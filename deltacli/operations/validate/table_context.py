@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.delta.log.log_path import Place
 from deltacli.delta.log.state import TableConfiguration
-from deltacli.delta.rules.framework.data_file_views import LiveAdds
+from deltacli.rules.framework.data_file_views import LiveAdds
 from deltacli.storage import Storage
 from deltacli.work.file_facts import FilesInListing
 from deltacli.work.rows.table_files import TableFiles

@@ -11,10 +11,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from deltacli.documents import dumps
-from deltacli.errors import UsageError
-from deltacli.typing import Json, JsonObject
-from deltacli.units import format_timestamp
+from deltacli.core.documents import dumps
+from deltacli.core.errors import UsageError
+from deltacli.core.typing import Json, JsonObject
+from deltacli.core.units import format_timestamp
 
 KIND = "deltacli.validate-history"
 SCHEMA_VERSION = 1

@@ -12,33 +12,33 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
+from deltacli.core.errors import ProtocolUnsupported, StorageFailed
+from deltacli.core.hints import parameter
+from deltacli.core.progress import Progress
+from deltacli.core.short_repr import short_repr
+from deltacli.core.units import plural
 from deltacli.delta.log.file_actions import SMALL_FILE_BYTES
 from deltacli.delta.log.log_path import Place
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.manifests import MANIFESTS, named_by
 from deltacli.delta.protocol.features import FEATURES
 from deltacli.delta.protocol.protocol_action import require_readable
-from deltacli.delta.rules.framework.base import Finding
-from deltacli.delta.rules.framework.views import HistoryView, ListingView, StateView, StorageView
 from deltacli.engine.base import Engine
-from deltacli.errors import ProtocolUnsupported, StorageFailed
-from deltacli.hints import parameter
 from deltacli.operations.validate.findings import Collector, RuleChoice
 from deltacli.operations.validate.foresight import Foresight, foreseen
 from deltacli.operations.validate.inspect_log import LogInspector
 from deltacli.operations.validate.inspect_storage import WholeLog, WholeTable, list_log_whole, list_table, make_exists
 from deltacli.operations.validate.request import ValidateRequest
-from deltacli.progress import Progress
-from deltacli.short_repr import short_repr
+from deltacli.rules.framework.base import Finding
+from deltacli.rules.framework.views import HistoryView, ListingView, StateView, StorageView
 from deltacli.storage.base import StoreOfVersions
-from deltacli.units import plural
 
 if TYPE_CHECKING:
-    from deltacli.operations.table.handle import TableHandle
-    from deltacli.operations.table.walk import KeptWalk
     from deltacli.operations.validate.inspect_files import FilesChecked
     from deltacli.operations.validate.table_context import TableContext
     from deltacli.storage import ReadStorage
+    from deltacli.table.handle import TableHandle
+    from deltacli.table.walk import KeptWalk
     from deltacli.work.rows.table_files import TableFiles
     from deltacli.work.task import TableStores
 

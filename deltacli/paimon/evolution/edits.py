@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from deltacli.errors import Refused, UsageError
-from deltacli.hints import command, nearest_path, sql_name
+from deltacli.core.errors import Refused, UsageError
+from deltacli.core.hints import command, nearest_path, sql_name
 from deltacli.paimon.evolution.requests import Path
 from deltacli.paimon.schema_changes import dotted
 from deltacli.paimon.types import DataField, DataType, ListType, MapType, Root, RowType, map_parts, with_nullability

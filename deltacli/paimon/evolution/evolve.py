@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from deltacli.errors import Refused, UsageError
-from deltacli.hints import DoubleQuoted, command
+from deltacli.core.errors import Refused, UsageError
+from deltacli.core.hints import DoubleQuoted, command
 from deltacli.paimon.casts import Loss, judge_cast, judge_change
 from deltacli.paimon.evolution.edits import (
     Fields,

@@ -6,7 +6,7 @@ import os
 import re
 from dataclasses import dataclass
 
-from deltacli.errors import UsageError
+from deltacli.core.errors import UsageError
 
 CODE = "share.address"
 FORM = "PROFILE#SHARE.SCHEMA.TABLE"

@@ -12,12 +12,12 @@ from itertools import chain
 
 import orjson
 
+from deltacli.core.typing import Json
 from deltacli.sharing.client.faults import AnswerBroken, AnswerInvalid, clean, invalid, too_much, unframed
 from deltacli.sharing.client.guards import AnswerLimits
 from deltacli.sharing.client.transport import Reply
 from deltacli.sharing.protocol import capabilities as wire
 from deltacli.sharing.protocol.capabilities import ResponseFormat
-from deltacli.typing import Json
 
 VERSION_HEADER = "delta-table-version"
 _END = "endStreamAction"

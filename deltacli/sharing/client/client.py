@@ -9,11 +9,10 @@ from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal
 
 from deltacli.api.table import Table
-from deltacli.cached import cached_property
-from deltacli.clock import Clock, system_clock
-from deltacli.errors import UsageError
-from deltacli.operations.table.api_arguments import moment_ms
-from deltacli.progress import SILENT, Progress
+from deltacli.core.cached import cached_property
+from deltacli.core.clock import Clock, system_clock
+from deltacli.core.errors import UsageError
+from deltacli.core.progress import SILENT, Progress
 from deltacli.sharing.client.addresses import ShareAddress, TableName, parse_table_name
 from deltacli.sharing.client.answers import AnswerHead
 from deltacli.sharing.client.listing import (
@@ -29,13 +28,14 @@ from deltacli.sharing.client.tables.share_storage import ShareStorage, open_prof
 from deltacli.sharing.protocol.parameters import Point
 from deltacli.storage.base import RETRY_BUDGET
 from deltacli.storage.retry import Retry
+from deltacli.table.api_arguments import moment_ms
 
 if TYPE_CHECKING:
     import pyarrow
 
     from deltacli.delta.schema.types import StructType
-    from deltacli.operations.table.version import Snapshot
     from deltacli.sharing.pulling.pull import PullPlan, PullResult
+    from deltacli.table.version import Snapshot
 
 
 class Client:

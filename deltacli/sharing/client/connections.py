@@ -16,8 +16,8 @@ import urllib3
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.exceptions import ConnectTimeoutError, NameResolutionError, NewConnectionError
 
-from deltacli.cached import cached_property
-from deltacli.loopback import is_loopback
+from deltacli.core.cached import cached_property
+from deltacli.core.loopback import is_loopback
 from deltacli.sharing.client.guards import DEFAULTS
 from deltacli.storage.objects.http import proxy_of
 

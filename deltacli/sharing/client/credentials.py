@@ -14,13 +14,13 @@ from urllib.parse import quote_plus, urlencode
 
 import orjson
 
-from deltacli.clock import Clock
-from deltacli.errors import UsageError
-from deltacli.hints import command
+from deltacli.core.clock import Clock
+from deltacli.core.errors import UsageError
+from deltacli.core.hints import command
+from deltacli.core.typing import Json
 from deltacli.sharing.client.faults import AccessRefused, invalid
 from deltacli.sharing.client.guards import Origin, require_endpoint
 from deltacli.sharing.configuration.profiles import CODE, Profile, problems_of
-from deltacli.typing import Json
 
 EARLY_MS = 60_000
 """A token is replaced this long before it expires."""

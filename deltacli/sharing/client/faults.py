@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from deltacli.errors import DataUnreadable, PermissionRefused, Refused, StorageFailed, Unreadable, UsageError
-from deltacli.hints import install_command
+from deltacli.core.errors import DataUnreadable, PermissionRefused, Refused, StorageFailed, Unreadable, UsageError
+from deltacli.core.hints import install_command
 
 DIFFERS = "share.file-differs"
 ASK_PROVIDER = "ask the provider of the share to validate the table at level storage"

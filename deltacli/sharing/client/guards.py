@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from urllib.parse import SplitResult, urlsplit
 
-from deltacli.errors import UsageError
-from deltacli.loopback import is_loopback
+from deltacli.core.errors import UsageError
+from deltacli.core.loopback import is_loopback
 from deltacli.sharing.client.faults import UrlRefused, clean
 
 

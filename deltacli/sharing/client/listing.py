@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from urllib.parse import quote
 
+from deltacli.core.typing import Json
 from deltacli.sharing.client.addresses import TableName
 from deltacli.sharing.client.faults import ShareAbsent, clean, invalid, too_much
 from deltacli.sharing.client.transport import Request, Transport
-from deltacli.typing import Json
 
 _A_PAGE = 500
 

@@ -9,6 +9,8 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 from urllib.parse import quote
 
+from deltacli.core.typing import Json
+from deltacli.core.units import format_timestamp
 from deltacli.delta.protocol.features import FEATURES, FeatureKind
 from deltacli.sharing.client.addresses import TableName
 from deltacli.sharing.client.answers import ActionLine, AnswerEnd, AnswerHead, LineAnswer, LineGroup, read_version
@@ -18,8 +20,6 @@ from deltacli.sharing.protocol import capabilities as wire
 from deltacli.sharing.protocol.capabilities import ResponseFormat
 from deltacli.sharing.protocol.parameters import NEWEST_POINT, Point
 from deltacli.storage.retry import BODY_ATTEMPTS
-from deltacli.typing import Json
-from deltacli.units import format_timestamp
 
 Result = TypeVar("Result")
 

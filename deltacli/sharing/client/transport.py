@@ -15,10 +15,11 @@ from urllib.parse import urlencode, urljoin, urlsplit
 
 import orjson
 
-from deltacli.cached import cached_property
-from deltacli.clock import Clock, system_clock
-from deltacli.errors import DeltacliError
-from deltacli.loopback import is_loopback
+from deltacli.core.cached import cached_property
+from deltacli.core.clock import Clock, system_clock
+from deltacli.core.errors import DeltacliError
+from deltacli.core.loopback import is_loopback
+from deltacli.core.typing import Json, JsonObject
 from deltacli.sharing.client.credentials import Credentials
 from deltacli.sharing.client.faults import (
     AccessRefused,
@@ -45,7 +46,6 @@ from deltacli.sharing.client.guards import (
 )
 from deltacli.storage.fsspec_faults import is_unreachable
 from deltacli.storage.retry import BODY_ATTEMPTS, PASSING_STATUS, Retry, asked_seconds, tried
-from deltacli.typing import Json, JsonObject
 
 if TYPE_CHECKING:
     import urllib3

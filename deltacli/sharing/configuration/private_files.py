@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from deltacli.errors import StorageFailed
-from deltacli.hints import quoted
+from deltacli.core.errors import StorageFailed
+from deltacli.core.hints import quoted
 from deltacli.storage.disk_faults import writing_faults
 from deltacli.storage.drafts import LockedDraft, sweep
 

@@ -10,15 +10,15 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from deltacli.documents import dumps
-from deltacli.errors import UsageError
-from deltacli.hints import command
-from deltacli.loopback import is_loopback
+from deltacli.core.documents import dumps
+from deltacli.core.errors import UsageError
+from deltacli.core.hints import command
+from deltacli.core.loopback import is_loopback
+from deltacli.core.typing import Json
+from deltacli.core.units import DAY_MS, EPOCH, format_age, format_timestamp
 from deltacli.sharing.configuration.bearer_tokens import has_token_form, is_intact
 from deltacli.sharing.configuration.private_files import others_may_read, write_private
 from deltacli.sharing.model import Problem
-from deltacli.typing import Json
-from deltacli.units import DAY_MS, EPOCH, format_age, format_timestamp
 
 CODE = "share.profile"
 _HINT = "ask the provider of the share for a profile file"

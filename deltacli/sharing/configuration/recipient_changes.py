@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from deltacli.errors import Refused, UsageError
-from deltacli.hints import command, nearest_name, parameter, quoted
+from deltacli.core.errors import Refused, UsageError
+from deltacli.core.hints import command, nearest_name, parameter, quoted
 from deltacli.sharing.configuration.bearer_tokens import create_token, digest_of
 from deltacli.sharing.configuration.fields import fault_in_name
 from deltacli.sharing.configuration.recipients import Recipient, Recipients, TokenRecord, TokenState, spelled

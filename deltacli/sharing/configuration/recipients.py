@@ -14,16 +14,16 @@ from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple, NoReturn
 
-from deltacli.cached import cached_property
-from deltacli.documents import dumps
-from deltacli.errors import UsageError
-from deltacli.hints import command, quoted
+from deltacli.core.cached import cached_property
+from deltacli.core.documents import dumps
+from deltacli.core.errors import UsageError
+from deltacli.core.hints import command, quoted
+from deltacli.core.typing import Json
+from deltacli.core.units import format_timestamp
 from deltacli.sharing.configuration.bearer_tokens import digest_of
 from deltacli.sharing.configuration.fields import fault_in_name
 from deltacli.sharing.configuration.private_files import locked, write_private
 from deltacli.sharing.model import Grant
-from deltacli.typing import Json
-from deltacli.units import format_timestamp
 
 _NO_DIGEST = bytes(32)
 

@@ -8,12 +8,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
+from deltacli.core.errors import DeltacliError
+from deltacli.core.hints import command, parameter
+from deltacli.core.loopback import is_loopback
+from deltacli.core.progress import SILENT, Progress
+from deltacli.core.typing import Json
+from deltacli.core.units import format_ranges, plural
 from deltacli.delta.protocol.property_values import CHANGE_FEED
-from deltacli.delta.rules.framework.repairs import recover_command, row_of
-from deltacli.errors import DeltacliError
-from deltacli.hints import command, parameter
-from deltacli.loopback import is_loopback
-from deltacli.progress import SILENT, Progress
+from deltacli.rules.framework.repairs import recover_command, row_of
 from deltacli.sharing.configuration.private_files import others_may_read
 from deltacli.sharing.configuration.recipients import Recipients, TokenState, spelled
 from deltacli.sharing.configuration.settings import Configuration, Settings
@@ -23,8 +25,6 @@ from deltacli.sharing.signing.choose import Proxy, choose_access
 from deltacli.sharing.tables.shared_snapshot import unavailable_files
 from deltacli.sharing.tables.snapshots import SharedSnapshots
 from deltacli.storage.secrets import without_secrets
-from deltacli.typing import Json
-from deltacli.units import format_ranges, plural
 
 if TYPE_CHECKING:
     from deltacli.sharing.tables.shared_snapshot import SharedSnapshot
@@ -241,7 +241,7 @@ def _file_problems(table: SharedTable, snapshot: SharedSnapshot, storage: ReadSt
 
 
 def _missing_versions(table: SharedTable, newest: int, storage: ReadStorage) -> list[int]:
-    from deltacli.operations.table.find_log import list_log
+    from deltacli.table.find_log import list_log
 
     readable = set(list_log(storage).reconstructable)
     return [version for version in range(table.start_version, newest + 1) if version not in readable]

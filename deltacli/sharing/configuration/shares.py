@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from deltacli.errors import FileMissing
+from deltacli.core.errors import FileMissing
 from deltacli.sharing.configuration.fields import Fields, Node, fault_in_name
 from deltacli.sharing.model import Catalog, Share, SharedSchema, SharedTable
 from deltacli.storage.base import PathKind

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from deltacli.loopback import is_loopback
+from deltacli.core.loopback import is_loopback
 from deltacli.sharing.configuration.fields import ConfigurationFile, Fields
 from deltacli.sharing.configuration.settings import Audit, Configuration, Limits, Settings, Tls
 from deltacli.sharing.configuration.shares import CatalogReader, OpenStore

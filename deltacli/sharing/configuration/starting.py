@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import orjson
 
-from deltacli.errors import NotATable, UsageError
-from deltacli.hints import command
+from deltacli.core.errors import NotATable, UsageError
+from deltacli.core.hints import command
 from deltacli.sharing.configuration.fields import CODE, USUAL
 from deltacli.sharing.model import Catalog, Share, SharedSchema, SharedTable
 from deltacli.storage import LocalStorage, PathKind

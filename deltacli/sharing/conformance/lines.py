@@ -6,9 +6,9 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from deltacli.cached import cached_property
+from deltacli.core.cached import cached_property
+from deltacli.core.typing import JsonObject
 from deltacli.sharing.conformance.wire import WireAnswer
-from deltacli.typing import JsonObject
 
 VERSION_HEADER = "delta-table-version"
 PARQUET, DELTA = "parquet", "delta"

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from deltacli.delta.rules.framework.base import Area, Finding, Level, Rule
-from deltacli.errors import StorageFailed, Unreadable, UsageError
-from deltacli.hints import command, parameter
-from deltacli.memory_limit import stop_if_exhausted
+from deltacli.core.errors import StorageFailed, Unreadable, UsageError
+from deltacli.core.hints import command, parameter
+from deltacli.core.memory_limit import stop_if_exhausted
+from deltacli.core.progress import SILENT, Progress
 from deltacli.operations.validate.findings import CHECK_CRASHED, COULD_NOT_BE_READ
-from deltacli.progress import SILENT, Progress
+from deltacli.rules.framework.base import Area, Finding, Level, Rule
 from deltacli.sharing.conformance.rules import (
     answers,
     changes,

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from deltacli.clock import Clock
-from deltacli.errors import UsageError
-from deltacli.hints import command, parameter
+from deltacli.core.clock import Clock
+from deltacli.core.errors import UsageError
+from deltacli.core.hints import command, parameter
 from deltacli.sharing.client.addresses import CODE, require_name
 from deltacli.sharing.client.guards import Origin, origin_of
 from deltacli.sharing.client.tables.share_storage import open_profile

@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
+from deltacli.core.typing import Json
 from deltacli.delta.log.log_path import Place
-from deltacli.delta.rules.framework.base import Finding, Rule, Severity
+from deltacli.rules.framework.base import Finding, Rule, Severity
 from deltacli.sharing.client.faults import missing_extra
 from deltacli.sharing.client.guards import Reach, reach_of, require_reach
-from deltacli.typing import Json
 
 CAPABILITIES = "delta-sharing-capabilities"
 MOST_BYTES = 64 << 20

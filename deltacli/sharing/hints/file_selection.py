@@ -19,6 +19,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from deltacli.arrow import compute as pc
+from deltacli.core.errors import DeltacliError, UsageError
+from deltacli.core.typing import ArrowArray
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.predicate import parse_predicate
 from deltacli.delta.predicate.columns import Column, ColumnPath
@@ -32,11 +34,9 @@ from deltacli.delta.schema.types import StructField, StructType
 from deltacli.delta.sql.nodes import Form, Node
 from deltacli.delta.sql.parser import parse_expression
 from deltacli.delta.stats.record_counts import num_records_column
-from deltacli.errors import DeltacliError, UsageError
 from deltacli.sharing.hints.client_dialects import ZONE_MICROSECONDS, Reading, for_any_client, named_columns
 from deltacli.sharing.hints.json_predicates import read_json
 from deltacli.sharing.hints.limits import LONGEST_SQL_HINT, MOST_SQL_HINTS, MOST_WORK
-from deltacli.typing import ArrowArray
 
 if TYPE_CHECKING:
     import pyarrow

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, NamedTuple
 
+from deltacli.core.errors import UsageError
+from deltacli.core.typing import Json
 from deltacli.delta.encoding.value_text import has_bytes, parse_date, parse_moment
 from deltacli.delta.predicate.columns import Column, PredicateColumns
 from deltacli.delta.predicate.compared_literals import (
@@ -40,10 +42,8 @@ from deltacli.delta.predicate.literals import Literal, names_a_place
 from deltacli.delta.schema.kinds import Kind
 from deltacli.delta.schema.types import StructType
 from deltacli.delta.sql.nodes import Form, Node
-from deltacli.errors import UsageError
 from deltacli.sharing.hints.client_dialects import UNKNOWN, Reading, compare_between, for_any_client, moved
 from deltacli.sharing.hints.limits import DEEPEST_JSON_HINT, LONGEST_JSON_HINT, MOST_PARTS
-from deltacli.typing import Json
 
 _MANY_LITERALS = 16
 "From so many literals on, the least and the greatest of them decide about a file."

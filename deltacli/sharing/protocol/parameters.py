@@ -17,10 +17,10 @@ from urllib.parse import unquote_to_bytes
 
 import orjson
 
+from deltacli.core.typing import JsonObject
+from deltacli.core.units import EPOCH, format_timestamp
 from deltacli.delta.encoding.ndjson import is_nested_deeply
 from deltacli.sharing.protocol.wire_errors import WireError, invalid, malformed
-from deltacli.typing import JsonObject
-from deltacli.units import EPOCH, format_timestamp
 
 MOST_RESULTS = 500
 _LONGEST_NAME = 255

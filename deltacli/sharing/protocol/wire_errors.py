@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping
 from enum import StrEnum
 
-from deltacli.errors import DeltacliError, FileMissing, NotATable, PathExternal, StorageFailed, VersionAbsent
+from deltacli.core.errors import DeltacliError, FileMissing, NotATable, PathExternal, StorageFailed, VersionAbsent
 
 
 class ErrorCode(StrEnum):

@@ -8,16 +8,16 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
+from deltacli.core.errors import DataUnreadable
+from deltacli.core.typing import JsonObject
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.stats.record_counts import parse_num_records
 from deltacli.delta.vectors import vector_file
-from deltacli.errors import DataUnreadable
-from deltacli.operations.table.version import Snapshot
 from deltacli.sharing.client.faults import DIFFERS, PullRefused, invalid
 from deltacli.sharing.pulling.local_actions import TAG, PullSource, add_line, adds_of, key_of, remove_line
 from deltacli.sharing.pulling.local_table import PulledTable
 from deltacli.sharing.pulling.verifying import WantedFile, decode, verify
-from deltacli.typing import JsonObject
+from deltacli.table.version import Snapshot
 
 
 @dataclass(frozen=True, slots=True)

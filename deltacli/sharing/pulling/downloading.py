@@ -20,7 +20,8 @@ from itertools import islice
 from threading import Event, Lock
 from typing import TYPE_CHECKING
 
-from deltacli.errors import DataUnreadable, DeltacliError
+from deltacli.core.errors import DataUnreadable, DeltacliError
+from deltacli.core.typing import Json
 from deltacli.sharing.client.faults import (
     DIFFERS,
     AnswerBroken,
@@ -33,7 +34,6 @@ from deltacli.sharing.client.tables.downloads import CONTENT_RANGE, EXPIRED, Fin
 from deltacli.sharing.pulling.unfinished_downloads import Part, is_strong_tag, open_part
 from deltacli.sharing.pulling.verifying import WantedFile, decode, verify
 from deltacli.storage.disk_faults import writing_faults
-from deltacli.typing import Json
 
 if TYPE_CHECKING:
     from deltacli.sharing.client.tables.shared_files import FileUrl

@@ -5,17 +5,17 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
+from deltacli.core.errors import DeltacliError
+from deltacli.core.units import some_of
 from deltacli.delta.log.log_path import LOG_DIRECTORY
-from deltacli.errors import DeltacliError
-from deltacli.operations.table.api_arguments import name_table
-from deltacli.operations.table.handle import TableHandle
-from deltacli.operations.table.rebuild import read_snapshot
-from deltacli.operations.table.version import Snapshot
 from deltacli.sharing.client.faults import PullRefused
 from deltacli.sharing.pulling.local_actions import APP_ID, ENDPOINT, TABLE, PullSource
 from deltacli.sharing.pulling.unfinished_downloads import WORKSPACE, Unfinished, read_unfinished
 from deltacli.storage.disk_faults import disk_fault
-from deltacli.units import some_of
+from deltacli.table.api_arguments import name_table
+from deltacli.table.handle import TableHandle
+from deltacli.table.rebuild import read_snapshot
+from deltacli.table.version import Snapshot
 
 _NAMED = 5
 

@@ -15,17 +15,15 @@ from deltacli.changing.acts import Act
 from deltacli.changing.basis import LOOK_SECONDS, Basis, basis_of
 from deltacli.changing.commit import Committed
 from deltacli.changing.preflight import require_trusted
-from deltacli.clock import Clock, system_clock
+from deltacli.core.clock import Clock, system_clock
+from deltacli.core.errors import ConflictLost, DeltacliError, NoSpace, OutcomeUnknown, Refused
+from deltacli.core.hints import command
+from deltacli.core.progress import SILENT, Progress
+from deltacli.core.typing import Json
+from deltacli.core.units import format_size, plural
 from deltacli.delta.log.body_lines import body_lines
 from deltacli.delta.log.commit_content import CommitRequest, EveryFile
 from deltacli.delta.protocol.property_values import APPEND_ONLY, is_true
-from deltacli.errors import ConflictLost, DeltacliError, NoSpace, OutcomeUnknown, Refused
-from deltacli.hints import command
-from deltacli.operations.table.api_arguments import name_table
-from deltacli.operations.table.handle import TableHandle
-from deltacli.operations.table.rebuild import read_snapshot
-from deltacli.operations.table.version import Snapshot
-from deltacli.progress import SILENT, Progress
 from deltacli.sharing.client.faults import FilesMovedOn, PullRefused
 from deltacli.sharing.client.table_requests import Query
 from deltacli.sharing.client.tables.share_storage import ShareStorage
@@ -53,8 +51,10 @@ from deltacli.sharing.pulling.unfinished_downloads import open_workspace
 from deltacli.storage import LocalStorage
 from deltacli.storage.base import require_place
 from deltacli.storage.disk_faults import writing_faults
-from deltacli.typing import Json
-from deltacli.units import format_size, plural
+from deltacli.table.api_arguments import name_table
+from deltacli.table.handle import TableHandle
+from deltacli.table.rebuild import read_snapshot
+from deltacli.table.version import Snapshot
 
 if TYPE_CHECKING:
     from deltacli.changing.gate import Gate

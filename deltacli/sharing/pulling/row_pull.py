@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from deltacli.operations.table.read_requests import ScanRequest
-from deltacli.request_fields import Kind, option
-from deltacli.typing import Json
+from deltacli.core.request_fields import Kind, option
+from deltacli.core.typing import Json
+from deltacli.table.read_requests import ScanRequest
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,10 +19,10 @@ from dataclasses import dataclass
 from typing import TypeGuard
 from uuid import uuid4
 
+from deltacli.core.typing import Json
 from deltacli.sharing.client.faults import PullRefused
 from deltacli.sharing.pulling.local_actions import PullSource
 from deltacli.storage.disk_faults import writing_faults
-from deltacli.typing import Json
 
 WORKSPACE = ".deltacli-pull"
 _MARKER, _LOCK = "pull.json", "lock"

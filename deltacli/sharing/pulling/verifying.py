@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from threading import BoundedSemaphore, local
 from typing import Any
 
+from deltacli.core.typing import JsonObject
 from deltacli.delta.footers.parse import FooterReader
 from deltacli.delta.footers.thrift import ThriftFaultError
 from deltacli.sharing.client.faults import clean, invalid_file, other_size
-from deltacli.typing import JsonObject
 from deltacli.work.rows.vector_bytes import AROUND, VectorFaultError, parse_vector, stored_data_of
 
 _decoding = BoundedSemaphore(os.cpu_count() or 1)

@@ -14,7 +14,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from deltacli.errors import DeltacliError
+from deltacli.core.errors import DeltacliError
 from deltacli.sharing.model import SharedTable
 from deltacli.sharing.protocol.lines import json_line
 from deltacli.sharing.protocol.parameters import (

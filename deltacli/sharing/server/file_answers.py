@@ -18,7 +18,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from deltacli.errors import FileMissing
+from deltacli.core.errors import FileMissing
 from deltacli.sharing.model import SharedTable
 from deltacli.sharing.protocol.wire_errors import ErrorCode, WireError
 from deltacli.sharing.server.guarding.guard import RequestGuard

@@ -9,12 +9,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+from deltacli.core.typing import Json
 from deltacli.sharing.model import Share, SharedSchema, SharedTable
 from deltacli.sharing.protocol.parameters import ListRequest, require_name
 from deltacli.sharing.protocol.wire_errors import missing
 from deltacli.sharing.server.interfaces import Access, TokenSeal
 from deltacli.sharing.signing.tokens import Bound
-from deltacli.typing import Json
 
 PAGE_LIFETIME_MS = 24 * 3_600_000
 _KIND = "list"

@@ -15,8 +15,9 @@ from typing import Any
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from deltacli.clock import Clock, system_clock
-from deltacli.errors import UsageError
+from deltacli.core.clock import Clock, system_clock
+from deltacli.core.errors import UsageError
+from deltacli.core.typing import JsonObject
 from deltacli.sharing.configuration.settings import Configuration, Limits, Settings
 from deltacli.sharing.configuration.share_check import refusals_to_start
 from deltacli.sharing.configuration.shares_yaml import read_configuration
@@ -37,7 +38,6 @@ from deltacli.sharing.server.table_answers import TableAnswers
 from deltacli.sharing.signing.keys import KeyFile, Keys, ServerKeys
 from deltacli.sharing.signing.tokens import Seal
 from deltacli.sharing.tables.snapshots import SharedSnapshots
-from deltacli.typing import JsonObject
 
 _LOG = logging.getLogger(NAME)
 

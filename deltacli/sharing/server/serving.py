@@ -26,9 +26,9 @@ from multiprocessing.connection import wait
 from tempfile import TemporaryFile
 from typing import IO, TYPE_CHECKING, Any
 
+from deltacli.core.errors import DeltacliError, StorageFailed, UsageError
+from deltacli.core.hints import Spelling, install_command, parameter, quoted, spelled, spelling
 from deltacli.delta.log.file_actions import action_schemas
-from deltacli.errors import DeltacliError, StorageFailed, UsageError
-from deltacli.hints import Spelling, install_command, parameter, quoted, spelled, spelling
 from deltacli.sharing.configuration.settings import Limits, Settings
 from deltacli.sharing.server.stderr_log import NAME, log_to_stderr
 

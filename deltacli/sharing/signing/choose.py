@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import NamedTuple
 
-from deltacli.errors import CredentialsMissing, UsageError
+from deltacli.core.errors import CredentialsMissing, UsageError
 from deltacli.sharing.signing.v4 import (
     Dialect,
     SignedRequest,

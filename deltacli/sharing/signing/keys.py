@@ -19,11 +19,11 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple, Protocol
 
-from deltacli.cached import cached_property
-from deltacli.errors import StorageFailed, UsageError
-from deltacli.hints import command
+from deltacli.core.cached import cached_property
+from deltacli.core.errors import StorageFailed, UsageError
+from deltacli.core.hints import command
+from deltacli.core.typing import Json
 from deltacli.sharing.configuration.private_files import write_atomically
-from deltacli.typing import Json
 
 SECRET_BYTES = 32
 ID_BYTES = 4

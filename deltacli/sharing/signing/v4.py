@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple, Protocol
 
-from deltacli.errors import CredentialsMissing
+from deltacli.core.errors import CredentialsMissing
 from deltacli.storage.signing.values import ObjectAddress
 
 _SEPARATOR = "\x00"

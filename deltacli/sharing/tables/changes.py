@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
+from deltacli.core.errors import CommitCorrupt, LogIncomplete, VersionAbsent
 from deltacli.delta.log.action_fields import arrow_schema
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.file_actions import whole_actions
@@ -24,14 +25,13 @@ from deltacli.delta.log.state import Metadata, TableConfiguration, plain_action
 from deltacli.delta.paths import canonical
 from deltacli.delta.protocol.property_values import CHANGE_FEED, is_true
 from deltacli.delta.protocol.protocol_action import Protocol
-from deltacli.errors import CommitCorrupt, LogIncomplete, VersionAbsent
 from deltacli.operations.read.changes import CommitSummary, fields_of_adds, with_partition_values
 from deltacli.operations.read.separate_versions import Break, break_at
-from deltacli.operations.table.handle import TableHandle
 from deltacli.sharing.model import SharedTable
 from deltacli.sharing.protocol.wire_errors import unsupported
 from deltacli.sharing.tables.shared_snapshot import SharedSnapshot, find_fault, places_of, sizes_of, spelled_alike
 from deltacli.sharing.tables.snapshots import SharedSnapshots, WholeLog
+from deltacli.table.handle import TableHandle
 from deltacli.work.commits.reading import is_large, stream_commit
 
 if TYPE_CHECKING:

@@ -12,7 +12,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from deltacli.arrow import compute as pc
-from deltacli.cached import cached_property
+from deltacli.core.cached import cached_property
+from deltacli.core.errors import DeltacliError, PathExternal
+from deltacli.core.typing import ArrowArray, Json
 from deltacli.delta.log.file_actions import action_schemas
 from deltacli.delta.log.replay import key_column
 from deltacli.delta.log.segment import LogFile
@@ -24,17 +26,15 @@ from deltacli.delta.schema.names import MODE
 from deltacli.delta.schema.stray_partitions import require_partitions
 from deltacli.delta.schema.types import NO_COLUMNS, parse_schema
 from deltacli.delta.vectors import unique_id_column, vector_file
-from deltacli.errors import DeltacliError, PathExternal
 from deltacli.operations.read.separate_versions import is_mapped, may_have_been_mapped
 from deltacli.sharing.protocol.capabilities import ReadingNeeds, find_needs, handed_out_protocol
 from deltacli.sharing.protocol.lines import TableTotals
 from deltacli.storage import LocalStorage, ReadStorage
-from deltacli.typing import ArrowArray, Json
 
 if TYPE_CHECKING:
     import pyarrow
 
-    from deltacli.operations.table.version import Snapshot
+    from deltacli.table.version import Snapshot
 
 
 def places_of(actions: pyarrow.RecordBatch, storage: ReadStorage) -> list[str]:

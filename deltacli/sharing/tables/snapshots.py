@@ -12,7 +12,8 @@ from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from deltacli.arrow import compute as pc
-from deltacli.cached import cached_property
+from deltacli.core.cached import cached_property
+from deltacli.core.errors import DeltacliError, NotATable
 from deltacli.delta.log.commit_lines import read_actions
 from deltacli.delta.log.file_actions import action_schemas, whole_actions
 from deltacli.delta.log.replay import TouchedFiles, reconcile_commit
@@ -20,22 +21,21 @@ from deltacli.delta.log.segment import CommitTime, LogFile, LogListing, file_tim
 from deltacli.delta.log.state import StateBuilder, plain_action
 from deltacli.delta.protocol.protocol_action import require_readable
 from deltacli.delta.vectors import unique_id_column
-from deltacli.errors import DeltacliError, NotATable
-from deltacli.operations.table.find_log import Log, find_log, list_log
-from deltacli.operations.table.rebuild import read_snapshot, rebuild
 from deltacli.sharing.model import SharedTable
 from deltacli.sharing.signing.choose import without_signing_options
 from deltacli.sharing.tables.shared_snapshot import SharedSnapshot, find_fault, make_snapshot, make_state, spelled_alike
 from deltacli.sharing.tables.single_flight import SingleFlight
+from deltacli.table.find_log import Log, find_log, list_log
+from deltacli.table.rebuild import read_snapshot, rebuild
 from deltacli.work.commits.reading import read_commit
 
 if TYPE_CHECKING:
     import pyarrow
 
     from deltacli.api.table import Table
-    from deltacli.operations.table.handle import TableHandle
-    from deltacli.operations.table.version import Snapshot
     from deltacli.storage import ReadStorage
+    from deltacli.table.handle import TableHandle
+    from deltacli.table.version import Snapshot
 
 
 @dataclass(frozen=True)

@@ -5,16 +5,16 @@ Spec: Read Data from a Table (version, timestamp); Query Table Version (starting
 
 from __future__ import annotations
 
+from deltacli.core.errors import VersionAbsent
+from deltacli.core.units import format_timestamp
 from deltacli.delta.log.state import has_in_commit_timestamps
-from deltacli.errors import VersionAbsent
-from deltacli.operations.table.api_arguments import VersionTime
-from deltacli.operations.table.time_travel import committed_at, find_range, version_at
 from deltacli.sharing.model import SharedTable
 from deltacli.sharing.protocol.parameters import Point
 from deltacli.sharing.protocol.wire_errors import invalid, unsupported
 from deltacli.sharing.tables.shared_snapshot import SharedSnapshot
 from deltacli.sharing.tables.snapshots import SharedSnapshots, WholeLog
-from deltacli.units import format_timestamp
+from deltacli.table.api_arguments import VersionTime
+from deltacli.table.time_travel import committed_at, find_range, version_at
 from deltacli.work.commits.provenance import read_provenance
 
 

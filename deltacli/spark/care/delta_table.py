@@ -17,18 +17,18 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Generic, TextIO, TypeVar
 
 from deltacli.api.table import Table, open_table
-from deltacli.clock import Clock, fixed_clock, system_clock
-from deltacli.errors import DeltacliError, UsageError
-from deltacli.hints import command
-from deltacli.operations.table.api_arguments import moment_ms
-from deltacli.progress import SILENT, Progress
+from deltacli.core.clock import Clock, fixed_clock, system_clock
+from deltacli.core.errors import DeltacliError, UsageError
+from deltacli.core.hints import command
+from deltacli.core.progress import SILENT, Progress
+from deltacli.core.units import format_count
 from deltacli.spark.care import facts
 from deltacli.spark.planner import read_table
 from deltacli.spark.python_rows import engine_of
 from deltacli.spark.session_settings import require_session
 from deltacli.storage import open_storage
 from deltacli.storage.secrets import without_secrets
-from deltacli.units import format_count
+from deltacli.table.api_arguments import moment_ms
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from deltacli.typing import ArrowType
+from deltacli.core.typing import ArrowType
 
 if TYPE_CHECKING:
     import pyarrow

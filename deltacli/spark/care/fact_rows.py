@@ -12,12 +12,11 @@ from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from deltacli.clock import fixed_clock
+from deltacli.core.clock import fixed_clock
+from deltacli.core.errors import DeltacliError, UsageError
+from deltacli.core.typing import ArrowArray, RecordBatch
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.engine.spark.worker import context_of
-from deltacli.errors import DeltacliError, UsageError
-from deltacli.operations.table.handle import TableHandle
-from deltacli.operations.table.time_travel import find_snapshot
 from deltacli.spark.care.fact_columns import (
     CANDIDATES,
     DETAIL,
@@ -34,7 +33,8 @@ from deltacli.spark.care.fact_columns import (
 )
 from deltacli.spark.executor_rows import searchable
 from deltacli.storage.secrets import without_secrets
-from deltacli.typing import ArrowArray, RecordBatch
+from deltacli.table.handle import TableHandle
+from deltacli.table.time_travel import find_snapshot
 
 if TYPE_CHECKING:
     import pyarrow

@@ -18,17 +18,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from deltacli.api.table import open_table
-from deltacli.clock import system_clock
+from deltacli.core.clock import system_clock
+from deltacli.core.errors import DeltacliError, UsageError
+from deltacli.core.patterns import pattern
+from deltacli.core.typing import RecordBatch, SparkFrame, SparkSchema
 from deltacli.delta.log.log_path import LOG_DIRECTORY
 from deltacli.delta.schema.types import PrimitiveType, StructField
 from deltacli.engine.spark.engine import sendable_location
 from deltacli.engine.spark.tasks import group, spread_frame
-from deltacli.errors import DeltacliError, UsageError
 from deltacli.operations.diff.request import DiffRequest
 from deltacli.operations.diff.rows import FIXED, RowDiff
-from deltacli.operations.table.api_arguments import count_number, moment_ms, named_call, optional_version
-from deltacli.operations.table.discover import find_tables
-from deltacli.patterns import pattern
 from deltacli.spark.care.fact_columns import TABLE
 from deltacli.spark.care.fact_rows import ARGUMENTS, FACTS, NAME, NOW_MS, SKIPS, read_fact
 from deltacli.spark.executor_rows import MergedRows
@@ -37,7 +36,8 @@ from deltacli.spark.session_settings import require_session
 from deltacli.spark.spark_types import spark_schema
 from deltacli.storage import open_storage
 from deltacli.storage.secrets import all_without_secrets
-from deltacli.typing import RecordBatch, SparkFrame, SparkSchema
+from deltacli.table.api_arguments import count_number, moment_ms, named_call, optional_version
+from deltacli.table.discover import find_tables
 from deltacli.work.rows.kept_rows import CompareRows
 from deltacli.work.task import TableStores
 

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
 
+from deltacli.core.errors import UsageError
+from deltacli.core.typing import RecordBatch, SparkSchema
 from deltacli.engine.spark.tasks import spread_frame
-from deltacli.errors import UsageError
-from deltacli.operations.table.api_arguments import moment_ms, named_call
 from deltacli.sharing.client.addresses import CODE, FORM, parse_address
 from deltacli.sharing.client.tables.share_storage import open_address
 from deltacli.spark.carried_modules import carried_package
@@ -17,7 +17,7 @@ from deltacli.spark.session_settings import require_session
 from deltacli.spark.shares.share_options import ShareBatchOptions
 from deltacli.spark.shares.share_plans import read_shared
 from deltacli.spark.spark_types import spark_schema
-from deltacli.typing import RecordBatch, SparkSchema
+from deltacli.table.api_arguments import moment_ms, named_call
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -9,14 +9,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from deltacli.core.errors import Unreadable
 from deltacli.delta.log.segment import LogFile
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.vectors import unique_id
-from deltacli.errors import Unreadable
 from deltacli.operations.read.separate_versions import Break, find_break, may_be_apart
-from deltacli.operations.table.find_log import list_log
-from deltacli.operations.table.handle import TableHandle
-from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.sharing.client.tables.change_log import SharedChanges
 from deltacli.sharing.client.tables.share_storage import ChangeStorage, ShareStorage
 from deltacli.sharing.client.tables.shared_files import FileUrl
@@ -24,10 +21,13 @@ from deltacli.sharing.client.tables.shared_version import SharedVersion
 from deltacli.sharing.protocol.capabilities import ResponseFormat
 from deltacli.spark.shares.share_options import ShareStreamOptions
 from deltacli.spark.table_log import TableLog
+from deltacli.table.find_log import list_log
+from deltacli.table.handle import TableHandle
+from deltacli.table.rebuild import read_snapshot
 from deltacli.work.rows.data_files import DataFile
 
 if TYPE_CHECKING:
-    from deltacli.operations.table.version import Snapshot
+    from deltacli.table.version import Snapshot
 
 _UNKNOWN_MS = 600_000
 """How long a URL is used whose end is unknown."""

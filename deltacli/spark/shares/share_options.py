@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from deltacli.errors import UsageError
+from deltacli.core.errors import UsageError
 from deltacli.sharing.client.addresses import CODE, FORM, ShareAddress, parse_address
 from deltacli.sharing.client.table_requests import BOTH_FORMATS
 from deltacli.sharing.protocol.capabilities import ResponseFormat

@@ -15,18 +15,16 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, NamedTuple, NoReturn
 
-from deltacli.cached import cached_property
-from deltacli.clock import Clock
+from deltacli.core.cached import cached_property
+from deltacli.core.clock import Clock
+from deltacli.core.errors import FileMissing
+from deltacli.core.typing import SparkSchema
+from deltacli.core.units import format_timestamp
 from deltacli.delta.schema.types import StructField
 from deltacli.delta.schema.unread_columns import read_columns
 from deltacli.delta.vectors import vector_file
 from deltacli.engine.spark.worker import Job
-from deltacli.errors import FileMissing
 from deltacli.operations.read.changes import CHANGE_COLUMNS, read_changes
-from deltacli.operations.table.handle import TableHandle
-from deltacli.operations.table.read_requests import ChangesRequest
-from deltacli.operations.table.scan import Selection
-from deltacli.operations.table.time_travel import find_snapshot
 from deltacli.sharing.client.addresses import ShareAddress, parse_table_name
 from deltacli.sharing.client.faults import AccessRefused
 from deltacli.sharing.client.guards import require_endpoint
@@ -54,8 +52,10 @@ from deltacli.spark.source_plans import require_schema, searchable_faults
 from deltacli.spark.spark_types import columns_for_spark, spark_schema, unread_in_spark
 from deltacli.spark.table_log import TableLog
 from deltacli.storage import NOTHING, Allowed, Storage, path_external
-from deltacli.typing import SparkSchema
-from deltacli.units import format_timestamp
+from deltacli.table.handle import TableHandle
+from deltacli.table.read_requests import ChangesRequest
+from deltacli.table.scan import Selection
+from deltacli.table.time_travel import find_snapshot
 from deltacli.work.outputs.rows import plan_pieces
 from deltacli.work.rows.data_files import DataFile, ReadSpec
 from deltacli.work.rows.vector_bytes import Descriptor

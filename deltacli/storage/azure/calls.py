@@ -18,7 +18,7 @@ from urllib.parse import quote, unquote, urlencode, urlsplit
 from uuid import uuid4
 from xml.etree import ElementTree
 
-from deltacli.errors import StorageFailed
+from deltacli.core.errors import StorageFailed
 from deltacli.storage.azure.credentials import AzureCredentials
 from deltacli.storage.azure.options import AzureOptions, is_of_the_cloud
 from deltacli.storage.objects import batch

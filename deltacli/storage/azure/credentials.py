@@ -17,14 +17,14 @@ from types import MappingProxyType
 from typing import Any
 from urllib.parse import parse_qs, parse_qsl, urlsplit
 
-from deltacli.errors import CredentialsMissing
-from deltacli.hints import parameter
+from deltacli.core.errors import CredentialsMissing
+from deltacli.core.hints import parameter
+from deltacli.core.typing import AzureCredential
 from deltacli.storage.azure.options import AzureOptions, decoded_key
 from deltacli.storage.objects.faults import ANONYMOUS
 from deltacli.storage.objects.http import answers_within, bounded_session
 from deltacli.storage.objects.options import set_or_unset, variables
 from deltacli.storage.secrets import StoreFault
-from deltacli.typing import AzureCredential
 
 VERSION = "2021-12-02"
 """Of the service: names that XML cannot hold are escaped since 2021-02-12, MD5 and large blobs are older."""

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 from urllib.parse import unquote
 
-from deltacli.errors import CredentialsMissing, UsageError
-from deltacli.hints import parameter
+from deltacli.core.errors import CredentialsMissing, UsageError
+from deltacli.core.hints import parameter
 from deltacli.storage.objects.options import certificates, endpoint, known_options, truth
 from deltacli.storage.secrets import remember_secrets
 

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from urllib.parse import quote
 from xml.etree import ElementTree
 
-from deltacli.cached import cached_property
-from deltacli.errors import FileMissing, StorageFailed
+from deltacli.core.cached import cached_property
+from deltacli.core.errors import FileMissing, StorageFailed
 from deltacli.storage.azure.calls import LARGEST_PAGE, AzureCalls, entry_of, is_directory, listing_of
 from deltacli.storage.objects.calls import Entry
 from deltacli.storage.objects.http import HttpFault, Request

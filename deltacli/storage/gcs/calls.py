@@ -23,7 +23,8 @@ from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 from uuid import uuid4
 
-from deltacli.errors import StorageFailed
+from deltacli.core.errors import StorageFailed
+from deltacli.core.typing import JsonObject
 from deltacli.storage.gcs.credentials import GcsCredentials
 from deltacli.storage.gcs.options import GcsOptions
 from deltacli.storage.objects import batch
@@ -33,7 +34,6 @@ from deltacli.storage.objects.faults import Dialect, passing, translate
 from deltacli.storage.objects.http import LARGEST_LIST, Answer, Fate, HttpFault, Request, Transport, said_of
 from deltacli.storage.retry import Retry
 from deltacli.storage.tally import GCS_PRICES, Call
-from deltacli.typing import JsonObject
 
 DIALECT = Dialect(
     store="Google Cloud Storage",

@@ -14,13 +14,13 @@ from contextlib import suppress
 from pathlib import Path
 from threading import Lock
 
-from deltacli.errors import CredentialsMissing, UsageError
-from deltacli.hints import parameter
+from deltacli.core.errors import CredentialsMissing, UsageError
+from deltacli.core.hints import parameter
+from deltacli.core.typing import GoogleAuth, Json
 from deltacli.storage.gcs.options import GcsOptions
 from deltacli.storage.objects.faults import ANONYMOUS
 from deltacli.storage.objects.http import answers_within, bounded_session
 from deltacli.storage.secrets import StoreFault
-from deltacli.typing import GoogleAuth, Json
 
 _SCOPE = "https://www.googleapis.com/auth/devstorage.read_write"
 _EXPIRED = ("expired", "reauthentication is needed", "invalid_rapt")

@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from deltacli.errors import UsageError
-from deltacli.hints import parameter
+from deltacli.core.errors import UsageError
+from deltacli.core.hints import parameter
 from deltacli.storage.fsspec_faults import require_libraries
 from deltacli.storage.gcs.options import read_options
 from deltacli.storage.objects.store import ObjectStorage

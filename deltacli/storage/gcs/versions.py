@@ -7,7 +7,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from deltacli.errors import FileMissing, PermissionRefused
+from deltacli.core.errors import FileMissing, PermissionRefused
+from deltacli.core.typing import Json
 from deltacli.storage.gcs.calls import GcsCalls, milliseconds, object_path
 from deltacli.storage.objects.creation import create
 from deltacli.storage.objects.http import LARGEST_LIST, Answer, HttpFault, Request
@@ -16,7 +17,6 @@ from deltacli.storage.objects.versions import ObjectVersions, VersionPage
 from deltacli.storage.outcomes import Creation
 from deltacli.storage.tally import Call
 from deltacli.storage.versions import Keeping, ObjectVersion, VersionState
-from deltacli.typing import Json
 
 PAGE = 1_000
 _VERSIONS, _SOFT_DELETED = "versions", "softDeleted"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol, TypeVar
 
-from deltacli.errors import StorageFailed, UsageError
+from deltacli.core.errors import StorageFailed, UsageError
 from deltacli.storage.objects.contents import Body
 from deltacli.storage.objects.faults import Dialect, passing
 from deltacli.storage.objects.http import HttpFault

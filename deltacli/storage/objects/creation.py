@@ -9,7 +9,7 @@ from contextlib import suppress
 from functools import partial
 from uuid import uuid4
 
-from deltacli.errors import StorageFailed
+from deltacli.core.errors import StorageFailed
 from deltacli.storage.objects.calls import ABSENT, ObjectCalls, Source, ask
 from deltacli.storage.objects.contents import Body
 from deltacli.storage.objects.faults import Sent, fate_of_create

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from deltacli.errors import FileMissing, PermissionRefused, StorageFailed
-from deltacli.hints import parameter
+from deltacli.core.errors import FileMissing, PermissionRefused, StorageFailed
+from deltacli.core.hints import parameter
 from deltacli.storage.objects.http import Fate, HttpFault
 from deltacli.storage.retry import PASSING_STATUS, tried
 from deltacli.storage.secrets import StoreFault

@@ -16,13 +16,13 @@ from threading import Lock
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
-from deltacli.cached import cached_property
-from deltacli.release import VERSION
+from deltacli.core.cached import cached_property
+from deltacli.core.release import VERSION
+from deltacli.core.typing import Json
 from deltacli.storage.base import CONNECT_SECONDS, PARALLEL_READS
 from deltacli.storage.objects.contents import Body
 from deltacli.storage.secrets import without_secrets
 from deltacli.storage.tally import Call, HostTally
-from deltacli.typing import Json
 
 LARGEST_ANSWER = 1 << 20
 """Bytes of an answer without objects and lists: properties, an error, a token."""

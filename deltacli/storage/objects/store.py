@@ -8,9 +8,11 @@ from itertools import islice
 from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from deltacli.cached import cached_property
-from deltacli.errors import FileMissing, NoAtomicCreate, PermissionRefused, StorageFailed, UsageError
-from deltacli.hints import command
+from deltacli.core.cached import cached_property
+from deltacli.core.errors import FileMissing, NoAtomicCreate, PermissionRefused, StorageFailed, UsageError
+from deltacli.core.hints import command
+from deltacli.core.threads import ThreadPool
+from deltacli.core.typing import BinaryFile
 from deltacli.storage.base import (
     PARALLEL_READS,
     Capabilities,
@@ -38,8 +40,6 @@ from deltacli.storage.objects.faults import passing
 from deltacli.storage.objects.http import HttpFault
 from deltacli.storage.outcomes import Created, Creation, Deleted, Deletion, Failed, Missing
 from deltacli.storage.retry import DELETE_FIRST_WAIT, Retry, may_send, permission, sending_while
-from deltacli.threads import ThreadPool
-from deltacli.typing import BinaryFile
 
 if TYPE_CHECKING:
     from deltacli.storage.versions import VersionedObjects

@@ -8,13 +8,13 @@ from heapq import merge
 from itertools import groupby, takewhile
 from typing import NamedTuple, TypeVar
 
-from deltacli.errors import FileMissing, PermissionRefused, StorageFailed
+from deltacli.core.errors import FileMissing, PermissionRefused, StorageFailed
+from deltacli.core.typing import BinaryFile
 from deltacli.storage.objects.calls import ABSENT, Source, ask
 from deltacli.storage.objects.http import HttpFault
 from deltacli.storage.objects.store import ObjectStorage
 from deltacli.storage.outcomes import Creation
 from deltacli.storage.versions import Keeping, ObjectVersion, VersionState
-from deltacli.typing import BinaryFile
 
 Answer = TypeVar("Answer")
 

@@ -16,10 +16,10 @@ from dataclasses import dataclass, field
 from itertools import groupby, pairwise
 from typing import NamedTuple
 
-from deltacli.errors import StorageFailed
+from deltacli.core.errors import StorageFailed
+from deltacli.core.threads import ThreadPool
 from deltacli.storage.base import PARALLEL_READS, ShouldDescend, WalkEntry, is_flat_level
 from deltacli.storage.objects.calls import Entry, ListedPage, not_repeated
-from deltacli.threads import ThreadPool
 
 Ask = Callable[[str, str, str, str], ListedPage]
 """Returns the page for a prefix, a delimiter, a token ('' for the first) and a key to begin at ('' for the first)."""

@@ -7,11 +7,11 @@ import json
 import os
 from urllib.parse import parse_qs
 
-from deltacli.hints import parameter
+from deltacli.core.hints import parameter
+from deltacli.core.typing import AzureCredential, Json
 from deltacli.storage.azure.calls import AzureCalls
 from deltacli.storage.objects.faults import ANONYMOUS
 from deltacli.storage.probing.subject import Granted, Identity, Permit, unknown_without_writing
-from deltacli.typing import AzureCredential, Json
 
 _BLOBS = "Microsoft.Storage/storageAccounts/blobServices/containers/blobs"
 _NAMES = {

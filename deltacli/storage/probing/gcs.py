@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 
-from deltacli.hints import parameter
+from deltacli.core.hints import parameter
+from deltacli.core.typing import GoogleAuth
 from deltacli.storage.gcs.calls import GcsCalls
 from deltacli.storage.gcs.credentials import chain_of
 from deltacli.storage.objects.faults import ANONYMOUS
 from deltacli.storage.objects.http import HttpFault
 from deltacli.storage.probing.subject import Granted, Identity, Permit, unknown_without_writing
-from deltacli.typing import GoogleAuth
 
 _NAMES = {
     "list": "storage.objects.list",

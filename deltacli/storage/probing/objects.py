@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from deltacli.errors import StorageFailed, UsageError
+from deltacli.core.errors import StorageFailed, UsageError
 from deltacli.storage.objects.calls import ABSENT
 from deltacli.storage.objects.contents import Body
 from deltacli.storage.objects.faults import passing

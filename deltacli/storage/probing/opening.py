@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from deltacli.errors import FileMissing, NoAtomicCreate, PermissionRefused, StorageFailed
+from deltacli.core.errors import FileMissing, NoAtomicCreate, PermissionRefused, StorageFailed
 from deltacli.storage.base import ReadStorage
 from deltacli.storage.local import LocalStorage
 from deltacli.storage.outcomes import Created, Deletion, Existed

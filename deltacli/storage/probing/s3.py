@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from deltacli.errors import CredentialsMissing
+from deltacli.core.errors import CredentialsMissing
 from deltacli.storage.objects.http import said_of
 from deltacli.storage.probing.subject import Identity, Permit, unknown_without_writing
 from deltacli.storage.s3.calls import S3Calls, bound_answers

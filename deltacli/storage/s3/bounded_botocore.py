@@ -10,8 +10,8 @@ from botocore.awsrequest import AWSResponse
 from botocore.exceptions import ConnectionClosedError, ReadTimeoutError, UnknownCredentialError
 from urllib3 import exceptions
 
+from deltacli.core.typing import Botocore
 from deltacli.storage.objects.http import LARGEST_ANSWER, LARGEST_LIST, read_up_to
-from deltacli.typing import Botocore
 
 
 class TooLong(ValueError):

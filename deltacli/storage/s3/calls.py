@@ -16,7 +16,8 @@ from threading import Lock
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from deltacli.errors import StorageFailed, UsageError
+from deltacli.core.errors import StorageFailed, UsageError
+from deltacli.core.typing import Botocore
 from deltacli.storage.objects.calls import ABSENT, Content, Entry, ListedPage, Source, Uploads, length_of
 from deltacli.storage.objects.contents import Body
 from deltacli.storage.objects.faults import THROTTLED, Dialect, refuses_together
@@ -24,7 +25,6 @@ from deltacli.storage.objects.http import LARGEST_UNDECLARED, Fate, HttpFault, r
 from deltacli.storage.retry import BODY_ATTEMPTS, Retry
 from deltacli.storage.s3.options import S3Options, make_client, make_session
 from deltacli.storage.tally import S3_PRICES, Call, HostTally
-from deltacli.typing import Botocore
 
 Answer = TypeVar("Answer")
 

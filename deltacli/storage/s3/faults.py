@@ -11,8 +11,9 @@ from botocore import exceptions as boto
 from botocore.parsers import ResponseParserError
 from urllib3.exceptions import HTTPError
 
-from deltacli.errors import CredentialsMissing, FileMissing, StorageFailed, UsageError
-from deltacli.hints import parameter
+from deltacli.core.errors import CredentialsMissing, FileMissing, StorageFailed, UsageError
+from deltacli.core.hints import parameter
+from deltacli.core.typing import Botocore
 from deltacli.storage.objects.faults import refused
 from deltacli.storage.objects.http import Fate, HttpFault, said_of
 from deltacli.storage.objects.options import set_or_unset, variables
@@ -20,7 +21,6 @@ from deltacli.storage.retry import tried
 from deltacli.storage.s3.bounded_botocore import TooLong
 from deltacli.storage.s3.options import S3Options, profile_of
 from deltacli.storage.secrets import StoreFault
-from deltacli.typing import Botocore
 
 _OF_THE_ANSWER = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError, HTTPError)
 """Errors of the library's parsers for unexpected answers."""

@@ -14,11 +14,11 @@ from datetime import datetime
 from functools import cache
 from typing import Any
 
-from deltacli.errors import UsageError
-from deltacli.hints import parameter
+from deltacli.core.errors import UsageError
+from deltacli.core.hints import parameter
+from deltacli.core.typing import Botocore
 from deltacli.storage.base import CONNECT_SECONDS, PARALLEL_READS
 from deltacli.storage.objects.options import certificates, known_options, truth
-from deltacli.typing import Botocore
 
 _CANONICAL: Mapping[str, str] = {
     "aws_access_key_id": "key",

@@ -16,7 +16,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self
 from uuid import uuid4
 
-from deltacli.errors import DeltacliError, FileMissing, PermissionRefused, StorageFailed, UsageError
+from deltacli.core.errors import DeltacliError, FileMissing, PermissionRefused, StorageFailed, UsageError
+from deltacli.core.typing import Botocore
 from deltacli.storage.fsspec_faults import require_libraries
 from deltacli.storage.objects.calls import ABSENT, Source, ask
 from deltacli.storage.objects.contents import Body
@@ -28,7 +29,6 @@ from deltacli.storage.outcomes import Created, Creation, Existed, Unknown
 from deltacli.storage.retry import CREATE_FIRST_WAIT, Retry, permission, sending_while
 from deltacli.storage.s3.calls import S3Calls, if_of, require_copied, require_stored, unexpected
 from deltacli.storage.s3.options import read_options
-from deltacli.typing import Botocore
 
 if TYPE_CHECKING:
     from deltacli.storage.versions import VersionedObjects

@@ -12,14 +12,14 @@ from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
-from deltacli.errors import FileMissing, PermissionRefused, StorageFailed
+from deltacli.core.errors import FileMissing, PermissionRefused, StorageFailed
+from deltacli.core.typing import Botocore
 from deltacli.storage.objects.http import HttpFault
 from deltacli.storage.objects.store import ObjectStorage
 from deltacli.storage.objects.versions import PERMISSION, ObjectVersions, VersionPage, current
 from deltacli.storage.outcomes import Created, Creation, Existed
 from deltacli.storage.s3.calls import S3Calls, milliseconds, unexpected
 from deltacli.storage.versions import Keeping, ObjectVersion, VersionState
-from deltacli.typing import Botocore
 
 PAGE = 1_000
 _NULL = "null"

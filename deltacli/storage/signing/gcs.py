@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from urllib.parse import quote
 
+from deltacli.core.typing import GoogleAuth
 from deltacli.storage.fsspec_faults import require_libraries
 from deltacli.storage.gcs.credentials import GcsCredentials, missing_credentials, request_of
 from deltacli.storage.gcs.options import read_options
 from deltacli.storage.gcs.store import LIBRARIES
 from deltacli.storage.secrets import remember_secrets
 from deltacli.storage.signing.values import BlobSigner, CannotSign, GcsSigning, GcsSource, HmacCredential, ObjectAddress
-from deltacli.typing import GoogleAuth
 
 HMAC_OPTIONS = ("hmac_key_id", "hmac_secret")
 """Storage options for signing only: an HMAC key of a service account."""

@@ -8,11 +8,11 @@ from threading import Lock
 from typing import Any
 from urllib.parse import parse_qs, quote, urlsplit
 
-from deltacli.errors import CredentialsMissing
+from deltacli.core.errors import CredentialsMissing
+from deltacli.core.typing import Botocore
 from deltacli.storage.fsspec_faults import require_libraries
 from deltacli.storage.s3.options import S3Options, make_client, make_session, read_options
 from deltacli.storage.signing.values import CannotSign, HmacCredential, ObjectAddress, S3Signing
-from deltacli.typing import Botocore
 
 _PROBE = "probe"
 _KEY_NAMES = ("aws_access_key_id", "aws_secret_access_key", "aws_session_token")

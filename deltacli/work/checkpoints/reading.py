@@ -9,6 +9,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
 from deltacli.arrow.parquet import ParquetReader
+from deltacli.core.errors import CheckpointUnreadable, CommitCorrupt, FileMissing
+from deltacli.core.hints import command
+from deltacli.core.memory_limit import stop_if_exhausted
+from deltacli.core.typing import ArrowArray, BinaryFile, RecordBatch
 from deltacli.delta.checkpoint.row_group_columns import SMALL_ACTIONS, CheckpointColumns, RowGroup
 from deltacli.delta.log.commit_lines import Action, read_actions, take_whole_numbers
 from deltacli.delta.log.counts import FileCounts, TombstoneCounts, count_batch
@@ -19,11 +23,7 @@ from deltacli.delta.log.segment import CheckpointInstance, LogFile
 from deltacli.delta.paths import sidecar_location
 from deltacli.delta.stats.record_counts import num_records_column, tight_column
 from deltacli.delta.vectors import no_vector_ids, unique_id_column, without_empty
-from deltacli.errors import CheckpointUnreadable, CommitCorrupt, FileMissing
-from deltacli.hints import command
-from deltacli.memory_limit import stop_if_exhausted
 from deltacli.storage import ReadStorage
-from deltacli.typing import ArrowArray, BinaryFile, RecordBatch
 from deltacli.work.checkpoints.reading_limits import (
     BUFFER_BYTES,
     ROWS_A_BATCH,

@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from deltacli.arrow.parquet import ParquetReader
+from deltacli.core.errors import CheckpointUnreadable
+from deltacli.core.hints import command
+from deltacli.core.typing import BinaryFile
 from deltacli.delta.footers.thrift import DICTIONARY_PAGE, PageHeader, ThriftFaultError, read_page_header
-from deltacli.errors import CheckpointUnreadable
-from deltacli.hints import command
-from deltacli.typing import BinaryFile
 
 ROWS_A_BATCH = 16_384
 MAX_PAGE_BYTES = 128 << 20

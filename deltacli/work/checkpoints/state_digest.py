@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from deltacli import tempfiles
 from deltacli.arrow import compute as pc
+from deltacli.core import tempfiles
+from deltacli.core.typing import ArrowArray
 from deltacli.delta.log.counts import FileCounts, TombstoneCounts, count_batch
 from deltacli.delta.log.file_actions import FileBatch
 from deltacli.delta.paths import decode_column
-from deltacli.typing import ArrowArray
 from deltacli.work.checkpoints.reading import CheckpointPiece, read_narrow
 from deltacli.work.task import TaskContext
 

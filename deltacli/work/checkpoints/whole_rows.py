@@ -10,10 +10,10 @@ from itertools import pairwise
 from typing import Any
 
 from deltacli.arrow import compute as pc
+from deltacli.core.typing import RecordBatch
 from deltacli.delta.log.file_actions import FileBatch, action_schemas
 from deltacli.delta.log.replay import TouchedFiles
 from deltacli.delta.vectors import unique_id_column, without_empty_vectors
-from deltacli.typing import RecordBatch
 from deltacli.work.checkpoints.reading import (
     CheckpointPiece,
     lacks_id,

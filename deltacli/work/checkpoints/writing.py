@@ -12,16 +12,16 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Self
 
 from deltacli.arrow.parquet import ParquetReader
+from deltacli.core.errors import FileMissing, StorageFailed
+from deltacli.core.hints import command
+from deltacli.core.memory_limit import stop_if_exhausted
+from deltacli.core.threads import POLL_SECONDS, TaskTracker
+from deltacli.core.typing import ArrowArray, BinaryFile, JsonObject
 from deltacli.delta.checkpoint.content import counted_leaves, dictionary_leaves
 from deltacli.delta.encoding.digests import RowDigest
 from deltacli.delta.log.action_fields import wrong_type
-from deltacli.errors import FileMissing, StorageFailed
-from deltacli.hints import command
-from deltacli.memory_limit import stop_if_exhausted
 from deltacli.storage import Draft, FileStat, ReadStorage, Unknown
 from deltacli.storage.disk_faults import writing_faults
-from deltacli.threads import POLL_SECONDS, TaskTracker
-from deltacli.typing import ArrowArray, BinaryFile, JsonObject
 from deltacli.work.parquet_encoding import Encoding
 
 if TYPE_CHECKING:

@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from deltacli.arrow import compute as pc
+from deltacli.core.errors import DeltacliError
+from deltacli.core.typing import ArrowArray
 from deltacli.delta.checkpoint.content import Columns, checkpoint_schema, struct_of_actions
 from deltacli.delta.checkpoint.layout import sidecar_name, sidecar_path
 from deltacli.delta.checkpoint.parsed_columns import parsed_columns
@@ -20,9 +22,7 @@ from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.counts import unexpired
 from deltacli.delta.log.file_actions import FileBatch
 from deltacli.delta.log.state import TableConfiguration
-from deltacli.errors import DeltacliError
 from deltacli.storage import Storage
-from deltacli.typing import ArrowArray
 from deltacli.work.checkpoints.reading import CheckpointPiece
 from deltacli.work.checkpoints.whole_rows import read_both
 from deltacli.work.checkpoints.writing import EncodedFile, FileEncoder, publish_named, require_proven

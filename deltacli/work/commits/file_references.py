@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from deltacli.core.errors import CommitCorrupt
+from deltacli.core.hints import command
+from deltacli.core.typing import Json
 from deltacli.delta.log.commit_lines import Action, read_actions
 from deltacli.delta.log.segment import LogFile
 from deltacli.delta.vectors import fault_of, unique_id
-from deltacli.errors import CommitCorrupt
-from deltacli.hints import command
 from deltacli.storage import ReadStorage
-from deltacli.typing import Json
 from deltacli.work.commits.reading import is_large, read_commit, stream_commit
 
 if TYPE_CHECKING:

@@ -9,6 +9,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from deltacli.arrow import compute as pc
+from deltacli.core.errors import CheckpointUnreadable, CommitCorrupt
+from deltacli.core.memory_limit import stop_if_exhausted
+from deltacli.core.typing import ArrowArray, RecordBatch
 from deltacli.delta.checkpoint.row_group_columns import SMALL_ACTIONS
 from deltacli.delta.log.action_fields import FIELDS
 from deltacli.delta.log.commit_lines import Action
@@ -16,14 +19,11 @@ from deltacli.delta.log.file_actions import action_schemas, whole_actions
 from deltacli.delta.log.log_path import LOG_DIRECTORY, Place
 from deltacli.delta.log.segment import CheckpointInstance
 from deltacli.delta.paths import sidecar_location
-from deltacli.delta.rules.checkpoints import contents as rules
-from deltacli.delta.rules.framework.base import Finding
-from deltacli.delta.rules.framework.raw_lines import LineScanner, ScannedLines
-from deltacli.delta.rules.log.commit_lines import MISSING_REQUIRED, faults_of, report_field
-from deltacli.errors import CheckpointUnreadable, CommitCorrupt
-from deltacli.memory_limit import stop_if_exhausted
+from deltacli.rules.checkpoints import contents as rules
+from deltacli.rules.framework.base import Finding
+from deltacli.rules.framework.raw_lines import LineScanner, ScannedLines
+from deltacli.rules.log.commit_lines import MISSING_REQUIRED, faults_of, report_field
 from deltacli.storage import ReadStorage
-from deltacli.typing import ArrowArray, RecordBatch
 from deltacli.work.checkpoints.reading import (
     MAX_JSON_BYTES,
     OpenParquet,

@@ -8,6 +8,8 @@ from __future__ import annotations
 from itertools import chain
 from typing import NamedTuple
 
+from deltacli.core.errors import CommitCorrupt
+from deltacli.core.patterns import pattern
 from deltacli.delta.log.commit_lines import (
     MAX_LINE_BYTES,
     Action,
@@ -19,8 +21,6 @@ from deltacli.delta.log.commit_lines import (
 )
 from deltacli.delta.log.log_path import LOG_DIRECTORY
 from deltacli.delta.log.segment import LogFile
-from deltacli.errors import CommitCorrupt
-from deltacli.patterns import pattern
 from deltacli.storage import ReadStorage
 from deltacli.work.commits.reading import stream_commit
 

@@ -9,11 +9,11 @@ from functools import reduce
 from typing import Any
 
 from deltacli.arrow import compute as pc
+from deltacli.core.typing import RecordBatch
 from deltacli.delta.log.commit_lines import MAX_LINE_BYTES, kinds_of, line_too_long
 from deltacli.delta.log.log_path import LOG_DIRECTORY
 from deltacli.delta.log.segment import CheckpointInstance, LogFile
 from deltacli.storage import ReadStorage
-from deltacli.typing import RecordBatch
 from deltacli.work.commits.reading import read_blocks
 
 _SIDECAR = b'"sidecar"'
@@ -104,9 +104,9 @@ def _select(block: bytes, kinds: frozenset[str], unjudged: Unjudged) -> bytes:
 
 
 def _sidecars_in(block: bytes) -> list[str]:
+    from deltacli.core.errors import CommitCorrupt
     from deltacli.delta.log.commit_lines import stream_actions
     from deltacli.delta.paths import sidecar_location
-    from deltacli.errors import CommitCorrupt
 
     sidecars = []
     for line in io.BytesIO(block) if _SIDECAR in block else ():

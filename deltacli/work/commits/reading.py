@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from deltacli.core.errors import CommitCorrupt
+from deltacli.core.hints import command
 from deltacli.delta.log.commit_lines import Action, read_actions, split_lines, stream_actions
 from deltacli.delta.log.log_path import LOG_DIRECTORY
 from deltacli.delta.log.segment import LogFile
-from deltacli.errors import CommitCorrupt
-from deltacli.hints import command
 from deltacli.storage import ReadStorage
 
 LARGE_COMMIT_BYTES = 32 << 20

@@ -11,7 +11,7 @@ from enum import IntEnum
 from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from deltacli.clock import Clock, system_clock
+from deltacli.core.clock import Clock, system_clock
 from deltacli.storage import Deleted, Failed, Missing, PathKind
 from deltacli.storage.base import Place, StoreWithPlace
 from deltacli.storage.retry import sending_while

@@ -15,7 +15,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from deltacli.arrow.rows import first_rows
-from deltacli.errors import FileMissing, StorageFailed
+from deltacli.core.errors import FileMissing, StorageFailed
 from deltacli.storage import Created, Draft, Existed, Failed, ReadStorage, Storage, Unknown
 from deltacli.storage.disk_faults import writing_faults
 from deltacli.work.outputs.parquet_stream import ParquetStream, require_sound

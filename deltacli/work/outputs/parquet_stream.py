@@ -8,9 +8,9 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, BinaryIO, Self
 
 from deltacli.arrow.parquet import open_writer
-from deltacli.errors import Unreadable, UsageError
-from deltacli.hints import parameter
-from deltacli.typing import RecordBatch
+from deltacli.core.errors import Unreadable, UsageError
+from deltacli.core.hints import parameter
+from deltacli.core.typing import RecordBatch
 
 if TYPE_CHECKING:
     import pyarrow

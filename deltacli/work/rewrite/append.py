@@ -12,12 +12,12 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.core.errors import DataUnreadable, Refused
+from deltacli.core.typing import ArrowArray, ArrowScalar
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.partitions.text import directory_of, text_of
 from deltacli.delta.schema.to_arrow import keeps_partition_columns
 from deltacli.delta.schema.types import PrimitiveType, StructField
-from deltacli.errors import DataUnreadable, Refused
-from deltacli.typing import ArrowArray, ArrowScalar
 from deltacli.work.rewrite.new_files import read_back, write_file
 from deltacli.work.rewrite.pieces import NewFile, RewriteSpec
 from deltacli.work.rewrite.rewrite_files import DraftFile, publish_file

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from deltacli.arrow import compute as pc
+from deltacli.core.errors import DataUnreadable
+from deltacli.core.units import format_size
 from deltacli.delta.schema.kinds import NANOSECONDS
 from deltacli.delta.schema.shredded_variants import TYPED
 from deltacli.delta.schema.to_arrow import unread_type
 from deltacli.delta.schema.types import PrimitiveType, StructField, holds, types_within
-from deltacli.errors import DataUnreadable
-from deltacli.units import format_size
 from deltacli.work.rows.data_files import OpenDataFile
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import pyarrow.parquet
 
     from deltacli.delta.log.state import TableConfiguration
-    from deltacli.delta.rules.framework.base import Finding
+    from deltacli.rules.framework.base import Finding
     from deltacli.work.rewrite.pieces import RewriteSpec
 
 SPEC = "rewrite"
@@ -106,9 +106,9 @@ def broken_rule(config: TableConfiguration, opened: OpenDataFile) -> Finding | N
         return None
     from deltacli.delta.footers.schema import FileSchema, leaves_of
     from deltacli.delta.log.log_path import Place
-    from deltacli.delta.rules.framework.base import Severity
-    from deltacli.delta.rules.framework.data_file_views import FileSchemaView
-    from deltacli.delta.rules.mapping.files import AREA
+    from deltacli.rules.framework.base import Severity
+    from deltacli.rules.framework.data_file_views import FileSchemaView
+    from deltacli.rules.mapping.files import AREA
 
     metadata = opened.parquet.metadata
     schema = FileSchema(opened.schema, leaves_of(metadata.schema))

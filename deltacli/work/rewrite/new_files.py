@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any
 
 from deltacli.arrow import compute as pc
 from deltacli.arrow.parquet import ParquetReader
+from deltacli.core.errors import DeltacliError, StorageFailed
+from deltacli.core.tempfiles import forget, remember
+from deltacli.core.typing import ArrowArray, ArrowField, ArrowType, RecordBatch
 from deltacli.delta.encoding.digests import Digest, RowDigest
 from deltacli.delta.partitions.values import constants_of
 from deltacli.delta.schema.to_arrow import keeps_partition_columns
 from deltacli.delta.stats.collect import StatisticsCollector
-from deltacli.errors import DeltacliError, StorageFailed
 from deltacli.storage.disk_faults import writing_faults
-from deltacli.tempfiles import forget, remember
-from deltacli.typing import ArrowArray, ArrowField, ArrowType, RecordBatch
 from deltacli.work.outputs.parquet_stream import ParquetStream
 from deltacli.work.rewrite.exactness import SPEC
 from deltacli.work.rewrite.pieces import RewritePiece, RewriteSpec, SourceFile

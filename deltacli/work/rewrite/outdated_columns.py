@@ -6,13 +6,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
+from deltacli.core.errors import DataUnreadable
+from deltacli.core.typing import ArrowField, ArrowType
 from deltacli.delta.log.state import TableConfiguration
-from deltacli.delta.rules.actions.row_tracking import COLUMN_PROPERTIES
 from deltacli.delta.schema.to_arrow import arrow_type
 from deltacli.delta.schema.type_changes import TYPE_CHANGES_KEY
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, StructField, StructType
-from deltacli.errors import DataUnreadable
-from deltacli.typing import ArrowField, ArrowType
+from deltacli.rules.actions.row_tracking import COLUMN_PROPERTIES
 from deltacli.work.rows.data_files import DataFile, open_data_file
 from deltacli.work.task import TaskContext
 

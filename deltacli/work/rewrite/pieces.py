@@ -8,15 +8,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from deltacli.core.errors import Unreadable
 from deltacli.delta.log.state import TableConfiguration
-from deltacli.delta.rules.actions.row_tracking import COLUMN_PROPERTIES, is_enabled
 from deltacli.delta.schema.file_columns import FileColumns
 from deltacli.delta.schema.names import PHYSICAL_NAME, recorded_name
 from deltacli.delta.schema.to_arrow import arrow_schema, file_schema, iceberg_compat, stored_columns
 from deltacli.delta.schema.types import PrimitiveType, StructField
 from deltacli.delta.schema.unread_columns import read_columns
 from deltacli.delta.stats.schema import ColumnPath
-from deltacli.errors import Unreadable
+from deltacli.rules.actions.row_tracking import COLUMN_PROPERTIES, is_enabled
 from deltacli.work.parquet_encoding import Encoding
 from deltacli.work.rows.data_files import DataFile, ReadSpec
 

@@ -10,9 +10,9 @@ from threading import BoundedSemaphore
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote
 
-from deltacli.errors import FileMissing, StorageFailed
+from deltacli.core.errors import FileMissing, StorageFailed
+from deltacli.core.typing import RecordBatch
 from deltacli.storage import Created, Draft, Existed, ReadStorage, Unknown
-from deltacli.typing import RecordBatch
 from deltacli.work.rewrite.exactness import SPEC
 from deltacli.work.rewrite.new_files import Written, read_back, write_file
 from deltacli.work.rewrite.pieces import NamedFiles, NewFile, RefusedFile, RewritePiece, RewriteSpec, Rewritten

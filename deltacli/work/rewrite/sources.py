@@ -12,11 +12,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
 from deltacli.arrow import compute as pc
+from deltacli.core.errors import DataUnreadable, DeltacliError, PathExternal
+from deltacli.core.typing import ArrowScalar, BinaryFile, RecordBatch
 from deltacli.delta.encoding.digests import MultisetDigest
 from deltacli.delta.partitions.values import constants_of
 from deltacli.delta.schema.to_arrow import keeps_partition_columns
-from deltacli.errors import DataUnreadable, DeltacliError, PathExternal
-from deltacli.typing import ArrowScalar, BinaryFile, RecordBatch
 from deltacli.work.rewrite.exactness import SPEC, Exactness
 from deltacli.work.rewrite.pieces import RefusedFile, RewritePiece, RewriteSpec, SourceFile
 from deltacli.work.rows.data_files import DataFile, OpenDataFile, ReadSpec, open_data_file, read_small_file
@@ -122,7 +122,7 @@ class Sources:
             for source, _ in self._ahead(sources, lambda source: self.files.announce(source.file.path)):
                 yield from self._of_file(source, partial(self._located, source))
             return
-        from deltacli.threads import ThreadPool
+        from deltacli.core.threads import ThreadPool
 
         with ThreadPool(_READS, thread_name_prefix="deltacli-sources") as pool:
             try:

@@ -8,16 +8,16 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from deltacli.arrow.parquet import ParquetReader
+from deltacli.core.errors import DataUnreadable, FileMissing
+from deltacli.core.hints import command
+from deltacli.core.memory_limit import stop_if_exhausted
+from deltacli.core.typing import ArrowField, ArrowScalar, ArrowType, BinaryFile
 from deltacli.delta.encoding.roaring import DeletedRows
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.paths import decode
 from deltacli.delta.schema.file_columns import FileColumns
 from deltacli.delta.schema.types import StructField
-from deltacli.errors import DataUnreadable, FileMissing
-from deltacli.hints import command
-from deltacli.memory_limit import stop_if_exhausted
 from deltacli.storage import ReadStorage
-from deltacli.typing import ArrowField, ArrowScalar, ArrowType, BinaryFile
 from deltacli.work.rows.table_files import TableFiles
 from deltacli.work.rows.vector_bytes import Descriptor
 from deltacli.work.task import TaskContext

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from deltacli.arrow import compute as pc
+from deltacli.core.patterns import pattern
+from deltacli.core.typing import ArrowArray
 from deltacli.delta.sql.translation.leaves import Asked
 from deltacli.delta.sql.translation.values import ABSENT
-from deltacli.patterns import pattern
-from deltacli.typing import ArrowArray
 
 if TYPE_CHECKING:
     import pyarrow

@@ -11,17 +11,17 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.core.typing import ArrowArray, ArrowScalar
 from deltacli.delta.encoding.integer_set import IntegerSet, Repeated
 from deltacli.delta.log.state import TableConfiguration
-from deltacli.delta.rules.actions import row_id_values, row_tracking
-from deltacli.delta.rules.expressions import row_values
-from deltacli.delta.rules.expressions.row_values import Identity, IdentityFacts, identities
-from deltacli.delta.rules.partitions import contents as partition_contents
-from deltacli.delta.rules.partitions.contents import PartitionDifference
 from deltacli.delta.schema.file_columns import FileColumns
 from deltacli.delta.schema.to_arrow import arrow_schema
 from deltacli.delta.schema.types import PrimitiveType, StructField
-from deltacli.typing import ArrowArray, ArrowScalar
+from deltacli.rules.actions import row_id_values, row_tracking
+from deltacli.rules.expressions import row_values
+from deltacli.rules.expressions.row_values import Identity, IdentityFacts, identities
+from deltacli.rules.partitions import contents as partition_contents
+from deltacli.rules.partitions.contents import PartitionDifference
 from deltacli.work.file_facts import AskingBeside, OpenFileContext, RowCheckFactory
 from deltacli.work.rows.data_files import ReadSpec
 from deltacli.work.rows.row_ids import RowIdCheck, RowIdLedger

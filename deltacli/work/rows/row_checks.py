@@ -11,13 +11,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
-from deltacli.cached import cached_property
+from deltacli.core.cached import cached_property
+from deltacli.core.errors import DataUnreadable, FileMissing, PathExternal, StorageFailed, Unreadable, UsageError
+from deltacli.core.typing import ArrowArray, ArrowScalar, ArrowSchema, Json
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.partitions.values import constants_of
-from deltacli.delta.rules.expressions.row_values import CONDITIONS, NOT_EVALUATED_MEMORY, NULLS
-from deltacli.delta.rules.framework.data_file_views import FileFault
-from deltacli.delta.rules.statistics.compared import STATISTICS
-from deltacli.delta.rules.statistics.evidence import fields_at
 from deltacli.delta.schema.file_columns import FileColumns
 from deltacli.delta.schema.to_arrow import arrow_schema
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, StructField, StructType
@@ -25,8 +23,10 @@ from deltacli.delta.schema.unread_columns import with_read_columns
 from deltacli.delta.stats.column_facts import Claimed, StatisticsOfRows
 from deltacli.delta.stats.schema import BOUNDS, PER_COLUMN, ColumnPath, StatKind, StatSchema
 from deltacli.delta.stats.values import dig, read_json
-from deltacli.errors import DataUnreadable, FileMissing, PathExternal, StorageFailed, Unreadable, UsageError
-from deltacli.typing import ArrowArray, ArrowScalar, ArrowSchema, Json
+from deltacli.rules.expressions.row_values import CONDITIONS, NOT_EVALUATED_MEMORY, NULLS
+from deltacli.rules.framework.data_file_views import FileFault
+from deltacli.rules.statistics.compared import STATISTICS
+from deltacli.rules.statistics.evidence import fields_at
 from deltacli.work.file_facts import (
     REFUSED,
     FileFacts,

@@ -15,9 +15,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.core.errors import Unreadable, UsageError
+from deltacli.core.hints import install_command
+from deltacli.core.typing import ArrowArray, ArrowScalar, ArrowTable
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.predicate.parse import Predicate, parse_predicate
-from deltacli.delta.rules.expressions.row_values import Violations
 from deltacli.delta.schema.names import places_of
 from deltacli.delta.schema.to_arrow import arrow_schema
 from deltacli.delta.schema.types import DataType, StructField, StructType
@@ -30,9 +32,7 @@ from deltacli.delta.sql.translation.translate import (
     translate_generated,
 )
 from deltacli.delta.sql.translation.values import NotTranslated
-from deltacli.errors import Unreadable, UsageError
-from deltacli.hints import install_command
-from deltacli.typing import ArrowArray, ArrowScalar, ArrowTable
+from deltacli.rules.expressions.row_values import Violations
 from deltacli.work.file_facts import OpenFileContext
 from deltacli.work.rows import duckdb_session
 from deltacli.work.rows.duckdb_session import NotEvaluated

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.encoding.integer_set import IntegerSet, Repeated
-from deltacli.delta.rules.actions.row_id_values import RowIdFacts
 from deltacli.delta.schema.types import StructField
+from deltacli.rules.actions.row_id_values import RowIdFacts
 from deltacli.work.file_facts import AskingBeside, OpenFileContext
 from deltacli.work.rows.data_files import ReadSpec
 from deltacli.work.rows.row_reader import find_beside

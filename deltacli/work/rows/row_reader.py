@@ -10,14 +10,14 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.core.errors import DataUnreadable
+from deltacli.core.memory_limit import stop_if_exhausted
+from deltacli.core.typing import ArrowArray, ArrowField
 from deltacli.delta.encoding.roaring import DeletedRows
 from deltacli.delta.schema.file_columns import FileColumn, absent, nulls_of
 from deltacli.delta.schema.hybrid_calendar import Hybrid, hybrid_column, hybrid_leaf, rebased
 from deltacli.delta.schema.shredded_variants import TYPED, not_a_type
 from deltacli.delta.schema.types import PrimitiveType, StructField, StructType, holds
-from deltacli.errors import DataUnreadable
-from deltacli.memory_limit import stop_if_exhausted
-from deltacli.typing import ArrowArray, ArrowField
 from deltacli.work.checkpoints.reading_limits import read_footer
 from deltacli.work.rows.data_files import (
     DataFile,

@@ -10,14 +10,14 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from threading import Lock
 
+from deltacli.core.hints import parameter
+from deltacli.core.patterns import pattern
+from deltacli.core.units import plural
 from deltacli.delta.paths import canonical, decode, without_dots
-from deltacli.hints import parameter
-from deltacli.patterns import pattern
 from deltacli.storage import NOTHING, Allowed, ReadStorage, Storage, path_external
 from deltacli.storage.bounds import is_below
 from deltacli.storage.local import will_read
 from deltacli.storage.secrets import without_secrets
-from deltacli.units import plural
 
 _ABSOLUTE = pattern(r"(?:[A-Za-z][A-Za-z0-9+.-]*:)?/")
 """The same rule as in `validate`: without a slash, a colon is part of a name."""

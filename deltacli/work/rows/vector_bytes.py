@@ -6,10 +6,10 @@ import zlib
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from deltacli.core.errors import DataUnreadable, FileMissing
+from deltacli.core.hints import command
 from deltacli.delta.encoding.roaring import PORTABLE, BitmapFaultError, DeletedRows, parse_bitmap
 from deltacli.delta.vectors import fault_of, inline_bytes, unique_id, vector_file
-from deltacli.errors import DataUnreadable, FileMissing
-from deltacli.hints import command
 from deltacli.storage import ReadStorage
 from deltacli.work.rows.table_files import TableFiles
 

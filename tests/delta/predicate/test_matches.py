@@ -10,9 +10,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from deltacli.core.errors import UsageError
 from deltacli.delta.predicate import parse_predicate
 from deltacli.delta.schema.types import ArrayType, PrimitiveType, StructField, StructType
-from deltacli.errors import UsageError
 from tests.delta.predicate.support import batch_of, schema_of
 
 NAN = float("nan")

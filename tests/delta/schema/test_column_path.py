@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from deltacli.core.errors import UsageError
 from deltacli.delta.schema.column_path import ColumnFinder, places
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
-from deltacli.errors import UsageError
 
 LONG = PrimitiveType("long")
 

@@ -14,9 +14,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from deltacli.arrow.parquet import ParquetReader
+from deltacli.core.errors import DataUnreadable
 from deltacli.delta.schema.file_columns import FileColumns
 from deltacli.delta.schema.types import PrimitiveType, StructField
-from deltacli.errors import DataUnreadable
 from tests.support.variants import (
     ARROW,
     NAMES,

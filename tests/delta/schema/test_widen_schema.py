@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from deltacli.core.errors import Unreadable
 from deltacli.delta.schema.column_path import ColumnFinder
 from deltacli.delta.schema.types import parse_schema
 from deltacli.delta.schema.widened_schema import Widened, history_of, read_exactly, widened_schema, write_exactly
-from deltacli.errors import Unreadable
 from tests.support.widening import Json, array, compact, field, map_of, struct
 
 

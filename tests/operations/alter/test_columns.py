@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from deltacli.errors import UsageError
+from deltacli.core.errors import UsageError
 from tests.support.altering import (
     MAPPED,
     Altering,

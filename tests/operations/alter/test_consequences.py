@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from deltacli.errors import Refused
+from deltacli.core.errors import Refused
 from deltacli.sharing.protocol.capabilities import Capabilities, ResponseFormat, find_needs
 from deltacli.sharing.protocol.wire_errors import WireError
 from deltacli.spark.table_log import require_same_columns

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from deltacli.errors import Refused
+from deltacli.core.errors import Refused
 from tests.support.actions import Line, commit_info
 from tests.support.actions import add as add_file
 from tests.support.altering import MAPPED, Altering, change, drop, rename, table_of

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from deltacli.api.table import Table
-from deltacli.clock import fixed_clock, system_clock
-from deltacli.errors import DeltacliError
+from deltacli.core.clock import fixed_clock, system_clock
+from deltacli.core.errors import DeltacliError
+from deltacli.core.units import DAY_MS, UNITS_MS
 from deltacli.storage import Storage, open_storage
-from deltacli.units import DAY_MS, UNITS_MS
 from tests.operations.alter.test_drop_feature import LEGACY, built, drop, errors, supported
 from tests.support.actions import add, commit_info, deletion_vector, protocol, remove
 from tests.support.altering import table_of

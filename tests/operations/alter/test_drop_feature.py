@@ -12,11 +12,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from deltacli.api.table import Table
-from deltacli.clock import fixed_clock, system_clock
+from deltacli.core.clock import fixed_clock, system_clock
+from deltacli.core.errors import DeltacliError, Refused
+from deltacli.core.units import DAY_MS
 from deltacli.engine.embedded import EmbeddedEngine
-from deltacli.errors import DeltacliError, Refused
 from deltacli.storage import Storage, open_storage
-from deltacli.units import DAY_MS
 from tests.support import corpus
 from tests.support.actions import add, commit_info, domain, metadata
 from tests.support.altering import table_of

@@ -7,9 +7,9 @@ import re
 
 import pytest
 
+from deltacli.core.errors import Refused
 from deltacli.delta.schema.column_path import ColumnFinder
 from deltacli.delta.schema.types import parse_schema
-from deltacli.errors import Refused
 from tests.support.actions import metadata, protocol
 from tests.support.altering import MAPPED, Altering, change, drop, fields_of, rename, table_of
 from tests.support.builder import TableBuilder

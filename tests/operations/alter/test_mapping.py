@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from deltacli import open_table
-from deltacli.errors import Refused
+from deltacli.core.errors import Refused
 from tests.support.altering import MAPPED, Case, add, change, drop, flat, nested, partitioned, rename, table_of
 from tests.support.builder import TableBuilder
 from tests.support.reading import open_at, open_built

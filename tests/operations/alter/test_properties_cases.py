@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from deltacli.errors import DeltacliError
+from deltacli.core.errors import DeltacliError
 from tests.support.altering import Altering, table_of
 
 LOG, FILES = "delta.logRetentionDuration", "delta.deletedFileRetentionDuration"

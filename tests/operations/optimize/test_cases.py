@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from deltacli.api.table import Table
+from deltacli.core.errors import DeltacliError, OutcomeUnknown, PartlyDone, UsageError
 from deltacli.engine.embedded import EmbeddedEngine
-from deltacli.errors import DeltacliError, OutcomeUnknown, PartlyDone, UsageError
 from deltacli.operations.optimize.planning import plan_optimize
 from deltacli.operations.optimize.request import OptimizeRequest
 from deltacli.storage import Capabilities

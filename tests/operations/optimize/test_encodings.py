@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from deltacli.errors import Refused
+from deltacli.core.errors import Refused
 from tests.support.actions import add, commit_info, metadata, protocol
 from tests.support.builder import TableBuilder
 from tests.support.optimizing import Ids, data_files, rows_of

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from deltacli.api.table import Table
-from deltacli.clock import fixed_clock
+from deltacli.core.clock import fixed_clock
+from deltacli.core.errors import PartlyDone, StorageFailed
 from deltacli.engine.embedded import EmbeddedEngine
-from deltacli.errors import PartlyDone, StorageFailed
 from deltacli.operations.optimize import plan as plans
 from deltacli.operations.optimize.execute import OptimizeOutcome
 from deltacli.operations.optimize.planning import plan_optimize

@@ -14,8 +14,16 @@ import pyarrow.parquet as pq
 import pytest
 
 from deltacli.api.table import Table
+from deltacli.core.errors import (
+    DataUnreadable,
+    DeltacliError,
+    NoSpace,
+    OutcomeUnknown,
+    Refused,
+    StorageFailed,
+    UsageError,
+)
 from deltacli.engine.embedded import EmbeddedEngine
-from deltacli.errors import DataUnreadable, DeltacliError, NoSpace, OutcomeUnknown, Refused, StorageFailed, UsageError
 from deltacli.operations.optimize.planning import plan_optimize
 from deltacli.operations.optimize.request import OptimizeRequest
 from deltacli.storage import open_storage

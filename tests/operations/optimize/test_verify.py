@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from deltacli.errors import DataUnreadable, Refused, StorageFailed
+from deltacli.core.errors import DataUnreadable, Refused, StorageFailed
 from deltacli.operations.optimize.open_bins import added_files
 from deltacli.operations.optimize.planning import plan_optimize
 from deltacli.operations.optimize.request import OptimizeRequest
 from deltacli.operations.optimize.verify import verify_rows
-from deltacli.operations.table.keyed_files import removes_of
+from deltacli.table.keyed_files import removes_of
 from deltacli.work.rewrite.new_files import read_back
 from tests.operations.optimize.test_cases import TRACKED
 from tests.support.actions import commit_info

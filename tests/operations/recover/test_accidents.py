@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from deltacli.errors import PartlyDone
+from deltacli.core.errors import PartlyDone
 from deltacli.storage import Created, Deleted
 from tests.support.accidents import DAMAGES, LOG, LOSSES, Accident, check_damage, check_loss, lose, make
 from tests.support.azure import ACCOUNT, AzureServer

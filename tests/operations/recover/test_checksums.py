@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from deltacli.api.table import Table
-from deltacli.errors import PartlyDone, Refused, StorageFailed
+from deltacli.core.errors import PartlyDone, Refused, StorageFailed
 from deltacli.operations.recover.quarantine_layout import CHECKSUMS
 from deltacli.storage import Created, Creation, LocalStorage, Storage, open_storage
 from tests.support.faulty import Fault, FaultyStorage

@@ -10,7 +10,7 @@ import pytest
 from deltacli import open_table
 from deltacli.changing.change import carry_out
 from deltacli.changing.gate import Consent, for_plan
-from deltacli.errors import PartlyDone, Refused
+from deltacli.core.errors import PartlyDone, Refused
 from deltacli.operations.recover.execute import Undelete
 from deltacli.operations.recover.plan import UndeletePlan
 from deltacli.operations.recover.request import UndeleteRequest

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from deltacli import Table, open_table
-from deltacli.errors import ConflictLost, UsageError
+from deltacli.core.errors import ConflictLost, UsageError
 from tests.operations.recover.test_find_and_put import content_of, table_at
 
 

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from deltacli import open_table
-from deltacli.errors import PartlyDone, Refused, Unreadable, UsageError
+from deltacli.core.errors import PartlyDone, Refused, Unreadable, UsageError
 from deltacli.operations.recover.plan import UndeletePlan
 from tests.support.effort import in_turn
 

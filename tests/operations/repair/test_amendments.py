@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from deltacli.delta.rules.framework.repairs import StepKind
 from deltacli.operations.repair.plan import StepState
 from deltacli.operations.repair.planning import plan_repair
 from deltacli.operations.validate.request import ValidateRequest
 from deltacli.operations.validate.validate import validate_table
+from deltacli.rules.framework.repairs import StepKind
 from deltacli.storage import LocalStorage
 from tests.operations.recover.test_find_and_put import table_at
 from tests.support.damaged_tables import ADDED, ADDITION, LAST, TABLE_DAMAGES, DamagedTable

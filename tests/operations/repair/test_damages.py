@@ -8,10 +8,10 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from deltacli.delta.rules.framework.base import Severity
-from deltacli.delta.rules.framework.catalogue import CATALOGUE
-from deltacli.delta.rules.framework.repairs import StepKind, repair_rows
-from deltacli.errors import NotATable
+from deltacli.core.errors import NotATable
+from deltacli.rules.framework.base import Severity
+from deltacli.rules.framework.catalogue import CATALOGUE
+from deltacli.rules.framework.repairs import StepKind, repair_rows
 from tests.rules.corruptions import DAMAGES, Damage, load_all
 from tests.support.damaged_tables import LAST, TABLE_DAMAGES, DamagedTable, TableDamage
 from tests.support.repairing import open_damaged, readable_rows, repair_and_check, request

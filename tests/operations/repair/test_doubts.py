@@ -13,7 +13,7 @@ import pytest
 
 from deltacli.api.table import open_table
 from deltacli.changing.change import carry_out
-from deltacli.errors import PartlyDone
+from deltacli.core.errors import PartlyDone
 from deltacli.operations.repair.plan import StepState
 from deltacli.operations.repair.planning import plan_repair
 from tests.rules.corruptions_compactions import compact, healthy
@@ -147,7 +147,7 @@ def test_nothing_is_written_from_a_commit_of_which_there_are_two(root: Path, cop
 def test_what_was_done_is_not_denied_where_no_further_plan_can_be_made(
     root: Path, copy: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from deltacli.errors import Refused
+    from deltacli.core.errors import Refused
     from deltacli.operations.repair import execute
 
     (root / HINT).write_bytes(b"{")

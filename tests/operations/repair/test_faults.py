@@ -14,8 +14,8 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from deltacli.api.table import Table
-from deltacli.clock import fixed_clock
-from deltacli.errors import DeltacliError
+from deltacli.core.clock import fixed_clock
+from deltacli.core.errors import DeltacliError
 from deltacli.operations.repair.execute import RepairOutcome
 from deltacli.operations.repair.plan import StepState
 from deltacli.operations.repair.planning import plan_repair

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from deltacli import open_table
-from deltacli.errors import PartlyDone, Refused, Unreadable
+from deltacli.core.errors import PartlyDone, Refused, Unreadable
 from deltacli.operations.repair.plan import StepState
 from deltacli.operations.repair.planning import plan_repair
 from deltacli.operations.repair.saved import read_plan, save_plan

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from deltacli.api.table import Table
-from deltacli.errors import PartlyDone
+from deltacli.core.errors import PartlyDone
 from deltacli.operations.repair import execute
 from deltacli.operations.repair.plan import RepairPlan, StepState
 from deltacli.operations.repair.planning import plan_repair

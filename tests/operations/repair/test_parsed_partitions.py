@@ -10,10 +10,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from deltacli.delta.rules.framework.base import Severity
 from deltacli.operations.repair.planning import plan_repair
 from deltacli.operations.validate.request import ValidateRequest
 from deltacli.operations.validate.validate import validate_table
+from deltacli.rules.framework.base import Severity
 from tests.support.damaged_tables import CHECKPOINT, CHECKPOINT_VERSION, DamagedTable
 from tests.support.repairing import content_of, execute_repair, open_damaged, readable_rows, repair_and_check, request
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from deltacli.delta.rules.framework.repairs import StepKind
 from deltacli.operations.repair.execute import RepairOutcome
 from deltacli.operations.repair.planning import plan_repair
+from deltacli.rules.framework.repairs import StepKind
 from tests.rules.data_table import rows_of
 from tests.support.damaged_tables import DELETION, LAST, DamagedTable, tear
 from tests.support.repairing import Rows, content_of, execute_repair, open_damaged, repair_and_check, request

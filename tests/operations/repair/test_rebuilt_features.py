@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from deltacli.delta.rules.framework.base import Severity
-from deltacli.delta.rules.framework.repairs import StepKind
 from deltacli.operations.repair.planning import plan_repair
 from deltacli.operations.validate.request import ValidateRequest
 from deltacli.operations.validate.validate import validate_table
+from deltacli.rules.framework.base import Severity
+from deltacli.rules.framework.repairs import StepKind
 from tests.operations.repair.test_rebuilt_commits import (
     FIRST,
     actions,

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from deltacli.api.table import Table
-from deltacli.errors import PartlyDone, Refused
+from deltacli.core.errors import PartlyDone, Refused
 from deltacli.operations.repair import backup
 from deltacli.operations.repair.backup import Put, plan_undo
 from deltacli.operations.repair.planning import plan_repair

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from deltacli.delta.log.row_ids import MATERIALIZED_NAMES
-from deltacli.errors import (
+from deltacli.core.errors import (
     ConflictLost,
     PartlyDone,
     ProtocolUnsupported,
@@ -18,6 +17,7 @@ from deltacli.errors import (
     UsageError,
     VersionAbsent,
 )
+from deltacli.delta.log.row_ids import MATERIALIZED_NAMES
 from deltacli.operations.restore.plan import plan_restore
 from deltacli.operations.restore.request import RestoreRequest
 from tests.support.actions import Line, add, commit_info, domain, metadata, protocol, remove, txn

@@ -19,7 +19,7 @@ import pytest
 
 from deltacli.api.table import Table, open_table
 from deltacli.changing.gate import Gate
-from deltacli.errors import PartlyDone, PathExternal, Refused, StorageFailed, Unreadable
+from deltacli.core.errors import PartlyDone, PathExternal, Refused, StorageFailed, Unreadable
 from deltacli.operations.restore.plan import plan_restore
 from deltacli.operations.restore.request import RestoreRequest
 from deltacli.storage import LocalStorage

@@ -20,11 +20,11 @@ from deltacli.api.table import Table
 from deltacli.changing.change import carry_out
 from deltacli.changing.plan import Amount
 from deltacli.cli.terminal.interrupts import Interrupted
-from deltacli.clock import fixed_clock
+from deltacli.core.clock import fixed_clock
+from deltacli.core.errors import Refused, StorageFailed
+from deltacli.core.machine import Machine
 from deltacli.engine.base import Engine
 from deltacli.engine.embedded import EmbeddedEngine
-from deltacli.errors import Refused, StorageFailed
-from deltacli.machine import Machine
 from deltacli.operations.log.expire import ExpiryRequest, plan_expiry
 from deltacli.operations.log.expire_execute import ExpiryOutcome, LogExpiry
 from deltacli.operations.vacuum import deleting

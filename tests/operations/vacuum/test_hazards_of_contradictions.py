@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from deltacli.errors import DeltacliError, MemoryExhausted, PathExternal, StorageFailed
+from deltacli.core.errors import DeltacliError, MemoryExhausted, PathExternal, StorageFailed
 from deltacli.operations.vacuum.explain import explain_file
 from deltacli.operations.vacuum.request import VacuumRequest
 from deltacli.storage import LocalStorage, Storage

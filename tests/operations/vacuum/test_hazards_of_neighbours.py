@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from deltacli.api.table import Table
-from deltacli.clock import fixed_clock
-from deltacli.errors import Refused, UsageError
+from deltacli.core.clock import fixed_clock
+from deltacli.core.errors import Refused, UsageError
+from deltacli.core.units import format_timestamp
 from deltacli.operations.vacuum.execute import execute_vacuum
 from deltacli.operations.vacuum.explain import explain_file
 from deltacli.operations.vacuum.request import Mode, VacuumRequest
 from deltacli.storage import LocalStorage, open_storage
-from deltacli.units import format_timestamp
 from tests.support.actions import Line, add, deletion_vector, metadata, protocol, remove, to_bytes
 from tests.support.builder import LOG, TableBuilder, commit_path
 from tests.support.reading import NOW_MS

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from deltacli.errors import DeltacliError, VersionAbsent
+from deltacli.core.errors import DeltacliError, VersionAbsent
 from deltacli.storage import LocalStorage
 from tests.support.actions import Action, add, birth, commit_info, deletion_vector, metadata, protocol, remove
 from tests.support.builder import TableBuilder

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from deltacli.errors import PartlyDone, Refused
+from deltacli.core.errors import PartlyDone, Refused
 from deltacli.operations.recover.quarantine_layout import OWN_NAMES
 from deltacli.operations.vacuum.quarantine.purge import (
     PurgeOutcome,

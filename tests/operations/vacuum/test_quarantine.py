@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from deltacli.errors import DeltacliError, Refused, UsageError
+from deltacli.core.errors import DeltacliError, Refused, UsageError
 from deltacli.operations.recover.copies import copy_file
 from deltacli.operations.recover.quarantine_layout import CHECKSUMS, OWN_NAMES
 from deltacli.operations.vacuum.execute import execute_vacuum

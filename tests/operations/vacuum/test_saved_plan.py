@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 
-from deltacli.errors import PermissionRefused, StorageFailed, Unreadable, UsageError
+from deltacli.core.errors import PermissionRefused, StorageFailed, Unreadable, UsageError
 from deltacli.operations.vacuum.plan import VacuumPlan
 from deltacli.operations.vacuum.saved import plan_file as saved
 from deltacli.operations.vacuum.saved.plan_file import METADATA_KEY, read_plan, save_plan

@@ -21,9 +21,17 @@ import pytest
 from deltacli.api.table import Table
 from deltacli.changing.plan import Amount
 from deltacli.cli.terminal.interrupts import Interrupted, signals_raise
-from deltacli.clock import fixed_clock
-from deltacli.errors import ConflictLost, DeltacliError, NoSpace, OutcomeUnknown, PartlyDone, Refused, StorageFailed
-from deltacli.machine import Machine
+from deltacli.core.clock import fixed_clock
+from deltacli.core.errors import (
+    ConflictLost,
+    DeltacliError,
+    NoSpace,
+    OutcomeUnknown,
+    PartlyDone,
+    Refused,
+    StorageFailed,
+)
+from deltacli.core.machine import Machine
 from deltacli.operations.vacuum import deleting
 from deltacli.operations.vacuum.execute import execute_vacuum
 from deltacli.operations.vacuum.full_plan import plan_vacuum

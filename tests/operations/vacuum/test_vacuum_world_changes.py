@@ -13,9 +13,9 @@ import pytest
 
 from deltacli.api.table import Table
 from deltacli.changing.lease import permit
-from deltacli.clock import fixed_clock, system_clock
-from deltacli.errors import DeltacliError, PartlyDone, Refused
-from deltacli.machine import Machine
+from deltacli.core.clock import fixed_clock, system_clock
+from deltacli.core.errors import DeltacliError, PartlyDone, Refused
+from deltacli.core.machine import Machine
 from deltacli.operations.vacuum import deleting
 from deltacli.operations.vacuum.execute import execute_vacuum
 from deltacli.operations.vacuum.rechecking import adopted, with_past

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from deltacli.core.errors import DeltacliError
 from deltacli.delta.log.file_actions import action_schemas, whole_actions
-from deltacli.errors import DeltacliError
 from deltacli.sharing.client.answers import ActionLine, AnswerHead, parse_lines, whole_lines
 from deltacli.sharing.client.faults import AnswerInvalid
 from deltacli.sharing.client.tables import shared_version

@@ -14,11 +14,11 @@ import pytest
 
 from deltacli import open_table
 from deltacli.api.table import Table
-from deltacli.errors import DeltacliError
-from deltacli.operations.table.find_log import list_log
+from deltacli.core.errors import DeltacliError
 from deltacli.sharing.configuration.starting import catalog_of
 from deltacli.sharing.model import SharedTable
 from deltacli.sharing.protocol.capabilities import ResponseFormat
+from deltacli.table.find_log import list_log
 from tests.sharing.client.serving import Proxy, proxied
 from tests.sharing.served import shared
 from tests.support import corpus

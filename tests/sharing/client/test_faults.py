@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from deltacli.api.table import Table
-from deltacli.errors import DataUnreadable, DeltacliError
+from deltacli.core.errors import DataUnreadable, DeltacliError
 from deltacli.sharing.client.faults import (
     AccessRefused,
     AnswerBroken,

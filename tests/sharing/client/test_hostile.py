@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from deltacli.api.table import Table
-from deltacli.errors import DataUnreadable, DeltacliError, UsageError
+from deltacli.core.errors import DataUnreadable, DeltacliError, UsageError
 from deltacli.sharing.client.faults import AnswerBroken, AnswerInvalid, ServerUnavailable, UrlRefused
 from deltacli.sharing.client.guards import AnswerLimits, Origin, Reach, reach_of, require_endpoint, require_file_url
 from deltacli.sharing.client.listing import list_shares

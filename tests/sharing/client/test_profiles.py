@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from deltacli.errors import DeltacliError, UsageError
+from deltacli.core.errors import DeltacliError, UsageError
 from deltacli.sharing.client.addresses import parse_address, split_profile
 from deltacli.sharing.client.faults import AccessRefused, RequestRefused
 from deltacli.sharing.client.listing import list_shares

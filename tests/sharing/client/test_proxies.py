@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from deltacli.errors import DeltacliError
+from deltacli.core.errors import DeltacliError
 from deltacli.sharing.client.credentials import FixedCredentials
 from deltacli.sharing.client.faults import ServerUnavailable, UrlRefused
 from deltacli.sharing.client.guards import origin_of

@@ -15,8 +15,8 @@ from jsonschema import Draft202012Validator
 import deltacli
 from deltacli.api.table import Table
 from deltacli.cli.app import run
+from deltacli.core.errors import UsageError
 from deltacli.delta.schema.types import parse_schema
-from deltacli.errors import UsageError
 from deltacli.operations.read.snapshot import summarize
 from deltacli.sharing import Client
 from deltacli.sharing.client.tables.share_storage import json_hint

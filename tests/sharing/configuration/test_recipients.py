@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deltacli.errors import Refused, UsageError
+from deltacli.core.errors import Refused, UsageError
 from deltacli.sharing.configuration.bearer_tokens import create_token, digest_of, is_intact
 from deltacli.sharing.configuration.recipient_changes import (
     MOST_TOKENS,

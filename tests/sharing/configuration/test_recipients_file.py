@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from deltacli.errors import StorageFailed, UsageError
+from deltacli.core.errors import StorageFailed, UsageError
 from deltacli.sharing.configuration.recipient_changes import add_recipient
 from deltacli.sharing.configuration.recipients import (
     Recipients,

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deltacli.errors import UsageError
+from deltacli.core.errors import UsageError
 from deltacli.sharing.configuration.settings import Audit, Limits, Tls
 from deltacli.sharing.configuration.shares_yaml import read_configuration
 from deltacli.storage import LocalStorage

@@ -12,10 +12,10 @@ import pytest
 
 from deltacli import open_table
 from deltacli.api.table import Table
-from deltacli.delta.rules.framework.base import Severity
-from deltacli.errors import DeltacliError
-from deltacli.operations.table.find_log import list_log
+from deltacli.core.errors import DeltacliError
+from deltacli.rules.framework.base import Severity
 from deltacli.sharing.protocol.parameters import Point
+from deltacli.table.find_log import list_log
 from tests.sharing.client.serving import Proxy, proxied
 from tests.sharing.client.test_corpus import OTHER_SIZE, shared_corpus
 from tests.sharing.pulling.origin import pull_from

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from deltacli import open_table
-from deltacli.errors import DataUnreadable, DeltacliError, NoSpace, PermissionRefused, Unreadable
+from deltacli.core.errors import DataUnreadable, DeltacliError, NoSpace, PermissionRefused, Unreadable
 from deltacli.sharing.client.faults import AnswerBroken
 from tests.sharing.client.serving import Asked, Proxy, Sent, proxied
 from tests.sharing.pulling.origin import Origin, files_asked, pull, rows_of

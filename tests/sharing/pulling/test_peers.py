@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from deltacli.errors import DeltacliError
+from deltacli.core.errors import DeltacliError
 from tests.sharing.client.serving import Proxy, proxied
 from tests.sharing.client.test_corpus import OTHER_SIZE, shared_corpus
 from tests.sharing.pulling.origin import Origin, pull, pull_from

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from deltacli.errors import DataUnreadable, DeltacliError
+from deltacli.core.errors import DataUnreadable, DeltacliError
 from deltacli.sharing.client.faults import AnswerInvalid
 from deltacli.sharing.pulling import downloading
 from tests.sharing.client.serving import Asked, Proxy, Sent, proxied

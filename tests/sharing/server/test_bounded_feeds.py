@@ -9,8 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from deltacli.errors import CommitCorrupt
-from deltacli.operations.table.handle import TableHandle
+from deltacli.core.errors import CommitCorrupt
 from deltacli.sharing.protocol.wire_errors import WireError
 from deltacli.sharing.server.change_answers import RecentRanges
 from deltacli.sharing.tables import changes
@@ -19,6 +18,7 @@ from deltacli.sharing.tables.changes import read_changes
 from deltacli.sharing.tables.snapshots import SharedSnapshots
 from deltacli.sharing.tables.versions import first_version_since
 from deltacli.storage import Created
+from deltacli.table.handle import TableHandle
 from deltacli.work.commits import reading
 from tests.sharing.served import DELTA, Served, shared
 from tests.support.actions import add, metadata, protocol, remove

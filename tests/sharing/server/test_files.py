@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from deltacli.errors import StorageFailed
+from deltacli.core.errors import StorageFailed
 from deltacli.sharing.model import Catalog
 from tests.sharing.asgi import Reply
 from tests.sharing.served import Served, shared, urls_of

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from deltacli.errors import StorageFailed
+from deltacli.core.errors import StorageFailed
 from deltacli.sharing.configuration.recipient_changes import add_recipient, add_token
 from deltacli.sharing.configuration.recipients import Recipients, change_recipients
 from deltacli.sharing.model import Grant

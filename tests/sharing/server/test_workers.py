@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 
 import pytest
 
-from deltacli.errors import StorageFailed
+from deltacli.core.errors import StorageFailed
 from deltacli.sharing.server.serving import METRICS, LogChoice, Sockets, _Workers
 
 

@@ -20,7 +20,7 @@ import botocore.config
 import botocore.session
 import pytest
 
-from deltacli.errors import CredentialsMissing, UsageError
+from deltacli.core.errors import CredentialsMissing, UsageError
 from deltacli.sharing.signing.choose import (
     AzureUrlSigner,
     GcsUrlSigner,

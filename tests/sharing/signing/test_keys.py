@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from deltacli.errors import StorageFailed, UsageError
+from deltacli.core.errors import StorageFailed, UsageError
 from deltacli.sharing.signing.keys import READ_EVERY_MS, STARTS_AFTER_MS, KeyFile, ServerKeys, hkdf
 
 NOW_MS = 1_700_000_000_000

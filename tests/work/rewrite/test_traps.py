@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from deltacli import open_table
-from deltacli.operations.table.version import Snapshot
+from deltacli.table.version import Snapshot
 from tests.support.actions import add, metadata, protocol
 from tests.support.builder import TableBuilder
 from tests.support.rewriting import live_adds, rewrite, rewrite_at

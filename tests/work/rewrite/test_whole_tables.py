@@ -17,7 +17,7 @@ import pytest
 
 from deltacli import open_table
 from deltacli.api.table import Table
-from deltacli.errors import PartlyDone, Unreadable
+from deltacli.core.errors import PartlyDone, Unreadable
 from deltacli.work.rewrite.new_files import rows_at_once
 from tests.support.actions import Line, add, metadata, protocol
 from tests.support.builder import TableBuilder

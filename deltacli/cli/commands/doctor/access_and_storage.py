@@ -11,8 +11,8 @@ from deltacli.cli.invocation import invocation
 from deltacli.cli.options.common_options import DryRunOption, TableArgument, YesOption
 from deltacli.cli.options.run import Run
 from deltacli.cli.terminal.shell import again_with, again_without, quoted_table
-from deltacli.errors import EXIT_FINDINGS, CredentialsMissing
-from deltacli.request_fields import Option
+from deltacli.core.errors import EXIT_FINDINGS, CredentialsMissing
+from deltacli.core.request_fields import Option
 
 if TYPE_CHECKING:
     from deltacli.operations.doctor.access import AccessReport

@@ -10,9 +10,9 @@ import typer
 from deltacli.cli.options.common_options import TableArgument
 from deltacli.cli.options.run import Run
 from deltacli.cli.terminal.output import has_stdout, open_sink, require_target
-from deltacli.errors import EXIT_FINDINGS
+from deltacli.core.errors import EXIT_FINDINGS
+from deltacli.core.request_fields import option
 from deltacli.operations.doctor.table.prices import DoctorRequest
-from deltacli.request_fields import option
 
 if TYPE_CHECKING:
     from deltacli.operations.doctor.table.prices import PriceTable
@@ -84,7 +84,7 @@ def _read_prices(file: str) -> PriceTable:
     """Return the prices of a file. Raises UsageError, also where it cannot be read."""
     from pathlib import Path
 
-    from deltacli.errors import UsageError
+    from deltacli.core.errors import UsageError
     from deltacli.operations.doctor.table.prices import parse_prices
 
     try:

@@ -21,9 +21,9 @@ from deltacli.cli.options.fleet import (
 )
 from deltacli.cli.options.run import Run
 from deltacli.cli.terminal.output import open_sink
-from deltacli.errors import EXIT_FINDINGS, EXIT_OK, DeltacliError, UsageError
+from deltacli.core.errors import EXIT_FINDINGS, EXIT_OK, DeltacliError, UsageError
+from deltacli.core.typing import JsonObject
 from deltacli.fleet.request import FleetChoice
-from deltacli.typing import JsonObject
 
 if TYPE_CHECKING:
     from deltacli.api.table import Table

@@ -10,8 +10,8 @@ from deltacli.cli.options.common_options import argument
 from deltacli.cli.options.fleet import FLEET_FILE, FleetFileArgument, fleet_command
 from deltacli.cli.options.run import Run
 from deltacli.cli.options.starting_file import find_tables, require_new, write_new
-from deltacli.errors import EXIT_FINDINGS, PartlyDone
-from deltacli.request_fields import Option
+from deltacli.core.errors import EXIT_FINDINGS, PartlyDone
+from deltacli.core.request_fields import Option
 
 EXIT_CODES = {
     "init": (0, 2, 3, 4, 5, 7, 70),

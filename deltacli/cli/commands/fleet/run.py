@@ -18,9 +18,9 @@ from deltacli.cli.options.fleet import (
 from deltacli.cli.options.run import Run
 from deltacli.cli.terminal.interrupts import Interrupted
 from deltacli.cli.terminal.shell import again_with
-from deltacli.errors import StorageFailed
+from deltacli.core.errors import StorageFailed
+from deltacli.core.units import plural
 from deltacli.fleet.request import FleetRunRequest
-from deltacli.units import plural
 
 if TYPE_CHECKING:
     from deltacli.api.table import Table
@@ -127,7 +127,7 @@ def _cluster_of(
 
 def _send(run: Run, sender: Sender, result: FleetListing[RunRow], report: FleetReport) -> bool:
     """Send the summary of a run to the webhook, if its policy file wants it, and return whether it was accepted."""
-    from deltacli.documents import dumps
+    from deltacli.core.documents import dumps
 
     if sender.webhook.when == "alerts" and not report.exit_code:
         return True

@@ -20,12 +20,12 @@ from deltacli.cli.options.fleet import (
 from deltacli.cli.options.run import Run
 from deltacli.cli.terminal.interrupts import Interrupted
 from deltacli.cli.terminal.output import has_stdout, open_sink, require_target
-from deltacli.errors import DeltacliError, UsageError
+from deltacli.core.errors import DeltacliError, UsageError
+from deltacli.core.request_fields import option
+from deltacli.core.units import plural
 from deltacli.fleet.request import FleetChoice
 from deltacli.operations.doctor.table.prices import DoctorRequest
-from deltacli.request_fields import option
 from deltacli.storage.secrets import without_secrets
-from deltacli.units import plural
 
 if TYPE_CHECKING:
     from deltacli.fleet.policy_file.model import FleetFile

@@ -8,8 +8,8 @@ from deltacli.cli.changing import Mode, Wording, run_change
 from deltacli.cli.options.common_options import DryRunOption, TableArgument, YesOption, argument
 from deltacli.cli.options.run import Run
 from deltacli.cli.terminal.shell import quoted_table
-from deltacli.request_fields import Option
-from deltacli.units import format_size, plural
+from deltacli.core.request_fields import Option
+from deltacli.core.units import format_size, plural
 
 if TYPE_CHECKING:
     from deltacli.operations.log.log_backup import BackupPlan, BackupResult

@@ -10,9 +10,9 @@ from deltacli.cli.formats import JSON, TableFormat
 from deltacli.cli.options.common_options import TableArgument, TimestampOption, argument
 from deltacli.cli.options.moments import chosen_version, parse_moment_of
 from deltacli.cli.options.run import Run
-from deltacli.errors import UsageError
-from deltacli.request_fields import Option
-from deltacli.units import plural
+from deltacli.core.errors import UsageError
+from deltacli.core.request_fields import Option
+from deltacli.core.units import plural
 
 if TYPE_CHECKING:
     from deltacli.operations.read.log_cat import CatSummary

@@ -13,10 +13,10 @@ from deltacli.cli.options.run import Run
 from deltacli.cli.render.sections import Section
 from deltacli.cli.results import Outcome
 from deltacli.cli.terminal.shell import quoted_table
-from deltacli.documents import dumps
-from deltacli.errors import EXIT_FINDINGS
-from deltacli.request_fields import Option
-from deltacli.units import format_count, format_size, plural
+from deltacli.core.documents import dumps
+from deltacli.core.errors import EXIT_FINDINGS
+from deltacli.core.request_fields import Option
+from deltacli.core.units import format_count, format_size, plural
 
 if TYPE_CHECKING:
     from deltacli.operations.log.compact_log import Compaction

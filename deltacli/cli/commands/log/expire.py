@@ -9,9 +9,9 @@ from deltacli.cli.invocation import invocation
 from deltacli.cli.options.common_options import DryRunOption, TableArgument, YesOption
 from deltacli.cli.options.run import Run
 from deltacli.cli.terminal.shell import again, keep_retention, quoted_table
-from deltacli.errors import PartlyDone, Refused
+from deltacli.core.errors import PartlyDone, Refused
+from deltacli.core.units import format_size, plural
 from deltacli.operations.log.expire import ExpiryPlan, ExpiryRequest
-from deltacli.units import format_size, plural
 
 if TYPE_CHECKING:
     from deltacli.operations.log.expire_execute import ExpiryOutcome

@@ -12,8 +12,8 @@ from deltacli.cli.options.run import Run
 from deltacli.cli.options.sharing import SHARES, ConfigurationOption, read_shares
 from deltacli.cli.options.starting_file import find_tables, require_new, whole, write_new
 from deltacli.cli.terminal.shell import quoted
-from deltacli.errors import EXIT_FINDINGS, PartlyDone
-from deltacli.request_fields import Option
+from deltacli.core.errors import EXIT_FINDINGS, PartlyDone
+from deltacli.core.request_fields import Option
 
 EXIT_CODES = {
     "init": (0, 2, 3, 4, 5, 7, 70),

@@ -13,9 +13,9 @@ from deltacli.cli.options.request_options import Asked
 from deltacli.cli.options.rows import LimitOption, judge_left_out, require_file, write_directory
 from deltacli.cli.options.run import Run
 from deltacli.cli.options.shared_tables import SharedTableArgument, open_shared, require_address
-from deltacli.errors import UsageError
-from deltacli.operations.table.read_requests import ChangesRequest, ScanRequest
-from deltacli.request_fields import Option
+from deltacli.core.errors import UsageError
+from deltacli.core.request_fields import Option
+from deltacli.table.read_requests import ChangesRequest, ScanRequest
 
 EXIT_CODES = (0, 2, 3, 4, 7, 70)
 FORMATS = RowFormat
@@ -46,7 +46,7 @@ def head(
     """
     from deltacli.cli.render.data.rows import Rows, RowsResult
     from deltacli.delta.schema.types import type_json
-    from deltacli.operations.table.scan import Scan
+    from deltacli.table.scan import Scan
 
     if limit < 1:
         raise UsageError(f"--limit {limit} is not a number of rows", facts={"expected": "1 or more"})

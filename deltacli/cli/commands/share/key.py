@@ -10,9 +10,9 @@ from deltacli.cli.options.common_options import DryRunOption, YesOption
 from deltacli.cli.options.run import Run
 from deltacli.cli.options.sharing import SHARES, ConfigurationOption, read_shares
 from deltacli.cli.terminal.shell import quoted
-from deltacli.errors import UsageError
-from deltacli.request_fields import Option
-from deltacli.units import format_duration, parse_duration
+from deltacli.core.errors import UsageError
+from deltacli.core.request_fields import Option
+from deltacli.core.units import format_duration, parse_duration
 
 if TYPE_CHECKING:
     from deltacli.sharing.configuration.settings import Configuration, Settings

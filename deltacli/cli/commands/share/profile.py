@@ -8,7 +8,7 @@ import typer
 
 from deltacli.cli.options.run import Run
 from deltacli.cli.options.sharing import ProfileArgument
-from deltacli.errors import EXIT_FINDINGS
+from deltacli.core.errors import EXIT_FINDINGS
 
 EXIT_CODES = (0, 1, 2, 7, 70)
 

@@ -19,17 +19,17 @@ from deltacli.cli.options.shared_tables import SharedTableArgument, open_shared
 from deltacli.cli.terminal.output import directory_of, require_directory, require_target
 from deltacli.cli.terminal.shell import again, again_with, again_without, quoted
 from deltacli.cli.terminal.term import detect_terminal
-from deltacli.errors import Refused, StorageFailed, UsageError
-from deltacli.request_fields import Option
+from deltacli.core.errors import Refused, StorageFailed, UsageError
+from deltacli.core.request_fields import Option
 from deltacli.sharing.pulling.row_pull import RowRequest
 
 if TYPE_CHECKING:
     import pyarrow
 
-    from deltacli.operations.table.scan import Scan
     from deltacli.sharing.client.tables.share_storage import ShareStorage
     from deltacli.sharing.pulling.pull import PullResult
     from deltacli.sharing.pulling.row_pull import WrittenRows
+    from deltacli.table.scan import Scan
 
 EXIT_CODES = (0, 2, 3, 4, 6, 7, 8, 70)
 
@@ -212,8 +212,8 @@ def _pull_rows(run: Run, table: str, to: str, request: RowRequest, *, force: boo
 
 def _write_rows(run: Run, shared: ShareStorage, to: str, request: RowRequest, *, dry_run: bool) -> WrittenRows:
     """Write rows to a file or directory, complete or not at all. Raises UsageError, and what scans raise."""
-    from deltacli.operations.table.scan import Scan
     from deltacli.sharing.pulling.row_pull import WrittenRows
+    from deltacli.table.scan import Scan
 
     directory = _require_place(to, request.form)
     store = shared.expecting(where=request.where, limit=request.limit, version=request.version, at_ms=request.at_ms)

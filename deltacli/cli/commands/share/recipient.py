@@ -20,7 +20,7 @@ from deltacli.cli.options.sharing import (
     recipients_file_of,
 )
 from deltacli.cli.terminal.shell import quoted
-from deltacli.units import plural
+from deltacli.core.units import plural
 
 if TYPE_CHECKING:
     from pathlib import Path

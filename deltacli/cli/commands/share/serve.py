@@ -16,9 +16,9 @@ from deltacli.cli.options.run import Run
 from deltacli.cli.options.sharing import SHARES
 from deltacli.cli.terminal.interrupts import Interrupted
 from deltacli.cli.terminal.shell import quoted
-from deltacli.errors import UsageError
-from deltacli.request_fields import Option
-from deltacli.units import plural
+from deltacli.core.errors import UsageError
+from deltacli.core.request_fields import Option
+from deltacli.core.units import plural
 
 if TYPE_CHECKING:
     from collections.abc import Callable

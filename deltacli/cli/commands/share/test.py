@@ -31,16 +31,16 @@ from deltacli.cli.invocation import invocation
 from deltacli.cli.options.common_options import argument
 from deltacli.cli.options.run import Run
 from deltacli.cli.terminal.shell import again_with
-from deltacli.delta.rules.framework.base import Severity
-from deltacli.errors import EXIT_FINDINGS, PartlyDone, UsageError
+from deltacli.core.errors import EXIT_FINDINGS, PartlyDone, UsageError
+from deltacli.core.request_fields import Kind, option, shared
+from deltacli.core.units import parse_duration
 from deltacli.operations.validate.request import DEFAULT_MOST, IGNORE, SELECT, require_limit
-from deltacli.request_fields import Kind, option, shared
-from deltacli.units import parse_duration
+from deltacli.rules.framework.base import Severity
 
 if TYPE_CHECKING:
     from deltacli.cli.render.validate.report import CheckedTable, ValidationReport
     from deltacli.cli.results import Emit
-    from deltacli.delta.rules.framework.base import Finding, Rule
+    from deltacli.rules.framework.base import Finding, Rule
     from deltacli.sharing.conformance.run import ConformanceRun
     from deltacli.sharing.conformance.target import ServerTarget
     from deltacli.sharing.conformance.wire import Suite

@@ -29,8 +29,8 @@ from deltacli.cli.options.sharing import (
 )
 from deltacli.cli.terminal.output import require_directory, require_target
 from deltacli.cli.terminal.shell import quoted
-from deltacli.errors import UsageError
-from deltacli.units import format_duration, parse_duration, plural
+from deltacli.core.errors import UsageError
+from deltacli.core.units import format_duration, parse_duration, plural
 
 if TYPE_CHECKING:
     from deltacli.sharing.configuration.recipient_changes import CreatedToken

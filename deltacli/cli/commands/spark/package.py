@@ -8,8 +8,8 @@ from typing import Annotated
 
 from deltacli.cli.formats import TableFormat
 from deltacli.cli.options.run import Run
-from deltacli.errors import UsageError
-from deltacli.request_fields import Option
+from deltacli.core.errors import UsageError
+from deltacli.core.request_fields import Option
 
 EXIT_CODES = (0, 2, 70)
 FORMATS = TableFormat

@@ -12,16 +12,16 @@ from deltacli.cli.render.columns import Column, named
 from deltacli.cli.render.text_form import write_table
 from deltacli.cli.results import BatchGrid, Document, Emit, EncodedItems, Grid, Result, RowForm
 from deltacli.cli.terminal.term import Style, Terminal
-from deltacli.documents import envelope
-from deltacli.typing import Json, RecordBatch
-from deltacli.units import format_count, format_moment, format_size
+from deltacli.core.documents import envelope
+from deltacli.core.typing import Json, RecordBatch
+from deltacli.core.units import format_count, format_moment, format_size
 
 if TYPE_CHECKING:
     import pyarrow
     from rich.text import Text
 
     from deltacli.cli.render.terminal.console import Canvas
-    from deltacli.operations.table.version import Snapshot
+    from deltacli.table.version import Snapshot
     from deltacli.work.outputs.actions import ActionColumns
 
 _LARGEST = "largest size of those shown"

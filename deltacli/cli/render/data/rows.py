@@ -14,17 +14,17 @@ from deltacli.cli.render.sections import Section
 from deltacli.cli.render.text_form import cuts_values, write_table
 from deltacli.cli.results import Document, Emit, EncodedItems, Grid, Outcome, Result, block_of, grid_of
 from deltacli.cli.terminal.term import Style, Terminal, encoded
+from deltacli.core.documents import envelope
+from deltacli.core.typing import Json, JsonObject
+from deltacli.core.units import format_count, format_size, plural
 from deltacli.delta.encoding.arrow_json import pieces
-from deltacli.documents import envelope
-from deltacli.typing import Json, JsonObject
-from deltacli.units import format_count, format_size, plural
 from deltacli.work.outputs.parquet_stream import require_sound
 
 if TYPE_CHECKING:
     import pyarrow
 
     from deltacli.delta.schema.unread_columns import UnreadColumn
-    from deltacli.operations.table.output import WrittenDirectory
+    from deltacli.table.output import WrittenDirectory
 
 NULL = "null"
 _NEVER_CUT = 1 << 20

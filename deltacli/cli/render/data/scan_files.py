@@ -13,14 +13,14 @@ from deltacli.cli.render.sections import Section, file_amount
 from deltacli.cli.render.text_form import write_sections, write_table, write_whole_table
 from deltacli.cli.results import Document, Emit, Grid, grid_of, line_of
 from deltacli.cli.terminal.term import Style, Terminal
-from deltacli.documents import envelope
-from deltacli.typing import Json
-from deltacli.units import format_count, format_size, plural
+from deltacli.core.documents import envelope
+from deltacli.core.typing import Json
+from deltacli.core.units import format_count, format_size, plural
 
 if TYPE_CHECKING:
     import pyarrow
 
-    from deltacli.operations.table.scan import Scan
+    from deltacli.table.scan import Scan
 
 _NAMES = ("path", "sizeBytes", "records", "kept", "reason")
 
@@ -62,7 +62,7 @@ class Totals:
     def counted(self, batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
         """Yield the files under their names in documents, and count them."""
         from deltacli.arrow import compute as pc
-        from deltacli.operations.table.scan import BY_PARTITION, BY_STATISTICS
+        from deltacli.table.scan import BY_PARTITION, BY_STATISTICS
 
         for part in batches:
             batch = part.rename_columns(list(_NAMES))

@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from deltacli.arrow import compute as pc
+from deltacli.core.documents import dumps
+from deltacli.core.typing import ArrowType
 from deltacli.delta.encoding.arrow_json import (
     date_texts,
     escaped,
@@ -20,8 +22,6 @@ from deltacli.delta.encoding.arrow_json import (
     null_where_null,
     quoted,
 )
-from deltacli.documents import dumps
-from deltacli.typing import ArrowType
 
 if TYPE_CHECKING:
     import pyarrow

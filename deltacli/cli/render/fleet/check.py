@@ -11,12 +11,12 @@ from deltacli.cli.render.sections import Section
 from deltacli.cli.render.text_form import write_sections, write_whole_table
 from deltacli.cli.results import Document, Emit, EncodedItems, Grid, Listing, RowGrid, emit_lines
 from deltacli.cli.terminal.term import Style, Terminal
-from deltacli.documents import SCHEMA_VERSION, dumps
+from deltacli.core.documents import SCHEMA_VERSION, dumps
+from deltacli.core.typing import Json, JsonObject
+from deltacli.core.units import plural
 from deltacli.fleet.names import short_name
 from deltacli.fleet.policy_file.model import Entry, FleetFile, Group, Problem
 from deltacli.storage.secrets import without_secrets
-from deltacli.typing import Json, JsonObject
-from deltacli.units import plural
 
 if TYPE_CHECKING:
     from rich.text import Text

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from deltacli.cli.render.validate.report import CheckedTable, ValidationReport
+from deltacli.core.errors import DeltacliError
+from deltacli.core.typing import JsonObject
 from deltacli.delta.log.log_path import Place
-from deltacli.delta.rules.framework.base import Finding, Fix, Level, Rule, Severity
-from deltacli.delta.rules.framework.catalogue import CATALOGUE
-from deltacli.errors import DeltacliError
 from deltacli.fleet.alerts import State, StepStatus, advice_for
 from deltacli.fleet.policy_file.model import ALERT_KEYS, STEP_KEYS
 from deltacli.fleet.status import FleetStatus, TableStatus
 from deltacli.operations.validate.validate import Validation
-from deltacli.typing import JsonObject
+from deltacli.rules.framework.base import Finding, Fix, Level, Rule, Severity
+from deltacli.rules.framework.catalogue import CATALOGUE
 
 PREFIX = "fleet."
 _FIX = Fix("the table needs work that no run has done", "deltacli fleet status", "")

@@ -8,16 +8,16 @@ from itertools import groupby
 from operator import attrgetter
 from typing import NamedTuple, overload
 
-from deltacli.cached import cached_property
 from deltacli.cli.render.columns import Column
 from deltacli.cli.render.fleet.check import FleetListing, Items, Named, fleet_fields, name_column, of_row, under_names
 from deltacli.cli.render.sections import Section
 from deltacli.cli.terminal.term import Style
+from deltacli.core.cached import cached_property
+from deltacli.core.typing import Json, JsonObject
+from deltacli.core.units import format_size, plural
 from deltacli.fleet.planning.due import PlannedStep
 from deltacli.fleet.planning.plan import FleetPlan, PlanProblem, TablePlan
 from deltacli.storage.secrets import without_secrets
-from deltacli.typing import Json, JsonObject
-from deltacli.units import format_size, plural
 
 ExactPlans = Mapping[tuple[str, str], JsonObject]
 

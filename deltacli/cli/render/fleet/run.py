@@ -9,11 +9,11 @@ from deltacli.cli.render.columns import Column
 from deltacli.cli.render.fleet.check import FleetListing, Named, fleet_fields, name_column, of_row, under_names
 from deltacli.cli.render.sections import Section
 from deltacli.cli.terminal.term import Style
+from deltacli.core.typing import Json
+from deltacli.core.units import plural
 from deltacli.fleet.alerts import LOSING
 from deltacli.fleet.running.runner import FleetReport, StepReport, TableReport
 from deltacli.storage.secrets import without_secrets
-from deltacli.typing import Json
-from deltacli.units import plural
 
 _GOOD = frozenset({"done", "nothing"})
 _UNREADABLE = "unreadable"

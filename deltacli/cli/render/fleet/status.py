@@ -17,13 +17,13 @@ from deltacli.cli.render.fleet.check import FleetListing, Items, Named, fleet_fi
 from deltacli.cli.render.sections import Section
 from deltacli.cli.render.text_form import write_table
 from deltacli.cli.terminal.term import Style, Terminal
+from deltacli.core.hints import is_command, quoted_table
+from deltacli.core.typing import Json
+from deltacli.core.units import format_age, format_size, plural
 from deltacli.fleet.alerts import Alert, Cause, Weight, find_causes, without_shorter
 from deltacli.fleet.names import short_name
 from deltacli.fleet.planning.due import ORDER
 from deltacli.fleet.status import FleetStatus, TableStatus
-from deltacli.hints import is_command, quoted_table
-from deltacli.typing import Json
-from deltacli.units import format_age, format_size, plural
 
 if TYPE_CHECKING:
     from rich.text import Text

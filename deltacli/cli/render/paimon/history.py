@@ -13,12 +13,12 @@ from deltacli.cli.render.text_form import write_whole_table
 from deltacli.cli.results import Document, Emit, Grid, Result, RowGrid, emit_lines
 from deltacli.cli.terminal.shell import again_without_limit, quoted_table
 from deltacli.cli.terminal.term import Style, Terminal
-from deltacli.documents import envelope
+from deltacli.core.documents import envelope
+from deltacli.core.typing import Json
+from deltacli.core.units import format_age, format_moment, format_spans, format_timestamp, plural
 from deltacli.operations.paimon.history import Event, PaimonHistory, SchemaVersion, SnapshotVersion
 from deltacli.paimon.casts import Loss
 from deltacli.paimon.schema_changes import Change, ChangeKind, sentence
-from deltacli.typing import Json
-from deltacli.units import format_age, format_moment, format_spans, format_timestamp, plural
 
 if TYPE_CHECKING:
     from deltacli.operations.paimon.references import Usage

@@ -11,8 +11,10 @@ from deltacli.cli.render.schemas.tree import branches, rooted
 from deltacli.cli.render.sections import Section
 from deltacli.cli.results import Document, Emit, Grid, Result, RowGrid, emit_lines, field_grid, line_of
 from deltacli.cli.terminal.term import Style, Terminal, encoded, visible
-from deltacli.documents import envelope
-from deltacli.hints import sql_name
+from deltacli.core.documents import envelope
+from deltacli.core.hints import sql_name
+from deltacli.core.typing import Json
+from deltacli.core.units import format_count, format_moment, plural
 from deltacli.operations.paimon.snapshot import PaimonSnapshot
 from deltacli.paimon.schema import Schema
 from deltacli.paimon.schema_changes import dotted
@@ -25,8 +27,6 @@ from deltacli.paimon.types import (
     type_text,
     walk_fields,
 )
-from deltacli.typing import Json
-from deltacli.units import format_count, format_moment, plural
 
 
 @dataclass

@@ -11,8 +11,8 @@ from deltacli.cli.render.sections import Section, file_amount, refused
 from deltacli.cli.results import Outcome
 from deltacli.cli.terminal.shell import as_typed, quoted_table
 from deltacli.cli.terminal.term import Style
+from deltacli.core.units import plural, some_of
 from deltacli.operations.change.widen_type import WideningOutcome
-from deltacli.units import plural, some_of
 
 if TYPE_CHECKING:
     from deltacli.cli.render.terminal.console import Canvas

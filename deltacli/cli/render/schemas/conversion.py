@@ -11,7 +11,7 @@ from deltacli.cli.render.paimon.history import STYLES, is_told
 from deltacli.cli.render.text_form import write_table
 from deltacli.cli.results import Document, Emit, Grid, Listing, Result, RowGrid, line_of
 from deltacli.cli.terminal.term import Style, Terminal, encoded, visible
-from deltacli.documents import envelope
+from deltacli.core.documents import envelope
 from deltacli.operations.schemas.convert import Conversion
 from deltacli.operations.schemas.described import SchemaDiff, field_of, shown
 from deltacli.paimon.losses import ConversionLoss

@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from deltacli.cli.render.columns import DRAWN_ROWS, Column
 from deltacli.cli.results import Document, Emit, Grid, Result, RowGrid, emit_lines
 from deltacli.cli.terminal.term import Style, Terminal, encoded, for_screen, shorten, visible
+from deltacli.core.documents import envelope
+from deltacli.core.typing import Json
 from deltacli.delta.schema.names import PHYSICAL_NAME
 from deltacli.delta.schema.types import DataType, PrimitiveType, StructField, simple_name, walk
-from deltacli.documents import envelope
-from deltacli.typing import Json
 
 if TYPE_CHECKING:
     from rich.text import Text
     from rich.tree import Tree
 
     from deltacli.cli.render.terminal.console import Canvas
-    from deltacli.operations.table.version import Snapshot
+    from deltacli.table.version import Snapshot
 
 _BRANCH = 4
 _LEAST_ROOM = 16

@@ -15,10 +15,10 @@ from deltacli.cli.render.terminal.sections import LEAST_ROOM, change, grid
 from deltacli.cli.render.terminal.tables import matrix
 from deltacli.cli.terminal.shell import as_typed
 from deltacli.cli.terminal.term import Style, cells
+from deltacli.core.typing import JsonObject
 from deltacli.delta.log.state import read_protocol
 from deltacli.delta.protocol.clients import ClientAccess
-from deltacli.operations.table.known_clients import clients_after
-from deltacli.typing import JsonObject
+from deltacli.table.known_clients import clients_after
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -25,7 +25,7 @@ from deltacli.cli.terminal.term import (
     shorten,
     unglued,
 )
-from deltacli.units import without_middle
+from deltacli.core.units import without_middle
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -22,10 +22,10 @@ from deltacli.cli.render.validate.report import (
     worst_first,
 )
 from deltacli.cli.terminal.term import Style, cells, pasted_lines
+from deltacli.core.documents import dumps
+from deltacli.core.units import format_count, plural, some_of
 from deltacli.delta.log.log_path import Place
-from deltacli.delta.rules.framework.base import Finding, Severity
-from deltacli.documents import dumps
-from deltacli.units import format_count, plural, some_of
+from deltacli.rules.framework.base import Finding, Severity
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -12,7 +12,7 @@ from deltacli.cli.render.terminal.console import Canvas
 from deltacli.cli.render.terminal.sections import grid
 from deltacli.cli.render.terminal.tables import matrix
 from deltacli.cli.terminal.term import Style, pasted_lines
-from deltacli.units import format_count, format_size
+from deltacli.core.units import format_count, format_size
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -12,10 +12,10 @@ from deltacli.cli.render.columns import Column
 from deltacli.cli.render.text_form import write_table
 from deltacli.cli.results import BatchGrid, Document, Emit, EncodedItems, Grid, Result, RowForm, draw_if_drawn, line_of
 from deltacli.cli.terminal.term import Style, Terminal
-from deltacli.documents import dumps, envelope
+from deltacli.core.documents import dumps, envelope
+from deltacli.core.typing import Json
+from deltacli.core.units import format_moment, format_size
 from deltacli.operations.vacuum.plan import VacuumOutcome
-from deltacli.typing import Json
-from deltacli.units import format_moment, format_size
 
 if TYPE_CHECKING:
     import pyarrow

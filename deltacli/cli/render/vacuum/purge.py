@@ -5,8 +5,8 @@ from __future__ import annotations
 from deltacli.cli.render.sections import Section, file_amount
 from deltacli.cli.results import Outcome
 from deltacli.cli.terminal.term import Style
+from deltacli.core.units import format_moment, plural
 from deltacli.operations.vacuum.quarantine.purge import PurgeOutcome, PurgePlan
-from deltacli.units import format_moment, plural
 
 _NAMED = 5
 

@@ -13,7 +13,9 @@ from deltacli.cli.render.text_form import write_sections, write_table
 from deltacli.cli.results import Document, Emit, Grid, Result, RowGrid, emit_lines, line_of
 from deltacli.cli.terminal.shell import quoted_table
 from deltacli.cli.terminal.term import Style, Terminal
-from deltacli.documents import envelope
+from deltacli.core.documents import envelope
+from deltacli.core.typing import Json
+from deltacli.core.units import format_duration, format_moment, format_ranges, format_size, format_timestamp, plural
 from deltacli.operations.paimon.vacuum_schemas import (
     SchemaFile,
     SchemaVacuumOutcome,
@@ -21,8 +23,6 @@ from deltacli.operations.paimon.vacuum_schemas import (
     SchemaVacuumResult,
     Verdict,
 )
-from deltacli.typing import Json
-from deltacli.units import format_duration, format_moment, format_ranges, format_size, format_timestamp, plural
 
 _WHY: Mapping[Verdict, str] = {
     Verdict.NEWEST: "the newest version",

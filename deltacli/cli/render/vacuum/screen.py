@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 
 from deltacli.cli.render.sections import Section, file_amount, refused
 from deltacli.cli.terminal.term import Style, Terminal
+from deltacli.core.patterns import pattern
+from deltacli.core.units import format_age, format_duration, format_moment, format_size, format_spans, plural
 from deltacli.operations.vacuum.request import Mode
-from deltacli.patterns import pattern
-from deltacli.units import format_age, format_duration, format_moment, format_size, format_spans, plural
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from deltacli.cli.render.terminal.console import Canvas
     from deltacli.cli.render.terminal.plans import PlanRow
-    from deltacli.errors import Refusal
+    from deltacli.core.errors import Refusal
     from deltacli.operations.vacuum.explain import ExplainedCommit, Explanation
     from deltacli.operations.vacuum.plan import Ages, Reason, VacuumOutcome, VacuumPlan
 

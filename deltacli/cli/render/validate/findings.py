@@ -9,9 +9,12 @@ from deltacli.cli.render.columns import Column
 from deltacli.cli.render.text_form import write_table
 from deltacli.cli.render.validate.report import CheckedTable, Counts, ValidationReport, place_name
 from deltacli.cli.terminal.term import Style, Terminal, encoded, for_screen, visible
-from deltacli.delta.rules.framework.base import Finding, Fix, Rule, Severity
-from deltacli.delta.rules.framework.repairs import repair_command
-from deltacli.delta.rules.framework.risks import (
+from deltacli.core.typing import Json
+from deltacli.core.units import format_count, plural, some_of, without_middle
+from deltacli.operations.validate.findings import COULD_NOT_BE_READ, SelectedRules
+from deltacli.rules.framework.base import Finding, Fix, Rule, Severity
+from deltacli.rules.framework.repairs import repair_command
+from deltacli.rules.framework.risks import (
     PAIMON_RULES,
     REPLACED_WHERE_REBUILT,
     SAYS,
@@ -21,9 +24,6 @@ from deltacli.delta.rules.framework.risks import (
     Risk,
     risk_of,
 )
-from deltacli.operations.validate.findings import COULD_NOT_BE_READ, SelectedRules
-from deltacli.typing import Json
-from deltacli.units import format_count, plural, some_of, without_middle
 
 STYLES = {Severity.ERROR: Style.PROBLEM, Severity.WARNING: Style.CHANGED, Severity.INFO: Style.QUIET}
 

@@ -11,17 +11,17 @@ from deltacli.cli.render.columns import item_columns
 from deltacli.cli.render.sections import Section, file_amount, refused
 from deltacli.cli.results import Listing, Outcome
 from deltacli.cli.terminal.term import Style
-from deltacli.delta.rules.framework.base import Severity
-from deltacli.documents import envelope
+from deltacli.core.documents import envelope
+from deltacli.core.units import format_size, plural
 from deltacli.operations.repair.plan import StepState
-from deltacli.units import format_size, plural
+from deltacli.rules.framework.base import Severity
 
 if TYPE_CHECKING:
     from deltacli.changing.plan import Amount
+    from deltacli.core.typing import JsonObject
     from deltacli.operations.repair.backup import PutBack
     from deltacli.operations.repair.execute import RepairOutcome
     from deltacli.operations.repair.plan import RepairPlan, Step
-    from deltacli.typing import JsonObject
 
 _NAMED = 10
 _COLUMNS = ("rule", "path", "action", "what", "source", "rows", "state", "reason", "committedVersion")

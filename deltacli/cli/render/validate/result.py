@@ -14,11 +14,11 @@ from deltacli.cli.render.validate.findings import judge, omissions, table_lines,
 from deltacli.cli.render.validate.report import CheckedTable, ValidationReport, place_name, worst_first
 from deltacli.cli.results import Document, Emit, EncodedItems, Grid, Result, RowGrid, line_of
 from deltacli.cli.terminal.term import Terminal, encoded
-from deltacli.delta.rules.framework.base import Finding
-from deltacli.delta.rules.framework.repairs import command_of
-from deltacli.documents import SCHEMA_VERSION
-from deltacli.typing import Json, JsonObject
-from deltacli.units import plural
+from deltacli.core.documents import SCHEMA_VERSION
+from deltacli.core.typing import Json, JsonObject
+from deltacli.core.units import plural
+from deltacli.rules.framework.base import Finding
+from deltacli.rules.framework.repairs import command_of
 
 if TYPE_CHECKING:
     from deltacli.cli.render.terminal.findings import FindingsView, ReadLine

@@ -13,10 +13,10 @@ from deltacli.cli.render.text_form import write_table
 from deltacli.cli.render.validate.findings import STYLES, fix_sentence
 from deltacli.cli.results import Document, Emit, Grid, Result, RowGrid, emit_lines
 from deltacli.cli.terminal.term import Style, Terminal, for_screen
-from deltacli.delta.rules.framework.base import Rule
-from deltacli.documents import SCHEMA_VERSION
-from deltacli.errors import UsageError
-from deltacli.typing import Json
+from deltacli.core.documents import SCHEMA_VERSION
+from deltacli.core.errors import UsageError
+from deltacli.core.typing import Json
+from deltacli.rules.framework.base import Rule
 
 
 @dataclass

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, BinaryIO
 from deltacli.cli.render.sections import NOT_THE_NEWEST, Section
 from deltacli.cli.results import Document, Emit, Grid, Result, draw_if_drawn, grid_of, line_of
 from deltacli.cli.terminal.term import Style, cells
-from deltacli.documents import dumps, envelope
+from deltacli.core.documents import dumps, envelope
+from deltacli.core.typing import Json
+from deltacli.core.units import format_count, format_moment, format_size, plural
 from deltacli.operations.schemas.described import shown
 from deltacli.paimon.schema_changes import ChangeKind
-from deltacli.typing import Json
-from deltacli.units import format_count, format_moment, format_size, plural
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from deltacli.cli.terminal.term import Terminal
     from deltacli.operations.diff.rows import RowDiff
     from deltacli.operations.diff.tables import Changed, TableDiff
-    from deltacli.operations.table.version import Snapshot
     from deltacli.paimon.schema_changes import Change
+    from deltacli.table.version import Snapshot
 
 FIXED = ("change", "rowsFrom", "rowsTo", "columns")
 _COLUMNS = ("path", "change", "kind", "sizeBytes")

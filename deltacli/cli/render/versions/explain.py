@@ -13,9 +13,9 @@ from deltacli.cli.render.text_form import write_sections
 from deltacli.cli.results import Emit, Listing, line_of
 from deltacli.cli.terminal.shell import as_typed
 from deltacli.cli.terminal.term import Style
+from deltacli.core.documents import envelope
+from deltacli.core.units import format_size, plural
 from deltacli.delta.protocol.clients import OTHERS, VERSIONS, invalid_versions
-from deltacli.documents import envelope
-from deltacli.units import format_size, plural
 
 if TYPE_CHECKING:
     from deltacli.cli.terminal.term import Terminal

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from deltacli.cli.render.sections import Section, file_amount
 from deltacli.cli.results import Document, Emit, Outcome
-from deltacli.operations.reach.versions import Part
-from deltacli.units import (
+from deltacli.core.units import (
     format_count,
     format_duration,
     format_moment,
@@ -17,6 +16,7 @@ from deltacli.units import (
     format_spans,
     plural,
 )
+from deltacli.operations.reach.versions import Part
 
 if TYPE_CHECKING:
     from deltacli.changing.plan import Amount

@@ -9,6 +9,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import NamedTuple
 
+from deltacli.core.errors import UsageError
 from deltacli.delta.encoding.value_text import parse_date, parse_moment
 from deltacli.delta.predicate.columns import Column, PredicateColumns
 from deltacli.delta.schema.kinds import WHOLE_BITS, Kind
@@ -29,7 +30,6 @@ from deltacli.delta.sql.translation.values import (
     double_literal,
     duck_type,
 )
-from deltacli.errors import UsageError
 
 NULL = Value("NULL", VOID)
 _NUMBER = re.compile(r"([0-9]*)(\.?)([0-9]*)(?:E([+-]?[0-9]{1,3}))?(BD|[LSYDF])?", re.IGNORECASE)

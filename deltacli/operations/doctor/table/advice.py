@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from deltacli.hints import fill_hint, spelling
+from deltacli.core.hints import fill_hint, spelling
+from deltacli.core.typing import Json, JsonObject
+from deltacli.core.units import format_count, format_duration, format_size
 from deltacli.operations.doctor.findings import Severity
 from deltacli.operations.doctor.table.prices import seconds_of
-from deltacli.typing import Json, JsonObject
-from deltacli.units import format_count, format_duration, format_size
 
 if TYPE_CHECKING:
     from deltacli.operations.doctor.table.prices import PriceTable

@@ -13,21 +13,21 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.core.errors import CommitCorrupt, FileMissing
+from deltacli.core.progress import reported
+from deltacli.core.typing import Json, JsonObject
+from deltacli.core.units import DAY_MS, format_timestamp
 from deltacli.delta.encoding.ndjson import parse_ndjson
 from deltacli.delta.log.segment import LogFile, LogListing, file_times
 from deltacli.delta.log.state import has_in_commit_timestamps
-from deltacli.errors import CommitCorrupt, FileMissing
-from deltacli.progress import reported
-from deltacli.typing import Json, JsonObject
-from deltacli.units import DAY_MS, format_timestamp
 from deltacli.work.commits.provenance import read_provenance
 from deltacli.work.commits.reading import is_large, read_commit, stream_commit
 
 if TYPE_CHECKING:
     import pyarrow
 
-    from deltacli.operations.table.version import Snapshot
     from deltacli.storage import ReadStorage
+    from deltacli.table.version import Snapshot
 
 MOST_COMMITS = 1_000
 _UNKNOWN = "unknown"

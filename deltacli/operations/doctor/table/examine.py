@@ -10,10 +10,11 @@ from itertools import chain
 from typing import TYPE_CHECKING, TypeVar
 
 from deltacli.arrow import compute as pc
+from deltacli.core.errors import CommitCorrupt, DataUnreadable, FileMissing, Refused, Unreadable, UsageError
+from deltacli.core.hints import command
+from deltacli.core.typing import RecordBatch
 from deltacli.delta.protocol.property_values import deleted_file_retention_ms
 from deltacli.delta.schema.stray_partitions import require_partitions
-from deltacli.errors import CommitCorrupt, DataUnreadable, FileMissing, Refused, Unreadable, UsageError
-from deltacli.hints import command
 from deltacli.operations.change.table_features import list_features
 from deltacli.operations.doctor.table import advice as codes
 from deltacli.operations.doctor.table.advice import Advice
@@ -26,22 +27,21 @@ from deltacli.operations.doctor.table.prices import DoctorRequest, prices_of
 from deltacli.operations.log.expire import ExpiryRequest, plan_expiry
 from deltacli.operations.optimize.planning import plan_of_files
 from deltacli.operations.optimize.request import OptimizeRequest
-from deltacli.operations.table.rebuild import read_newest_readable
 from deltacli.operations.vacuum.full_plan import kept_walk, plan_vacuum
 from deltacli.operations.vacuum.request import VacuumRequest
 from deltacli.operations.validate.inspect_storage import list_log_whole
 from deltacli.operations.validate.request import LevelChoice, ValidateRequest
 from deltacli.operations.validate.validate import Validation, validate_table
 from deltacli.storage.base import StoreOfVersions
-from deltacli.typing import RecordBatch
+from deltacli.table.rebuild import read_newest_readable
 
 if TYPE_CHECKING:
     from deltacli.operations.optimize.plan import OptimizePlan
-    from deltacli.operations.table.handle import TableHandle
-    from deltacli.operations.table.version import Snapshot
-    from deltacli.operations.table.walk import KeptWalk
     from deltacli.operations.vacuum.plan import VacuumPlan
     from deltacli.operations.validate.inspect_storage import WholeLog
+    from deltacli.table.handle import TableHandle
+    from deltacli.table.version import Snapshot
+    from deltacli.table.walk import KeptWalk
 
 Plan = TypeVar("Plan")
 
@@ -105,8 +105,8 @@ def _with_plans(facts: Examined, *, listing: bool) -> Examined:
 
 def _lost(table: TableHandle, whole: WholeLog, walk: KeptWalk | None) -> Validation:
     """Look for files of live rows and of deletion vectors that are missing, or have another size than in the log."""
-    from deltacli.delta.rules.files import vector_files
-    from deltacli.delta.rules.files.storage import FILE_MISSING, SIZE_MISMATCH
+    from deltacli.rules.files import vector_files
+    from deltacli.rules.files.storage import FILE_MISSING, SIZE_MISMATCH
 
     rules = (FILE_MISSING.id, SIZE_MISMATCH.id, vector_files.FILE_MISSING.id)
     request = ValidateRequest(level=LevelChoice.STORAGE, select=rules)

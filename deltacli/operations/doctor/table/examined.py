@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
-from deltacli.cached import cached_property
+from deltacli.core.cached import cached_property
+from deltacli.core.short_repr import short_repr
+from deltacli.core.typing import Json
 from deltacli.delta.protocol.feature_changes import ShownFeature
 from deltacli.delta.protocol.property_values import (
     DEFAULT_CHECKPOINT_INTERVAL,
@@ -20,17 +22,15 @@ from deltacli.operations.doctor.table.advice import Advice
 from deltacli.operations.doctor.table.commits import Timeline
 from deltacli.operations.doctor.table.live_state import LiveState, StatisticsState
 from deltacli.operations.doctor.table.prices import LISTED_PER_REQUEST, REQUESTS_PER_FILE, PriceTable
-from deltacli.short_repr import short_repr
-from deltacli.typing import Json
 
 if TYPE_CHECKING:
-    from deltacli.errors import LogIncomplete
+    from deltacli.core.errors import LogIncomplete
     from deltacli.operations.log.expire import ExpiryPlan
     from deltacli.operations.optimize.plan import OptimizePlan
-    from deltacli.operations.table.version import Snapshot
     from deltacli.operations.vacuum.plan import VacuumPlan
     from deltacli.operations.validate.inspect_storage import WholeLog
     from deltacli.operations.validate.validate import Validation
+    from deltacli.table.version import Snapshot
 
 
 @dataclass(frozen=True, slots=True)

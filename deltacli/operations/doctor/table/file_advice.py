@@ -10,9 +10,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.core.errors import DeltacliError
+from deltacli.core.hints import TABLE, command
+from deltacli.core.units import format_size, plural
 from deltacli.delta.log.file_actions import SMALL_FILE_BYTES
-from deltacli.errors import DeltacliError
-from deltacli.hints import TABLE, command
 from deltacli.operations.doctor.findings import Severity
 from deltacli.operations.doctor.table import advice as codes
 from deltacli.operations.doctor.table.advice import Advice, Saves, saved
@@ -24,14 +25,13 @@ from deltacli.operations.optimize.planning import plan_of_files
 from deltacli.operations.optimize.request import OptimizeRequest
 from deltacli.operations.optimize.select import select
 from deltacli.operations.vacuum.plan import Reason, VacuumPlan
-from deltacli.units import format_size, plural
 from deltacli.work.rewrite.exactness import SPEC
 from deltacli.work.rewrite.new_files import measure_rewrite
 from deltacli.work.rewrite.pieces import RewritePiece
 
 if TYPE_CHECKING:
+    from deltacli.core.typing import ArrowArray
     from deltacli.operations.optimize.select import Bin
-    from deltacli.typing import ArrowArray
 
 _FEWEST, _MANY = 10, 100
 """Files that advice saves at least, and from which it is a warning."""

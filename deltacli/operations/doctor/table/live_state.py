@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow import compute as pc
 from deltacli.arrow.rows import grouped
-from deltacli.cached import cached_property
+from deltacli.core.cached import cached_property
+from deltacli.core.errors import DataUnreadable
+from deltacli.core.typing import ArrowArray, ArrowTable, Json, RecordBatch
 from deltacli.delta.schema.types import simple_name
 from deltacli.delta.stats.collect import BOUNDED
 from deltacli.delta.stats.columns import StatsColumns, parse_stats
@@ -27,13 +29,11 @@ from deltacli.delta.stats.schema import (
     kind_of,
     leaf_columns,
 )
-from deltacli.errors import DataUnreadable
 from deltacli.operations.optimize.live_files import LIVE_FIELDS, LiveFiles, LivePart, LiveReader, joined
 from deltacli.operations.read.file_sizes import CLASS_LIMITS, partition_name, partition_texts
-from deltacli.typing import ArrowArray, ArrowTable, Json, RecordBatch
 
 if TYPE_CHECKING:
-    from deltacli.operations.table.version import Snapshot
+    from deltacli.table.version import Snapshot
 
 SAMPLED_FILES = 20_000
 """About so many files are examined for the statistics of each column."""

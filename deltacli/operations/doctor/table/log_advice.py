@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from deltacli.changing.commit import require_possible
+from deltacli.core.errors import Refused
+from deltacli.core.hints import command
+from deltacli.core.units import DAY_MS, format_duration, format_size, plural, some_of
 from deltacli.delta.checkpoint.layout import Layout, choose_layout
 from deltacli.delta.log.commit_content import CommitRequest
 from deltacli.delta.protocol.feature_drops import PROTECTION, REMOVALS, VECTORS, require_droppable, uses_left
@@ -18,14 +21,11 @@ from deltacli.delta.protocol.property_values import (
 )
 from deltacli.delta.protocol.protocol_action import require_writable
 from deltacli.delta.stats.schema import STATS_COLUMNS
-from deltacli.errors import Refused
-from deltacli.hints import command
 from deltacli.operations.checkpoint.plan import DEFAULT_ROWS_A_SIDECAR
 from deltacli.operations.doctor.findings import Severity
 from deltacli.operations.doctor.table import advice as codes
 from deltacli.operations.doctor.table.advice import Advice, Saves, saved
 from deltacli.operations.doctor.table.examined import Examined
-from deltacli.units import DAY_MS, format_duration, format_size, plural, some_of
 
 _INTERVALS_BEHIND, _FEWEST_BEHIND, _MANY_BEHIND = 2, 20, 100
 """Commits since the checkpoint from which advice is given, in intervals of the table and at least, and from which it

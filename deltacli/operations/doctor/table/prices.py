@@ -12,11 +12,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from deltacli.errors import UsageError
-from deltacli.hints import parameter
-from deltacli.request_fields import Kind, option
+from deltacli.core.errors import UsageError
+from deltacli.core.hints import parameter
+from deltacli.core.request_fields import Kind, option
+from deltacli.core.typing import Json
 from deltacli.storage.tally import AZURE_PRICES, GCS_PRICES, S3_PRICES, Call, Prices
-from deltacli.typing import Json
 
 if TYPE_CHECKING:
     from deltacli.storage import ReadStorage

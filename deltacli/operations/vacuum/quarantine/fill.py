@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from deltacli.core.errors import CredentialsMissing, FileMissing, PermissionRefused, Refused, StorageFailed
+from deltacli.core.hints import parameter
 from deltacli.delta.paths import text_of
-from deltacli.errors import CredentialsMissing, FileMissing, PermissionRefused, Refused, StorageFailed
-from deltacli.hints import parameter
 from deltacli.operations.recover.copies import copy_file, copy_within_store, same_content, sha256_of
 from deltacli.operations.recover.quarantine_layout import (
     OWN_NAMES,
@@ -20,13 +20,13 @@ from deltacli.operations.recover.quarantine_layout import (
     rows_of,
     write_checksums,
 )
-from deltacli.operations.table.other_tables import stores_around, table_at
 from deltacli.storage import Created, Creation, PathKind, Storage, Unknown, is_address_of, is_inside
 from deltacli.storage.base import require_writable
+from deltacli.table.other_tables import stores_around, table_at
 
 if TYPE_CHECKING:
-    from deltacli.operations.table.handle import TableHandle
     from deltacli.operations.vacuum.plan import VacuumPlan
+    from deltacli.table.handle import TableHandle
 
 _FILES_A_PART = 1_000
 

@@ -13,7 +13,10 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple, TypeVar
 from deltacli.changing.acts import Act
 from deltacli.changing.basis import Basis, basis_of
 from deltacli.changing.plan import Failures
-from deltacli.errors import FileMissing, PartlyDone, PathExternal, Refusal, Refused
+from deltacli.core.errors import FileMissing, PartlyDone, PathExternal, Refusal, Refused
+from deltacli.core.short_repr import short_repr
+from deltacli.core.typing import Json, JsonObject
+from deltacli.core.units import format_timestamp, plural
 from deltacli.operations.recover.quarantine_layout import (
     MANIFEST,
     OWN_NAMES,
@@ -22,17 +25,14 @@ from deltacli.operations.recover.quarantine_layout import (
     plan_directories,
     read_manifest,
 )
-from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.vacuum.quarantine.fill import open_quarantine
-from deltacli.short_repr import short_repr
 from deltacli.storage import Deleted, Failed, ReadStorage, Storage, has_link, is_address_of
-from deltacli.typing import Json, JsonObject
-from deltacli.units import format_timestamp, plural
+from deltacli.table.rebuild import read_snapshot
 
 if TYPE_CHECKING:
     from deltacli.changing.gate import Gate
-    from deltacli.operations.table.handle import TableHandle
-    from deltacli.operations.table.version import Snapshot
+    from deltacli.table.handle import TableHandle
+    from deltacli.table.version import Snapshot
 
 Fault = TypeVar("Fault", PartlyDone, Refused)
 

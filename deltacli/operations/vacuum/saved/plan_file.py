@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from deltacli.arrow import compute as pc
 from deltacli.arrow.parquet import ParquetReader
 from deltacli.changing.plan import Amount
+from deltacli.core.documents import dumps, envelope
+from deltacli.core.errors import PermissionRefused, Refusal, Unreadable, UsageError
+from deltacli.core.hints import command
+from deltacli.core.memory_limit import stop_if_exhausted
+from deltacli.core.typing import Json
+from deltacli.core.units import format_timestamp, gaps_in
 from deltacli.delta.encoding.digests import sha256_rows
-from deltacli.documents import dumps, envelope
-from deltacli.errors import PermissionRefused, Refusal, Unreadable, UsageError
-from deltacli.hints import command
-from deltacli.memory_limit import stop_if_exhausted
 from deltacli.operations.vacuum.plan import Kept, ProtectedTable, Reason, TimeTravelRange, VacuumOutcome, VacuumPlan
 from deltacli.operations.vacuum.request import Mode
 from deltacli.storage.replacement import replacement, unwritable
-from deltacli.typing import Json
-from deltacli.units import format_timestamp, gaps_in
 
 if TYPE_CHECKING:
     import pyarrow

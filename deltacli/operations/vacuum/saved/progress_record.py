@@ -20,11 +20,11 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from deltacli.changing.plan import Amount
-from deltacli.errors import Refused, UsageError
+from deltacli.core.errors import Refused, UsageError
+from deltacli.core.typing import Json, JsonObject
+from deltacli.core.units import plural, ranges_of
 from deltacli.operations.vacuum.plan import VacuumOutcome, VacuumPlan
 from deltacli.storage.replacement import unwritable
-from deltacli.typing import Json, JsonObject
-from deltacli.units import plural, ranges_of
 
 _NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL}
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 
 import orjson
 
-from deltacli.cached import cached_property
+from deltacli.core.cached import cached_property
+from deltacli.core.progress import SILENT, Progress
 from deltacli.delta.checkpoint.layout import classic_path
 from deltacli.delta.log.commit_lines import Action
-from deltacli.progress import SILENT, Progress
 from deltacli.sharing.client.answers import ActionLine, AnswerHead
 from deltacli.sharing.client.faults import invalid, too_much
 from deltacli.sharing.client.table_requests import ChangeQuery, Pages, Query, TableRequests

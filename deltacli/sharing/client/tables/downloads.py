@@ -15,16 +15,16 @@ from threading import Lock
 from typing import Any, NamedTuple
 
 from deltacli.arrow.parquet import ParquetReader
-from deltacli.cached import cached_property
+from deltacli.core.cached import cached_property
+from deltacli.core.errors import DataUnreadable, DeltacliError, FileMissing
+from deltacli.core.typing import ArrowArray
 from deltacli.delta.footers.thrift import ThriftFaultError
-from deltacli.errors import DataUnreadable, DeltacliError, FileMissing
 from deltacli.sharing.client.faults import DIFFERS, AccessRefused, AnswerBroken, ServerUnavailable, invalid, other_size
 from deltacli.sharing.client.tables.shared_files import FileUrl
 from deltacli.sharing.client.tables.shared_version import HiddenFile, hidden_file
 from deltacli.sharing.client.transport import Reply, Transport
 from deltacli.storage.disk_faults import writing_faults
 from deltacli.storage.objects.contents import ObjectReader
-from deltacli.typing import ArrowArray
 from deltacli.work.checkpoints.reading_limits import longest_repeated, require_sound
 from deltacli.work.rows.row_reader import MAX_BATCH_BYTES, ROWS_A_BATCH
 

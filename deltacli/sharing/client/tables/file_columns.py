@@ -14,11 +14,11 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from deltacli.arrow import compute as pc
+from deltacli.core.typing import ArrowArray, ArrowSchema, ArrowType
 from deltacli.delta.encoding.ndjson import parse_ndjson
 from deltacli.delta.log.file_actions import action_schemas
 from deltacli.sharing.client.tables.shared_files import data_file_name, vector_file_name, vector_text, vector_uuid
 from deltacli.sharing.protocol.capabilities import ResponseFormat
-from deltacli.typing import ArrowArray, ArrowSchema, ArrowType
 from deltacli.work.commits.blocks import count_up_to
 
 if TYPE_CHECKING:

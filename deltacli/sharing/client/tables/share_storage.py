@@ -22,7 +22,10 @@ from typing import Any, NoReturn
 
 import orjson
 
-from deltacli.clock import Clock, system_clock
+from deltacli.core.clock import Clock, system_clock
+from deltacli.core.errors import FileMissing, UsageError
+from deltacli.core.progress import SILENT, Progress
+from deltacli.core.typing import BinaryFile, Json
 from deltacli.delta.predicate import parse_predicate
 from deltacli.delta.predicate.columns import Column
 from deltacli.delta.predicate.compared_literals import Limit, Order
@@ -30,8 +33,6 @@ from deltacli.delta.predicate.conditions import And, Compare, Condition, Contain
 from deltacli.delta.protocol.property_values import is_true
 from deltacli.delta.schema.kinds import Kind
 from deltacli.delta.schema.types import NO_COLUMNS, StructType, parse_schema
-from deltacli.errors import FileMissing, UsageError
-from deltacli.progress import SILENT, Progress
 from deltacli.sharing.client.addresses import ShareAddress, parse_address
 from deltacli.sharing.client.credentials import credentials_of, require_usable
 from deltacli.sharing.client.faults import read_only
@@ -49,7 +50,6 @@ from deltacli.storage.base import PARALLEL_READS, Capabilities, FileStat, PathKi
 from deltacli.storage.objects.contents import ObjectReader
 from deltacli.storage.read_only import ReadOnlyFiles
 from deltacli.storage.retry import Retry
-from deltacli.typing import BinaryFile, Json
 
 
 def open_profile(

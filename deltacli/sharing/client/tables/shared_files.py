@@ -16,13 +16,13 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
+from deltacli.core.typing import ArrowArray, Json
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.vectors import encode_z85
 from deltacli.sharing.client.answers import ActionLine
 from deltacli.sharing.client.faults import invalid
 from deltacli.sharing.protocol.capabilities import ResponseFormat
 from deltacli.storage.disk_faults import writing_faults
-from deltacli.typing import ArrowArray, Json
 
 _LARGEST = 2**63 - 1
 _KINDS_OF_PARQUET = {"file": "add", "add": "add", "remove": "remove", "cdf": "cdc"}

@@ -16,15 +16,15 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from deltacli.arrow import compute as pc
-from deltacli.cached import cached_property
+from deltacli.core.cached import cached_property
+from deltacli.core.errors import Unreadable
+from deltacli.core.progress import SILENT, Progress
 from deltacli.delta.checkpoint.content import Columns, checkpoint_schema, small_rows, struct_of_actions
 from deltacli.delta.checkpoint.layout import classic_path
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.file_actions import action_schemas, whole_actions
 from deltacli.delta.schema.names import PHYSICAL_NAME
 from deltacli.delta.schema.types import NO_COLUMNS, parse_schema
-from deltacli.errors import Unreadable
-from deltacli.progress import SILENT, Progress
 from deltacli.sharing.client.answers import ActionLine, AnswerHead, LineGroup
 from deltacli.sharing.client.faults import FilesMovedOn, RequestRefused, invalid, too_much
 from deltacli.sharing.client.table_requests import Pages, Query, TableRequests

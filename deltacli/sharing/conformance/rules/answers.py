@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from deltacli.delta.rules.framework.base import Area, Level, Rule
-from deltacli.hints import parameter
+from deltacli.core.hints import parameter
+from deltacli.rules.framework.base import Area, Level, Rule
 from deltacli.sharing.conformance.wire import (
     MOST_BYTES,
     Suite,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
-from deltacli.delta.rules.framework.base import Area, Level
+from deltacli.rules.framework.base import Area, Level
 from deltacli.sharing.conformance.lines import FileLine, Lines
 from deltacli.sharing.conformance.rules.queries import check_feed_pages
 from deltacli.sharing.conformance.rules.shared_table import HEADERS, SharedTableTest

@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit, urlunsplit
 
-from deltacli.delta.rules.framework.base import Area, Level
-from deltacli.hints import parameter
+from deltacli.core.hints import parameter
+from deltacli.core.typing import ArrowType
+from deltacli.rules.framework.base import Area, Level
 from deltacli.sharing.client.faults import UrlRefused
 from deltacli.sharing.conformance.lines import DELTA, FileLine, Lines, object_of, stored_name
 from deltacli.sharing.conformance.rules.shared_table import SharedTableTest
 from deltacli.sharing.conformance.rules.table_lines import FileTest
 from deltacli.sharing.conformance.wire import Wire, WireAnswer
-from deltacli.typing import ArrowType
 
 if TYPE_CHECKING:
     from deltacli.arrow.parquet import ParquetReader

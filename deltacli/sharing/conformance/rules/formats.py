@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from deltacli.delta.rules.framework.base import Area, Level, Rule
+from deltacli.rules.framework.base import Area, Level, Rule
 from deltacli.sharing.conformance.lines import DELTA, PARQUET, Lines
 from deltacli.sharing.conformance.rules.shared_table import ALL_FEATURES, HEADERS, SharedTableTest
 from deltacli.sharing.conformance.rules.table_lines import check_version_files

@@ -7,13 +7,13 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from deltacli.delta.rules.framework.base import Area, Level, Severity
-from deltacli.hints import sql_name
+from deltacli.core.hints import sql_name
+from deltacli.core.units import plural
+from deltacli.rules.framework.base import Area, Level, Severity
 from deltacli.sharing.conformance.lines import FileLine, Lines, stored_name
 from deltacli.sharing.conformance.rules.line_form import names_of
 from deltacli.sharing.conformance.rules.shared_table import SharedTableTest
 from deltacli.sharing.conformance.rules.table_lines import partition_names
-from deltacli.units import plural
 
 AREA = Area("Hints", Level.API)
 

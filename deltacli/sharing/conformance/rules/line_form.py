@@ -7,7 +7,8 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from deltacli.delta.rules.framework.base import Area, Level
+from deltacli.core.units import some_of
+from deltacli.rules.framework.base import Area, Level
 from deltacli.sharing.conformance.lines import (
     DELTA,
     PARQUET,
@@ -20,7 +21,6 @@ from deltacli.sharing.conformance.lines import (
     version_of,
 )
 from deltacli.sharing.conformance.wire import CAPABILITIES, Suite, WireAnswer
-from deltacli.units import some_of
 
 AREA = Area("Lines", Level.API)
 

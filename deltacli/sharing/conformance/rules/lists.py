@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from urllib.parse import quote
 
-from deltacli.delta.rules.framework.base import Area, Level
+from deltacli.core.typing import Json
+from deltacli.rules.framework.base import Area, Level
 from deltacli.sharing.conformance.rules.answers import Tester
 from deltacli.sharing.conformance.wire import Suite, WireAnswer
-from deltacli.typing import Json
 
 AREA = Area("Lists", Level.API)
 

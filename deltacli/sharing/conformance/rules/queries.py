@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from deltacli.delta.rules.framework.base import Area, Level
+from deltacli.rules.framework.base import Area, Level
 from deltacli.sharing.conformance.lines import Lines
 from deltacli.sharing.conformance.rules.line_form import names_of
 from deltacli.sharing.conformance.rules.shared_table import HEADERS, SharedTableTest

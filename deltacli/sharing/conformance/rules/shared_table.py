@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from deltacli.delta.protocol.features import FEATURES, FeatureKind
-from deltacli.delta.rules.framework.base import Rule
+from deltacli.rules.framework.base import Rule
 from deltacli.sharing.conformance.lines import DELTA, PARQUET, Lines
 from deltacli.sharing.conformance.rules.answers import Tester
 from deltacli.sharing.conformance.rules.line_form import read_lines

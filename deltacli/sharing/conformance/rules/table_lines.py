@@ -9,12 +9,12 @@ from dataclasses import replace
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from deltacli.delta.rules.framework.base import Area, Level, Rule
-from deltacli.delta.rules.log.commit_lines import faults_of
-from deltacli.loopback import is_loopback
+from deltacli.core.loopback import is_loopback
+from deltacli.core.typing import JsonObject
+from deltacli.rules.framework.base import Area, Level, Rule
+from deltacli.rules.log.commit_lines import faults_of
 from deltacli.sharing.conformance.lines import DELTA, PARQUET, FileLine, Lines, stored_name
 from deltacli.sharing.conformance.wire import Suite
-from deltacli.typing import JsonObject
 
 AREA = Area("Tables", Level.API)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from deltacli.delta.rules.framework.base import Area, Level
+from deltacli.rules.framework.base import Area, Level
 from deltacli.sharing.conformance.lines import Lines, version_of
 from deltacli.sharing.conformance.rules.line_form import check_version_header, names_of
 from deltacli.sharing.conformance.rules.shared_table import HEADERS, MOVED, SharedTableTest

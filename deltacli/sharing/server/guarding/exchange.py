@@ -18,12 +18,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+from deltacli.core.typing import Json, JsonObject
+from deltacli.core.units import format_timestamp
 from deltacli.sharing.configuration.private_files import MODE
 from deltacli.sharing.configuration.settings import Audit
 from deltacli.sharing.server.interfaces import Caller
 from deltacli.storage.disk_faults import writing_faults
-from deltacli.typing import Json, JsonObject
-from deltacli.units import format_timestamp
 
 Scope = MutableMapping[str, Any]  # Any: ASGI
 Message = MutableMapping[str, Any]  # Any: ASGI

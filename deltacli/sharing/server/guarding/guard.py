@@ -14,8 +14,9 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from deltacli.clock import Clock, system_clock
-from deltacli.errors import StorageFailed
+from deltacli.core.clock import Clock, system_clock
+from deltacli.core.errors import StorageFailed
+from deltacli.core.typing import JsonObject
 from deltacli.sharing.configuration.recipients import Recipient, TokenRecord, TokenState
 from deltacli.sharing.configuration.settings import Limits
 from deltacli.sharing.protocol.wire_errors import WireError
@@ -44,7 +45,6 @@ from deltacli.sharing.server.guarding.refusals import (
 )
 from deltacli.sharing.server.guarding.serving_state import EVERYONE, ServingState
 from deltacli.sharing.server.interfaces import Access, Caller
-from deltacli.typing import JsonObject
 
 if TYPE_CHECKING:
     from starlette.requests import Request

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from deltacli.core.units import format_size, format_timestamp
 from deltacli.sharing.configuration.recipients import TokenState
 from deltacli.sharing.protocol.wire_errors import ErrorCode, WireError
-from deltacli.units import format_size, format_timestamp
 
 _CLOSE = {"Connection": "close"}
 _CHALLENGE = 'Bearer realm="delta-sharing"'

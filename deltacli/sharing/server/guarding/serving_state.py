@@ -15,14 +15,14 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from deltacli.cached import cached_property
-from deltacli.errors import DeltacliError, UsageError
+from deltacli.core.cached import cached_property
+from deltacli.core.errors import DeltacliError, UsageError
+from deltacli.core.units import plural
 from deltacli.sharing.configuration.bearer_tokens import digest_of
 from deltacli.sharing.configuration.recipients import Identity, Recipient, Recipients, TokenRecord, read_recipients
 from deltacli.sharing.configuration.settings import Configuration
 from deltacli.sharing.configuration.shares_yaml import read_configuration, remember_secrets_of
 from deltacli.sharing.model import Catalog, Grant
-from deltacli.units import plural
 
 EVERYONE = "anonymous"
 """The name of the recipient where requests need no token."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from deltacli.errors import StorageFailed, UsageError
+from deltacli.core.errors import StorageFailed, UsageError
 from deltacli.sharing.server.services import make_guarding
 from tests.sharing.configuration.files import write_shares
 

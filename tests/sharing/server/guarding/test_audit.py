@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from deltacli.errors import NoSpace, PermissionRefused, StorageFailed
+from deltacli.core.errors import NoSpace, PermissionRefused, StorageFailed
 from deltacli.sharing.configuration.settings import Audit
 from deltacli.sharing.server.guarding.exchange import AuditFile, NoAudit, open_audit
 from tests.support.waiting import join

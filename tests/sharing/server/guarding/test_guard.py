@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from deltacli.errors import NoSpace
+from deltacli.core.errors import NoSpace
 from deltacli.sharing.configuration.recipient_changes import (
     add_recipient,
     add_token,

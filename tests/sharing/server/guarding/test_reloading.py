@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from deltacli.errors import UsageError
+from deltacli.core.errors import UsageError
 from deltacli.sharing.configuration.recipient_changes import add_recipient, add_token, revoke_tokens
 from deltacli.sharing.configuration.recipients import Recipients, change_recipients, read_recipients
 from deltacli.sharing.configuration.settings import Configuration

@@ -1,0 +1,364 @@
+"""Rules about the types of columns in data files against those of the table.
+
+What a reader of the table's types cannot take is an error, and so is what only a type change could explain that nobody
+recorded. Spec: Delta Data Type to Parquet Type Mappings; Type Widening.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from deltacli.core.typing import ArrowType
+from deltacli.delta.footers.schema import FileSchema
+from deltacli.delta.log.state import TableConfiguration
+from deltacli.delta.schema.conversion import fits
+from deltacli.delta.schema.file_columns import count_leaves, is_list, is_struct
+from deltacli.delta.schema.kinds import WHOLE_BITS
+from deltacli.delta.schema.shredded_variants import is_shredded, shredding_fault
+from deltacli.delta.schema.to_arrow import plain_type
+from deltacli.delta.schema.type_changes import TypeChange, canonical_name, decimal_of, read_type_changes
+from deltacli.delta.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructType, simple_name
+from deltacli.rules.files.file_match import FileMatch, MatchedPart, match_file
+from deltacli.rules.framework.base import Area, Finding, Level, ReadFault, Rule, Severity
+from deltacli.rules.framework.data_file_views import FileFaultView, FileSchemaView
+from deltacli.rules.protocol.iceberg import active
+
+AREA = Area("data_files", Level.FOOTERS, spec="Delta Data Type to Parquet Type Mappings")
+
+_REWRITE = "rewrite the file with an engine"
+TYPE_MISMATCH = AREA.error(
+    "data.type-mismatch",
+    "A column of a data file has a type that is not a form of the column's type in the table.",
+    broken="readers fail at the file, or read wrong values",
+    repair=_REWRITE,
+    loss="nothing, if an engine can read the file",
+    example="a column of BYTE_ARRAY (STRING) in a file, long in the table",
+)
+TYPE_WIDENING_UNRECORDED = AREA.error(
+    "data.type-widening-unrecorded",
+    "A column of a data file has a narrower type than the table, and no recorded type change explains it.",
+    spec="Type Widening",
+    broken="readers that do not expect the narrower type fail at the file, or read wrong values",
+    repair="commit a metaData that records the change in delta.typeChanges, or rewrite the file with an engine",
+    example="a column of INT32 in a file, long in the table, without delta.typeChanges",
+)
+DECIMAL_MISMATCH = AREA.error(
+    "data.decimal-mismatch",
+    "A decimal column of a data file has more digits than the table's decimal can hold.",
+    broken="readers fail at the file, or read wrong values",
+    repair=_REWRITE,
+    loss="digits that the table's type does not have",
+    example="DECIMAL(12,4) in a file, decimal(10,2) in the table",
+)
+TIMESTAMP_NOT_UTC = AREA.error(
+    "data.timestamp-not-utc",
+    "A timestamp column of a data file is not adjusted to UTC, or a timestamp_ntz column is.",
+    spec="Primitive Types",
+    broken="readers take the values for times in another zone, or fail",
+    repair=_REWRITE,
+    loss="nothing, if the zone is known",
+    example="TIMESTAMP(isAdjustedToUTC=false) in a file, timestamp in the table",
+)
+TIMESTAMP_UNIT = AREA.warning(
+    "data.timestamp-unit",
+    "A timestamp column of a data file is not stored in microseconds.",
+    broken="some readers fail at the file; parts of microseconds are cut off",
+    repair=_REWRITE,
+    loss="parts of microseconds",
+    example="TIMESTAMP(NANOS) in a file; INT96, where Iceberg compatibility asks for INT64",
+)
+VOID_MATERIALISED = AREA.warning(
+    "data.void-materialised",
+    "A column of the type void is stored in a data file.",
+    spec="Primitive Types: Void Type",
+    broken="readers differ: some drop the column, some fail",
+    repair=_REWRITE,
+    loss="the values, which no reader uses",
+    example="a column in a file, void in the table",
+)
+NESTED_LAYOUT = AREA.info(
+    "data.nested-layout",
+    "A list or a map of a data file has a layout of old writers.",
+    broken="nothing for readers that know the layout; without its annotation a list or a map is not recognized",
+    repair=_REWRITE,
+    example="optional group a (LIST) { repeated int64 array; }",
+)
+VARIANT_SHAPE = AREA.error(
+    "data.variant-shape",
+    "A variant column of a data file is not a struct of metadata and value, is shredded without the feature, or "
+    "contradicts itself.",
+    spec="Variant Data Type; Variant Shredding",
+    broken="readers fail at the file, or lose what is shredded; nothing, if only the property is off",
+    repair=_REWRITE,
+    example="a variant column with the fields metadata, value and typed_value, without variantShredding",
+)
+
+
+_UNITS = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
+_ICEBERG_UNIT = "INT64 in microseconds"
+_SMALL = ("byte", "short", "integer")
+_VARIANT_FIELDS = {"metadata", "value"}
+_SHREDDING_ENABLED = "delta.enableVariantShredding"
+_SHREDDING = ("variantShredding", "variantShredding-preview")
+
+
+class TypeFault(NamedTuple):
+    """What is wrong with the type that a file has for a part of the table."""
+
+    rule: Rule
+    seen: str
+    expected: str
+    words: str
+    severity: Severity | None = None
+
+
+def match_of(view: FileSchemaView) -> FileMatch:
+    """The table beside the files of a view, matched once."""
+    match = view.memory.get("match")
+    if not isinstance(match, FileMatch):
+        match = view.memory["match"] = match_file(view.schema, view.config)
+    return match
+
+
+@AREA.check(
+    FileSchemaView,
+    TYPE_MISMATCH,
+    TYPE_WIDENING_UNRECORDED,
+    DECIMAL_MISMATCH,
+    TIMESTAMP_NOT_UTC,
+    TIMESTAMP_UNIT,
+    VOID_MATERIALISED,
+    VARIANT_SHAPE,
+    NESTED_LAYOUT,
+)
+def types_of_columns(view: FileSchemaView) -> Iterator[Finding]:
+    """The type of every part of the table that the files have."""
+    for part in match_of(view).parts:
+        fault = type_fault(part, view.schema, view.config)
+        if fault is not None:
+            message = f"column {part.path} {fault.words} in {view.shown_files}"
+            place = view.place._replace(key=part.path)
+            yield fault.rule.at(place, message, seen=fault.seen, expected=fault.expected, severity=fault.severity)
+
+
+@AREA.check_faults(FileFaultView, TYPE_MISMATCH, VARIANT_SHAPE)
+def values_that_do_not_fit(view: FileFaultView) -> Iterator[ReadFault]:
+    """Values that kept the rows of a file from being read; of a type that does so, its schema tells."""
+    if view.fault.seen is not None:
+        message = f"{view.place.key} cannot be read: {view.fault.message}"
+        yield ReadFault(view.fault.code, view.place, message, view.fault.seen)
+
+
+def type_fault(part: MatchedPart, schema: FileSchema, config: TableConfiguration) -> TypeFault | None:
+    """What is wrong with one part; what is in it is judged by itself."""
+    import pyarrow as pa
+
+    kind, data_type = part.file.kind, part.data_type
+    if data_type == PrimitiveType("void"):
+        return _void_fault(part)
+    if pa.types.is_null(kind):
+        return None
+    match data_type:
+        case PrimitiveType("variant"):
+            return _variant_fault(part, schema, config)
+        case StructType():
+            return None if is_struct(kind) else _mismatch(kind, data_type)
+        case ArrayType():
+            return None if is_list(kind) else _nested_fault(kind, data_type)
+        case MapType():
+            return None if pa.types.is_map(kind) else _nested_fault(kind, data_type)
+        case PrimitiveType(name):
+            if plain_type(_stored(name)) is None:
+                return None  # a type that only the schema's own rules judge
+            if pa.types.is_nested(kind):
+                return _mismatch(kind, data_type)
+            if name.startswith("timestamp") and pa.types.is_timestamp(kind):
+                return _time_fault(part, name, schema, config)
+            return _primitive_fault(part, canonical_name(_stored(name)))
+
+
+def is_final(part: MatchedPart) -> bool:
+    """True if a file has the very type that the table has now, and no narrower one."""
+    import pyarrow as pa
+
+    if not isinstance(part.data_type, PrimitiveType) or pa.types.is_null(part.file.kind):
+        return True
+    return delta_type(part.file.kind) == canonical_name(part.data_type.name)
+
+
+def delta_type(kind: ArrowType) -> str | None:
+    """The type of a table whose form in files an Arrow type is; None where there is none."""
+    import pyarrow as pa
+
+    types = pa.types
+    if types.is_signed_integer(kind):
+        return {8: "byte", 16: "short", 32: "integer", 64: "long"}[kind.bit_width]
+    if types.is_decimal(kind):
+        return f"decimal({kind.precision},{kind.scale})"
+    if types.is_timestamp(kind):
+        return "timestamp_ntz" if kind.tz is None else "timestamp"
+    known = (
+        (types.is_float32, "float"),
+        (types.is_float64, "double"),
+        (types.is_date, "date"),
+        (types.is_boolean, "boolean"),
+        (types.is_string, "string"),
+        (types.is_binary, "binary"),
+    )
+    return next((name for test, name in known if test(kind)), None)
+
+
+def shown(kind: ArrowType) -> str:
+    """A type in a file, in the words of tables where these have one."""
+    import pyarrow as pa
+
+    if pa.types.is_timestamp(kind):
+        zone = "without a zone" if kind.tz is None else "in UTC"
+        return f"timestamp in {_UNITS[kind.unit]} {zone}"
+    if pa.types.is_unsigned_integer(kind):
+        return f"unsigned integer of {kind.bit_width} bits"
+    if is_struct(kind):
+        return "struct"
+    if is_list(kind):
+        return f"array<{shown(kind.value_type)}>"
+    if pa.types.is_map(kind):
+        return f"map<{shown(kind.key_type)}, {shown(kind.item_type)}>"
+    return delta_type(kind) or str(kind)
+
+
+def _stored(name: str) -> str:
+    """The type that files know a string with a collation by."""
+    return "string" if name.startswith(("string collate ", "char(", "varchar(")) else name
+
+
+def _mismatch(kind: Any, data_type: DataType, severity: Severity | None = None) -> TypeFault:
+    seen, expected = shown(kind), simple_name(data_type)
+    return TypeFault(TYPE_MISMATCH, seen, expected, f"of type {expected} is {seen}", severity)
+
+
+def _void_fault(part: MatchedPart) -> TypeFault | None:
+    """A field that should not be there is left alone; what stands within a list or a map has to be read."""
+    import pyarrow as pa
+
+    seen = shown(part.file.kind)
+    if part.field_path is None:
+        return TypeFault(VOID_MATERIALISED, seen, "no column", "is void, and stored")
+    if pa.types.is_null(part.file.kind):
+        return None
+    return TypeFault(VOID_MATERIALISED, seen, "nulls", f"is void, and stored as {seen}", Severity.ERROR)
+
+
+# -- nested types ----------------------------------------------------------------------------------------------------
+
+
+def _nested_fault(kind: Any, data_type: ArrayType | MapType) -> TypeFault:
+    """A list or map that is none; a group of one repeated group is one without its annotation."""
+    expected = simple_name(data_type)
+    if is_struct(kind) and kind.num_fields == 1 and is_list(kind.field(0).type):
+        what = "map" if isinstance(data_type, MapType) else "list"
+        return TypeFault(
+            NESTED_LAYOUT,
+            f"a group without the annotation of a {what}",
+            expected,
+            f"of type {expected} lacks the annotation of a {what}",
+            Severity.ERROR,
+        )
+    return _mismatch(kind, data_type)
+
+
+def _variant_fault(part: MatchedPart, schema: FileSchema, config: TableConfiguration) -> TypeFault | None:
+    expected, kind = "struct of metadata and value", part.file.kind
+    if not is_struct(kind):
+        seen = shown(kind)
+        return TypeFault(VARIANT_SHAPE, seen, expected, f"of type variant is {seen}")
+    names = [field.name for field in kind]
+    if is_shredded(kind):
+        return _shredding_fault(part, schema, config)
+    are_bytes = all(fits(field.type, "binary") for field in kind)
+    if len(names) == len(_VARIANT_FIELDS) and set(names) == _VARIANT_FIELDS and are_bytes:
+        return None
+    seen = f"struct of {', '.join(names)}" if not are_bytes or names else "struct of nothing"
+    return TypeFault(VARIANT_SHAPE, seen, expected, f"of type variant is a {seen}")
+
+
+def _shredding_fault(part: MatchedPart, schema: FileSchema, config: TableConfiguration) -> TypeFault | None:
+    """Return what is wrong with typed columns, or that the table does not announce them."""
+    kind = part.file.kind
+    seen = ", ".join(field.name for field in kind)
+    leaves = schema.leaves[part.file.leaf : part.file.leaf + count_leaves(kind)]
+    fault = shredding_fault(kind)
+    if fault is None and any(leaf.physical_type == "INT96" for leaf in leaves):
+        fault = "a typed value is INT96"
+    if fault is not None:
+        words = f"of type variant is shredded into columns that cannot be read: {fault},"
+        return TypeFault(VARIANT_SHAPE, seen, "the types of Variant Shredding", words)
+    if not any(name in config.features for name in _SHREDDING):
+        words = "of type variant is shredded, which the table does not support,"
+        return TypeFault(VARIANT_SHAPE, seen, "struct of metadata and value", words)
+    if not config.is_on(_SHREDDING_ENABLED):
+        words = f"of type variant is shredded, which {_SHREDDING_ENABLED} does not allow now,"
+        expected = f"{_SHREDDING_ENABLED}=true, or a file from before it was turned off"
+        return TypeFault(VARIANT_SHAPE, seen, expected, words, Severity.INFO)
+    return None
+
+
+# -- primitive types -------------------------------------------------------------------------------------------------
+
+
+def _time_fault(part: MatchedPart, name: str, schema: FileSchema, config: TableConfiguration) -> TypeFault | None:
+    kind = part.file.kind
+    is_int96 = schema.leaves[part.file.leaf].physical_type == "INT96"
+    if is_int96:
+        is_forbidden = bool(active(config))
+        severity = Severity.ERROR if is_forbidden else Severity.INFO
+        words = "is INT96" + (", which Iceberg compatibility forbids," if is_forbidden else "")
+        return TypeFault(TIMESTAMP_UNIT, "INT96", _ICEBERG_UNIT, words, severity)
+    wants_zone = name == "timestamp"
+    if (kind.tz is not None) != wants_zone:
+        seen, expected = (f"isAdjustedToUTC={'true' if flag else 'false'}" for flag in (not wants_zone, wants_zone))
+        words = f"of type {name} is {'not ' if wants_zone else ''}adjusted to UTC"
+        return TypeFault(TIMESTAMP_NOT_UTC, seen, expected, words)
+    if kind.unit != "us":
+        seen = _UNITS[kind.unit]
+        return TypeFault(TIMESTAMP_UNIT, seen, "microseconds", f"of type {name} is in {seen}")
+    return None
+
+
+def _primitive_fault(part: MatchedPart, name: str) -> TypeFault | None:
+    import pyarrow as pa
+
+    types, kind = pa.types, part.file.kind
+    if not fits(kind, name):
+        if types.is_decimal(kind) and decimal_of(name) is not None:
+            seen = shown(kind)
+            return TypeFault(DECIMAL_MISMATCH, seen, name, f"of type {name} is {seen}")
+        return _mismatch(kind, part.data_type)
+    if types.is_unsigned_integer(kind) or types.is_float16(kind) or types.is_fixed_size_binary(kind):
+        return _mismatch(kind, part.data_type, Severity.WARNING)
+    stored_type = delta_type(kind)
+    if stored_type == name or stored_type in ("string", "binary", None) or _is_wider_on_paper(stored_type, name):
+        return None
+    if _is_explained(part, stored_type):
+        return None
+    is_on_paper = stored_type in WHOLE_BITS and name in _SMALL
+    severity = Severity.WARNING if is_on_paper else None
+    words = f"of type {name} is {stored_type}, and no type change explains it,"
+    return TypeFault(TYPE_WIDENING_UNRECORDED, stored_type, name, words, severity)
+
+
+def _is_wider_on_paper(stored: str, name: str) -> bool:
+    """True for the integers of 32 bits that take the place of shorter ones, as long as the values fit."""
+    return name in WHOLE_BITS and stored in WHOLE_BITS and WHOLE_BITS[stored] > WHOLE_BITS[name]
+
+
+def _is_explained(part: MatchedPart, stored: str) -> bool:
+    """True if the column once had the type: one of the changes that led to the present one begins with it."""
+    changes = [
+        entry
+        for entry in read_type_changes(part.field)
+        if isinstance(entry, TypeChange) and entry.field_path == part.field_path
+    ]
+    earlier = {entry.from_type for entry in changes}
+    # Writers may leave out that a column of 32 bits has but 8 or 16, and may say so of one that has not.
+    return stored in earlier or (stored in _SMALL and bool(earlier & set(_SMALL)))

@@ -1,0 +1,240 @@
+"""The parts of a `validate` rule: a row of the catalogue, and the small functions that check it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from enum import StrEnum
+from functools import partial, partialmethod
+from typing import Any, NamedTuple, TypeVar
+
+from deltacli.core.hints import Worded, command, is_shared, parameter, spelling
+from deltacli.delta.log.log_path import Place
+
+View = TypeVar("View")
+
+
+class Severity(StrEnum):
+    """ERROR: a MUST is violated, rows are lost or duplicated, or some engine fails. WARNING: a SHOULD is violated, or
+    engines disagree. INFO: an observation.
+    """
+
+    ERROR = "error"
+    WARNING = "warning"
+    INFO = "info"
+
+
+class Level(StrEnum):
+    """The cheapest level that checks a rule: the log, a listing of the table, the footers of its files, or their rows.
+    `API`: the answers of a server that shares it.
+    """
+
+    LOG = "log"
+    STORAGE = "storage"
+    FOOTERS = "footers"
+    DATA = "data"
+    API = "api"
+
+
+LEVELS = (Level.LOG, Level.STORAGE, Level.FOOTERS, Level.DATA)
+"""The levels of a table; each also checks what those before it do."""
+
+
+class Fix(NamedTuple):
+    """How to repair a fault: what is broken, a possible repair, and what the repair loses."""
+
+    broken: str
+    advice: str | Worded
+    loss: str = "nothing"
+
+    @property
+    def repair(self) -> str:
+        return self.repair_of("TABLE")
+
+    def repair_of(self, table: str) -> str:
+        """Return the repair of a table, whose name is filled into the command that it may contain."""
+        if is_shared(table):
+            return "ask the provider of the share to repair the table"
+        return spelling().fill(str(self.advice), table) if isinstance(self.advice, Worded) else self.advice
+
+    @property
+    def loses(self) -> bool:
+        """Whether the repair loses something, always or under a condition (`nothing, if …`)."""
+        is_nothing = self.loss.startswith("nothing") and not self.loss.startswith(("nothing,", "nothing;"))
+        return bool(self.loss) and not is_nothing
+
+    def as_json(self, table: str = "TABLE") -> dict[str, str]:
+        """Return the fix as in documents, where the repair has its former name, `mend`, too."""
+        repair = self.repair_of(table)
+        return {"broken": self.broken, "repair": repair, "mend": repair, "loss": self.loss}
+
+
+UNREAD = "validate.file-unreadable"
+"The rule about files that exist but could not be read, for lack of permission or because a disk or store fails."
+
+LOST_BY_VACUUM = "time travel to versions that need removed files past their retention, which a vacuum deletes, too"
+"""What is lost if a vacuum deletes a file that no version needs."""
+
+LOST_BY_DROPPING = "time travel to the versions before, where the engine truncates the history"
+"""What is lost if a feature that nothing uses is dropped."""
+
+
+def from_a_copy(sentence: str, **options: str) -> Worded:
+    """Return a repair by files that a copy, or the store itself, still has."""
+    return Worded(f"{sentence}: {{}}", partial(command, "undelete", **options, sources=["COPY"]))
+
+
+def by_repair(what: str, **options: str) -> Worded:
+    """Return a repair that brings `what` back from a copy, or gives up rows, after a dry run that shows which."""
+
+    def spelled() -> str:
+        source, loss = parameter("repair.sources", "COPY"), parameter("repair.accept_loss")
+        shown = command("repair", **options, dry_run=True)
+        return f"bring {what} back with {source}, or give up the rows of the file with {loss}; look first: {shown}"
+
+    return Worded("{}", spelled)
+
+
+class Rule(NamedTuple):
+    """One row of the catalogue. `spec` names the section of the protocol."""
+
+    id: str
+    severity: Severity
+    level: Level
+    sentence: str | Worded
+    spec: str
+    fix: Fix
+    example: str
+
+    @property
+    def checks(self) -> str:
+        return str(self.sentence)
+
+    def at(
+        self,
+        place: Place,
+        message: str,
+        *,
+        seen: object = None,
+        expected: object = None,
+        severity: Severity | None = None,
+    ) -> Finding:
+        """Return a finding of this rule. `severity` overrides the severity of the rule for this case."""
+        return Finding(self, severity or self.severity, message, place, _shown(seen), _shown(expected))
+
+
+class Finding(NamedTuple):
+    """One fault, its place, the value seen and the value expected (None if not useful)."""
+
+    rule: Rule
+    severity: Severity
+    message: str
+    place: Place
+    seen: str | None = None
+    expected: str | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the finding as in the document `deltacli.validate`."""
+        location = {name: value for name, value in self.place._asdict().items() if value is not None}
+        return {
+            "rule": self.rule.id,
+            "severity": self.severity.value,
+            "message": self.message,
+            "location": location,
+            "seen": self.seen,
+            "expected": self.expected,
+            "spec": self.rule.spec,
+            "fix": self.rule.fix.as_json(),
+        }
+
+
+class ReadFault(NamedTuple):
+    """What a reader found: its code is the id of a rule, or one that no rule has."""
+
+    code: str
+    place: Place
+    message: str
+    seen: object = None
+    expected: object = None
+
+
+class Check(NamedTuple):
+    """A function that checks one kind of view, and the rules it may report."""
+
+    view: type
+    rules: tuple[Rule, ...]
+    run: Callable[[Any], Iterable[Finding]]  # Any: an instance of `view`
+
+
+class Area:
+    """The rules of one area and the checks that report them."""
+
+    def __init__(self, name: str, level: Level = Level.LOG, *, spec: str = "") -> None:
+        """`level` and `spec` are those of each rule that names none."""
+        self.name = name
+        self.level = level
+        self.spec = spec
+        self.rules: list[Rule] = []
+        self.checks: list[Check] = []
+
+    def _add(
+        self,
+        severity: Severity,
+        rule_id: str,
+        checks: str | Worded,
+        broken: str,
+        repair: str | Worded,
+        loss: str = "nothing",
+        *,
+        example: str,
+        spec: str = "",
+        level: Level | None = None,
+    ) -> Rule:
+        """Add a rule and return it."""
+        fix = Fix(broken, repair, loss)
+        made = Rule(rule_id, severity, level or self.level, checks, spec or self.spec, fix, example)
+        self.rules.append(made)
+        return made
+
+    error = partialmethod(_add, Severity.ERROR)
+    warning = partialmethod(_add, Severity.WARNING)
+    info = partialmethod(_add, Severity.INFO)
+
+    def check(
+        self, view: type[View], *rules: Rule
+    ) -> Callable[[Callable[[View], Iterator[Finding]]], Callable[[View], Iterator[Finding]]]:
+        """Register a function that checks a view and reports only the named rules."""
+
+        def register(run: Callable[[View], Iterator[Finding]]) -> Callable[[View], Iterator[Finding]]:
+            self.checks.append(Check(view, rules, run))
+            return run
+
+        return register
+
+    def check_faults(
+        self, view: type[View], *rules: Rule
+    ) -> Callable[[Callable[[View], Iterator[ReadFault]]], Callable[[View], Iterator[Finding]]]:
+        """Register a function that yields what a reader found, and report the faults whose code is the id of a named
+        rule.
+        """
+        by_id = {rule.id: rule for rule in rules}
+
+        def register(run: Callable[[View], Iterator[ReadFault]]) -> Callable[[View], Iterator[Finding]]:
+            def findings(seen: View) -> Iterator[Finding]:
+                for fault in run(seen):
+                    if fault.code in by_id:
+                        yield by_id[fault.code].at(fault.place, fault.message, seen=fault.seen, expected=fault.expected)
+
+            return self.check(view, *rules)(findings)
+
+        return register
+
+
+def _shown(value: object) -> str | None:
+    """Return a value for a finding, shortened because a schema may be a megabyte."""
+    if value is None:
+        return None
+    text = value if isinstance(value, str) else str(value)
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+
+
+_LONGEST = 300

@@ -1,0 +1,361 @@
+"""Which findings a command of deltacli repairs, and the steps by which `repair` acts on them, or why there are none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from enum import StrEnum
+from functools import cache, partial
+from typing import NamedTuple
+
+from deltacli.core.hints import command, is_shared
+from deltacli.core.patterns import pattern
+from deltacli.rules.framework.base import Level, Rule
+
+_SET = partial(command, "properties", "set")
+_VACUUM = partial(command, "vacuum")
+_REMOTE = pattern(r"(?!file:)[A-Za-z][A-Za-z0-9+.-]*://")
+
+
+_REPAIRS: Mapping[str, Callable[..., str]] = {
+    "data.expired-tombstone-present": _VACUUM,
+    "data.orphan": _VACUUM,
+    "data.small-files": partial(command, "optimize"),
+    "dv.orphan": _VACUUM,
+    "history.vacuum-start-without-end": _VACUUM,
+    "log.cleanup-overdue": partial(command, "log expire"),
+    "log.no-checkpoint-long": partial(command, "checkpoint"),
+    "property.log-cleanup-off": partial(command, "properties", "unset", "delta.enableExpiredLogCleanup"),
+    "property.retention-short": partial(_SET, {"delta.deletedFileRetentionDuration": "interval 7 days"}),
+    "property.stats-both-off": partial(_SET, {"delta.checkpoint.writeStatsAsJson": "true"}),
+    "property.stats-struct-unset": partial(_SET, {"delta.checkpoint.writeStatsAsStruct": "true"}),
+}
+"""Rule -> the command that ends what it reports, where that is another than `repair`."""
+
+
+def repair_command(rule: Rule, table: str, *, is_readable: bool = True, **options: object) -> str:
+    """Return the command that repairs what a rule reports about a table, empty where there is none: where nothing but a
+    copy has what is lost, it is not known. Of a table that is not `is_readable`, only `repair` acts.
+    """
+    if is_shared(table):
+        return ""
+    steps = row_of(rule.id).steps
+    if not steps:
+        return _REPAIRS[rule.id](table=table, **options) if is_readable and rule.id in _REPAIRS else ""
+    if steps[0] is not StepKind.RECOVER and not is_readable and StepKind.RECOVER in steps:  # nothing to rebuild it from
+        sources = ["versions" if may_keep(table) else "COPY"]
+        return command("repair", table=table, sources=sources, **_level(rule), **options)
+    if steps[0] is not StepKind.RECOVER:
+        return command("repair", table=table, **_level(rule), **options)
+    return command("repair", table=table, sources=["versions"], **_level(rule), **options) if may_keep(table) else ""
+
+
+def repair_to_try(rule: Rule, table: str, *, is_readable: bool = True) -> str:
+    """Return the same command; where a repair loses something, or needs a copy, it shows only what it would do."""
+    options = {"dry_run": True} if rule.fix.loses else {}
+    if row_of(rule.id).steps and not is_shared(table) and not repair_command(rule, table, is_readable=is_readable):
+        return command("repair", table=table, **_level(rule), dry_run=True)
+    return repair_command(rule, table, is_readable=is_readable, **options)
+
+
+def command_of(rule: Rule, table: str, *, is_readable: bool = True) -> str | None:
+    """Return the command that repairs what a rule reports, else the one that shows what a repair would do; None where
+    there is none.
+    """
+    found = repair_command(rule, table, is_readable=is_readable)
+    return found or repair_to_try(rule, table, is_readable=is_readable) or None
+
+
+def recover_command(table: str) -> str:
+    """Return the command that shows what of lost files would come back, and what would be given up."""
+    kept = {"sources": ["versions"]} if may_keep(table) else {}
+    return command("repair", table=table, **kept, dry_run=True)
+
+
+def needs_readable_table(rule: Rule) -> bool:
+    """Return whether the rule has a repair that fails where deltacli cannot read the newest version."""
+    return rule.id in _REPAIRS
+
+
+def _level(rule: Rule) -> dict[str, str]:
+    """Return the level at which `repair` finds it, unless that is the default."""
+    return {"level": rule.level.value} if rule.level in (Level.FOOTERS, Level.DATA) else {}
+
+
+def may_keep(table: str) -> bool:
+    """Return whether the store of a table may keep versions of its files."""
+    return _REMOTE.match(table) is not None
+
+
+class StepKind(StrEnum):
+    """What a step does. `recover`: bytes come back from a source. `rebuild`: what the rest of the table determines is
+    written anew. `quarantine`: a file that nothing needs is moved to the backup. `remove-reference`: a commit removes
+    what is lost. They are tried in the order of the row.
+    """
+
+    RECOVER = "recover"
+    REBUILD = "rebuild"
+    QUARANTINE = "quarantine"
+    REMOVE_REFERENCE = "remove-reference"
+
+
+class Family(StrEnum):
+    """The steps that are planned together."""
+
+    LOG = "log"
+    FILES = "files"
+    DOUBLED = "doubled"
+    STATISTICS = "statistics"
+    CHECKPOINT = "checkpoint"
+    COMPACTION = "compaction"
+    CHECKSUM = "checksum"
+    HINT = "hint"
+
+
+class RepairRow(NamedTuple):
+    """The steps of a rule in the order in which they are tried, and what plans them; or none, and the `reason`."""
+
+    steps: tuple[StepKind, ...] = ()
+    family: Family | None = None
+    reason: str = ""
+
+    @property
+    def loses(self) -> bool:
+        """Return True if the last of the steps gives up rows."""
+        return StepKind.REMOVE_REFERENCE in self.steps
+
+
+_RECOVER, _REBUILD, _QUARANTINE, _REMOVE = StepKind
+
+_STEPS: tuple[tuple[Family, tuple[StepKind, ...], str], ...] = (
+    (
+        Family.LOG,
+        (_RECOVER,),
+        """log.not-a-table log.start-missing checkpoint.without-commit compaction.beyond-log
+        commit.pretty-printed""",
+    ),
+    (
+        Family.LOG,
+        (_RECOVER, _REBUILD),
+        """log.gap log.checkpoint-commit-missing commit.empty commit.not-utf8 commit.bad-json
+        commit.line-not-object""",
+    ),
+    (
+        Family.FILES,
+        (_RECOVER, _REMOVE),
+        """data.file-missing data.not-parquet dv.file-missing dv.file-version dv.bitmap-corrupt dv.bad-z85""",
+    ),
+    (
+        Family.FILES,
+        (_RECOVER, _REBUILD, _REMOVE),
+        """data.size-mismatch dv.file-too-short dv.size-mismatch dv.crc-mismatch dv.magic dv.cardinality-mismatch
+        dv.bad-descriptor""",
+    ),
+    (Family.DOUBLED, (_REBUILD,), "action.remove-dv-mismatch"),
+    (
+        Family.STATISTICS,
+        (_REBUILD,),
+        """stats.bad-json stats.num-records-missing stats.num-records-negative stats.cardinality-exceeds
+        stats.null-count-range stats.unknown-column stats.partition-column stats.type-mismatch stats.interval-bounds
+        stats.variant-encoding stats.tight-with-dv stats.min-greater-max stats.num-records-mismatch
+        stats.null-count-mismatch stats.records-disagree stats.bounds-not-covering stats.bounds-not-tight
+        stats.clustering-missing
+        typewidening.float-bounds iceberg.num-records dv.num-records-missing mapping.stats-key-logical
+        action.duplicate-path""",
+    ),
+    (
+        Family.CHECKPOINT,
+        (_REBUILD, _RECOVER),
+        "checkpoint.unreadable checkpoint.zero-length sidecar.missing sidecar.size-mismatch",
+    ),
+    (
+        Family.CHECKPOINT,
+        (_REBUILD,),
+        """checkpoint.duplicate-key checkpoint.multi-action-row checkpoint.missing-add checkpoint.extra-add
+        checkpoint.add-differs checkpoint.missing-tombstone checkpoint.parsed-partition-differs
+        checkpoint.parsed-stats-differs checkpoint.schema-type checkpoint.parsed-partition-missing
+        checkpoint.parsed-names checkpoint.no-protocol checkpoint.no-metadata checkpoint.forbidden-action
+        checkpoint.metadata-differs checkpoint.missing-txn checkpoint.missing-domain checkpoint.features-null
+        checkpoint.v2-metadata-missing checkpoint.v2-version checkpoint.v2-without-feature checkpoint.v2-mixed
+        checkpoint.v2-tags sidecar.path-outside sidecar.non-file-action checkpoint.multipart-incomplete
+        checkpoint.multipart-mixed checkpoint.multipart-forbidden checkpoint.multipart-one dv.names-nothing""",
+    ),
+    (
+        Family.COMPACTION,
+        (_QUARANTINE,),
+        """compaction.bad-name compaction.missing-remove compaction.missing-domain-tombstone
+        compaction.content compaction.forbidden-action""",
+    ),
+    (
+        Family.CHECKSUM,
+        (_REBUILD, _QUARANTINE),
+        """crc.num-files crc.table-size crc.histogram crc.deleted-histogram crc.all-files crc.dv-counts crc.bad-json
+        crc.missing-required crc.metadata-differs crc.protocol-differs crc.counts-not-one crc.ict crc.txns crc.domains
+        crc.without-commit""",
+    ),
+    (
+        Family.HINT,
+        (_REBUILD, _QUARANTINE),
+        """hint.missing hint.bad-json hint.missing-field hint.checkpoint-missing hint.size-wrong hint.parts-on-classic
+        hint.checksum-bad hint.checksum-order hint.schema-wrong hint.ahead-of-log""",
+    ),
+)
+
+_HARMLESS = "no reader is misled, so there is nothing to repair"
+_PAST = "commits are never edited, and this one decides nothing of the newest version"
+_AGAIN = "an engine has to commit the file again with the right fields; the file itself is intact"
+_ENGINE = "an engine has to write the rows anew"
+_SCHEMA = "a person has to decide on the schema, which a new metaData then states"
+_PROTOCOL = "a person has to decide on the protocol, which no later commit takes back"
+_PROPERTY = "a person has to decide on the property: properties sets or unsets it"
+_INTENDED = "the log does not record which of the actions was intended; restore goes back to a version before them"
+_LEFT_TO_VACUUM = "vacuum deletes such files"
+_FOREIGN = "the file is not one of the protocol, so only its writer can say what it is for"
+_CLOCK = "the times of past versions cannot be changed"
+_UNDELETE = "the newest version does not need the file; undelete brings it back from a source"
+
+_NO_STEP: tuple[tuple[str, str], ...] = (
+    (
+        _HARMLESS,
+        """commit.unknown-field commit.crlf-or-blank commit.checkpoint-only-action commit.unknown-action commit.huge
+        action.remove-of-unknown action.datachange-mixed commitinfo.missing domain.tombstone-empty
+        path.shared-with-cdc partition.dir-mismatch stats.null-count-wide stats.timestamp-precision
+        action.stats-in-checkpointed-remove checkpoint.parsed-types-old checkpoint.domain-tombstone
+        checkpoint.replay-unavailable checkpoint.stats-policy checkpoint.v2-compat-missing crc.missing hint.stale
+        compaction.stale data.orphan-young dv.written-while-disabled catalog.unpublished-possible
+        iceberg.metadata-at-risk history.operation-missing history.restore-risk history.writer-mix
+        rowtracking.preserved-tag typewidening.table-version log.subdir-unknown schema.too-wide
+        typewidening.property-missing txn.version-decrease txn.last-updated-missing domain.system-unknown
+        path.absolute data.row-count-zero data.encrypted dv.all-rows data.column-missing data.nested-layout
+        stats.nullcounts-spelling typewidening.removable schema.interval-noncanonical""",
+    ),
+    (
+        _PAST,
+        """action.cdc-only commitinfo.several commitinfo.not-object action.deletion-timestamp-missing
+        action.deletion-timestamp-odd action.extended-metadata-lie action.remove-size-missing
+        action.cdc-datachange-true action.datachange-false-new-data commit.first-without-protocol
+        commit.first-without-metadata cdc.no-change-type cdc.bad-change-type cdc.pre-post-unbalanced cdc.location
+        cdc.missing-when-enabled cdc.partition-values history.vacuum-short-retention history.concurrent-version-hole
+        catalog.txnid-missing catalog.ict-missing""",
+    ),
+    (_LEFT_TO_VACUUM, "data.orphan data.expired-tombstone-present dv.orphan history.vacuum-start-without-end"),
+    (_UNDELETE, "data.file-missing-tombstoned history.time-travel-broken cdc.file-missing cdc.size-mismatch"),
+    (
+        _FOREIGN,
+        """log.name-not-padded log.name-unknown log.temp-leftover log.version-too-large log.nested-table
+        log.staged-without-feature log.staged-stale log.staged-name sidecar.orphan""",
+    ),
+    (
+        _CLOCK,
+        """log.mtime-order log.mtime-future log.mtime-vs-commitinfo ict.missing ict.not-first ict.not-monotone
+        ict.enablement-properties ict.enable-before-mtime ict.future""",
+    ),
+    ("log expire deletes the expired part of a log", "log.cleanup-overdue"),
+    ("readers leave out what the file does not have; optimize writes it without its vector", "dv.row-out-of-range"),
+    ("an engine writes the manifests", "data.manifest-stale"),
+    ("checkpoint writes one", "log.no-checkpoint-long"),
+    ("a commit is never edited, and the next checkpoint lets readers begin behind it", "commit.lone-surrogate"),
+    ("optimize compacts small files", "data.small-files partition.cardinality"),
+    ("the files are in another store, which is not read from here", "data.unreachable data.shared-file"),
+    ("the next checkpoint ends it, and every reader opens one that is complete", "checkpoint.several-forms"),
+    ("a catalog decides which commits count", "checkpoint.unpublished catalog.publish-order"),
+    ("the feature is not supported here", "checkpoint.amt-classic amt.readable-partially"),
+    (
+        "the versions below the protected one cannot be rebuilt from anything else",
+        "checkpoint.protected-missing",
+    ),
+    ("a file that was overwritten has two contents, and nothing tells which one was meant", "data.modified-after-add"),
+    (
+        _INTENDED,
+        """commit.duplicate-key commit.duplicate-metadata commit.duplicate-protocol commit.duplicate-txn
+        commit.duplicate-domain action.add-remove-same-key action.readd-without-remove
+        path.same-file-two-spellings path.not-unique-over-history""",
+    ),
+    (
+        _AGAIN,
+        """action.missing-required action.wrong-type action.number-spelling domain.configuration-not-string
+        action.negative-size
+        action.bad-modification-time action.path-empty action.tags-null-value path.bad-encoding path.not-encoded
+        path.escapes-root path.not-normalised path.absolute-inside-root path.double-encoded
+        mapping.partition-key-logical partition.key-missing partition.key-extra partition.key-case
+        partition.unparsable
+        partition.kernel-unreadable partition.empty-string partition.timestamp-zoneless partition.noncanonical
+        partition.hive-default partition.values-on-unpartitioned partition.ntz-date-only dv.inline-with-offset
+        dv.absolute-not-absolute dv.offset-zero-vs-null dv.empty dv.random-prefix-dir dv.absolute-in-root
+        rowtracking.commit-version rowtracking.base-row-id-changed rowtracking.base-row-id-missing
+        rowtracking.high-water-mark rowtracking.high-water-mark-decreased rowtracking.materialised-beyond-mark""",
+    ),
+    (
+        _ENGINE,
+        """path.hidden-location path.reserved-name path.case-collision partition.null-in-not-null
+        metadata.partition-column-type metadata.partition-column-nested metadata.all-columns-partitioned
+        metadata.partitioning-changed mapping.file-without-field-ids mapping.file-with-logical-names
+        mapping.file-with-other-names mapping.field-id-mismatch data.codec-unsupported
+        data.type-mismatch data.type-widening-unrecorded data.decimal-mismatch data.timestamp-not-utc
+        data.timestamp-unit data.void-materialised data.variant-shape data.column-unknown data.required-mismatch
+        data.partition-column-missing data.case-mismatch data.partition-column-differs dv.iceberg-conflict
+        generated.partition notnull.violated constraint.violated invariant.violated generated.violated
+        rowtracking.materialised-duplicate rowtracking.overlap identity.high-water-mark""",
+    ),
+    (
+        _SCHEMA,
+        """schema.not-null-tightened schema.new-not-null-column schema.column-dropped-no-mapping
+        schema.type-changed-illegally schema.case-only-change schema.bad-json schema.field-missing-key
+        schema.unknown-type schema.decimal-bounds schema.char-varchar schema.duplicate-column schema.empty-name
+        schema.invalid-chars schema.empty-struct schema.map-key-null schema.void-in-complex schema.metadata-reserved
+        mapping.mode-change-illegal mapping.physical-name-changed mapping.id-reused mapping.physical-path-reused
+        mapping.max-id-decreased mapping.mode-invalid mapping.mode-without-protocol mapping.id-missing
+        mapping.name-missing mapping.id-duplicate mapping.physical-path-duplicate mapping.id-out-of-range
+        mapping.max-id-too-small mapping.max-id-missing mapping.stray-annotations mapping.nested-ids
+        mapping.compat-physical-name metadata.id-not-guid metadata.id-changed metadata.format-not-parquet
+        metadata.created-time metadata.partition-column-unknown metadata.partition-column-duplicate
+        constraint.bad-sql invariant.bad-json generated.bad-sql default.bad-sql identity.incomplete identity.step-zero
+        identity.type identity.immutable-changed clustering.domain-missing clustering.bad-config
+        clustering.partitioned clustering.type variant.partition-or-cluster typewidening.change-not-allowed
+        typewidening.bad-entry typewidening.bad-path typewidening.chain-broken typewidening.lost-history
+        rowtracking.column-names expression.not-evaluated""",
+    ),
+    (
+        _PROTOCOL,
+        """protocol.missing protocol.version-out-of-range protocol.reader3-needs-writer7
+        protocol.reader-features-missing protocol.writer-features-missing protocol.features-on-legacy
+        protocol.reader-only-feature protocol.rw-feature-not-in-reader protocol.writer-feature-in-reader
+        protocol.unknown-feature protocol.preview-feature protocol.dependency protocol.exclusive
+        protocol.duplicate-feature protocol.downgrade protocol.legacy-oddity protocol.stray-keys
+        feature.used-not-supported feature.property-without-feature feature.supported-not-used domain.without-feature
+        dv.feature-missing cdc.without-feature ict.without-feature typewidening.not-supported typewidening.iceberg
+        typewidening.ntz-feature typewidening.both-features iceberg.mapping-off iceberg.type-not-allowed
+        iceberg.versions-conflict vacuumcheck.old-vacuum""",
+    ),
+    (
+        _PROPERTY,
+        """property.unknown-delta-key property.bad-boolean property.bad-number property.bad-interval
+        property.interval-portability property.retention-order property.retention-short property.retention-long
+        property.legacy-append-only-key property.stats-both-off property.stats-struct-unset property.checkpoint-policy
+        property.compression-codec property.parquet-version property.protocol-in-config property.log-cleanup-off
+        property.cdf-legacy-key appendonly.violated appendonly.dv-delete rowtracking.suspended-and-enabled
+        txn.count-high""",
+    ),
+)
+
+
+@cache
+def repair_rows() -> Mapping[str, RepairRow]:
+    """Return the row of each rule of the catalogue by its id. Raises ValueError for a rule with two rows."""
+    found: dict[str, RepairRow] = {}
+    for rule, row in _rows():
+        if rule in found:
+            raise ValueError(f"{rule} has two rows")
+        found[rule] = row
+    return found
+
+
+def row_of(rule: str) -> RepairRow:
+    """Return the row of a rule; one without steps for a rule outside the catalogue."""
+    return repair_rows().get(rule, RepairRow(reason="it is not a fault of the table"))
+
+
+def _rows() -> Iterator[tuple[str, RepairRow]]:
+    for family, steps, rules in _STEPS:
+        yield from ((rule, RepairRow(steps, family)) for rule in rules.split())
+    for reason, rules in _NO_STEP:
+        yield from ((rule, RepairRow(reason=reason)) for rule in rules.split())

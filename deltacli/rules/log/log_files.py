@@ -1,0 +1,389 @@
+"""Rules about the files of the log and their names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+
+from deltacli.core.patterns import pattern
+from deltacli.core.units import DAY_MS, format_ranges, format_timestamp, named_ranges, plural, ranges_of
+from deltacli.delta.log.log_path import HINT_NAME, MAX_VERSION, LogFileKind, Place, commit_name
+from deltacli.delta.log.segment import LogFile, LogListing, file_times
+from deltacli.delta.protocol.features import CATALOG_FEATURES
+from deltacli.delta.protocol.property_values import (
+    DEFAULT_CHECKPOINT_INTERVAL,
+    LOG_CLEANUP,
+    is_false,
+    log_cutoff_ms,
+    log_retention_ms,
+    parse_integer,
+)
+from deltacli.rules.framework.base import Area, Finding, Level, Severity, from_a_copy
+from deltacli.rules.framework.views import ListingView, StorageView
+
+AREA = Area("log_files", spec="Delta Log Entries")
+
+NOT_A_TABLE = AREA.error(
+    "log.not-a-table",
+    "The directory has no log, or a log without a commit and without a complete checkpoint.",
+    spec="File Types",
+    broken="no version can be rebuilt",
+    repair=from_a_copy("pass the directory that contains _delta_log, or bring it back from a copy"),
+    loss="every version, unless a backup has them",
+    example="an empty _delta_log",
+)
+GAP = AREA.error(
+    "log.gap",
+    "Commits are missing in between, so the newest version cannot be rebuilt, or (a warning) older ones cannot.",
+    spec="Delta Table Specification",
+    broken="versions must be contiguous; the changes of the missing commits are unknown",
+    repair=from_a_copy("bring the missing commits back from a copy"),
+    loss="every version that needs them; readers of the newest may fail",
+    example="00000000000000000001.json, 00000000000000000003.json, and no checkpoint from 2 on",
+)
+START_MISSING = AREA.error(
+    "log.start-missing",
+    "The log has neither commit 0 nor a complete checkpoint to start from.",
+    spec="Checkpoints; Metadata Cleanup",
+    broken="commits hold only changes; without a starting point no version can be rebuilt",
+    repair=from_a_copy("bring the older commits, or a checkpoint, back from a copy"),
+    loss="every version, unless a backup has them",
+    example="a log that begins with 00000000000000000007.json and has no checkpoint",
+)
+CHECKPOINT_COMMIT_MISSING = AREA.warning(
+    "log.checkpoint-commit-missing",
+    "A complete checkpoint has no commit of its own version.",
+    spec="Metadata Cleanup, step 2",
+    broken="the time and the provenance of the version are lost; Delta-Spark needs a commit at or after it",
+    repair="restore the commit from a backup; if the checkpoint is the newest version, a further commit helps",
+    loss="the history of that version",
+    example="00000000000000000010.checkpoint.parquet without 00000000000000000010.json",
+)
+NAME_NOT_PADDED = AREA.error(
+    "log.name-not-padded",
+    "A version in a file name does not have exactly 20 digits.",
+    broken="some engines read the file as that version, others ignore it",
+    repair="find out which engine wrote it; rename or delete it manually",
+    loss="the changes of that file, if it is deleted and some version needs it",
+    example="_delta_log/12.json",
+)
+NAME_UNKNOWN = AREA.info(
+    "log.name-unknown",
+    "A file of the log has a name that the protocol does not define.",
+    spec="Protocol Evolution",
+    broken="nothing: readers ignore it",
+    repair="delete it if it has no known purpose",
+    loss="nothing from the table",
+    example="_delta_log/notes.txt",
+)
+TEMP_LEFTOVER = AREA.info(
+    "log.temp-leftover",
+    "A temporary file, or a checksum file of Hadoop, has been in the log for more than a day.",
+    spec="Delta-Spark: names of temporary files; Hadoop: checksum files",
+    broken="nothing: readers ignore it; a writer was interrupted, or a file system left its checksum",
+    repair="delete it when no writer is running",
+    loss="nothing from the table",
+    example="_delta_log/.00000000000000000003.json.9c1f….tmp",
+)
+SUBDIR_UNKNOWN = AREA.info(
+    "log.subdir-unknown",
+    "The log has a directory that the protocol does not define.",
+    spec="File Types",
+    broken="nothing: readers ignore it",
+    repair="no repair needed",
+    example="_delta_log/backup/",
+)
+VERSION_TOO_LARGE = AREA.error(
+    "log.version-too-large",
+    "A file name has an unreachable version: 2^63 - 1 or above, or far beyond all others.",
+    broken="engines treat the file as the newest version, or fail to parse its number; nothing can be committed",
+    repair="find out who wrote it and move it out of the log manually",
+    loss="the changes of that file, if they were intended",
+    example="_delta_log/99999999999999999999.json",
+)
+STAGED_WITHOUT_FEATURE = AREA.warning(
+    "log.staged-without-feature",
+    "There are staged commits, but no catalog manages the table.",
+    spec="Catalog-managed tables",
+    broken="they will never be published; their changes are in no version",
+    repair="delete them after checking that no catalog manages the table",
+    loss="changes that were never ratified",
+    example="_delta_log/_staged_commits/00000000000000000004.1b1c….json in a table without catalogManaged",
+)
+STAGED_STALE = AREA.info(
+    "log.staged-stale",
+    "A staged commit is not newer than the oldest checkpoint.",
+    spec="Metadata Cleanup, step 3",
+    broken="nothing: it only takes space",
+    repair="delete it",
+    example="_delta_log/_staged_commits/00000000000000000002.1b1c….json below the checkpoint of version 10",
+)
+STAGED_NAME = AREA.warning(
+    "log.staged-name",
+    "The name of a staged commit is not 20 digits, a UUID and `.json`.",
+    broken="neither the catalog nor a reader finds it",
+    repair="delete it once the catalog has no commit of that name",
+    loss="changes that were never ratified",
+    example="_delta_log/_staged_commits/4.json",
+)
+CLEANUP_OVERDUE = AREA.info(
+    "log.cleanup-overdue",
+    "Commits older than the log retention, which a checkpoint replaces, still exist.",
+    spec="Metadata Cleanup",
+    broken="nothing: listings are longer than necessary",
+    repair="delete the expired part of the log",
+    loss="time travel to the versions that are cleaned up",
+    example="a commit of last year below a checkpoint of last year, with a retention of 30 days",
+)
+NO_CHECKPOINT_LONG = AREA.warning(
+    "log.no-checkpoint-long",
+    "Many commits were made since the last complete checkpoint.",
+    spec="Checkpoints",
+    broken="every reader reads all of these commits",
+    repair="write a checkpoint",
+    example="150 commits and no checkpoint",
+)
+NESTED_TABLE = AREA.warning(
+    "log.nested-table",
+    "A directory below the table has its own table.",
+    spec="Data Files",
+    broken="a vacuum of the outer table treats the inner table's files as unreferenced",
+    repair="move the inner table out of the outer one; do not run vacuum before",
+    loss="the inner table's rows, after a vacuum",
+    example="events/archive/_delta_log inside events/",
+    level=Level.STORAGE,
+)
+
+
+KNOWN_NAMES = frozenset({HINT_NAME, "_last_vacuum_info"})
+KNOWN_DIRECTORIES = frozenset({"_sidecars", "_staged_commits", "_commits"})
+LARGEST_JUMP = 1_000_000
+"A gap larger than this was not caused by writers counting up."
+
+_VERSIONED = pattern(r"([0-9]+)\.(?:([0-9]+)\.compacted\.json|json|crc|checkpoint\..+)")
+_TEMPORARY = pattern(r"\..+\.crc|.*[._]tmp|.*\.json#[0-9]+|\..*\.tmp\..*", re.DOTALL)
+_HADOOP_CHECKSUM = pattern(r"\..+\.crc", re.DOTALL)
+_STAGED = pattern(r"([0-9]{20})\.[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\.json")
+
+Range = tuple[int, int]
+
+
+@AREA.check(ListingView, NOT_A_TABLE)
+def log_holds_no_version(view: ListingView) -> Iterator[Finding]:
+    """Spec: File Types."""
+    if not view.log_exists:
+        yield NOT_A_TABLE.at(view.place(), "the directory has no _delta_log", seen="no _delta_log")
+    elif view.listing.is_empty:
+        seen = plural(len(view.files), "file")
+        message = "the log has no commit and no complete checkpoint"
+        yield NOT_A_TABLE.at(view.place(), message, seen=seen, expected="a commit or a complete checkpoint")
+
+
+@AREA.check(ListingView, GAP, START_MISSING, VERSION_TOO_LARGE)
+def commits_are_missing(view: ListingView) -> Iterator[Finding]:
+    """Spec: Delta Table Specification; Checkpoints."""
+    listing = view.listing
+    if listing.is_empty:
+        return
+    if listing.newest_version == MAX_VERSION:
+        message = "the newest version is 2^63 - 1, which no version can follow"
+        place = view.place(version=MAX_VERSION)
+        yield VERSION_TOO_LARGE.at(place, message, seen=MAX_VERSION, expected=f"< {MAX_VERSION}")
+    base = max((instance.version for instance in listing.checkpoints), default=-1)
+    if not listing.checkpoints and 0 not in listing.commits:
+        first = min(listing.commits)
+        message = f"the log begins with commit {first}, and no complete checkpoint covers the versions before it"
+        expected = "commit 0 or a complete checkpoint"
+        yield START_MISSING.at(view.place(listing.commits[first].name, first), message, seen=first, expected=expected)
+    for first, last in gaps_of(listing):
+        if first < base:
+            yield _gap(view, first, last, needed=False)
+        elif last - first + 2 > LARGEST_JUMP:
+            yield _jump(view, first, last)
+        elif not view.config.features & CATALOG_FEATURES:
+            # The catalog may have the missing versions; `catalog.publish-order` reports them.
+            yield _gap(view, first, last, needed=True)
+
+
+def gaps_of(listing: LogListing) -> list[Range]:
+    """Yield runs of versions above the oldest file and below the newest that have neither a commit nor a complete
+    checkpoint.
+    """
+    present = {*listing.commits, *(instance.version for instance in listing.checkpoints)}
+    runs = ranges_of(present)
+    return [(before[1] + 1, after[0] - 1) for before, after in pairwise(runs)]
+
+
+def _gap(view: ListingView, first: int, last: int, *, needed: bool) -> Finding:
+    missing = f"commit {first} is" if first == last else f"commits {first} to {last} are"
+    if needed:
+        message = f"{missing} missing, so version {view.listing.newest_version} cannot be rebuilt"
+    else:
+        message = f"{missing} missing, so versions from {first} up to the next checkpoint can no longer be rebuilt"
+    expected = first if first == last else f"{first}-{last}"
+    severity = None if needed else Severity.WARNING
+    seen = named_ranges("commit", view.listing.commits)
+    return GAP.at(view.place(commit_name(first), first), message, seen=seen, expected=expected, severity=severity)
+
+
+def _jump(view: ListingView, first: int, last: int) -> Finding:
+    name = view.listing.commits[last + 1].name  # above the newest checkpoint every existing version has its commit
+    message = f"{name} is {last - first + 2} versions after version {first - 1}, which no writer reaches by counting"
+    return VERSION_TOO_LARGE.at(view.place(name, last + 1), message, seen=last + 1, expected=first)
+
+
+@AREA.check(ListingView, CHECKPOINT_COMMIT_MISSING)
+def checkpoint_without_its_commit(view: ListingView) -> Iterator[Finding]:
+    """Spec: Metadata Cleanup (the commit of the checkpoint's version is kept)."""
+    seen: set[int] = set()
+    for instance in sorted(view.listing.checkpoints, key=lambda found: found.version):
+        version = instance.version
+        if version in view.listing.commits or version in seen:
+            continue
+        seen.add(version)
+        message = f"the checkpoint of version {version} has no commit {version}"
+        if version > view.newest_commit:
+            message += "; Delta-Spark cannot open the table until there is a newer commit"
+        place = view.place(instance.files[0].name, version)
+        yield CHECKPOINT_COMMIT_MISSING.at(place, message, expected=f"{version:020d}.json")
+
+
+@AREA.check(
+    ListingView,
+    NAME_NOT_PADDED,
+    VERSION_TOO_LARGE,
+    NAME_UNKNOWN,
+    TEMP_LEFTOVER,
+    SUBDIR_UNKNOWN,
+    GAP,
+)
+def odd_names(view: ListingView) -> Iterator[Finding]:
+    """Spec: Delta Log Entries; Protocol Evolution (unrecognized files are ignored)."""
+    hadoop: list[LogFile] = []
+    for file in view.files:
+        digits = _versions_in(file.name)
+        if any(int(number) > MAX_VERSION for number in digits):
+            message = f"{file.name} has a version above 2^63 - 1"
+            yield VERSION_TOO_LARGE.at(view.place(file.name), message, seen=digits[-1], expected=f"<= {MAX_VERSION}")
+        elif file.path.kind not in (LogFileKind.UNPADDED, LogFileKind.OTHER) or _is_known(file.name):
+            continue
+        elif any(len(number) != 20 for number in digits):
+            odd = next(number for number in digits if len(number) != 20)
+            message = f"{file.name} has a version of {len(odd)} digits, but names in the log have 20"
+            yield NAME_NOT_PADDED.at(view.place(file.name), message, seen=odd, expected=f"{int(odd):020d}")
+        elif not _TEMPORARY.fullmatch(file.name):
+            yield NAME_UNKNOWN.at(view.place(file.name), f"{file.name} is not a name of the protocol and is ignored")
+        elif view.now_ms - file.modified_ms > DAY_MS:
+            if _HADOOP_CHECKSUM.fullmatch(file.name):
+                hadoop.append(file)
+            else:
+                yield _leftover(view, file, f"{file.name} is a leftover temporary file")
+    if hadoop:
+        message = f"Hadoop left {plural(len(hadoop), 'checksum file')} next to the files of the log"
+        yield _leftover(view, hadoop[0], message)
+    after = view.listing.newest_version + 1
+    for directory in sorted({name.strip("/").split("/")[0] for name in view.directories} - KNOWN_DIRECTORIES):
+        if directory == commit_name(after):
+            message = f"{directory} is not a file, so version {after} cannot be read, and no commit can be made"
+            seen, expected = "a directory or a link to nothing", "a file; move this out of the log first"
+            yield GAP.at(view.place(directory, after), message, seen=seen, expected=expected)
+            continue
+        message = f"the directory {directory} is not defined by the protocol and is ignored"
+        yield SUBDIR_UNKNOWN.at(view.place(directory), message)
+
+
+def _versions_in(name: str) -> list[str]:
+    """Return the digits of the versions in a name, two for a compaction."""
+    match = _VERSIONED.fullmatch(name)
+    return [digits for digits in match.groups() if digits] if match else []
+
+
+def _is_known(name: str) -> bool:
+    """Return True for files that other tools keep in the log on purpose, and for directory markers of some stores."""
+    return name in KNOWN_NAMES or name.startswith(".s3-optimization-") or name.endswith("_$folder$") or not name
+
+
+def _leftover(view: ListingView, file: LogFile, message: str) -> Finding:
+    return TEMP_LEFTOVER.at(view.place(file.name), message, seen=format_timestamp(file.modified_ms))
+
+
+@AREA.check(ListingView, STAGED_WITHOUT_FEATURE, STAGED_NAME, STAGED_STALE)
+def staged_commits(view: ListingView) -> Iterator[Finding]:
+    """Spec: Catalog-managed tables; Metadata Cleanup."""
+    staged = [file for file in view.staged if not file.path.startswith(".")]
+    if not staged:
+        return
+    if view.config.protocol is not None and not view.config.features & CATALOG_FEATURES:
+        message = f"{plural(len(staged), 'staged commit')} in _staged_commits, but no catalog manages this table"
+        seen = ", ".join(sorted(view.config.features)) or "no feature"
+        place = view.place(f"_staged_commits/{staged[0].path}")
+        yield STAGED_WITHOUT_FEATURE.at(place, message, seen=seen, expected="catalogManaged")
+        return
+    oldest = view.oldest_checkpoint
+    for file in staged:
+        place = view.place(f"_staged_commits/{file.path}")
+        match = _STAGED.fullmatch(file.path)
+        if match is None:
+            message = f"{file.path} is not a valid name of a staged commit"
+            yield STAGED_NAME.at(place, message, seen=file.path, expected="20 digits, a UUID, .json")
+        elif oldest is not None and int(match[1]) <= oldest.version:
+            message = (
+                f"the staged commit of version {int(match[1])} is covered by the checkpoint of version {oldest.version}"
+            )
+            yield STAGED_STALE.at(place, message, seen=int(match[1]), expected=f"> {oldest.version}")
+
+
+@AREA.check(ListingView, NO_CHECKPOINT_LONG)
+def many_commits_without_checkpoint(view: ListingView) -> Iterator[Finding]:
+    """Spec: Checkpoints."""
+    if view.config.metadata is None:
+        return
+    interval = parse_integer(view.config.properties, "delta.checkpointInterval") or DEFAULT_CHECKPOINT_INTERVAL
+    limit = max(10 * interval, 100)
+    newest = view.newest_checkpoint
+    base = newest.version if newest else -1
+    count = sum(version > base for version in view.listing.commits)
+    if count > limit:
+        since = f"since the checkpoint of version {base}" if newest else "and there is no complete checkpoint"
+        message = f"{plural(count, 'commit')} {since}"
+        yield NO_CHECKPOINT_LONG.at(view.place(), message, seen=count, expected=f"<= {limit}")
+
+
+@AREA.check(ListingView, CLEANUP_OVERDUE)
+def cleanup_is_overdue(view: ListingView) -> Iterator[Finding]:
+    """Spec: Metadata Cleanup (never above the newest checkpoint old enough)."""
+    if view.config.metadata is None:
+        return
+    properties = view.config.properties
+    if is_false(properties, LOG_CLEANUP):
+        return
+    cutoff = log_cutoff_ms(view.now_ms, log_retention_ms(properties))
+    times = file_times(view.listing.commits)
+    newest_old = max((version for version, time in times.items() if time.timestamp_ms <= cutoff), default=-1)
+    below = max(
+        (checkpoint.version for checkpoint in view.listing.checkpoints if checkpoint.version <= newest_old), default=-1
+    )
+    expired = [version for version in times if version < below]
+    if expired and below not in view.wrong_checkpoints:
+        message = (
+            f"{_commits(expired)} older than the log retention, and the checkpoint of version {below} replaces them"
+        )
+        first = view.listing.commits[min(expired)]
+        seen = format_timestamp(times[min(expired)].timestamp_ms)
+        place = view.place(first.name, first.version)
+        yield CLEANUP_OVERDUE.at(place, message, seen=seen, expected=f"> {format_timestamp(cutoff)}")
+
+
+def _commits(versions: Iterable[int]) -> str:
+    listed = list(versions)
+    return f"commit {listed[0]} is" if len(listed) == 1 else f"commits {format_ranges(listed)} are"
+
+
+@AREA.check(StorageView, NESTED_TABLE)
+def tables_within_the_table(view: StorageView) -> Iterator[Finding]:
+    """The vacuum of Delta-Spark descends into nested tables."""
+    for directory in view.nested_logs:
+        inner = directory.removesuffix("/").removesuffix("_delta_log").removesuffix("/")
+        message = f"{inner} is a separate table inside this one"
+        yield NESTED_TABLE.at(Place(inner), message, seen=f"{inner}/_delta_log")

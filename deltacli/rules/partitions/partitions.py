@@ -1,0 +1,433 @@
+"""Rules about partition values: their keys, their text, and the number of partitions."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from urllib.parse import unquote
+
+from deltacli.arrow import compute as pc
+from deltacli.core.typing import ArrowArray
+from deltacli.core.units import format_count, format_size
+from deltacli.delta.log.state import TableConfiguration
+from deltacli.delta.partitions.text import (
+    HIVE_DEFAULT,
+    Spelling,
+    is_text,
+    kernel_refuses,
+    may_be_equal,
+    spelling_of,
+    sure_spellings,
+)
+from deltacli.delta.paths import decode
+from deltacli.rules.framework.base import Area, Finding
+from deltacli.rules.framework.views import FilesView, StateView
+from deltacli.rules.partitions.columns import PartitionColumn, PartitionKeys, keys_of
+
+AREA = Area("partitions", spec="Partition Value Serialization")
+
+_RECOMMIT = "commit the same add again with correct partitionValues and dataChange=false"
+KEY_MISSING = AREA.error(
+    "partition.key-missing",
+    "A file has no value for a partition column.",
+    spec="Consistency Between Table Metadata and Data Files",
+    broken="readers fail, or treat the value as null",
+    repair=_RECOMMIT,
+    example='{"add":{"path":"part-0.parquet","partitionValues":{},…}} where partitionColumns is ["p"]',
+)
+KEY_EXTRA = AREA.error(
+    "partition.key-extra",
+    "A file has a value for a name that is not a partition column.",
+    spec="Add File and Remove File",
+    broken="some readers fail, others ignore the value",
+    repair=_RECOMMIT,
+    example='"partitionValues":{"p":"a","q":"b"} where partitionColumns is ["p"]',
+)
+KEY_CASE = AREA.warning(
+    "partition.key-case",
+    "A partition value has a name that differs from its column's name only in case.",
+    spec="Add File and Remove File",
+    broken="case-sensitive readers treat the value as null, or fail",
+    repair=_RECOMMIT,
+    example='"partitionValues":{"P":"a"} where partitionColumns is ["p"]',
+)
+UNPARSABLE = AREA.error(
+    "partition.unparsable",
+    "A partition value is not valid for the type of its column.",
+    broken="readers fail, or treat the value as null",
+    repair=_RECOMMIT,
+    example='"partitionValues":{"day":"yesterday"} where day is a date',
+)
+EMPTY_STRING = AREA.warning(
+    "partition.empty-string",
+    "A string partition value is empty. Some engines read null, others an empty string.",
+    broken="engines see different values in the same rows",
+    repair="commit the same add again with null for the value and dataChange=false",
+    loss="the difference between null and an empty string",
+    example='"partitionValues":{"p":""} where p is a string',
+)
+NULL_IN_NOT_NULL = AREA.error(
+    "partition.null-in-not-null",
+    "A partition column that must not be null is null in a file.",
+    spec="Struct Field",
+    broken="the rows break the schema",
+    repair="rewrite the file's rows with a value",
+    example='"partitionValues":{"p":null} where p has "nullable":false',
+)
+TIMESTAMP_ZONELESS = AREA.info(
+    "partition.timestamp-zoneless",
+    "A timestamp partition value has no time zone, so its meaning depends on the session.",
+    broken="readers in another time zone than the writer's see other times",
+    repair="commit the same add again with the time in ISO 8601, UTC, and dataChange=false",
+    example='"partitionValues":{"at":"2026-01-01 00:00:00"} where at is a timestamp',
+)
+NOT_CANONICAL = AREA.info(
+    "partition.noncanonical",
+    "A partition value has an unusual spelling, so one partition may appear as two.",
+    broken="tools that compare partitions as text see two partitions instead of one",
+    repair=_RECOMMIT,
+    example='"partitionValues":{"year":"02026"} where year is an integer',
+)
+KERNEL_REFUSES = AREA.warning(
+    "partition.kernel-unreadable",
+    "A partition value has a spelling that readers built on a Delta kernel refuse.",
+    broken="deltalake, DuckDB and other readers of a kernel cannot open the table; Spark reads it",
+    repair=_RECOMMIT,
+    example='"partitionValues":{"p":"1.5"} where p is a decimal(10,2)',
+)
+HIVE_DEFAULT_USED = AREA.warning(
+    "partition.hive-default",
+    "A partition value is Hive's directory name for null.",
+    broken="rows that were null now hold this text",
+    repair="commit the same add again with null for the value and dataChange=false",
+    example='"partitionValues":{"p":"__HIVE_DEFAULT_PARTITION__"}',
+)
+ON_UNPARTITIONED = AREA.warning(
+    "partition.values-on-unpartitioned",
+    "A file of a table without partitions has partition values.",
+    spec="Add File and Remove File",
+    broken="some readers fail",
+    repair=_RECOMMIT,
+    example='"partitionValues":{"p":"a"} where partitionColumns is []',
+)
+CARDINALITY = AREA.info(
+    "partition.cardinality",
+    "The table has so many partitions, or so little data in each file, that reading it is slow.",
+    spec="deltacli",
+    broken="queries spend most of their time opening files",
+    repair="rewrite with fewer partitions",
+    example="partitionColumns is [user_id], 2 million files of 40 KiB",
+)
+NTZ_DATE_ONLY = AREA.info(
+    "partition.ntz-date-only",
+    "A value of a timestamp_ntz partition column is only a date, as after widening from date.",
+    spec="Type Widening",
+    broken="several engines fail to read the file",
+    repair="commit the same add again with 00:00:00 after the date and dataChange=false",
+    example='"partitionValues":{"at":"2026-01-01"} where at is a timestamp_ntz',
+)
+
+
+MANY_PARTITIONS = 100_000
+MANY_FILES = 1_000
+SMALL_BYTES = 1_000_000
+
+
+@AREA.check(FilesView, KEY_MISSING, KEY_EXTRA, KEY_CASE, ON_UNPARTITIONED)
+def keys_of_partition_values(view: FilesView) -> Iterator[Finding]:
+    """Report keys other than the partition columns. `mapping.partition-key-logical` reports logical names under column
+    mapping.
+    """
+    if view.config.metadata is None:
+        return
+    keys = keys_of(view)
+    if not keys.expected:
+        rows = keys.rows_with_values()
+        if rows:
+            text = f"the table has no partition columns, but the file has partition values{_in_files(rows)}"
+            seen = ", ".join(keys.names_of(rows[0]))
+            yield ON_UNPARTITIONED.at(view.place(rows[0]), text, seen=seen, expected="none")
+        return
+    logical = _logical_names(view.config)
+    for row in keys.irregular_rows():
+        yield from _judge_keys(view, row, keys, logical)
+
+
+def _judge_keys(
+    view: FilesView, row: int, partition_keys: PartitionKeys, logical: Mapping[str, str]
+) -> Iterator[Finding]:
+    names = partition_keys.names_of(row)
+    missing = {name.lower(): name for name in partition_keys.expected if name not in names}
+    expected = ", ".join(partition_keys.expected)
+    for name in names:
+        if name in partition_keys.expected:
+            continue
+        if name in logical:
+            missing.pop(logical[name].lower(), None)
+        elif name.lower() in missing:
+            column = missing.pop(name.lower())
+            text = f"the partition value of column {column} is under the name {name}"
+            yield KEY_CASE.at(view.place(row), text, seen=name, expected=column)
+        else:
+            text = f"the file has a partition value for {name}, which is not a partition column"
+            yield KEY_EXTRA.at(view.place(row), text, seen=name, expected=expected)
+    for column in missing.values():
+        text = f"the file has no partition value for column {column}"
+        yield KEY_MISSING.at(view.place(row), text, seen=", ".join(names) or "none", expected=expected)
+
+
+@AREA.check(
+    FilesView,
+    UNPARSABLE,
+    EMPTY_STRING,
+    NULL_IN_NOT_NULL,
+    TIMESTAMP_ZONELESS,
+    NOT_CANONICAL,
+    KERNEL_REFUSES,
+    HIVE_DEFAULT_USED,
+    NTZ_DATE_ONLY,
+)
+def texts_of_partition_values(view: FilesView) -> Iterator[Finding]:
+    """Report values that do not parse as their column's type, or that engines read in different ways."""
+    if view.config.metadata is None:
+        return
+    for column in keys_of(view).columns():
+        if column.type_name is None:
+            continue  # a column that is not in the schema, or of a type that cannot partition
+        if not column.is_nullable:
+            yield from _judge_nulls(view, column)
+        yield from _judge_texts(view, column)
+
+
+def _judge_nulls(view: FilesView, column: PartitionColumn) -> Iterator[Finding]:
+    null = pc.is_null(column.values)
+    if not is_text(column.type_name or ""):
+        null = pc.or_(null, pc.coalesce(pc.equal(column.values, ""), False))
+    for index in pc.indices_nonzero(null).to_pylist():
+        text = f"partition column {column.name} must not be null, but is null in the file"
+        yield NULL_IN_NOT_NULL.at(view.place(column.row(index)), text, seen="null", expected="a value")
+
+
+def _judge_texts(view: FilesView, column: PartitionColumn) -> Iterator[Finding]:
+    """Check each distinct text once. Errors are reported file by file, unusual values once for all files."""
+    spellings = _spellings(column)
+    if not spellings:
+        return
+    type_name = column.type_name
+    rows: defaultdict[str, list[int]] = defaultdict(list)
+    for index, text in column.occurrences(list(spellings)):
+        rows[text].append(column.row(index))
+    by_spelling: defaultdict[Spelling, list[int]] = defaultdict(list)
+    for text, places in rows.items():
+        spelling = spellings[text]
+        if spelling in (Spelling.NO_ZONE, Spelling.DATE_ONLY):
+            by_spelling[spelling] += places
+        elif spelling is Spelling.UNPARSABLE:
+            for row in places:
+                message = f"the value of partition column {column.name} is not a valid {type_name}"
+                yield UNPARSABLE.at(view.place(row), message, seen=text, expected=type_name)
+        else:
+            other = spelling.value if spelling is Spelling.REFUSED_BY_KERNEL else "other"
+            rule, message, expected = _WORDS[text if text in _WORDS else other]
+            message = message.format(column=column.name) + _in_files(places)
+            yield rule.at(view.place(places[0]), message, seen=text, expected=expected)
+    for spelling, places in by_spelling.items():
+        rule, message, expected = _WORDS[spelling.value]
+        first = min(places)
+        message = message.format(column=column.name) + _in_files(places)
+        yield rule.at(view.place(first), message, seen=column.text_at(first), expected=expected)
+
+
+_WORDS = {
+    "": (EMPTY_STRING, "partition column {column} is an empty string", "null, or a string that is not empty"),
+    HIVE_DEFAULT: (HIVE_DEFAULT_USED, "partition column {column} holds Hive's name for null", "null"),
+    "other": (NOT_CANONICAL, "the value of partition column {column} is spelled unusually", "the plain spelling"),
+    Spelling.REFUSED_BY_KERNEL.value: (
+        KERNEL_REFUSES,
+        "readers built on a Delta kernel do not parse the value of partition column {column}",
+        "a decimal with all digits of its scale; a time as `YYYY-MM-DD HH:MM:SS`, or ISO 8601 with Z; no blanks",
+    ),
+    Spelling.NO_ZONE.value: (
+        TIMESTAMP_ZONELESS,
+        "the value of partition column {column} is a timestamp without a zone",
+        "ISO 8601 with Z",
+    ),
+    Spelling.DATE_ONLY.value: (
+        NTZ_DATE_ONLY,
+        "the value of timestamp_ntz partition column {column} is a date alone",
+        "a date and a time",
+    ),
+}
+
+
+def _spellings(column: PartitionColumn) -> dict[str, Spelling]:
+    """Return the distinct texts of a column that need a finding."""
+    type_name = column.type_name or ""
+    distinct = pc.unique(column.values)
+    if is_text(type_name):
+        odd = pc.is_in(distinct, value_set=_texts(["", HIVE_DEFAULT]))
+        return dict.fromkeys(pc.filter(distinct, odd).to_pylist(), Spelling.NOT_CANONICAL)
+    spellings: dict[str, Spelling] = {}
+    rest = pc.filter(distinct, pc.not_equal(distinct, ""))
+    for pattern, spelling in sure_spellings(type_name):
+        sure = pc.match_substring_regex(rest, pattern)
+        if spelling is not Spelling.PLAIN:
+            spellings.update(dict.fromkeys(pc.filter(rest, sure).to_pylist(), spelling))
+        rest = pc.filter(rest, pc.invert(sure))
+    for text in rest.to_pylist():
+        spelling = spelling_of(type_name, text)
+        if spelling not in (Spelling.UNPARSABLE, Spelling.DATE_ONLY) and kernel_refuses(type_name, text):
+            spelling = Spelling.REFUSED_BY_KERNEL
+        if spelling is not Spelling.PLAIN:
+            spellings[text] = spelling
+    return spellings
+
+
+@AREA.check(StateView, CARDINALITY)
+def partitions_that_are_too_small(view: StateView) -> Iterator[Finding]:
+    """More than 100,000 partition directories, or more than 1,000 live files of less than 1 MB each on average."""
+    files = view.live.num_rows
+    metadata = view.config.metadata
+    if metadata is None or not metadata.partition_columns or files <= MANY_FILES:
+        return
+    place = view.place()
+    if files > MANY_PARTITIONS:
+        partitions = count_partitions(view.live.column("path"))
+        if partitions > MANY_PARTITIONS:
+            text = f"the table has {format_count(partitions)} partitions"
+            expected = f"at most {format_count(MANY_PARTITIONS)}"
+            yield CARDINALITY.at(place, text, seen=partitions, expected=expected)
+            return
+    average = (pc.sum(view.live.column("size")).as_py() or 0) // files
+    if average < SMALL_BYTES:
+        text = (
+            f"the {format_count(files)} files of the partitioned table have an average size of {format_size(average)}"
+        )
+        yield CARDINALITY.at(place, text, seen=format_size(average), expected="1 MB or more")
+
+
+def _logical_names(config: TableConfiguration) -> dict[str, str]:
+    """Return logical name -> physical name of partition columns where mapping makes them differ."""
+    names = {}
+    for physical, column in config.partition_columns.items():
+        if column is not None and column.name != physical:
+            names[column.name] = physical
+    return names
+
+
+def _texts(values: list[str]) -> ArrowArray:
+    import pyarrow as pa
+
+    return pa.array(values, pa.string())
+
+
+def _in_files(rows: list[int]) -> str:
+    """Return ` in 12 files`, or nothing for one file."""
+    return f" in {format_count(len(rows))} files" if len(rows) > 1 else ""
+
+
+DIR_MISMATCH = AREA.info(
+    "partition.dir-mismatch",
+    "A file's directory names a different partition value than the log.",
+    spec="Data Files",
+    broken="nothing: the log decides",
+    repair="no repair needed",
+    example='{"add":{"path":"p=b/part-0.parquet","partitionValues":{"p":"a"},…}}',
+)
+
+
+_FILE_NAME = "[^/]*$"
+_NUL = "\0"
+_AFTER_SLASH = "0"
+"The character after the slash: texts that begin with `p=a/` sort from `p=a/` up to `p=a0`."
+
+
+@AREA.check(FilesView, DIR_MISMATCH)
+def directories_of_other_values(view: FilesView) -> Iterator[Finding]:
+    """Report directories `column=value` that differ from partitionValues. Once per directory."""
+    if view.config.metadata is None or not view.config.partition_columns:
+        return
+    partition_keys = keys_of(view)
+    columns = partition_keys.columns()
+    if not partition_keys.are_regular or not columns:
+        return
+    paths = view.adds.column("path")
+    rows = pc.indices_nonzero(pc.and_not(pc.match_substring(paths, "="), _as_usual(paths, columns)))
+    if not len(rows):
+        return
+    keys = pc.dictionary_encode(_directories_with_values(paths, columns, rows))
+    files: Counter[int] = Counter()
+    first: dict[int, int] = {}
+    for number, key in enumerate(keys.dictionary.to_pylist()):
+        directory, *values = key.split(_NUL)
+        texts = {c.physical_name: (c, v) for c, v in zip(columns, values, strict=False)}
+        for name, named, logged in _differences(directory, texts):
+            if not files:
+                of_rows = keys.indices.to_pylist()
+                files.update(of_rows)
+                first.update(zip(reversed(of_rows), range(len(of_rows) - 1, -1, -1), strict=True))
+            many = f" in {format_count(files[number])} files" if files[number] > 1 else ""
+            text = f"the directory names a different value of partition column {name} than the log{many}"
+            place = view.place(rows[first[number]].as_py())
+            yield DIR_MISMATCH.at(place, text, seen=named, expected=logged)
+
+
+def _as_usual(paths: ArrowArray, columns: list[PartitionColumn]) -> ArrowArray:
+    """Return rows whose path begins with `p=value/q=value/`, with the values of the log, none of which has a slash."""
+    texts = [pc.coalesce(column.values, HIVE_DEFAULT) for column in columns]
+    segments = [
+        pc.binary_join_element_wise(column.physical_name, values, "=")
+        for column, values in zip(columns, texts, strict=True)
+    ]
+    directory = segments[0] if len(segments) == 1 else pc.binary_join_element_wise(*segments, "/")
+    low = pc.binary_join_element_wise(directory, "", "/")
+    high = pc.binary_join_element_wise(directory, "", _AFTER_SLASH)
+    mask = pc.and_(pc.greater_equal(paths, low), pc.less(paths, high))
+    for values in texts:
+        mask = pc.and_not(mask, pc.match_substring(values, "/"))
+    return mask
+
+
+def _directories_with_values(paths: ArrowArray, columns: list[PartitionColumn], rows: ArrowArray) -> ArrowArray:
+    """Return the directory and the values of each row in one text, of which few are distinct."""
+    directories = pc.replace_substring_regex(pc.take(paths, rows), _FILE_NAME, "")
+    values = [pc.coalesce(pc.take(column.values, rows), "") for column in columns]
+    return pc.binary_join_element_wise(directories, *values, _NUL)
+
+
+def _differences(directory: str, texts: Mapping[str, tuple[PartitionColumn, str]]) -> Iterator[tuple[str, str, str]]:
+    """Return column, the directory's value and the log's value if they certainly differ."""
+    by_name = {pair[0].name: pair for pair in texts.values()} | dict(texts)
+    for segment in decode(directory).split("/"):
+        name, is_partition, escaped = segment.partition("=")
+        pair = by_name.get(unquote(name)) if is_partition else None
+        if pair is None:
+            continue
+        column, logged = pair
+        named = unquote(escaped)
+        if _differ(column, named, logged) and escaped != logged:
+            yield column.name, named, logged or "null"
+
+
+def _differ(column: PartitionColumn, named: str, logged: str) -> bool:
+    """Return True if a directory's value and the log's certainly differ. Another rule reports a value that does not
+    parse.
+    """
+    is_null, is_logged_null = named in ("", HIVE_DEFAULT), logged in ("", HIVE_DEFAULT)
+    if is_null or is_logged_null:
+        return is_null != is_logged_null
+    type_name = column.type_name
+    if type_name is None or spelling_of(type_name, logged) is Spelling.UNPARSABLE:
+        return False
+    return not may_be_equal(type_name, named, logged)
+
+
+def count_partitions(paths: ArrowArray) -> int:
+    """Return the number of directories of the form `column=value`."""
+    import pyarrow as pa
+
+    counts = []
+    for chunk in paths.chunks:
+        named = pc.filter(chunk, pc.match_substring(chunk, "="))
+        counts.append(pc.unique(pc.replace_substring_regex(named, _FILE_NAME, "")))
+    return len(pc.unique(pa.chunked_array(counts, pa.string())))

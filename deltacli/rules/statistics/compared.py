@@ -1,0 +1,419 @@
+"""Compare statistics with what footers and rows say: rows beyond the bounds, and different null counts.
+
+Arrow finds files that may be at fault; each of these is read again exactly as in the log before it is reported. The
+comparison follows engines that trust statistics: text by its bytes, floats as floats, NaN above all numbers, and one
+millisecond added to the maximum of a truncated time.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+from deltacli.arrow import compute as pc
+from deltacli.core.typing import ArrowArray
+from deltacli.delta.footers.bounds import comparable_type
+from deltacli.delta.footers.parse import Footer
+from deltacli.delta.stats.column_facts import ColumnFacts
+from deltacli.delta.stats.columns import Leaf, StatsBlock, StatsColumns, parse_stats
+from deltacli.delta.stats.schema import BOUNDS, NULL_COUNT, ColumnPath, StatColumn, StatKind
+from deltacli.delta.stats.values import (
+    CUT_MICROSECONDS,
+    EXACT_DIGITS,
+    INFINITE,
+    NOT_A_NUMBER,
+    SPELLED_FLOATS,
+    WRONG_TYPE,
+    as_single,
+    dig,
+    read_bound,
+    read_json,
+)
+from deltacli.rules.framework.base import Area, Finding
+from deltacli.rules.framework.data_file_views import AnswersView, FootersView, LiveAdds
+from deltacli.rules.statistics.evidence import ColumnEvidence, known_from_footers, known_from_rows
+from deltacli.rules.statistics.messages import (
+    BOUNDS_NOT_COVERING,
+    BOUNDS_NOT_TIGHT,
+    NULL_COUNT_MISMATCH,
+    BoundFault,
+    bound_findings,
+    loose_bound_findings,
+    null_findings,
+)
+from deltacli.rules.widening.entries import FLOAT_BOUNDS
+
+_LAST_CHARACTER = r"[\x00-\x7f\xc0-\xff][\x80-\xbf]*\z"
+"In bytes of text: writers that truncate append one character of up to four bytes to the rest."
+
+_SINGLE_SLACK = 2.0**-22
+"""Two units in the last place of a float, relative to it."""
+_DOUBLE_SLACK = Decimal(2) ** -52
+
+
+class Claim(NamedTuple):
+    """What the statistics of a block record for one column, one row each. None: nothing recorded."""
+
+    column: StatColumn
+    path: ColumnPath
+    low: ArrowArray
+    high: Any
+    nulls: Any
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The statistics of some live files, and a source to compare with. `known` is asked for a column of a block."""
+
+    live: LiveAdds
+    stats: StatsColumns
+    known: Callable[[StatColumn, ColumnPath, StatsBlock], ColumnEvidence | None]
+
+    def findings(self) -> Iterator[Finding]:
+        """Yield all faults, block by block."""
+        for block in self.stats.blocks:
+            for claim in _claims(block):
+                known = self.known(claim.column, claim.path, block)
+                if known is not None:
+                    yield from _OneColumn(self.live, block, claim, known).findings()
+
+
+def _claims(block: StatsBlock) -> Iterator[Claim]:
+    claims: dict[ColumnPath, dict[str, Leaf]] = {}
+    for part in (*BOUNDS, NULL_COUNT):
+        for leaf in block.leaves[part]:
+            if leaf.column is not None and not leaf.column.is_partition:
+                claims.setdefault(leaf.path, {})[part] = leaf
+    for path, parts in claims.items():
+        column = next(iter(parts.values())).column
+        assert column is not None
+        low, high = (_bounds(column, parts.get(part), len(block.records)) for part in BOUNDS)
+        yield Claim(column, path, low, high, _counts(parts.get(NULL_COUNT), len(block.records)))
+
+
+def _bounds(column: StatColumn, leaf: Leaf | None, rows: int) -> Any:
+    """Claimed bounds in comparable form. NaN and the infinities are the largest doubles here."""
+    import pyarrow as pa
+
+    kind = comparable_type(column)
+    if leaf is None or kind is None:
+        return pa.nulls(rows, kind or pa.int64())
+    if column.kind is StatKind.DATE:
+        return pc.cast(pc.cast(leaf.values, pa.timestamp("s")), kind)
+    return pc.cast(leaf.values, kind)
+
+
+def _counts(leaf: Leaf | None, rows: int) -> Any:
+    import pyarrow as pa
+
+    is_counted = leaf is not None and pa.types.is_integer(leaf.values.type)
+    return pc.cast(leaf.values, pa.int64()) if leaf is not None and is_counted else pa.nulls(rows, pa.int64())
+
+
+class _OneColumn:
+    """One column of one block."""
+
+    def __init__(self, live: LiveAdds, block: StatsBlock, claim: Claim, known: ColumnEvidence) -> None:
+        self._live, self._block, self._claim, self._known = live, block, claim, known
+        self._column = claim.column
+
+    def findings(self) -> Iterator[Finding]:
+        if comparable_type(self._column) is not None:
+            beyond = {False: self._beyond(is_high=False), True: self._beyond(is_high=True)}
+            for is_high, mask in beyond.items():
+                for row in _rows(mask):
+                    yield from self._judged(row, is_high=is_high)
+            yield from self._loose(pc.or_(beyond[False], beyond[True]))
+        yield from self._null_counts()
+
+    # -- bounds that rows are beyond ----------------------------------------------------------------------------------
+
+    def _beyond(self, *, is_high: bool) -> Any:
+        """Report where a value may be below the minimum, or above the maximum."""
+        claimed, actual = self._ends(is_high=is_high)
+        if is_high and self._column.kind is StatKind.TIMESTAMP:
+            actual = pc.if_else(_may_be_cut(claimed), pc.subtract(actual, CUT_MICROSECONDS), actual)
+        outside = _sure(pc.greater(actual, claimed) if is_high else pc.less(actual, claimed))
+        if self._column.type_name == "float":
+            outside = pc.and_(outside, self._differ_as_floats(claimed, actual))
+        if self._column.kind is StatKind.FLOAT:
+            # Here the largest doubles and the infinities are equal.
+            at_the_end = pc.and_(
+                pc.greater_equal(pc.abs(claimed), INFINITE), pc.greater_equal(pc.abs(actual), INFINITE)
+            )
+            outside = pc.or_(outside, _sure(at_the_end))
+            if is_high:
+                outside = pc.or_(outside, _sure(pc.and_(self._known.has_nan, pc.is_valid(claimed))))
+        return outside
+
+    def _differ_as_floats(self, claimed: Any, actual: Any) -> Any:
+        import pyarrow as pa
+
+        return _sure(pc.not_equal(pc.cast(claimed, pa.float32()), pc.cast(actual, pa.float32())))
+
+    def _ends(self, *, is_high: bool) -> tuple[Any, Any]:
+        known = self._known
+        return (self._claim.high, known.high) if is_high else (self._claim.low, known.low)
+
+    def _judged(self, index: int, *, is_high: bool) -> Iterator[Finding]:
+        """Return the finding for a file, if the exact values in the log are still wrong."""
+        row = self._block.row(index)
+        low, high = self._as_written(row)
+        claimed, actual = (high, self._known.high) if is_high else (low, self._known.low)
+        if claimed is None or _is_disordered(self._column, low, high):
+            return  # `stats.min-greater-max` reports it
+        value = actual[index].as_py()
+        fault = judge(self._column, claimed, value, is_high=is_high, is_single=self._known.is_single[index].as_py())
+        if fault is None and is_high and self._known.has_nan[index].as_py() and not math.isnan(claimed):
+            fault = BoundFault.NAN
+        if fault is not None:
+            yield bound_findings(self._live.place(row), self._column, fault, claimed, value, is_high=is_high)
+
+    def _as_written(self, row: int) -> tuple[Any, Any]:
+        """Return both bounds exactly."""
+        value = read_json(self._live.adds.column("stats")[row].as_py())
+        low, high = (exact_bound(self._column, dig(value.get(part), self._claim.path)) for part in BOUNDS)
+        return low, high
+
+    # -- bounds that no row has ---------------------------------------------------------------------------------------
+
+    def _loose(self, beyond: Any) -> Iterator[Finding]:
+        """Report bounds that claim to occur in a row but certainly do not."""
+        claim, known = self._claim, self._known
+        claims = pc.and_(self._claims_exactness(), pc.invert(beyond))
+        is_empty = _sure(pc.equal(known.nulls_most, known.file_rows))
+
+        def loose(claimed: Any, apart: Any, misses: Any) -> Any:
+            surely = pc.or_(pc.or_(_sure(apart), misses), is_empty)
+            return pc.and_(pc.and_(claims, pc.is_valid(claimed)), surely)
+
+        low = loose(claim.low, self._is_loose(claim.low, known.floor), known.misses_low)
+        high = loose(claim.high, self._is_loose(claim.high, known.ceiling, is_high=True), known.misses_high)
+        for index in _rows(pc.or_(low, high)):
+            row = self._block.row(index)
+            written = self._as_written(row)
+            given = zip((low, high), written, strict=True)
+            which = tuple(mask[index].as_py() and bound is not None for mask, bound in given)
+            if any(which) and not _is_disordered(self._column, *written):
+                yield loose_bound_findings(self._live.place(row), self._column, which, written)
+
+    def _is_loose(self, claimed: Any, limit: Any, *, is_high: bool = False) -> Any:
+        """Return where all values are inside a bound by more than writers truncate and round."""
+        import pyarrow as pa
+
+        inner, outer = (claimed, limit) if is_high else (limit, claimed)
+        apart = pc.greater(inner, outer)
+        match self._column.kind:
+            case StatKind.TEXT:
+                cut = pc.replace_substring_regex(claimed, _LAST_CHARACTER, "") if is_high else claimed
+                return pc.and_(apart, pc.invert(_starts_with(limit, cut)))
+            case StatKind.TIMESTAMP:
+                return pc.and_(apart, pc.greater(pc.subtract(inner, outer), CUT_MICROSECONDS))
+            case StatKind.FLOAT:
+                slack = pc.multiply(pc.abs(claimed), _SINGLE_SLACK)
+                is_finite = pc.less(pc.abs(claimed), INFINITE)
+                return pc.and_(is_finite, pc.greater(pc.subtract(inner, outer), slack))
+            case StatKind.DECIMAL:
+                limit_of_doubles = pa.scalar(Decimal(10) ** (EXACT_DIGITS - claimed.type.scale), claimed.type)
+                return pc.and_(apart, pc.less(pc.abs(claimed), limit_of_doubles))
+        return apart
+
+    def _claims_exactness(self) -> Any:
+        block = self._block
+        return pc.and_(pc.coalesce(block.is_tight, True), pc.invert(self._has_vector()))
+
+    def _has_vector(self) -> Any:
+        return self._block.align(pc.is_valid(self._live.adds.column("deletionVector")))
+
+    # -- nulls --------------------------------------------------------------------------------------------------------
+
+    def _null_counts(self) -> Iterator[Finding]:
+        """Report null counts that lose rows, and those that merely differ."""
+        nulls, known, records = self._claim.nulls, self._known, self._block.records
+        possible = pc.and_(pc.greater_equal(nulls, 0), pc.coalesce(pc.less_equal(nulls, records), True))
+        none = _sure(pc.and_(pc.equal(nulls, 0), pc.greater(known.nulls_least, 0)))
+        is_all = pc.and_(pc.equal(nulls, records), pc.equal(records, known.file_rows))
+        every = _sure(pc.and_(is_all, pc.greater(known.values_least, 0)))
+        outside = pc.or_kleene(pc.less(nulls, known.nulls_least), pc.greater(nulls, known.nulls_most))
+        other = _sure(pc.and_(self._claims_exactness(), outside))
+        for index in _rows(_sure(pc.and_(possible, pc.or_(none, pc.or_(every, other))))):
+            seen = nulls[index].as_py()
+            least, most = (part[index].as_py() for part in (known.nulls_least, known.nulls_most))
+            loses = none[index].as_py() or every[index].as_py()
+            yield null_findings(
+                self._live.place(self._block.row(index)), self._column, seen, (least, most), loses=loses
+            )
+
+
+# -- one value --------------------------------------------------------------------------------------------------------
+
+
+def exact_bound(column: StatColumn, given: Any) -> Any:  # Any: a JSON value in, a value that compares out
+    """Return a bound exactly as in the log, in the form of `comparable_type`, or None if it is invalid."""
+    if given is None:
+        return None
+    if column.kind is StatKind.FLOAT:
+        return _exact_float(column, given)
+    bound = read_bound(column, given)
+    if bound is WRONG_TYPE or bound is None or comparable_type(column) is None:
+        return None
+    return bound.encode() if column.kind is StatKind.TEXT else bound
+
+
+def _exact_float(column: StatColumn, given: Any) -> float | None:
+    if isinstance(given, str):
+        return float(given) if given in SPELLED_FLOATS else None
+    if isinstance(given, bool) or not isinstance(given, int | Decimal):
+        return None
+    return as_single(_double(given)) if column.type_name == "float" else _double(given)
+
+
+def _double(number: int | Decimal) -> float:
+    try:
+        return float(number)
+    except OverflowError:
+        return float("inf") if number > 0 else float("-inf")
+
+
+def judge(column: StatColumn, claimed: Any, value: Any, *, is_high: bool, is_single: bool) -> BoundFault | None:
+    """Return the fault of a bound, given an occurring value (None: unknown, or only NaN)."""
+    if value is None:
+        return None
+    if column.kind is StatKind.FLOAT:
+        return _judge_float(claimed, value, is_high=is_high, is_single=is_single)
+    slack = CUT_MICROSECONDS if is_high and column.kind is StatKind.TIMESTAMP and claimed % 1_000 == 0 else 0
+    if not (value > claimed + slack if slack else value > claimed if is_high else value < claimed):
+        return None
+    if column.kind is StatKind.DECIMAL and _is_rounded(claimed, value):
+        return BoundFault.ROUNDED
+    if column.kind is StatKind.TEXT and is_high and value.startswith(claimed):
+        return BoundFault.CUT
+    return BoundFault.BEYOND
+
+
+def _judge_float(claimed: float, value: float, *, is_high: bool, is_single: bool) -> BoundFault | None:
+    if not _is_beyond(claimed, value, is_high=is_high):
+        return None
+    if is_single and not _is_beyond(as_single(claimed), value, is_high=is_high):
+        return BoundFault.WIDENED
+    return BoundFault.BEYOND
+
+
+def _is_beyond(claimed: float, value: float, *, is_high: bool) -> bool:
+    """NaN is above every number. Values here are numbers."""
+    if math.isnan(claimed):
+        return not is_high
+    return value > claimed if is_high else value < claimed
+
+
+def _is_rounded(claimed: Decimal, value: Decimal) -> bool:
+    """Return True if a decimal equals the other after rounding to a double."""
+    digits = len(value.as_tuple().digits)
+    return digits > EXACT_DIGITS and abs(value - claimed) <= abs(value) * _DOUBLE_SLACK
+
+
+def _is_disordered(column: StatColumn, low: Any, high: Any) -> bool:
+    """Return True for a minimum above the maximum by more than times are truncated, which another rule reports."""
+    if low is None or high is None:
+        return False
+    if column.kind is StatKind.FLOAT:
+        return all(rank(low) > rank(high) for rank in (_as_read, _as_ranked))
+    slack = CUT_MICROSECONDS if column.kind is StatKind.TIMESTAMP and high % 1_000 == 0 else 0
+    return bool(low > high + slack if slack else low > high)
+
+
+def _as_read(number: float) -> float:
+    """Return a float as in `parse_stats`. NaN and the infinities are the largest doubles, which may also occur."""
+    if math.isnan(number):
+        return NOT_A_NUMBER
+    return math.copysign(INFINITE, number) if math.isinf(number) else number
+
+
+def _as_ranked(number: float) -> float:
+    """Return a float as read again: NaN is greatest, then values beyond all numbers."""
+    return NOT_A_NUMBER if math.isnan(number) else min(max(number, -INFINITE), INFINITE)
+
+
+# -- masks ------------------------------------------------------------------------------------------------------------
+
+
+def _starts_with(texts: Any, starts: Any) -> Any:
+    """Element by element."""
+    length = pc.binary_length(starts)
+    has_room = pc.greater_equal(pc.binary_length(texts), length)
+    after = pc.binary_join_element_wise(starts, b"\xff", b"")
+    # Between a prefix and the end of all texts with that prefix, by bytes.
+    return pc.and_(has_room, pc.and_(pc.greater_equal(texts, starts), pc.less(texts, after)))
+
+
+def _may_be_cut(times: ArrowArray) -> ArrowArray:
+    """Return which times have no digits below milliseconds, as after truncation by a writer."""
+    return pc.equal(pc.multiply(pc.divide(times, 1_000), 1_000), times)
+
+
+def _sure(mask: ArrowArray) -> ArrowArray:
+    import pyarrow as pa
+
+    return pc.fill_null(mask, pa.scalar(False))
+
+
+def _rows(mask: Any) -> list[int]:
+    rows: list[int] = pc.indices_nonzero(mask).to_pylist()
+    return rows
+
+
+AREA = Area("statistics")
+
+
+STATISTICS = "statistics"
+"""The name of the question about rows."""
+_RULES = (NULL_COUNT_MISMATCH, BOUNDS_NOT_COVERING, BOUNDS_NOT_TIGHT, FLOAT_BOUNDS)
+
+
+@AREA.check(FootersView, *_RULES)
+def statistics_against_footers(view: FootersView) -> Iterator[Finding]:
+    """If rows are read as well, they are used instead."""
+    if not view.rows_follow:
+        yield from _of_footers(view)
+
+
+@AREA.check(AnswersView, *_RULES)
+def statistics_against_rows(view: AnswersView) -> Iterator[Finding]:
+    """Files whose rows could not be read to the end are judged by their footers."""
+    answers: list[Mapping[ColumnPath, ColumnFacts]] = [answer.get(STATISTICS) or {} for answer in view.answers]
+    file_rows = [None if footer is None else footer.rows for footer in view.footers]
+
+    def known(column: StatColumn, path: ColumnPath, block: StatsBlock) -> ColumnEvidence | None:
+        rows = range(len(answers)) if block.rows is None else [block.row(index) for index in range(len(block.records))]
+        facts = [answers[row].get(path) for row in rows]
+        if not any(facts):
+            return None
+        return known_from_rows(column, facts, [file_rows[row] for row in rows])
+
+    yield from Comparison(view.live, parse_stats(view.live.adds.column("stats"), view.config), known).findings()
+    yield from _of_unread(view)
+
+
+def _of_unread(view: AnswersView) -> Iterator[Finding]:
+    by_schema: dict[bytes, dict[int, Footer]] = {}
+    for row, (footer, answer) in enumerate(zip(view.footers, view.answers, strict=True)):
+        if footer is not None and not answer and footer.schema in view.schemas:
+            by_schema.setdefault(footer.schema, {})[row] = footer
+    for key, footers in by_schema.items():
+        live = view.live.take(list(footers))
+        yield from _of_footers(FootersView(live, list(footers.values()), view.schemas[key], view.config))
+
+
+def _of_footers(view: FootersView) -> Iterator[Finding]:
+    evidence: dict[ColumnPath, ColumnEvidence | None] = {}
+
+    def known(column: StatColumn, path: ColumnPath, block: StatsBlock) -> ColumnEvidence | None:
+        if path not in evidence:
+            evidence[path] = known_from_footers(view, column, path)
+        of_view = evidence[path]
+        return None if of_view is None else of_view.align(block.rows)
+
+    yield from Comparison(view.live, parse_stats(view.adds.column("stats"), view.config), known).findings()

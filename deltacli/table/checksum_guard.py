@@ -1,0 +1,86 @@
+"""Comparison of a state with the checksum file of its version. Spec: Version Checksum File."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import NamedTuple
+
+from deltacli.core.errors import CommitCorrupt, FileMissing, Refused
+from deltacli.core.hints import command
+from deltacli.core.typing import JsonObject
+from deltacli.delta.log.log_path import LOG_DIRECTORY
+from deltacli.delta.log.state import read_metadata, read_protocol
+from deltacli.rules.log.configuration_differences import metadata_differences, protocol_differences
+from deltacli.table.version import Snapshot
+
+MAX_BYTES = 256 << 20
+
+
+class Contradiction(NamedTuple):
+    """A checksum file that differs from the log; `rule` is that of `validate`. `more_files` are those that the file
+    counts above the log.
+    """
+
+    rule: str
+    path: str
+    message: str
+    more_files: int = 0
+
+    @property
+    def hint(self) -> str:
+        """Return the command that helps."""
+        return command("repair") if self.rule.endswith("-differs") else command("validate")
+
+
+def contradiction(snapshot: Snapshot, files: int, size_bytes: int) -> Contradiction | None:
+    """Compare the live files and bytes of a state, its protocol and its metadata with `N.crc`; return None where they
+    match or cannot be compared.
+
+    A missing or unreadable checksum file is not a contradiction.
+    """
+    path = f"{LOG_DIRECTORY}/{snapshot.version:020d}.crc"
+    try:
+        found = json.loads(snapshot.table.storage.read_range(path, 0, MAX_BYTES))
+    except (FileMissing, ValueError, RecursionError):
+        return None
+    if not isinstance(found, dict):
+        return None
+    for name, rule, ours in (("numFiles", "crc.num-files", files), ("tableSizeBytes", "crc.table-size", size_bytes)):
+        theirs = found.get(name)
+        if type(theirs) is int and theirs != ours:
+            differs = f"has {name} {ours}, but its checksum file has {theirs}"
+            more = theirs - ours if name == "numFiles" else 0
+            return Contradiction(rule, path, f"the log of version {snapshot.version} {differs}", more)
+    for kind, differing in _differing(snapshot, found, path):
+        differs = f"has another {differing} than its checksum file"
+        return Contradiction(f"crc.{kind}-differs", path, f"the log of version {snapshot.version} {differs}")
+    return None
+
+
+def _differing(snapshot: Snapshot, checksum: JsonObject, path: str) -> Iterator[tuple[str, str]]:
+    """Yield the fields of the metadata and of the protocol that a checksum file has otherwise, after `metadata` or
+    `protocol`.
+    """
+    metadata, protocol = checksum.get("metadata"), checksum.get("protocol")
+    with suppress(CommitCorrupt):
+        if isinstance(metadata, dict):
+            for one in metadata_differences(snapshot.metadata, read_metadata(metadata, path)):
+                yield "metadata", one
+    with suppress(CommitCorrupt):
+        if isinstance(protocol, dict):
+            theirs = read_protocol(protocol, path)
+            for one in protocol_differences(snapshot.protocol, theirs, with_null_lists=False):
+                yield "protocol", one
+
+
+def require_as_in_checksum(snapshot: Snapshot, files: int, size_bytes: int) -> None:
+    """Raise Refused where `N.crc` counts other files or bytes, or has another protocol or metadata: a checkpoint would
+    hide that one of them is wrong.
+
+    A missing or unreadable one is ignored.
+    """
+    found = contradiction(snapshot, files, size_bytes)
+    if found is not None:
+        raise Refused(found.message, code=found.rule, facts={"file": found.path}, hint=found.hint)

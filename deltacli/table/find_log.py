@@ -1,0 +1,261 @@
+"""Finding the log of a table: the listing, the hint for its start, and the time of each version."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Collection
+from itertools import islice
+from typing import NamedTuple
+
+from deltacli.core.errors import (
+    DeltacliError,
+    FileMissing,
+    NotATable,
+    PaimonTable,
+    PathExternal,
+    PermissionRefused,
+    StorageFailed,
+    UsageError,
+)
+from deltacli.core.hints import command, command_of_paimon, parameter
+from deltacli.core.machine import MACHINE
+from deltacli.core.progress import SILENT, Progress, reported
+from deltacli.delta.checkpoint.last_checkpoint_content import MAX_HINT_BYTES, BadHint, Hint, read_hint
+from deltacli.delta.log.log_path import AFTER_VERSIONED_NAMES, HINT_NAME, LOG_DIRECTORY, commit_name, version_prefix
+from deltacli.delta.log.segment import LogFile, LogListing, make_log_file, not_a_file, read_listing
+from deltacli.storage import LocalStorage, PathKind, ReadStorage, is_taken
+
+_FIRST_VERSIONED_NAME = "0"
+_FILES_A_REPORT = 100
+_PARTITION = r"(?<=[^/:])/[^/=]+=[^/]*(?=/|$)"
+
+
+class Log(NamedTuple):
+    """The listed content of a table's log, and the problem of its hint."""
+
+    listing: LogListing
+    hint_problems: tuple[str, ...] = ()
+    listed_at: float = 0.0
+    """When the listing began, by the monotonic clock of this process."""
+
+
+def find_log(
+    storage: ReadStorage,
+    version: int | None = None,
+    *,
+    progress: Progress = SILENT,
+    monotonic: Callable[[], float] = MACHINE.monotonic,
+) -> Log:
+    """List the log for reading `version`, or the newest one: from the hint's checkpoint where that is shorter, else
+    from the start.
+
+    A stale, torn, dangling or forged hint costs one more listing but is not an error. Raises NotATable where there is
+    no log.
+    """
+    began, hint = monotonic(), find_hint(storage)
+    problems = (hint.rule,) if isinstance(hint, BadHint) else ()
+    start = 0
+    if (
+        isinstance(hint, Hint)
+        and not storage.capabilities.cheap_listing
+        and (version is None or hint.version <= version)
+    ):
+        start = hint.version
+    listing = list_log(storage, start_version=start, progress=progress)
+    if isinstance(hint, Hint) and not any(instance.version == hint.version for instance in listing.checkpoints):
+        problems = ("hint.checkpoint-missing",)
+        if start and not any(instance.version > hint.version for instance in listing.checkpoints):
+            began, listing = monotonic(), list_log(storage, progress=progress)
+    if version is None and taken_name(storage, listing) is not None:
+        raise not_a_file(listing)
+    return Log(listing, problems, began)
+
+
+def taken_name(storage: ReadStorage, listing: LogListing) -> str | None:
+    """Return the name of the commit after the newest one where it is a directory, or a link to nothing: the version
+    before would be taken for the newest one.
+    """
+    name = commit_name(listing.newest_version + 1)
+    return name if is_taken(storage, f"{LOG_DIRECTORY}/{name}") else None
+
+
+def require_delta(storage: ReadStorage) -> None:
+    """Raise UsageError where the directory is also a Paimon table, so that the user has to choose the format.
+
+    Checked only where that needs no request to a remote store.
+    """
+    is_delta = storage.capabilities.cheap_listing and storage.kind_of(LOG_DIRECTORY) is PathKind.DIRECTORY
+    has_schemas = is_delta and storage.kind_of("schema") is PathKind.DIRECTORY
+    if has_schemas and (name := _first_with(storage, "schema", "schema-")) is not None:
+        raise UsageError(
+            "this directory is both a Delta table and a Paimon table",
+            code="table.format-ambiguous",
+            facts={"found": f"{LOG_DIRECTORY}/ and schema/{name}"},
+            hint=f"add {parameter('open_table.table_format', 'delta')}",
+        )
+
+
+def list_log(storage: ReadStorage, *, start_version: int = 0, progress: Progress = SILENT) -> LogListing:
+    """List the versioned files of the log from `start_version` on."""
+    files = list_log_files(storage, start_version=start_version, progress=progress)
+    return read_listing(files, start_version=start_version)
+
+
+def list_log_files(
+    storage: ReadStorage, at: str = "", *, start_version: int = 0, progress: Progress = SILENT
+) -> list[LogFile]:
+    """Return the versioned files of the log of the table at a path of the store, stopping before `_sidecars` and other
+    names without a version.
+    """
+    start = version_prefix(start_version) if start_version else _FIRST_VERSIONED_NAME
+    files = []
+    try:
+        entries = storage.list_from(_log_directory(at), start)
+        for stat in reported(entries, progress, "listing the log", unit="files", every=_FILES_A_REPORT):
+            if stat.name >= AFTER_VERSIONED_NAMES:
+                break
+            files.append(make_log_file(stat.name, stat.size_bytes, stat.modified_ms))
+    except FileMissing:
+        raise NotATable(f"{LOG_DIRECTORY} is not a directory") if at else missing_log(storage) from None
+    return files
+
+
+def find_hint(storage: ReadStorage, at: str = "") -> Hint | BadHint | None:
+    """Read the hint of the table at a path of the store. One that cannot be read, that links outside the table, or that
+    is too large counts as missing.
+    """
+    try:
+        return read_hint(read_hint_file(storage, at))
+    except FileMissing:
+        return None
+    except PathExternal:
+        return BadHint("hint.bad-json")
+    except StorageFailed as fault:
+        if not storage.capabilities.cheap_listing and not isinstance(fault, PermissionRefused):
+            raise  # the listing would retry the same fault again
+        return BadHint("hint.bad-json")
+
+
+def read_hint_file(storage: ReadStorage, at: str = "") -> bytes:
+    """Return the bytes of `_last_checkpoint`, at most one more than a hint may have. Raises what the store raises."""
+    return storage.read_range(f"{_log_directory(at)}/{HINT_NAME}", 0, MAX_HINT_BYTES + 1)
+
+
+def _log_directory(at: str) -> str:
+    return f"{at}/{LOG_DIRECTORY}" if at else LOG_DIRECTORY
+
+
+def missing_log(storage: ReadStorage) -> DeltacliError:
+    """Return the error for a path without a log: what is there instead, and what to try."""
+    match storage.kind_of(""):
+        case PathKind.MISSING:
+            return NotATable("no such file or directory", code="table.path-missing", facts={"path": storage.uri})
+        case PathKind.FILE:
+            around = table_around(storage)
+            return NotATable(
+                "this is a file; a table is a directory that contains _delta_log",
+                code="table.path-is-file",
+                facts={"path": storage.uri, **({"inside the table": around} if around else {})},
+                hint=None if around is None else command("snapshot", table=around),
+            )
+    directories = set(storage.list_directories(""))
+    if storage.uri.rstrip("/").endswith(f"/{LOG_DIRECTORY}"):
+        return NotATable(
+            "this is the log of a table; pass the directory above it",
+            code="table.path-is-log",
+            hint=_hint_table_around(storage) or command("snapshot", table="{parent}"),
+        )
+    if is_paimon_directory(storage, directories):
+        return _paimon_table(storage)
+    if _has_other_log(storage, ""):
+        return NotATable(f"{LOG_DIRECTORY} is not a directory")
+    nested = sorted(name for name in directories if storage.kind_of(f"{name}/{LOG_DIRECTORY}") is PathKind.DIRECTORY)[
+        :5
+    ]
+    around = table_around(storage)
+    fault = NotATable(
+        "this is not a Delta table: the directory has no _delta_log",
+        facts={
+            "path": storage.uri,
+            **({"inside the table": around} if around else {}),
+            **({"tables below": ", ".join(nested)} if nested else {}),
+        },
+        hint=command("snapshot", table=f"{{table}}/{nested[0]}") if nested else _hint_table_around(storage),
+    )
+    fault.below = nested[0] if nested else None
+    return fault
+
+
+def table_around(storage: ReadStorage) -> str | None:
+    """Return the table that contains a directory or file: on a local disk the nearest directory above with a log,
+    elsewhere the directory above the first name that looks like a partition, `day=2026-01-01`. None without one.
+    """
+    if isinstance(storage, LocalStorage):
+        path = storage.root
+        while (above := os.path.dirname(path)) != path:
+            path = above
+            if os.path.isdir(os.path.join(path, LOG_DIRECTORY)):
+                return path
+        return None
+    match = re.search(_PARTITION, storage.uri)
+    return storage.uri[: match.start()] if match else None
+
+
+def _hint_table_around(storage: ReadStorage) -> str | None:
+    around = table_around(storage)
+    return None if around is None else command("snapshot", table=around)
+
+
+def _paimon_table(storage: ReadStorage) -> PaimonTable:
+    return PaimonTable(
+        "this is a Paimon table, and this command works on Delta tables only",
+        facts={"path": storage.uri},
+        hint=command_of_paimon("snapshot"),
+    )
+
+
+def table_directories(storage: ReadStorage, at: str) -> list[str]:
+    """Return the names of the directories in a directory, with `_delta_log` also where it is a file or a broken link:
+    that is a table that cannot be read. Raises what listing raises.
+
+    A directory without a log costs a second request.
+    """
+    names = storage.list_directories(at)
+    return names if LOG_DIRECTORY in names or not _has_other_log(storage, at) else [*names, LOG_DIRECTORY]
+
+
+def _has_other_log(storage: ReadStorage, at: str) -> bool:
+    """Return True for a directory with a `_delta_log` that is not a directory, where there is no such directory."""
+    if isinstance(storage, LocalStorage):
+        return os.path.lexists(os.path.join(storage.root, _log_directory(at)))
+    return any(stat.name == LOG_DIRECTORY for stat in islice(storage.list_from(at, LOG_DIRECTORY), 1))
+
+
+def refuse_paimon(storage: ReadStorage) -> None:
+    """Raise PaimonTable for a directory with a Paimon table, where a log is about to be created."""
+    try:
+        directories = storage.list_directories("")
+    except FileMissing:
+        return
+    if is_paimon_directory(storage, directories):
+        raise _paimon_table(storage)
+
+
+def is_paimon_directory(storage: ReadStorage, directories: Collection[str], at: str = "") -> bool:
+    """Return True for a directory with schemas of Paimon, or with snapshots and manifests that have lost them.
+
+    `at` is its path below the root, `directories` are the names of the directories in it. Names alone decide whether a
+    request is needed.
+    """
+    below = f"{at}/" if at else ""
+    if "schema" in directories and _first_with(storage, f"{below}schema", "schema-") is not None:
+        return True
+    needed = {"snapshot", "manifest"}
+    return needed <= set(directories) and _first_with(storage, f"{below}snapshot", "snapshot-") is not None
+
+
+def _first_with(storage: ReadStorage, directory: str, prefix: str) -> str | None:
+    """Return the first name in a directory that is the prefix and a number."""
+    files = storage.list_from(directory, prefix)
+    return next((stat.name for stat in files if stat.name.removeprefix(prefix).isdecimal()), None)

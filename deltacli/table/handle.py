@@ -1,0 +1,139 @@
+"""The table handle that every operation needs: store, engine, clock, machine and progress.
+
+A handle has no operations, not even to rebuild a version (`rebuild.py`). `Table` and `Paimon` of `deltacli.api` are
+handles with the operations as methods; operations accept any handle.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Self, cast
+
+from deltacli.core.clock import Clock, system_clock
+from deltacli.core.machine import MACHINE, Machine
+from deltacli.core.progress import SILENT, Progress
+from deltacli.engine.base import Engine
+from deltacli.engine.embedded import EmbeddedEngine
+from deltacli.storage import NOTHING, Allowed, ReadStorage, Storage, open_storage
+from deltacli.storage.base import StoreOfVersions, StoreWithPlace, held, require_writable
+from deltacli.work.task import TableStores
+
+if TYPE_CHECKING:
+    from deltacli.storage.base import Place
+    from deltacli.storage.location import StoreLocation
+    from deltacli.work.rows.table_files import TableFiles
+
+
+class TableHandle:
+    """A table in one directory of a store; `open_other` opens other stores, for data files only where they are
+    `allowed`.
+
+    `name` is the table as the caller wrote it, used in hints of errors; None: the caller inserts it. `location` is
+    where executors of a cluster find the same table; None: they cannot. `clock` is another one than that of the
+    `machine` where the time was given (`--now`).
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        *,
+        engine: Engine | None = None,
+        clock: Clock = system_clock,
+        progress: Progress = SILENT,
+        open_other: Callable[[str], Storage] = open_storage,
+        allowed: Allowed = NOTHING,
+        name: str | None = None,
+        location: StoreLocation | None = None,
+        machine: Machine = MACHINE,
+    ) -> None:
+        self.stores = TableStores(storage, open_other, allowed, location, machine)
+        self.name = name
+        self.newest_seen: int | None = None
+        """The newest version that was read through this handle."""
+        self.open_other = open_other
+        self.allowed = allowed
+        self.engine: Engine = engine or EmbeddedEngine()
+        self.clock = machine.now_ms if clock is system_clock else clock
+        self.progress = progress
+
+    def __dir__(self) -> list[str]:
+        """Return the operations, and what identifies the table; operations alone use the rest of the handle."""
+        parts = {
+            "allowed",
+            "clock",
+            "engine",
+            "files",
+            "has_given_clock",
+            "held",
+            "machine",
+            "newest_seen",
+            "note_version",
+            "open_other",
+            "over",
+            "progress",
+        }
+        return sorted(set(super().__dir__()) - parts - {"require_writable", "storage", "stores", "writable"})
+
+    @property
+    def storage(self) -> ReadStorage:
+        """The store of the table, to be read."""
+        return self.stores.storage
+
+    def writable(self) -> Storage:
+        """Return the store of the table, to be written. A change takes that of its gate, which has looked at the table
+        again.
+        """
+        return self.stores.storage
+
+    @property
+    def machine(self) -> Machine:
+        """What the operations take from their machine."""
+        return self.stores.machine
+
+    @property
+    def has_given_clock(self) -> bool:
+        """Return True where the time is not that of the machine (`--now`)."""
+        return self.clock is not self.machine.now_ms
+
+    @property
+    def uri(self) -> str:
+        """The absolute URI of the table directory."""
+        return self.storage.uri
+
+    def over(self, storage: ReadStorage) -> Self:
+        """Return the same handle on another store, such as that of another version of the table."""
+        other = copy.copy(self)
+        location, machine = self.stores.location, self.machine
+        other.stores = TableStores(cast("Storage", storage), self.open_other, self.allowed, location, machine)
+        return other
+
+    def held(self, place: Place | None = None) -> Self:
+        """Return the same handle bound to the directory that is at its path now: it writes there, or raises Refused.
+
+        Raises Refused (`plan.other-place`) where that is not the `place` of a plan, or the one it is bound to already.
+        """
+        storage = held(self.stores.storage, place)
+        if storage is self.stores.storage or not isinstance(storage, StoreWithPlace):
+            return self
+        other, location = self.over(storage), self.stores.location
+        if location is not None:
+            other.stores = replace(other.stores, location=location._replace(place=storage.place))
+        return other
+
+    def files(self) -> TableFiles:
+        """Return the resolver of the files that the log names."""
+        return self.stores.files()
+
+    def require_writable(self, *, dry_run: bool = False) -> None:
+        """Raise NoAtomicCreate, before any request is sent, where the store is known to be read-only, and UsageError
+        for a shared table, for which not even a plan can be made.
+        """
+        if not dry_run or isinstance(self.storage, StoreOfVersions):
+            require_writable(self.storage)
+
+    def note_version(self, version: int | None) -> None:
+        """Remember a version that was read, if it is the newest so far."""
+        if version is not None:
+            self.newest_seen = max(version, self.newest_seen or 0)

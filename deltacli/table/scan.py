@@ -1,0 +1,339 @@
+"""Reading the rows of a version: selected files, columns and rows, streamed as Arrow batches.
+
+Spec: Data Files; Deletion Vectors; Column Mapping; Per-file Statistics.
+"""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from itertools import chain, islice
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
+
+from deltacli.arrow import compute as pc
+from deltacli.arrow.rows import first_rows
+from deltacli.core.cached import cached_property
+from deltacli.core.errors import UsageError
+from deltacli.core.hints import command
+from deltacli.core.progress import SILENT, Progress
+from deltacli.core.typing import ArrowArray
+from deltacli.core.units import some_of
+from deltacli.delta.log.state import TableConfiguration
+from deltacli.delta.partitions.values import partition_columns
+from deltacli.delta.schema.column_path import nearest_place
+from deltacli.delta.schema.file_columns import FileColumns
+from deltacli.delta.schema.names import NameIndex
+from deltacli.delta.schema.to_arrow import arrow_schema, unread_type
+from deltacli.delta.schema.type_changes import require_readable_rows
+from deltacli.delta.schema.types import StructField, StructType
+from deltacli.delta.schema.unread_columns import Judge, UnreadColumn, read_columns, unread_columns, unsupported
+from deltacli.delta.stats.record_counts import num_records_column
+from deltacli.engine.base import Engine
+from deltacli.storage.secrets import without_secrets
+from deltacli.table.api_arguments import named_items
+from deltacli.work.rows.data_files import DataFile, ReadSpec, split_file
+from deltacli.work.rows.row_reader import read_rows
+from deltacli.work.rows.table_files import TableFiles
+
+if TYPE_CHECKING:
+    import pyarrow
+
+    from deltacli.delta.predicate import Predicate
+    from deltacli.table.handle import TableHandle
+    from deltacli.table.output import WrittenDirectory
+    from deltacli.table.read_requests import ScanRequest
+
+BY_PARTITION, BY_STATISTICS = "partition", "statistics"
+Result = TypeVar("Result")
+_FEW_FILES = 8
+_LARGE_FILE_BYTES = 16 << 20
+"""Limits below which few but large files are read in pieces, to keep all threads busy."""
+
+
+class Selection(NamedTuple):
+    """The selection to read under one schema. `needed` are the returned columns and those used in `where`, `left_out`
+    those that nobody asked for by name and that are not read because of their types.
+    """
+
+    columns: tuple[StructField, ...]
+    needed: tuple[StructField, ...]
+    predicate: Predicate | None
+    left_out: tuple[UnreadColumn, ...] = ()
+
+    @classmethod
+    def make(
+        cls, schema: StructType, columns: Sequence[str] | None, where: str | None, *, judge: Judge = unread_type
+    ) -> Selection:
+        """Look up the columns and parse the condition. `judge` says of types whether their values are read.
+
+        Raises UsageError (`usage.column`, `usage.where`), and Refused (`type.unsupported`) for a column that is named
+        and cannot be read, or if none can.
+        """
+        chosen = schema.fields if columns is None else _find_columns(schema, columns)
+        left_out = unread_columns(chosen, judge)
+        if left_out:
+            chosen = read_columns(chosen, judge)
+            if columns is not None or not chosen:
+                raise unsupported(left_out, read_columns(schema.fields, judge))
+        if not chosen and columns is not None:
+            raise UsageError("the list of columns is empty", code="usage.column", facts={"columns": _names(schema)})
+        if repeated := _first_repeated(column.name for column in chosen):
+            raise UsageError(f"column {repeated} is named twice", code="usage.column")
+        if where is None:
+            return cls(chosen, chosen, None, left_out)
+        from deltacli.delta.predicate import parse_predicate
+
+        predicate = parse_predicate(where, schema, judge)
+        looked_at = {path[0] for path in predicate.columns}
+        given_out = {field.name for field in chosen}
+        others = [field for field in schema.fields if field.name in looked_at and field.name not in given_out]
+        return cls(chosen, (*chosen, *others), predicate, left_out)
+
+    def rows_wanted(self, config: TableConfiguration) -> ReadSpec:
+        """The same for the files of one table configuration."""
+        schema = arrow_schema(self.columns)
+        whole = schema if self.needed == self.columns else arrow_schema(self.needed)
+        partitions = config.partition_columns.values()
+        of_files = [column for column in config.columns.values() if column not in partitions]
+        file_columns = FileColumns(config.mapping_mode, config.physical_name, of_files)
+        return ReadSpec(self.needed, schema, whole, file_columns, self.predicate)
+
+
+class ScannedActions(Protocol):
+    """The file actions of a version: `FileActions`."""
+
+    def map_actions(
+        self, kind: str, work: Callable[[pyarrow.RecordBatch], Result], *, fields: Sequence[str] | None = None
+    ) -> Iterator[Result]: ...
+
+
+class ScannedVersion(Protocol):
+    """The version of a table that a scan reads: `Snapshot`, which cannot be imported here because it uses the scan."""
+
+    @property
+    def table(self) -> TableHandle: ...
+    @property
+    def version(self) -> int: ...
+    @property
+    def schema(self) -> StructType: ...
+    @property
+    def config(self) -> TableConfiguration: ...
+    @property
+    def file_actions(self) -> ScannedActions: ...
+
+
+class ArrowRows(ABC):
+    """Rows of files as Arrow batches, which each iteration reads again."""
+
+    _selection: Selection
+    _wanted: ReadSpec
+
+    @abstractmethod
+    def __iter__(self) -> Iterator[pyarrow.RecordBatch]: ...
+
+    @property
+    def schema(self) -> pyarrow.Schema:
+        """The exact Arrow schema of the batches."""
+        return self._wanted.schema
+
+    @property
+    def columns(self) -> tuple[StructField, ...]:
+        """The columns of the batches as in the table's schema."""
+        return self._selection.columns
+
+    @property
+    def left_out(self) -> tuple[UnreadColumn, ...]:
+        """The columns of the table that are not read because of their types."""
+        return self._selection.left_out
+
+    @property
+    def wanted(self) -> ReadSpec:
+        """What is read from every file."""
+        return self._wanted
+
+    def require_all_columns(self) -> None:
+        """Raise Refused (`type.unsupported`) where columns are left out: a copy that lacks some has to be asked for."""
+        if self.left_out:
+            raise unsupported(self.left_out, self.columns)
+
+    def to_reader(self) -> pyarrow.RecordBatchReader:
+        """Return the rows as a streaming reader, which engines that accept Arrow can use directly."""
+        import pyarrow as pa
+
+        return pa.RecordBatchReader.from_batches(self.schema, iter(self))
+
+    def to_arrow(self) -> pyarrow.Table:
+        """Return all rows as one table, in memory. Raises DataUnreadable."""
+        import pyarrow as pa
+
+        return pa.Table.from_batches(self, self.schema)
+
+
+class Scan(ArrowRows):
+    """The rows of a version as Arrow batches, and their files.
+
+    Each iteration reads again, a few files at a time and a few batches ahead. The order of files is unspecified but
+    always the same. Columns of types that are not read are left out (`left_out`). Raises DataUnreadable, naming file,
+    row group and column, and immediately Unreadable (`typewidening.*`) where no reader may read the version.
+    """
+
+    def __init__(self, snapshot: ScannedVersion, request: ScanRequest) -> None:
+        require_readable_rows(snapshot.config, snapshot.version)
+        self._snapshot = snapshot
+        self._selection = Selection.make(snapshot.schema, request.columns, request.where)
+        self._wanted = self._selection.rows_wanted(snapshot.config)
+        self._limit = request.limit
+
+    @property
+    def version(self) -> int:
+        """The version that is read."""
+        return self._snapshot.version
+
+    @cached_property
+    def _files(self) -> TableFiles:
+        return self._snapshot.table.files()
+
+    def data_files(self) -> Iterator[DataFile]:
+        """Yield the live files that may have rows to return. Raises DataUnreadable (`partition.*`)."""
+        return chain.from_iterable(self._snapshot.file_actions.map_actions("add", self._data_files))
+
+    def __iter__(self) -> Iterator[pyarrow.RecordBatch]:
+        table = self._snapshot.table
+        batches = stream_files(table.engine, self._files, self._wanted, self.data_files(), progress=table.progress)
+        return named_items(first_rows(batches, self._limit), table.name)
+
+    def __repr__(self) -> str:
+        return f"Scan({without_secrets(self._snapshot.table.uri)!r}, version={self.version})"
+
+    def write_parquet(self, directory: str | os.PathLike[str]) -> WrittenDirectory:
+        """Write the rows as Parquet files to a directory: a path, or a URI of a store that can create atomically.
+
+        The directory must be new or empty and outside of all tables, else UsageError is raised. `_SUCCESS` in it marks
+        a complete result; after an error, nothing is left. Raises DataUnreadable, StorageFailed, NoAtomicCreate, and
+        Refused (`type.unsupported`) where a column is left out that the request does not.
+        """
+        from deltacli.table.output import write_rows
+
+        self.require_all_columns()
+        return write_rows(self._snapshot.table, directory, self._wanted, self.data_files(), self._limit)
+
+    def count(self) -> int:
+        """Return the number of rows. Raises DataUnreadable."""
+        return sum(batch.num_rows for batch in self)
+
+    def files(self) -> Iterator[pyarrow.RecordBatch]:
+        """Yield every live file: `path` (as in the log), `size` in bytes, `records` (null where unknown), `kept`, and
+        the `reason` where it is skipped: `partition` or `statistics`.
+        """
+        yield from named_items(self._snapshot.file_actions.map_actions("add", self._judged), self._snapshot.table.name)
+
+    def _judged(self, adds: pyarrow.RecordBatch) -> pyarrow.RecordBatch:
+        import pyarrow as pa
+
+        kept, by_partition = self._pruned(adds)
+        reason = pc.if_else(by_partition, pa.scalar(BY_PARTITION), pa.scalar(BY_STATISTICS))
+        reason = pc.if_else(kept, pa.scalar(None, pa.string()), reason)
+        return pa.RecordBatch.from_arrays(
+            [
+                adds.column("path"),
+                adds.column("size"),
+                num_records_column(adds.column("stats")),
+                kept,
+                reason,
+            ],
+            names=["path", "size", "records", "kept", "reason"],
+        )
+
+    def _pruned(self, adds: pyarrow.RecordBatch) -> tuple[ArrowArray, ArrowArray]:
+        import pyarrow as pa
+
+        if self._selection.predicate is None:
+            return pa.repeat(pa.scalar(True), adds.num_rows), pa.repeat(pa.scalar(False), adds.num_rows)
+        from deltacli.delta.predicate.prune import prune_files
+
+        pruned = prune_files(adds, self._selection.predicate, self._snapshot.config)
+        return pruned.kept, pruned.by_partition
+
+    def _data_files(self, adds: pyarrow.RecordBatch) -> list[DataFile]:
+        if self._selection.predicate is not None:
+            adds = pc.filter(adds, self._pruned(adds)[0])
+        return data_files(adds, self._snapshot.config, self._selection.needed)
+
+
+def data_files(
+    actions: pyarrow.RecordBatch,
+    config: TableConfiguration,
+    needed: Sequence[StructField],
+    *,
+    version: int | None = None,
+) -> list[DataFile]:
+    """Return the files of actions with their partition values. Raises DataUnreadable (`partition.*`)."""
+    names = {config.physical_name(column): column.name for column in needed}
+    physical = [name for name in config.partition_columns if name in names]
+    values = partition_columns(actions, config, physical)
+    paths, sizes = actions.column("path").to_pylist(), actions.column("size").to_pylist()
+    vectors = actions.column("deletionVector")
+    has_vectors = vectors.null_count < len(vectors)
+    return [
+        DataFile(
+            path,
+            sizes[row],
+            {names[name]: values[name][row] for name in physical},
+            vectors[row].as_py() if has_vectors else None,
+            version=version,
+        )
+        for row, path in enumerate(paths)
+    ]
+
+
+def stream_files(
+    engine: Engine, files: TableFiles, wanted: ReadSpec, pieces: Iterable[DataFile], *, progress: Progress = SILENT
+) -> Iterator[pyarrow.RecordBatch]:
+    """Yield the rows of files, several files at a time; for few large files, several row groups of each."""
+    pieces = iter(pieces)
+    first = list(islice(pieces, _FEW_FILES + 1))
+    if 0 < len(first) <= _FEW_FILES and max(file.size_bytes or 0 for file in first) >= _LARGE_FILE_BYTES:
+        split = partial(split_file, files, parts=_FEW_FILES // len(first))
+        first = list(chain.from_iterable(engine.run(split, first)))
+    with progress.step("reading rows", unit="files") as step:
+
+        def tell(file: DataFile) -> Iterator[pyarrow.RecordBatch]:
+            yield from read_rows(files, wanted, file)
+            step.advance(1)
+
+        yield from engine.stream(tell, chain(first, pieces))
+
+
+def _find_columns(schema: StructType, names: Sequence[str]) -> tuple[StructField, ...]:
+    """Return the top-level columns of these names: exact matches first, else ignoring case. Raises UsageError."""
+    index = NameIndex(column.name for column in schema.fields)
+    return tuple(_find_column(schema, index, name) for name in names)
+
+
+def _find_column(schema: StructType, index: NameIndex, name: str) -> StructField:
+    alike = index.places_of(name)
+    if len(alike) == 1:
+        return schema.fields[alike[0]]
+    near = nearest_place(schema, name.split("."))
+    reason = ""
+    if near is not None and len(near.steps) > 1:
+        reason = f": {'it' if near.text == name else near.text} is a field, and only whole columns can be read"
+    absent = UsageError(
+        f"the table has no column {name}{reason}",
+        code="usage.column",
+        facts={"did you mean": near.column.name} if near else {"columns": _names(schema)},
+        hint=command("snapshot", schema=True),
+    )
+    absent.written = name
+    raise absent
+
+
+def _first_repeated(names: Iterable[str]) -> str | None:
+    return next((name for name, count in Counter(names).items() if count > 1), None)
+
+
+def _names(schema: StructType) -> str:
+    return some_of([column.name for column in schema.fields], 20)
