@@ -17,7 +17,7 @@ from deltacli.paimon.table_paths import MAIN_BRANCH
 from deltacli.storage import Storage, open_storage
 from deltacli.storage.base import RETRY_BUDGET
 from deltacli.storage.secrets import without_secrets
-from deltacli.table.api_arguments import name_table, named
+from deltacli.table.api_arguments import name_table, named, text_of
 
 if TYPE_CHECKING:
     from deltacli.operations.explain.explain import Explanation
@@ -43,7 +43,7 @@ def open_paimon(
 
     Raises UsageError for an unsupported scheme, and an extra that is not installed.
     """
-    from deltacli.api.table import retry_of, text_of
+    from deltacli.api.table import retry_of
 
     name = text_of(uri)
     shown = without_secrets(name)

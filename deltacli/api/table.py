@@ -19,7 +19,7 @@ from deltacli.delta.log.commit_metadata import NO_METADATA
 from deltacli.storage import NOTHING, Allowed, open_storage
 from deltacli.storage.base import RETRY_BUDGET
 from deltacli.storage.secrets import without_secrets
-from deltacli.table.api_arguments import name_table, named, wrong_kind
+from deltacli.table.api_arguments import name_table, named, text_of
 from deltacli.table.version import Snapshot
 
 if TYPE_CHECKING:
@@ -121,14 +121,6 @@ def _prefixes(allow_external: Sequence[str]) -> Allowed:
     from deltacli.work.rows.table_files import read_prefixes
 
     return read_prefixes(allow_external)
-
-
-def text_of(uri: str | os.PathLike[str]) -> str:
-    """Return a path or URI as text. Raises UsageError for anything else."""
-    name = os.fspath(uri) if isinstance(uri, os.PathLike) else uri
-    if not isinstance(name, str):
-        raise wrong_kind(uri, "the table", "a path or a URI")
-    return name
 
 
 def retry_of(uri: str, budget: timedelta) -> Retry | None:

@@ -291,6 +291,14 @@ def wrong_kind(value: object, name: str, expected: str, *, code: str = UsageErro
     return UsageError(f"{name} is {_shortened.repr(value)}, expected {expected}", code=code, facts=facts)
 
 
+def text_of(uri: str | os.PathLike[str], what: str = "the table") -> str:
+    """Return a path or URI as text. Raises UsageError for anything else, which says what it is for."""
+    name = os.fspath(uri) if isinstance(uri, os.PathLike) else uri
+    if not isinstance(name, str):
+        raise wrong_kind(uri, what, "a path or a URI" if what == "the table" else "a path")
+    return name
+
+
 def is_integer(value: object) -> bool:
     """Return whether a value is an integer, also one of another library, and not True or False."""
     try:

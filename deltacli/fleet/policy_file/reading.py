@@ -129,8 +129,8 @@ def read_fleet_file(path: str | Path) -> FleetFile:
     try:
         with open(path, "rb") as file:
             data = file.read(_MOST_BYTES + 1)
-    except OSError as fault:
-        reason = (fault.strerror or str(fault)).lower()
+    except (OSError, ValueError) as fault:  # ValueError: a text that names no file
+        reason = ((isinstance(fault, OSError) and fault.strerror) or str(fault)).lower()
         hint, near = None, None
         if isinstance(fault, FileNotFoundError):
             around = {one.stem: str(one) for one in Path(path).parent.glob("*.toml")}

@@ -28,7 +28,7 @@ from deltacli.sharing.client.tables.share_storage import ShareStorage, open_prof
 from deltacli.sharing.protocol.parameters import Point
 from deltacli.storage.base import RETRY_BUDGET
 from deltacli.storage.retry import Retry
-from deltacli.table.api_arguments import moment_ms
+from deltacli.table.api_arguments import moment_ms, text_of
 
 if TYPE_CHECKING:
     import pyarrow
@@ -51,7 +51,7 @@ class Client:
         retry_budget: timedelta = RETRY_BUDGET,
         clock: Clock = system_clock,
     ) -> None:
-        self.profile = os.fspath(profile)
+        self.profile = text_of(profile, "the profile")
         self._clock = clock
         self.transport = open_profile(profile, retry=Retry(retry_budget.total_seconds(), is_explicit=True), clock=clock)
 
@@ -195,7 +195,7 @@ class ClientTable:
         point = _point(version, timestamp)
         if verify not in ("footers", "data"):
             raise UsageError(f"verify is {verify!r}", facts={"expected": "footers or data"})
-        request = PullRequest(os.fspath(directory), point, resumes=resume, decodes=verify == "data")
+        request = PullRequest(text_of(directory, "the directory"), point, resumes=resume, decodes=verify == "data")
         return plan_change(Pull(self._store, request, progress), request.target(self.clock))
 
     def execute_pull(self, plan: PullPlan, *, progress: Progress = SILENT) -> PullResult:

@@ -28,7 +28,7 @@ from deltacli.spark.python_rows import engine_of
 from deltacli.spark.session_settings import require_session
 from deltacli.storage import open_storage
 from deltacli.storage.secrets import without_secrets
-from deltacli.table.api_arguments import moment_ms
+from deltacli.table.api_arguments import moment_ms, text_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -244,7 +244,7 @@ def _maintained(
     from deltacli.fleet.running.cluster import FleetCluster
     from deltacli.fleet.running.session import FleetSession
 
-    file, clock, engine = require_fleet_file(os.fspath(policy)), _clock(now), engine_of(spark)
+    file, clock, engine = require_fleet_file(text_of(policy, "the policy file")), _clock(now), engine_of(spark)
     table = open_table(path, storage_options=storage_options)
     name = str(path) if "://" in str(path) else str(Path(path).absolute())
 
@@ -258,7 +258,7 @@ def _maintained(
         engine,
         clock,
         FleetRunRequest(
-            state=None if state is None else os.fspath(state),
+            state=None if state is None else text_of(state, "state"),
             jobs=1,
             time_budget_ms=None if time_budget is None else time_budget // timedelta(milliseconds=1),
             yes=yes,

@@ -36,7 +36,7 @@ from deltacli.spark.session_settings import require_session
 from deltacli.spark.spark_types import spark_schema
 from deltacli.storage import open_storage
 from deltacli.storage.secrets import all_without_secrets
-from deltacli.table.api_arguments import count_number, moment_ms, named_call, optional_version
+from deltacli.table.api_arguments import count_number, moment_ms, named_call, optional_version, text_of
 from deltacli.table.discover import find_tables
 from deltacli.work.rows.kept_rows import CompareRows
 from deltacli.work.task import TableStores
@@ -193,7 +193,7 @@ def fleet_facts(
     require_session(spark)
     now_ms = _now_ms(now)
     engine = engine_of(spark)
-    groups = require_fleet_file(os.fspath(policy)).groups
+    groups = require_fleet_file(text_of(policy, "the policy file")).groups
     found = discover(groups, partial(open_storage, options=storage_options), engine).tables
     names = list(all_without_secrets(_uri(one.base, one.at) for one in found))
     rows = {
@@ -269,9 +269,7 @@ def _listed(paths: Any, storage_options: Mapping[str, str] | None) -> Iterator[s
             facts={"expected": "a path, a glob, a list of them, or a DataFrame with a column `table`"},
         )
     for path in given:
-        text = os.fspath(path) if isinstance(path, os.PathLike) else path
-        if not isinstance(text, str):
-            raise UsageError(f"the table is {path!r}", facts={"expected": "a path or a URI"})
+        text = text_of(path)
         if _MAGIC.search(text) and ("://" in text or not os.path.lexists(text)):
             targets = find_tables([text], partial(open_storage, options=storage_options))
             for _, fault in targets.failures:

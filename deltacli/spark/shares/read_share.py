@@ -17,7 +17,7 @@ from deltacli.spark.session_settings import require_session
 from deltacli.spark.shares.share_options import ShareBatchOptions
 from deltacli.spark.shares.share_plans import read_shared
 from deltacli.spark.spark_types import spark_schema
-from deltacli.table.api_arguments import moment_ms, named_call
+from deltacli.table.api_arguments import moment_ms, named_call, text_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -50,7 +50,7 @@ def read_share(
     raises an error of Spark whose text begins with the code of ours, such as `[share.url-expired]`.
     """
     require_session(spark)
-    parsed = parse_address(os.fspath(address))
+    parsed = parse_address(text_of(address, "the address"))
     if parsed is None:
         raise UsageError("the address is not that of a shared table", code=CODE, facts={"expected": FORM})
     _require_one(version=version, timestamp=timestamp, changes_from=changes_from)
