@@ -9,7 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from urllib.parse import quote
 
-_PASSWORD = r"(?<=://)([^/\s\"':@]*):[^/\s\"']*@"  # abfss://container@account contains no secret
+_PASSWORD = r"(?<=//)([^/\s\"':@]*):[^/\s\"']*@"
+"""Without the scheme, because texts are shown from their middle on; abfss://container@account contains no secret."""
 _SIGNED = (
     r"(?i)((?:X-Amz-(?:Signature|Credential|Security-Token)|Signature|AWSAccessKeyId|sig|access_token"
     r"|AccountKey|SharedAccess(?:Key|Signature))=)[^&;\s\"']+"

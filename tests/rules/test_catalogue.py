@@ -65,7 +65,8 @@ def test_every_module_of_rules_is_in_the_catalogue() -> None:
         found = {
             ".".join(path.relative_to(root).with_suffix("").parts)
             for path in root.rglob("*.py")
-            if re.search(r"^AREA = Area\(", path.read_text(), re.MULTILINE)
+            if (catalogue is PAIMON_CATALOGUE or path.parent.name != "paimon")
+            and re.search(r"^AREA = Area\(", path.read_text(), re.MULTILINE)
         }
         assert set(catalogue.modules) == found
 
