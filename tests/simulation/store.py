@@ -60,7 +60,7 @@ class Tree:
     inode: int = field(default_factory=lambda: next(_numbers))
 
     def __post_init__(self) -> None:
-        for path, file in self.files.items():
+        for path, file in [*self.files.items()]:
             self._make_parents(path, file.modified_ms)
 
     def put(self, path: str, file: StoredFile, actor: str) -> None:
@@ -350,7 +350,7 @@ class Store:
             raise FileMissing(f"{self.uri}/{directory} does not exist")
         at = self._below(directory)
         prefix = f"{at}/" if at else ""
-        everything = {path[len(prefix) :]: file for path, file in tree.files.items() if path.startswith(prefix)}
+        everything = {path[len(prefix) :]: file for path, file in [*tree.files.items()] if path.startswith(prefix)}
         names = {path.partition("/")[0] for path in everything if "/" in path}
         if self.capabilities.has_directories:
             names |= {path[len(prefix) :].partition("/")[0] for path in tree.directories if path.startswith(prefix)}
@@ -375,7 +375,7 @@ class ObjectStore(Store):
 
     def _is_directory(self, path: str, tree: Tree) -> bool:
         prefix = f"{self._below(path)}/"
-        return any(name.startswith(prefix) for name in tree.files) if self._below(path) else bool(tree.files)
+        return any(name.startswith(prefix) for name in [*tree.files]) if self._below(path) else bool(tree.files)
 
 
 class DiskStore(Store):

@@ -64,7 +64,7 @@ class KnownFiles:
         wanted = keys - self._touched.keys()
         if self._base is None or not wanted:
             return
-        self._touched |= dict.fromkeys(wanted, ())
+        self._touched |= dict.fromkeys(sorted(wanted), ())  # files are read, and findings told, in this order
         rows = pc.filter(self._base, _is_in(self._base.column("path"), _binary(wanted)))
         for live in _live_files(rows):
             key = canonical(live.path)
