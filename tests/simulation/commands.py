@@ -171,14 +171,13 @@ def _deletes(what: str) -> Callable[[Turn, AnyChange, Plan], Intent]:
 
 
 def _puts_aside(turn: Turn, _: AnyChange, plan: Plan) -> Intent:
-    tree = turn.oracle.tree
-    before = {path: tree.files.get(path) for path in (raw.decode() for raw in plan.candidates["path"].to_pylist())}
+    planned = {raw.decode() for raw in plan.candidates["path"].to_pylist()}
 
     def wrong() -> str | None:
         aside = turn.world.places.get(turn.beside("aside"))
         kept = set() if aside is None else {file.data for file in aside.files.values()}
         deleted = turn.oracle.deleted_by(turn.actor)
-        lost = [path for path, file in before.items() if file is not None and path in deleted and file.data not in kept]
+        lost = [path for path, file in deleted.items() if path in planned and file.data not in kept]
         return f"{len(lost)} files are not in the quarantine, such as {lost[0]}" if lost else None
 
     return Intent("vacuum into quarantine", deletes=True, done=wrong)

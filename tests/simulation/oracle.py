@@ -94,10 +94,11 @@ class Oracle(Truth):
         self._ticks += 1
         self._clocks_moved = self._ticks
 
-    def deleted_by(self, actor: str) -> set[str]:
-        """The files that an actor has deleted since it began."""
+    def deleted_by(self, actor: str) -> dict[str, StoredFile]:
+        """The files that an actor has deleted since it began, as they were."""
         doing = self._doing.get(actor)
-        return set() if doing is None else {path for path, (_, after) in doing.changes.items() if after is None}
+        changes = {} if doing is None else doing.changes
+        return {path: before for path, (before, after) in changes.items() if after is None and before is not None}
 
     def judge_answer(self, actor: str, answer: Answer, *, is_elsewhere: bool = False) -> None:
         """An actor ended: is it what it did since it began? With `is_elsewhere` another directory is at the table's
@@ -157,7 +158,9 @@ class Oracle(Truth):
             case Kind.DATA:
                 self._data_written(path, before, after, actor)
             case Kind.CHECKPOINT | Kind.COMPACTION | Kind.CHECKSUM if after is not None and not doing.intent.undoes:
-                if before is not None and not (doing.intent.replaces or path in self._changed):
+                if before is not None and not (
+                    doing.intent.replaces or doing.intent.is_trusting or path in self._changed
+                ):
                     self._report(Invariant.IMMUTABLE, actor, f"{path} was replaced")
                 for invariant, wrong in self._contradictions(path):
                     self._report(invariant, actor, wrong)
@@ -180,7 +183,8 @@ class Oracle(Truth):
             ]
             for start in [None, *starts]:
                 state = self._rebuild(version, start)
-                if state is not None and (wrong := told_difference(self.truth[version].state, state)):
+                told = self.truth.get(version)
+                if state is not None and told is not None and (wrong := told_difference(told.state, state)):
                     origin = "commits" if start is None else f"checkpoint {start.version}"
                     self._report(Invariant.REBUILT, "", f"version {version} by {origin} has another {wrong}")
         for version in sorted(self._rebuilt):
@@ -211,7 +215,7 @@ class Oracle(Truth):
         assert after is not None
         commits = commits_of(self.tree.files)
         newest = max([*(one for one in commits if one != version), *self._of_checkpoints(version)], default=-1)
-        known = self.truth.get(version)
+        told = self.truth.get(version)
         if known is not None and known.data == after.data:
             self._lost.pop(commit_path(version), None)
             doing.landed.append(version)
@@ -380,7 +384,8 @@ class Oracle(Truth):
                                 yield Invariant.CHECKPOINT, f"checkpoint {name.version} has another {wrong}"
                 case Kind.COMPACTION:
                     before = self.truth[name.version - 1].state if name.version else State()
-                    state = before.after(lines_of(files[path].data))
+                    data = files[path].data  # of commits that only say what was done: nothing
+                    state = before.after(lines_of(data) if data else [])
                     if wrong := told_difference(known.state, state):
                         yield Invariant.COMPACTION, f"{path} has another {wrong}"
                 case _:
