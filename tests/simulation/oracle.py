@@ -215,7 +215,7 @@ class Oracle(Truth):
         assert after is not None
         commits = commits_of(self.tree.files)
         newest = max([*(one for one in commits if one != version), *self._of_checkpoints(version)], default=-1)
-        told = self.truth.get(version)
+        known = self.truth.get(version)
         if known is not None and known.data == after.data:
             self._lost.pop(commit_path(version), None)
             doing.landed.append(version)
