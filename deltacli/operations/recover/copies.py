@@ -46,7 +46,7 @@ def copy_file(
     """Copy a file to the same path or a `target`, with its time, and between local disks with its permissions: other
     stores keep neither. A `digest` is updated with the bytes. Raises StorageFailed.
     """
-    require_stored(origin, path)
+    refuse_sparse(origin, path)
     target = path if target is None else target
     modified_ms = origin.stat(path).modified_ms
     roots = [_local_root(store) for store in (origin, to)]
@@ -73,9 +73,9 @@ def copy_file(
         return draft.publish(replace=replace)
 
 
-def require_stored(origin: ReadStorage, path: str) -> None:
-    """Raise Refused for a large file of a local disk that is hardly stored there: nobody waits for terabytes of zeros
-    to be read and written, and no file of a table is so. One that is missing is passed over.
+def refuse_sparse(origin: ReadStorage, path: str) -> None:
+    """Raise Refused for a large file of a local disk of which hardly more than holes are there: nobody waits for
+    terabytes of zeros to be read and written, and no file of a table is so. One that is missing is passed over.
     """
     if (root := _local_root(origin)) is None:
         return
@@ -84,7 +84,8 @@ def require_stored(origin: ReadStorage, path: str) -> None:
     except OSError:
         return
     stored = found.st_blocks * 512
-    if found.st_size >= _LARGE and stored * _AT_LEAST_STORED < found.st_size:
+    is_odd = found.st_size >= _LARGE and stored * _AT_LEAST_STORED < found.st_size
+    if is_odd and _has_hole(f"{root}/{path}", found.st_size):
         raise Refused(
             f"{path} is not copied: of its {format_size(found.st_size)}, {format_size(stored)} are stored on the disk, "
             "and the rest would be zeros",
@@ -92,6 +93,15 @@ def require_stored(origin: ReadStorage, path: str) -> None:
             facts={"file": path},
             hint="move the file out of the table, then run the command again",
         )
+
+
+def _has_hole(place: str, size_bytes: int) -> bool:
+    """Return True where the file system knows a hole in a file. Mounts of stores may tell no stored bytes for any."""
+    try:
+        with open(place, "rb") as file:
+            return os.lseek(file.fileno(), 0, os.SEEK_HOLE) < size_bytes
+    except (OSError, AttributeError):  # AttributeError: Windows
+        return False
 
 
 def _require_size(origin: ReadStorage, path: str, seen: int, expected: int) -> None:

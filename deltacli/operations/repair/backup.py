@@ -34,7 +34,7 @@ from deltacli.delta.log.log_path import HINT_NAME, LOG_DIRECTORY
 from deltacli.delta.log.segment import CheckpointInstance, LogListing
 from deltacli.delta.vacuum.keys import PathKeys
 from deltacli.operations.log.log_copy import StoredFile, list_whole_log, log_location, versioned
-from deltacli.operations.recover.copies import copy_file, require_stored
+from deltacli.operations.recover.copies import copy_file, refuse_sparse
 from deltacli.operations.recover.log_files import fault_of_log_file
 from deltacli.operations.recover.object_versions import FileMap, MappedFile
 from deltacli.operations.vacuum.quarantine.fill import open_quarantine
@@ -132,7 +132,7 @@ class Backup:
 
     def _copy(self, path: str) -> Kept | None:
         origin = self.table.storage
-        require_stored(origin, path)
+        refuse_sparse(origin, path)
         if (seen := digest_at(origin, path)) is None:
             return None
         stat = origin.stat(path)

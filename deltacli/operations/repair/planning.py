@@ -119,20 +119,16 @@ def _planned(
         parts = [
             log,
             data.planned,
+            _doubled(table, by_family[Family.DOUBLED], now, listing, obstacle),
             plan_statistics(table, by_family[Family.STATISTICS], now, listing, obstacle),
             plan_compactions(by_family[Family.COMPACTION], files, listing),
             checkpoints,
             plan_checksums(by_family[Family.CHECKSUM], files, listing, obstacle),
             plan_hint(by_family[Family.HINT], files, obstacle),
         ]
-        if doubled := by_family[Family.DOUBLED]:
-            from deltacli.operations.repair.doubled_files import plan_doubled
-
-            parts.insert(2, plan_doubled(table, doubled, now, listing, obstacle))
     found = joined(parts)
     basis = Basis(table, -1, table.clock()) if now is None else replace(basis_of(now), snapshot=None)
     without_steps = [left(one, row_of(one.rule.id).reason) for one in others if choice.names(one.rule.id)]
-    unrepaired = _unrepaired(found, without_steps, by_family, is_readable=now is not None)
     plan = RepairPlan(
         basis,
         request,
@@ -140,7 +136,7 @@ def _planned(
         now.metadata.id if now is not None else find_table_id(table.storage, table.engine) if files else None,
         tuple(found.steps),
         tuple(found.work),
-        unrepaired,
+        _unrepaired(found, without_steps, by_family, is_readable=now is not None),
         refusals=tuple(found.refusals),
         notes=tuple(found.notes),
         is_partial=bool(found.work) and (bool(log.work) or now is None),
@@ -237,6 +233,16 @@ def _obstacle(now: Snapshot | None, findings: Sequence[Finding]) -> str | None:
     except Refused as fault:
         return fault.message
     return None
+
+
+def _doubled(
+    table: TableHandle, findings: Sequence[Finding], now: Snapshot, listing: LogListing, obstacle: str | None
+) -> Planned:
+    if not findings:
+        return Planned()
+    from deltacli.operations.repair.doubled_files import plan_doubled
+
+    return plan_doubled(table, findings, now, listing, obstacle)
 
 
 def _unrepaired(

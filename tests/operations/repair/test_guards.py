@@ -7,6 +7,7 @@ import os
 import shutil
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow.parquet as pq
@@ -14,6 +15,7 @@ import pytest
 
 from deltacli import open_table
 from deltacli.core.errors import PartlyDone, Refused, Unreadable
+from deltacli.operations.recover import copies
 from deltacli.operations.repair.plan import StepState
 from deltacli.operations.repair.planning import plan_repair
 from deltacli.operations.repair.saved import read_plan, save_plan
@@ -51,6 +53,22 @@ def test_a_file_of_which_hardly_anything_is_stored_is_not_copied(root: Path, nam
     assert "repair.sparse-file" == refused.value.code
     assert "of its 100.0 GiB" in refused.value.message
     assert not (root / "_deltacli_backup").exists()
+
+
+def test_a_file_whose_mount_tells_no_stored_bytes_is_copied(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """
+    As mounts of object stores do for each file.
+    """
+    monkeypatch.setattr(copies, "_LARGE", 1)
+    real = os.stat
+
+    def of_a_mount(path: Any, **given: Any) -> Any:  # Any: as of `os.stat`
+        found = real(path, **given)
+        return SimpleNamespace(st_size=found.st_size, st_blocks=0, st_mode=found.st_mode)
+
+    monkeypatch.setattr(copies, "os", SimpleNamespace(**{**vars(os), "stat": of_a_mount}))
+
+    copies.refuse_sparse(LocalStorage(str(root)), HINT)
 
 
 def test_a_missing_mount_is_not_taken_for_loss(root: Path) -> None:
