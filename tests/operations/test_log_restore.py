@@ -355,6 +355,19 @@ def test_a_faster_writer_wins_and_its_commit_is_not_mixed_with_others(at: int) -
     assert "restore.diverged" == afterwards.value.code
 
 
+def test_a_commit_from_after_the_plan_is_met_before_anything_is_written() -> None:
+    builder = TableBuilder().commits(9)
+    backup, table = saved(builder), without(builder.in_memory(), *commits(5, 6, 7, 8))
+    counted = Rival(table, at=-1, version=5)
+    plan = plan_restore(handle(counted), backup)
+    table.write(commit_path(5), RIVAL)
+
+    with pytest.raises(ConflictLost) as raised:
+        carry_out(LogRestore(backup), handle(counted), plan=plan)
+
+    assert ("restore.conflict", 0) == (raised.value.code, counted.puts)
+
+
 def test_a_slower_writer_is_refused_by_the_store() -> None:
     builder = TableBuilder().commits(9)
     table = without(builder.in_memory(), *commits(5, 6, 7, 8))

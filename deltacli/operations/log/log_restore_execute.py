@@ -90,8 +90,10 @@ class LogRestore:
         _require_alone(plan, storage)
 
 
-def _require_same(plan: RestorePlan, storage: ReadStorage) -> None:
-    """Raise Refused where the log is another one than that which the plan compared, or where there is one by now."""
+def _require_same(plan: RestorePlan, storage: Storage) -> None:
+    """Raise Refused where the log is another one than that which the plan compared, or where there is one by now, and
+    ConflictLost where it has a commit by now that the plan adds.
+    """
     listing = versioned((list_whole_log(storage) or {}).values())
     if plan.basis.version < 0 <= listing.newest_version:
         raise Refused(
@@ -102,6 +104,14 @@ def _require_same(plan: RestorePlan, storage: ReadStorage) -> None:
             hint=command("history", limit=10),
         )
     require_same(plan.basis, listing)
+    for item in plan.writes:
+        is_there = item.file.stored.path.kind is LogFileKind.COMMIT and item.version in listing.commits
+        if (
+            is_there
+            and item.action is Action.ADD
+            and _digest_of(storage, log_location(item.file.name)) != item.file.sha256
+        ):
+            _give_way(plan, storage, item, [])  # before the first commit is written, which is one above it
 
 
 def _read(source: ReadStorage, item: RestoreItem) -> bytes:
