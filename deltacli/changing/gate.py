@@ -49,8 +49,8 @@ O = TypeVar("O")  # noqa: E741  (the outcome of a change)
 
 
 Consent = str | None
-"""The `plan_id` that was agreed to: what is planned again goes on only with the same effects. None: the command was,
-before its plan, and it may be planned again behind another writer.
+"""The `plan_id` that was agreed to: a plan made again must have the same effects. None where the command was agreed to
+before there was a plan: then it may be planned again behind another writer.
 """
 
 

@@ -31,8 +31,8 @@ def write_whole_table(
 
 
 def write_sections(sink: BinaryIO, terminal: Terminal, sections: Sequence[Section]) -> None:
-    """Write labelled lines: folded on a terminal, in one line in a pipe, and without the middle of what nobody reads
-    whole. What the error says is not said twice.
+    """Write labelled lines: folded on a terminal, in one line in a pipe. Very long texts lose their middle, and what
+    the error says is not repeated.
     """
     if errors_follow(sink):
         sections = without_repetition(sections)

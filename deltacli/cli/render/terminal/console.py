@@ -69,7 +69,7 @@ class Canvas:
         return Text(measured(shown), str(style), overflow="fold" if folds else "ellipsis", no_wrap=not folds)
 
     def plain(self, value: str) -> str:
-        """Return the characters that `text` shows: what is plain, and no text of megabytes, stays as it is."""
+        """Return the characters that `text` shows: plain text that is not megabytes long is returned unchanged."""
         safe = for_screen(without_middle(value))
         if safe.isascii():
             return safe
