@@ -318,7 +318,7 @@ _SHOWN = 120
 
 
 def require_path(text: str, name: str) -> None:
-    """Raise UsageError for a text that cannot be a path: it has a NUL, or half of a surrogate pair that stands for no byte."""
+    """Raise UsageError for a text that cannot be a path: with a NUL, or half a surrogate pair that is no byte."""
     if "\0" in text:
         raise not_text(text, f"{name} holds a NUL character")
     require_bytes_or_text(text, name)
