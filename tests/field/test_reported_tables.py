@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ import pytest
 from deltacli import open_table
 from deltacli.api.table import Table
 from deltacli.core.errors import DataUnreadable, DeltacliError, PartlyDone, Refused
+from deltacli.storage import LocalStorage
 from tests.field.builders import build, lines_of, output_of
 from tests.support.builder import commit_path
 from tests.support.peers import Task, ask_for_rows, peer_python
@@ -189,6 +191,34 @@ def test_rows_doubled_by_a_remove_without_its_vector_are_not_merged_and_a_repair
     assert [] == [row for change in table.changes(from_version=4) for row in change.to_pylist()]
     assert 0 == len(table.repair(allow_in_use=True).steps)
     assert not table.plan_optimize(min_files=2).damaged
+
+
+@pytest.mark.parametrize("is_late", [False, True])
+def test_a_doubled_file_stays_where_the_other_one_is_taken_back_after_the_plan(
+    is_late: bool, fresh: Fresh, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """
+    Between plan and execution, or between the last look and the commit: the rows would be in no file.
+    """
+    table = fresh("03")
+    plan = table.plan_repair(allow_in_use=True)
+    create = LocalStorage.put_if_absent
+
+    def restored_before(store: LocalStorage, path: str, data: bytes, *, modified_ms: int | None = None) -> object:
+        if path == commit_path(5):
+            monkeypatch.undo()
+            open_table(table.storage.uri).restore(version=3)
+        return create(store, path, data, modified_ms=modified_ms)
+
+    if is_late:
+        monkeypatch.setattr(LocalStorage, "put_if_absent", restored_before)
+    else:
+        open_table(table.storage.uri).restore(version=3)
+
+    with suppress(DeltacliError):
+        table.execute_repair(plan)
+
+    assert ["2", "3", "4", "5"] == rows_of(table)
 
 
 @pytest.mark.parametrize("what", ["the new file is gone", "it has other rows", "it was removed", "the old one is back"])

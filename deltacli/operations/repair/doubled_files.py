@@ -51,12 +51,13 @@ def plan_doubled(
     later = added_later(table, findings, listing)
     steps, unrepaired, paths = list[Step](), list[Unrepaired](), list[str]()
     keys: list[ArrowArray] = []
+    others: dict[int, RecordBatch] = {}
     for version, some in by_version.items():
-        adds = None if obstacle is not None else _doubled(table, version, listing, now)
-        live = {} if adds is None else _live(now, file_keys(adds))
+        found = None if obstacle is not None else _doubled(table, version, listing, now)
+        live = {} if found is None else _live(now, file_keys(found[0]))
         for finding in some:
             path = canonical(finding.place.key or "")
-            if adds is None:
+            if found is None:
                 unrepaired.append(left(finding, obstacle or _UNKNOWN))
             elif path not in live or finding.place.key in later:
                 unrepaired.append(left(finding, _PAST)._replace(severity=Severity.WARNING))
@@ -64,14 +65,19 @@ def plan_doubled(
                 what = f"remove {finding.place.key}, whose rows the new files of commit {version} have"
                 steps.append(Step(finding.rule.id, finding.place, StepKind.REBUILD, 0, what))
                 paths.append(live[path])
-                keys.append(file_keys(adds.filter(_is_at(adds, path))))
-    work = [RemoveFiles(pa.concat_arrays(keys), tuple(paths), {}, (), is_change=False)] if keys else []
-    return Planned(steps, work, unrepaired)
+                keys.append(file_keys(found[0].filter(_is_at(found[0], path))))
+                others[version] = found[1]
+    if not keys:
+        return Planned(unrepaired=unrepaired)
+    elsewhere = pa.Table.from_batches([*others.values()]).combine_chunks().to_batches()[0]
+    return Planned(steps, [RemoveFiles(pa.concat_arrays(keys), tuple(paths), {}, (), elsewhere)], unrepaired)
 
 
-def _doubled(table: TableHandle, version: int, listing: LogListing, now: Snapshot) -> RecordBatch | None:
-    """Return the adds that a commit removes, with whatever vector, and whose rows its new files have, which are live;
-    None where that is not known.
+def _doubled(
+    table: TableHandle, version: int, listing: LogListing, now: Snapshot
+) -> tuple[RecordBatch, RecordBatch] | None:
+    """Return the adds that a commit removes, with whatever vector, and those of its new files, which are live and have
+    their rows; None where that is not known.
     """
     file = listing.commits.get(version)
     if file is None or version == 0:
@@ -93,7 +99,7 @@ def _doubled(table: TableHandle, version: int, listing: LogListing, now: Snapsho
             return None
     except DeltacliError:
         return None
-    return sources
+    return sources, adds
 
 
 def _at(snapshot: Snapshot, paths: set[str]) -> RecordBatch | None:

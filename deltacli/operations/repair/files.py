@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from deltacli.arrow import compute as pc
 from deltacli.arrow.parquet import ParquetReader
 from deltacli.changing.plan import Amount
-from deltacli.core.errors import DataUnreadable, DeltacliError, StorageFailed
+from deltacli.core.errors import DataUnreadable, DeltacliError, Refused, StorageFailed
+from deltacli.core.hints import command
 from deltacli.core.memory_limit import stop_if_exhausted
 from deltacli.core.units import plural
 from deltacli.delta.log.body_lines import encoded_files
@@ -102,8 +103,8 @@ class RemoveFiles:
     """Path -> the files that it lacks, where nothing else is wrong: an add whose files are back is not removed."""
     unreadable: tuple[DamagedFile, ...]
     """The data files of which parts may be readable."""
-    is_change: bool = True
-    """Whether rows are given up; else other files have them."""
+    elsewhere: RecordBatch | None = None
+    """The adds of other files that have the rows, which are given up where there are none."""
     is_sensitive: bool = True
 
     @property
@@ -124,6 +125,14 @@ class RemoveFiles:
         wanted = _chosen(now, self._of_batch)
         if wanted is None:
             return None
+        others = () if self.elsewhere is None else self.elsewhere.column("path").to_pylist()
+        if self.elsewhere is not None and not _are_live(now, self.elsewhere):
+            raise Refused(
+                f"{self.paths[0]} is not removed: the files that have its rows are not in version {now.version}",
+                code="repair.plan-stale",
+                facts={"others": ", ".join(others)},
+                hint=command("repair", dry_run=True),
+            )
         adds = _still_lost(run.table, wanted, self.gone)
         run.unneeded |= dict.fromkeys(self.paths, _BACK)
         for path in adds["path"].to_pylist():
@@ -135,11 +144,11 @@ class RemoveFiles:
 
         def body(slot: Slot) -> Iterator[bytes]:
             return encoded_files(
-                lambda: (("remove", removes_of(one, now_ms, is_change=self.is_change)) for one in batches), slot
+                lambda: (("remove", removes_of(one, now_ms, is_change=self.elsewhere is None)) for one in batches), slot
             )
 
         metrics = {"numRemovedFiles": adds.num_rows, "numRemovedBytes": pc.sum(adds["size"]).as_py() or 0}
-        return CommitRequest("FSCK", {}, metrics, body=body, reads=FilesAt(self.paths))
+        return CommitRequest("FSCK", {}, metrics, body=body, reads=FilesAt((*self.paths, *others)))
 
     def _of_batch(self, adds: RecordBatch) -> ArrowArray:
         return pc.is_in(file_keys(adds), value_set=self.keys)
@@ -327,6 +336,12 @@ def _chosen(now: Snapshot, mask: Mask) -> pyarrow.Table | None:
     found = now.file_actions.map_actions("add", lambda adds: pc.filter(adds, mask(adds)))
     parts = [pa.Table.from_batches([part]) for part in found if part.num_rows]
     return pa.concat_tables(parts) if parts else None
+
+
+def _are_live(now: Snapshot, adds: RecordBatch) -> bool:
+    keys = file_keys(adds)
+    live = _chosen(now, lambda batch: pc.is_in(file_keys(batch), value_set=keys))
+    return live is not None and live.num_rows == adds.num_rows
 
 
 def _keys_of(adds: pyarrow.Table) -> ArrowArray:
