@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from deltacli.changing.basis import Basis, look_again, require_clock
-from deltacli.core.errors import ConflictLost, Refused
+from deltacli.core.errors import NOTHING_CHANGED, ConflictLost, Refused
 from deltacli.core.hints import command
 from deltacli.delta.log.commit_metadata import NO_METADATA
 from deltacli.table.rebuild import read_snapshot
@@ -204,7 +204,8 @@ def _not_agreed(agreed: Plan, plan: Plan) -> ConflictLost:
     facts = {f"agreed to {number}": text for number, text in enumerate(before[:_NAMED], 1)}
     facts |= {f"now {number}": text for number, text in enumerate(after[:_NAMED], 1)}
     return ConflictLost(
-        "nothing was changed: another writer has changed the table, and the change would now do something else",
+        "another writer has changed the table, and the change would now do something else",
+        said_first=NOTHING_CHANGED,
         facts=facts,
         hint=command("history", limit=10),
     )

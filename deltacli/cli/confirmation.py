@@ -12,7 +12,7 @@ from deltacli.cli.terminal.shell import again_with
 from deltacli.cli.terminal.term import close_live_line, columns, for_screen, write_stderr
 from deltacli.cli.terminal.waiting import read_line
 from deltacli.core.clock import system_clock
-from deltacli.core.errors import Refused
+from deltacli.core.errors import NOTHING_CHANGED, Refused
 from deltacli.core.units import format_timestamp
 
 _YES = ("y", "yes")
@@ -33,7 +33,8 @@ def require_confirmation(
     if not _can_ask():
         show_plan()
         raise Refused(
-            f"nothing was changed: confirmation is required to {what}",
+            f"confirmation is required to {what}",
+            said_first=NOTHING_CHANGED,
             code="consent.missing",
             facts=dict(facts),
             hint=again_with(invocation.arguments, "--yes"),
@@ -74,8 +75,8 @@ def require_now_is_not_ahead(run: Run) -> None:
     now_ms, true_ms = run.clock(), system_clock()
     if now_is_ahead(run):
         raise Refused(
-            f"nothing was changed: --now {format_timestamp(now_ms)} is later than the clock, so recent files would "
-            "count as old",
+            f"--now {format_timestamp(now_ms)} is later than the clock, so recent files would count as old",
+            said_first=NOTHING_CHANGED,
             code="clock.ahead",
             facts={"clock": format_timestamp(true_ms)},
             hint="omit --now, or show the plan with --dry-run",

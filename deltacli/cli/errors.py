@@ -53,7 +53,7 @@ def report_error(error: DeltacliError, arguments: Sequence[str], table: str | No
 
     `table` is the table as the user wrote it.
     """
-    error.message = without_middle(error.message)
+    error.reason = without_middle(error.reason)
     error.facts = {name: without_middle(value) for name, value in error.facts.items()}
     table = _subject(error, arguments, table)
     if error.code == "usage.config":
@@ -82,7 +82,7 @@ def report_error(error: DeltacliError, arguments: Sequence[str], table: str | No
             *(error.code, error.exit_code, error.message), table=named, details=error.facts, hint=hint, cause_exit=cause
         )
     else:
-        message = error.message.removeprefix("nothing was changed: ") if "--dry-run" in arguments else error.message
+        message = error.without_outcome if "--dry-run" in arguments else error.message
         if hint and hint == error.facts.get("fix"):
             del error.facts["fix"]
         width = max((len(name) for name in error.facts), default=0)

@@ -55,7 +55,8 @@ class DeltacliError(Exception):
     """What failed, the facts that show it, and the next command.
 
     `code` is the rule id of `validate` if one fits. `facts` are printed one per line, in order. `table` is set by the
-    operation if the code that raised the error does not know it.
+    operation if the code that raised the error does not know it. The message is `reason`, behind what is `said_first`:
+    NOTHING_CHANGED, what failed for this reason, or nothing.
     """
 
     exit_code = EXIT_BUG
@@ -65,17 +66,32 @@ class DeltacliError(Exception):
         self,
         message: str,
         *,
+        said_first: str = "",
         code: str | None = None,
         facts: Mapping[str, str] | None = None,
         hint: str | None = None,
         table: str | None = None,
     ) -> None:
-        super().__init__(message)
-        self.message = message
+        super().__init__(said_first + message)
+        self.said_first, self.reason = said_first, message
         self.code = code or type(self).code
         self.facts: dict[str, str] = dict(facts or {})
         self.hint = hint or None  # a caller may have no command for it
         self.table = table
+
+    @property
+    def message(self) -> str:
+        """What failed, as one line."""
+        return self.said_first + self.reason
+
+    @message.setter
+    def message(self, message: str) -> None:
+        self.said_first, self.reason = "", message
+
+    @property
+    def without_outcome(self) -> str:
+        """The message, without what it says of the table."""
+        return self.reason if self.said_first == NOTHING_CHANGED else self.message
 
     def __str__(self) -> str:
         """Return the message behind the table, as the command line shows them."""
@@ -203,7 +219,8 @@ class Refused(DeltacliError):
         first, *others = refusals
         also = {"also": ", ".join(one.code for one in others)} if others else {}
         found = cls(
-            f"{said_first}{first.message}",
+            first.message,
+            said_first=said_first,
             code=first.code,
             facts={**(first.facts if facts is None else facts), **also},
             hint=first.hint if hint is None else hint,
@@ -245,9 +262,8 @@ class PartlyDone(DeltacliError):
     @classmethod
     def after(cls, cause: DeltacliError, so_far: str) -> PartlyDone:
         """Return the error for one that came after something was done: under its code, with what was done so far."""
-        message = cause.message.removeprefix(NOTHING_CHANGED)  # it was true when the message was made
         facts = {**cause.facts, "so far": so_far}
-        found = cls(message, code=cause.code, facts=facts, hint=cause.hint, table=cause.table)
+        found = cls(cause.without_outcome, code=cause.code, facts=facts, hint=cause.hint, table=cause.table)
         found.cause_exit = cause.exit_code
         return found
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
 from deltacli.arrow.rows import grouped
-from deltacli.core.errors import CommitCorrupt, DataUnreadable, Refused
+from deltacli.core.errors import NOTHING_CHANGED, CommitCorrupt, DataUnreadable, Refused
 from deltacli.core.hints import command
 from deltacli.core.typing import ArrowArray, RecordBatch
 from deltacli.delta.encoding.many_keys import fingerprints
@@ -163,8 +163,8 @@ def _other_log(snapshot: Snapshot) -> Refused:
     read = (*(() if checkpoint is None else checkpoint.files), *commits)
     changed = [file.name for file in read if file not in there]
     return Refused(
-        f"nothing was changed: version {snapshot.version} has other files than when it was read, because its log was "
-        "rewritten",
+        f"version {snapshot.version} has other files than when it was read, because its log was rewritten",
+        said_first=NOTHING_CHANGED,
         code="plan.other-past",
         facts={"changed": changed[0] if changed else f"files of version {snapshot.version}"},
         hint=command("history", limit=10),

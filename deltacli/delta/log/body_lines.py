@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
-from deltacli.core.errors import Refused
+from deltacli.core.errors import NOTHING_CHANGED, Refused
 from deltacli.core.typing import ArrowArray
 from deltacli.delta.log.commit_content import Slot, encode_line
 from deltacli.delta.log.commit_lines import Action
@@ -187,7 +187,8 @@ def _hashes(names: ArrowArray) -> ArrowArray:
 def _twice(path: str) -> Refused:
     """Return the error for a file that a commit would add or remove twice, or add and remove."""
     return Refused(
-        f"nothing was changed: the commit would contain {path} twice, in an order that readers do not know",
+        f"the commit would contain {path} twice, in an order that readers do not know",
+        said_first=NOTHING_CHANGED,
         code="action.duplicate-path",
         facts={"file": path},
     )

@@ -14,7 +14,7 @@ from deltacli.changing.acts import Act
 from deltacli.changing.basis import Basis, basis_of
 from deltacli.changing.change import carry_out
 from deltacli.changing.commit import Committed, require_possible
-from deltacli.core.errors import NOTHING_CHANGED, DeltacliError, OutcomeUnknown, PartlyDone, Refused
+from deltacli.core.errors import DeltacliError, OutcomeUnknown, PartlyDone, Refused
 from deltacli.core.hints import command
 from deltacli.core.short_repr import short_repr
 from deltacli.core.typing import Json
@@ -242,8 +242,10 @@ class DropFeature:
             raise
         except DeltacliError as fault:
             if gate.has_begun:
-                reason = fault.message.removeprefix(NOTHING_CHANGED)
-                fault.message, fault.hint = f"{self.name} is not dropped yet: {reason}", _again(gate.outcome)
+                fault.message, fault.hint = (
+                    f"{self.name} is not dropped yet: {fault.without_outcome}",
+                    _again(gate.outcome),
+                )
             raise
         gate.outcome.is_made = True
 

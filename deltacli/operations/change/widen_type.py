@@ -15,7 +15,7 @@ from deltacli.changing.basis import basis_of
 from deltacli.changing.commit import Committed, require_possible
 from deltacli.changing.plan import OneCommit
 from deltacli.changing.views import STALE_VIEW
-from deltacli.core.errors import Refusal, Refused, UsageError
+from deltacli.core.errors import NOTHING_CHANGED, Refusal, Refused, UsageError
 from deltacli.core.hints import command
 from deltacli.core.request_fields import COMMIT_METADATA, OF_DELTA, option, shared
 from deltacli.core.short_repr import short_repr
@@ -197,7 +197,7 @@ class Widening:
         gate.outcome = replace(gate.plan, committed_version=version)
 
 
-def refusal_error(refusals: Sequence[Refusal], *, said_first: str = "nothing was changed: ") -> Refused:
+def refusal_error(refusals: Sequence[Refusal], *, said_first: str = NOTHING_CHANGED) -> Refused:
     """Return the error for refusals: the first one as the message, the others as facts. The hint names the options
     where they are all that is missing.
     """

@@ -407,9 +407,7 @@ def _way_out(snapshot: Snapshot, feature: str, traits: list[str], counts: FileCo
     except DeltacliError as fault:
         if fault.code == "features.required":  # it can be dropped after the other one
             return WayOut(feature, None, (), 0, 0, f"{fault.message}, which has to be dropped first")
-        return WayOut(
-            feature, None, anew, counts.count, counts.size_bytes, fault.message.removeprefix("nothing was changed: ")
-        )
+        return WayOut(feature, None, anew, counts.count, counts.size_bytes, fault.without_outcome)
     files, size = _rewritten(snapshot, feature, counts)
     return WayOut(feature, _named(snapshot, command("features drop", feature)), tuple(plan.steps), files, size)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, assert_never
 
 from deltacli.changing.acts import Act
 from deltacli.changing.basis import OTHER_PAST, require_same
-from deltacli.core.errors import ConflictLost, FileMissing, Refused, StorageFailed, Unreadable
+from deltacli.core.errors import NOTHING_CHANGED, ConflictLost, FileMissing, Refused, StorageFailed, Unreadable
 from deltacli.core.hints import command
 from deltacli.core.progress import Progress, weighed
 from deltacli.core.units import format_ranges, plural
@@ -97,8 +97,8 @@ def _require_same(plan: RestorePlan, storage: Storage) -> None:
     listing = versioned((list_whole_log(storage) or {}).values())
     if plan.basis.version < 0 <= listing.newest_version:
         raise Refused(
-            f"nothing was changed: the log has version {listing.newest_version} by now, and had none when this was "
-            "planned",
+            f"the log has version {listing.newest_version} by now, and had none when this was planned",
+            said_first=NOTHING_CHANGED,
             code=OTHER_PAST,
             facts={"why": "another writer created the table, or restores it"},
             hint=command("history", limit=10),

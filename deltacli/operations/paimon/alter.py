@@ -11,7 +11,7 @@ from deltacli.changing.acts import Act
 from deltacli.changing.basis import OTHER_PAST, Basis
 from deltacli.changing.texts import require_text
 from deltacli.changing.views import STALE_VIEW, views_of_paimon
-from deltacli.core.errors import Refused
+from deltacli.core.errors import NOTHING_CHANGED, Refused
 from deltacli.core.hints import command
 from deltacli.core.short_repr import short_repr
 from deltacli.core.typing import Json
@@ -230,7 +230,8 @@ def _require_same(agreed: AlterOutcome, newest: Newest) -> None:
     before = agreed.before
     if newest.schema.id < before.id or (newest.schema.id == before.id and newest.schema != before):
         raise Refused(
-            f"nothing was changed: schema {before.id}, on which this was planned, was replaced",
+            f"schema {before.id}, on which this was planned, was replaced",
+            said_first=NOTHING_CHANGED,
             code=OTHER_PAST,
             facts={"newest": f"schema {newest.schema.id}"},
             hint=command("history", limit=5),
@@ -241,8 +242,8 @@ def _as_unchanged(refusal: Refused) -> Refused:
     """Return a refusal of the changes with a message that says what became of the table."""
     if type(refusal) is not Refused:
         return refusal
-    unchanged, prefix = copy(refusal), "nothing was changed: "
-    unchanged.message = prefix + refusal.message.removeprefix(prefix)
+    unchanged = copy(refusal)
+    unchanged.said_first = NOTHING_CHANGED
     return unchanged
 
 

@@ -16,6 +16,7 @@ from typing import assert_never
 
 from deltacli.changing.commit import MAX_ASKED
 from deltacli.core.errors import (
+    NOTHING_CHANGED,
     ConflictLost,
     DeltacliError,
     FileMissing,
@@ -175,7 +176,8 @@ def commit_schema(
         if before is None:
             ours.append((newest, schema))
     raise ConflictLost(
-        "nothing was changed: other writers created every version that was tried",
+        "other writers created every version that was tried",
+        said_first=NOTHING_CHANGED,
         facts={"versions tried": str(max_attempts)},
         hint=command("history", limit=10),
     )

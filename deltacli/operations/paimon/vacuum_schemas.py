@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from deltacli.changing.acts import Act
 from deltacli.changing.basis import OTHER_PAST, Basis, require_clock
 from deltacli.changing.plan import NO_FILES, Amount, Failures
-from deltacli.core.errors import FileMissing, Refusal, Refused, Unreadable
+from deltacli.core.errors import NOTHING_CHANGED, FileMissing, Refusal, Refused, Unreadable
 from deltacli.core.hints import command, parameter
 from deltacli.core.short_repr import short_repr
 from deltacli.core.typing import Json
@@ -422,7 +422,8 @@ def _require_same(plan: SchemaVacuumPlan, again: SchemaVacuumPlan) -> None:
         is_other = found.get(file.id, (file.size_bytes, file.modified_ms)) != (file.size_bytes, file.modified_ms)
         if is_other or (file.id == newest and file.id not in found):
             raise Refused(
-                f"nothing was changed: schema {file.id} was replaced after this was planned",
+                f"schema {file.id} was replaced after this was planned",
+                said_first=NOTHING_CHANGED,
                 code=OTHER_PAST,
                 facts={"file": file.path},
                 hint=command("history", limit=10),

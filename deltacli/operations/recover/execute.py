@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, ClassVar
 
 from deltacli.changing.acts import Act
 from deltacli.changing.derived import in_flight, require_unchanged
-from deltacli.core.errors import ConflictLost, DeltacliError, FileMissing, PartlyDone, Refused, StorageFailed
+from deltacli.core.errors import (
+    NOTHING_CHANGED,
+    ConflictLost,
+    DeltacliError,
+    FileMissing,
+    PartlyDone,
+    Refused,
+    StorageFailed,
+)
 from deltacli.core.hints import command
 from deltacli.core.progress import weighed
 from deltacli.core.typing import ArrowTable
@@ -130,8 +138,9 @@ def _require_proofs(table: TableHandle, plan: UndeletePlan) -> None:
         seen.add(of_source)
         if not still_holds(table, source, proof, plan.log_tags):
             raise Refused(
-                f"nothing was changed: the table or {source.name} has changed since the plan was made, and "
+                f"the table or {source.name} has changed since the plan was made, and "
                 f"{item.path} is not proven any more to be of this table",
+                said_first=NOTHING_CHANGED,
                 code=UNPROVEN,
                 hint=command("undelete", sources=list(plan.request.sources), dry_run=True),
             )

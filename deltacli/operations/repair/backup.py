@@ -19,6 +19,7 @@ from deltacli.changing.basis import Basis, past_of
 from deltacli.changing.derived import in_flight
 from deltacli.changing.proofs import Noted, Proof
 from deltacli.core.errors import (
+    NOTHING_CHANGED,
     CommitCorrupt,
     DeltacliError,
     FileMissing,
@@ -373,7 +374,8 @@ def _put(source: ReadStorage, one: Put, storage: Storage) -> None:
 
 def _changed(path: str) -> Refused:
     return Refused(
-        f"nothing was changed: {path} is another file than when the plan was made",
+        f"{path} is another file than when the plan was made",
+        said_first=NOTHING_CHANGED,
         code="repair.plan-stale",
         hint=command("repair", dry_run=True),
     )
@@ -396,7 +398,8 @@ def _require_no_commit(present: int, noted: Manifest) -> None:
     newest = max([-1 if noted.version is None else noted.version, *noted.committed])
     if present > newest:
         raise Refused(
-            f"nothing was changed: version {present} was committed after the repair, which ended at {newest}",
+            f"version {present} was committed after the repair, which ended at {newest}",
+            said_first=NOTHING_CHANGED,
             code="repair.log-moved-on",
             facts={"why": "an older file of the log beside newer commits would be a state that never existed"},
             hint=command("history", limit=10),
@@ -433,8 +436,9 @@ def _require_rebuilt(table: TableHandle, store: ReadStorage, noted: Manifest, wa
     lost = sorted(set(before.reconstructable) - set(rest.reconstructable))
     if lost:
         raise Refused(
-            f"nothing was changed: {named_ranges('version', lost)} could not be rebuilt any more, because "
+            f"{named_ranges('version', lost)} could not be rebuilt any more, because "
             f"{min(doubtful & put)} of the backup is damaged and the log does not have the commits to do without it",
+            said_first=NOTHING_CHANGED,
             code="repair.undo-loses-versions",
             facts={
                 "compared": f"the versions that the log rebuilds now, {format_ranges(before.reconstructable)}, with "

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
 from deltacli.core.documents import dumps
-from deltacli.core.errors import Refused, Unreadable
+from deltacli.core.errors import NOTHING_CHANGED, Refused, Unreadable
 from deltacli.core.hints import command
 from deltacli.operations.repair.plan import RepairPlan, Step, location_of
 from deltacli.operations.repair.request import RepairRequest
@@ -50,7 +50,8 @@ class SavedPlan:
         fresh = [step for step in plan.planned if _key(step) not in self.steps]
         if fresh:
             raise Refused(
-                f"nothing was changed: the table has changed since the plan was saved; {fresh[0].what} is new",
+                f"the table has changed since the plan was saved; {fresh[0].what} is new",
+                said_first=NOTHING_CHANGED,
                 code="repair.plan-stale",
                 facts={"new steps": str(len(fresh)), "rule of the first": fresh[0].rule},
                 hint=command("repair", save_plan=...),
