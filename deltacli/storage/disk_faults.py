@@ -26,13 +26,13 @@ def disk_fault(fault: OSError, name: str, place: str, what: str) -> StorageFaile
 
     `name` is the file's name in the message, `place` its path.
     """
-    message = f"{name} cannot be {what}: {reason_of(fault)}"
+    reason, said_first = reason_of(fault), f"{name} cannot be {what}: "
     if fault.errno in _DENIED:
         where = _visible(place if what == "read" else os.path.dirname(place))
-        return PermissionRefused(message, hint=f"ls -ld {shlex.quote(where)}")
+        return PermissionRefused(reason, said_first=said_first, hint=f"ls -ld {shlex.quote(where)}")
     if fault.errno in _NO_SPACE:
-        return NoSpace(message, hint=f"df -h {shlex.quote(_visible(os.path.dirname(place)))}")
-    return StorageFailed(message)
+        return NoSpace(reason, said_first=said_first, hint=f"df -h {shlex.quote(_visible(os.path.dirname(place)))}")
+    return StorageFailed(reason, said_first=said_first)
 
 
 @contextmanager

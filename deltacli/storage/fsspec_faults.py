@@ -47,11 +47,11 @@ def _judge(fault: BaseException, place: str, said: StoreFault) -> StorageFailed:
     if isinstance(fault, FileNotFoundError):
         return FileMissing(f"{place} does not exist")
     if isinstance(fault, PermissionError):
-        return PermissionRefused(f"{place} cannot be read: the store refuses access", facts=facts)
+        return PermissionRefused("the store refuses access", said_first=f"{place} cannot be read: ", facts=facts)
     if _lacks_credentials(fault):
-        return CredentialsMissing(f"{place} cannot be read: no usable credentials", facts=facts)
+        return CredentialsMissing("no usable credentials", said_first=f"{place} cannot be read: ", facts=facts)
     if any(type(error).__name__ in _AUTHENTICATION_NAMES for error in _behind(fault)):
-        return PermissionRefused(f"{place} cannot be read: the store refuses access", facts=facts)
+        return PermissionRefused("the store refuses access", said_first=f"{place} cannot be read: ", facts=facts)
     if is_unreachable(fault):
         return unreachable(place, facts)
     return StorageFailed(f"{place} cannot be read", facts=facts)
@@ -60,7 +60,8 @@ def _judge(fault: BaseException, place: str, said: StoreFault) -> StorageFailed:
 def unreachable(place: str, facts: Mapping[str, str]) -> StorageFailed:
     """Return the error for a store whose host is not found or does not accept connections."""
     return StorageFailed(
-        f"{place} cannot be read: the endpoint is unreachable",
+        "the endpoint is unreachable",
+        said_first=f"{place} cannot be read: ",
         code="storage.unreachable",
         facts=facts,
         hint="check the name of the store, the network and the proxy settings",

@@ -447,7 +447,9 @@ def _open(place: str, flags: int = 0) -> int:
     if stat_module.S_ISREG(os.fstat(descriptor).st_mode):
         return descriptor
     os.close(descriptor)
-    raise StorageFailed(f"{place} cannot be read: it is not a regular file", hint=f"ls -ld {shlex.quote(place)}")
+    raise StorageFailed(
+        "it is not a regular file", said_first=f"{place} cannot be read: ", hint=f"ls -ld {shlex.quote(place)}"
+    )
 
 
 def _remove(remove: Callable[..., None], place: str, directory: _HeldDirectory | None, path: str) -> None:

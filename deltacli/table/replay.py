@@ -161,12 +161,11 @@ def read_tail(
                     live = {id(add) for add in survived.adds}
                     tail.of_other_vectors |= {canonical(str(one["path"])) for one in suspects if id(one) in live}
                 tail.compare_records(actions, survived)
-                held.append(file, survived)
                 tail.state.take(small, file.name)
             except CommitCorrupt as corrupt:
-                if corrupt.message.startswith(file.name):  # else it is of a commit that was held
-                    corrupt.facts = {**corrupt.facts, **_place_of(corrupt, content, file.name)}
+                corrupt.facts = {**corrupt.facts, **_place_of(corrupt, content, file.name)}
                 raise
+            held.append(file, survived)
             info_is_first = bool(actions) and actions[0][0] == "commitInfo"
         else:
             held.flush()

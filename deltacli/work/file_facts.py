@@ -233,8 +233,7 @@ def refused(files: TableFiles, path: str, refusal: PathExternal) -> FileFault:
 def unread(path: str, fault: StorageFailed | UsageError) -> FileFault:
     """Return the result for an existing file that cannot be read, or whose store cannot be opened."""
     code = UNREAD if isinstance(fault, StorageFailed) else "data.unreachable"
-    reason = fault.message.rpartition(" cannot be read: ")[2]
-    return FileFault(code, f"{path} cannot be read: {reason}", reason)
+    return FileFault(code, f"{path} cannot be read: {fault.reason}", fault.reason)
 
 
 def read_footer(

@@ -54,7 +54,7 @@ def parse_end(option: str, text: str) -> int | VersionTime:
     try:
         return VersionTime(parse_moment(option, text, invocation.arguments))
     except UsageError as fault:
-        if fault.message.endswith(" is not a timestamp"):
+        if not re.fullmatch(_MOMENT, text.strip()) and not _why_impossible(text):
             fault.message = f"{option}: {text!r} is neither a version number nor a time"
         raise
 

@@ -18,7 +18,7 @@ from deltacli.arrow import compute as pc
 from deltacli.core.typing import ArrowArray, ArrowScalar
 from deltacli.delta.encoding.value_text import MICROSECONDS_A_DAY
 from deltacli.delta.predicate.columns import NUMBERS, TIMES, Column
-from deltacli.delta.predicate.literals import Literal, NoValueError, from_text, nearest_double
+from deltacli.delta.predicate.literals import Literal, NoColumnValueError, from_text, nearest_double
 from deltacli.delta.schema.kinds import Kind
 
 _LEAST, _BEYOND = -(1 << 63), 1 << 63
@@ -71,7 +71,7 @@ def limit_of(column: Column, literal: Literal) -> Limit:
     kind = column.kind
     if literal.kind is Kind.TEXT and kind is not Kind.TEXT:
         if kind is Kind.BINARY:
-            raise NoValueError(f"{column.name} is binary but '{literal.value}' is a string; write X'…'")
+            raise NoColumnValueError(f"{column.name} is binary but '{literal.value}' is a string; write X'…'")
         literal = from_text(literal.value, column.type_name, literal.node)
     if kind in NUMBERS and literal.kind is Kind.DECIMAL:
         if kind is Kind.FLOAT:
@@ -79,14 +79,16 @@ def limit_of(column: Column, literal: Literal) -> Limit:
         return WholeLimit(column, _scaled(literal.value, 10**column.scale))
     if kind in TIMES and literal.kind in TIMES:
         if kind is Kind.NTZ and literal.has_zone:
-            raise NoValueError(f"{column.name} is a timestamp_ntz, which has no time zone, but the literal has one")
+            said = f"{column.name} is a timestamp_ntz, which has no time zone, but the literal has one"
+            raise NoColumnValueError(said)
         unit = MICROSECONDS_A_DAY if literal.kind is Kind.DATE else 1
         day = MICROSECONDS_A_DAY if kind is Kind.DATE else 1
         return WholeLimit(column, Fraction(literal.value * unit, day))
     if kind is literal.kind and kind in (Kind.TEXT, Kind.BINARY):
         return BytesLimit(literal.value, is_text=kind is Kind.TEXT)
     hint = "; write it as a string: '…'" if kind is Kind.TEXT else ""
-    raise NoValueError(f"{column.name} is of type {column.type_name} and cannot be compared with {literal.shown}{hint}")
+    said = f"{column.name} is of type {column.type_name} and cannot be compared with {literal.shown}{hint}"
+    raise NoColumnValueError(said)
 
 
 def _scaled(number: Fraction | float, factor: int) -> Fraction | float:

@@ -56,6 +56,10 @@ class NoValueError(ValueError):
     """A text that is not a value of a type; the message finishes a sentence."""
 
 
+class NoColumnValueError(NoValueError):
+    """A literal with which a column cannot be compared; the message is about the column."""
+
+
 def literal_of(text: str, node: Node) -> Literal | None:
     """Return the literal of a node, or None for other nodes. Raises UsageError for one without a value."""
     try:

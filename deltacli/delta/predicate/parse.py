@@ -36,7 +36,14 @@ from deltacli.delta.predicate.conditions import (
     Truth,
     evaluate,
 )
-from deltacli.delta.predicate.literals import Literal, NoValueError, from_text, literal_of, require_text
+from deltacli.delta.predicate.literals import (
+    Literal,
+    NoColumnValueError,
+    NoValueError,
+    from_text,
+    literal_of,
+    require_text,
+)
 from deltacli.delta.predicate.refusals import refuse, refuse_value, replaced
 from deltacli.delta.schema.kinds import Kind
 from deltacli.delta.schema.to_arrow import unread_type
@@ -303,11 +310,8 @@ class _Binder:
         try:
             return limit_of(column, literal)
         except NoValueError as fault:
-            reason = (
-                str(fault)
-                if str(fault).startswith(f"{column.name} is ")
-                else f"{column.name} is of type {column.type_name}: {fault}"
-            )
+            about = "" if isinstance(fault, NoColumnValueError) else f"{column.name} is of type {column.type_name}: "
+            reason = f"{about}{fault}"
             raise refuse_value(self._text, literal.node.position, reason) from None
 
     def _boolean(self, side: Operand) -> Operand:

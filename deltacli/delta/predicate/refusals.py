@@ -22,6 +22,7 @@ POSSIBLE = {
 }
 """What a predicate may have, by kind."""
 MEANT = "meant"
+_UNUSABLE = "the predicate cannot be used: "
 _SHOWN_NAMES = 40
 _SHOWN_TEXT = 60
 _IS_VALUE = re.compile(r"(?:[=<>]|\blike|\bin\s*\([^)]*)\s*\Z", re.IGNORECASE)
@@ -39,7 +40,8 @@ def refuse(text: str, position: int, reason: str, *, hint: str | None = None) ->
         position, reason = blanked.index(sign), f"{sign} is not supported; write {_SIGNS[sign]}"
         meant = f"{text[:position].rstrip()} {_SIGNS[sign]} {text[position + len(sign) :].lstrip()}"
     return UsageError(
-        f"the predicate cannot be used: {reason}",
+        reason,
+        said_first=_UNUSABLE,
         code=CODE,
         facts={"where": _shown(text), "at": _place(text, position), **_meant(meant), **POSSIBLE},
         hint=hint,
@@ -51,7 +53,8 @@ def refuse_value(
 ) -> UsageError:
     """Return the error for a literal that is not a valid value; `meant` is the predicate that was probably meant."""
     return UsageError(
-        f"the predicate cannot be used: {reason}",
+        reason,
+        said_first=_UNUSABLE,
         code=CODE,
         facts={"where": _shown(text), "at": _place(text, position), **_meant(meant)},
         hint=hint,
@@ -106,7 +109,8 @@ def refuse_column(
         written = f"'{name}'"
         meant = f"; a text needs quotes: {written}"
     return UsageError(
-        f"the predicate cannot be used: {reason}{meant}",
+        f"{reason}{meant}",
+        said_first=_UNUSABLE,
         code=CODE,
         facts={
             "where": _shown(text),

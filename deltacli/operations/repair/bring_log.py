@@ -18,7 +18,7 @@ from deltacli.operations.recover.plan import PLANNED, UNPROVEN, UndeletePlan
 from deltacli.operations.recover.request import UndeleteRequest
 from deltacli.operations.recover.sources import tag_of
 from deltacli.operations.recover.undelete import plan_undelete
-from deltacli.operations.repair.plan import NO_SOURCE, Planned, Step, Unrepaired, left
+from deltacli.operations.repair.plan import NoSource, Planned, Step, Unrepaired, left
 from deltacli.rules.checkpoints.checkpoints import WITHOUT_COMMIT
 from deltacli.rules.framework.repairs import StepKind
 from deltacli.rules.log.compactions import BEYOND_LOG
@@ -115,7 +115,8 @@ def plan_log_files(
     if not findings and not stuck:
         return Planned()
     if not request.sources:
-        return Planned(unrepaired=[left(one, f"{NO_SOURCE}; {_needed(one, is_readable)}") for one in findings])
+        reasons = (NoSource(f"no source was named; {_needed(one, is_readable)}") for one in findings)
+        return Planned(unrepaired=list(map(left, findings, reasons)))
     hidden = frozenset(one.place.path for one in findings if one.rule.id.startswith("commit.")) | {
         f"{LOG_DIRECTORY}/{name}" for name in stuck
     }

@@ -24,7 +24,7 @@ from deltacli.operations.checkpoint.plan import CheckpointRequest, plan_checkpoi
 from deltacli.operations.log.log_copy import list_whole_log, log_location, versioned
 from deltacli.operations.log.version_checksum import checksum_path, proven_checksum
 from deltacli.operations.repair.corrected_adds import is_true, true_statistics
-from deltacli.operations.repair.plan import UNDETERMINED, NotNeededError, Planned, Step, Unrepaired, left
+from deltacli.operations.repair.plan import NotNeededError, Planned, Step, Undetermined, Unrepaired, left
 from deltacli.rules.actions.commit_contents import REMOVE_OF_UNKNOWN, UNKNOWN_ACTION
 from deltacli.rules.checkpoints.columns import PARSED_PARTITION_MISSING
 from deltacli.rules.checkpoints.contents import ADD_DIFFERS, EXTRA_ADD, MISSING_ADD, PARSED_PARTITION_DIFFERS
@@ -223,7 +223,7 @@ def plan_checkpoints(
                         continue
                     version, names = own.newest_version, ()
                 doubt = _why_not(table, own, version, names, found, others, is_own=True)
-                reason = doubt and (doubt if doubt == reason else f"{reason}; {doubt}")
+                reason = doubt and (doubt if doubt == reason else type(reason)(f"{reason}; {doubt}"))
                 change = WriteCheckpoint(version, names, rest, seen)
         if reason is not None:
             stuck.update(names)
@@ -253,7 +253,7 @@ def _why_not(
         snapshot = rebuild(table, Log(listing), version)
         return contradicted_map(snapshot, findings) if is_own else why_doubted(table, snapshot, findings, others)
     except (Unreadable, CommitCorrupt) as fault:
-        return f"{UNDETERMINED} version {version}: {fault.message}"
+        return Undetermined(f"the rest of the log does not determine version {version}: {fault.message}")
 
 
 def _damaged_files(version: int, findings: Sequence[Finding], files: Mapping[str, StoredFile]) -> tuple[str, ...]:
@@ -381,7 +381,7 @@ def _of_fields(table: TableHandle, snapshot: Snapshot, findings: Sequence[Findin
     fields: dict[str, set[str]] = {}
     for one in findings:
         if one.rule.id == ADD_DIFFERS.id and one.place.key:
-            fields.setdefault(one.message.partition(" ")[0], set()).add(one.place.key)
+            fields.setdefault(one.field, set()).add(one.place.key)
     for name in _ROW_IDS:
         for path in sorted(fields.get(name, ())):
             return f"{_DAMAGED}: it records another {name} of {path} than the checkpoint"

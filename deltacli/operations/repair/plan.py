@@ -26,9 +26,17 @@ if TYPE_CHECKING:
     from deltacli.table.handle import TableHandle
     from deltacli.table.version import Snapshot
 
-NO_SOURCE = "no source was named"
-UNDETERMINED = "the rest of the log does not determine"
-"""How the reason begins why a finding is left that only a source can repair."""
+
+class NoSource(str):
+    """Why a finding is left that only a source can repair, where no source was named."""
+
+    __slots__ = ()
+
+
+class Undetermined(str):
+    """Why a finding is left that only a source can repair, because the rest of the log does not determine it."""
+
+    __slots__ = ()
 
 
 class StepState(StrEnum):
@@ -196,8 +204,8 @@ class RepairPlan:
     @property
     def lacks_source(self) -> bool:
         """Whether errors remain for lack of a source."""
-        lacking = NO_SOURCE if self.request.sources else (NO_SOURCE, UNDETERMINED)
-        return any(one.reason.startswith(lacking) for one in self.errors)
+        lacking = NoSource if self.request.sources else (NoSource, Undetermined)
+        return any(isinstance(one.reason, lacking) for one in self.errors)
 
     @property
     def loss(self) -> Amount:

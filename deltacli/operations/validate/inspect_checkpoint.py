@@ -217,9 +217,8 @@ class CheckpointInspector:
         for difference in compared.different:
             message = f"{difference.field} of {difference.path} differs from the log"
             place = self._place(difference.path)
-            self.findings.append(
-                rules.ADD_DIFFERS.at(place, message, seen=difference.seen, expected=difference.expected)
-            )
+            field, seen, stands = difference.field, difference.seen, difference.expected
+            self.findings.append(rules.ADD_DIFFERS.at(place, message, seen=seen, expected=stands, field=field))
         self._compare_tombstones(expected)
 
     def _compare_tombstones(self, expected: ExpectedState) -> None:

@@ -117,13 +117,16 @@ class Rule(NamedTuple):
         seen: object = None,
         expected: object = None,
         severity: Severity | None = None,
+        field: str = "",
     ) -> Finding:
         """Return a finding of this rule. `severity` overrides the severity of the rule for this case."""
-        return Finding(self, severity or self.severity, message, place, _shown(seen), _shown(expected))
+        return Finding(self, severity or self.severity, message, place, _shown(seen), _shown(expected), field)
 
 
 class Finding(NamedTuple):
-    """One fault, its place, the value seen and the value expected (None if not useful)."""
+    """One fault, its place, the value seen and the value expected (None if not useful), and the field of an action that
+    it is about, where a repair asks for it.
+    """
 
     rule: Rule
     severity: Severity
@@ -131,6 +134,7 @@ class Finding(NamedTuple):
     place: Place
     seen: str | None = None
     expected: str | None = None
+    field: str = ""
 
     def as_json(self) -> dict[str, Any]:
         """Return the finding as in the document `deltacli.validate`."""

@@ -266,7 +266,7 @@ def _read_sql(text: str, schema: StructType) -> Reading:
     try:
         condition = parse_predicate(text, schema).condition
     except UsageError as fault:
-        return Reading(None, (fault.message.partition(": ")[2] or fault.message,))
+        return Reading(None, (fault.reason,))
     parse = parse_expression.__wrapped__  # without the cache: strangers would fill it with large trees
     nodes = list(_nodes(parse(text).root))
     if problem := _ambiguity(nodes, condition, bare):

@@ -138,7 +138,7 @@ class _Reader:
         except _Unusable as fault:
             self.problems[str(fault)] = None
         except UsageError as fault:
-            self.problems[fault.message.partition(": ")[2] or fault.message] = None
+            self.problems[fault.reason] = None
         return UNKNOWN
 
     def _understood(self, value: Any, depth: int) -> Condition:

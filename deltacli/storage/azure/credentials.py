@@ -152,8 +152,8 @@ class AzureCredentials:
             attempts = dict(_ATTEMPT.findall(str(said)))
             renewal = _renewal(str(said), attempts, self._options)
             error = CredentialsMissing(
-                f"{self._place} cannot be read: "
-                + ("the credentials of Azure have expired" if renewal else "no usable credentials of Azure"),
+                "the credentials of Azure have expired" if renewal else "no usable credentials of Azure",
+                said_first=f"{self._place} cannot be read: ",
                 facts={"library says": str(said).splitlines()[0][:300], **chain(self._options, attempts)},
                 hint=renewal or how_to_log_in(),
             )

@@ -94,8 +94,8 @@ def missing_credentials(fault: BaseException, place: str) -> CredentialsMissing:
     text = str(said).splitlines()[0]
     has_expired = any(word in str(said).lower() for word in _EXPIRED)
     error = CredentialsMissing(
-        f"{place} cannot be read: "
-        + ("the credentials of Google Cloud have expired" if has_expired else "no usable credentials of Google Cloud"),
+        "the credentials of Google Cloud have expired" if has_expired else "no usable credentials of Google Cloud",
+        said_first=f"{place} cannot be read: ",
         facts={"library says": text, **chain_of(_metadata_state())},
         hint="gcloud auth application-default login" if has_expired else _how_to_log_in(),
     )

@@ -120,7 +120,9 @@ def refused(failed: str, facts: Mapping[str, str], identity: str, expired: str, 
     command shows `who` they are of.
     """
     why = "the credentials have expired" if expired else "access is denied"
-    return PermissionRefused(f"{failed}: {why}", facts={**facts, "credentials": identity}, hint=expired or who)
+    return PermissionRefused(
+        why, said_first=f"{failed}: ", facts={**facts, "credentials": identity}, hint=expired or who
+    )
 
 
 def _judge(fault: HttpFault, place: str, what: str, dialect: Dialect, endpoint: str, identity: str) -> StorageFailed:
@@ -140,14 +142,16 @@ def _judge(fault: HttpFault, place: str, what: str, dialect: Dialect, endpoint: 
         return refused(failed, facts, identity, fault.expired, who)
     if fault.fate is Fate.UNEXPECTED:
         return StorageFailed(
-            f"{failed}: the answer is not a valid answer of {dialect.store}",
+            f"the answer is not a valid answer of {dialect.store}",
+            said_first=f"{failed}: ",
             code="storage.unexpected-answer",
             facts={"seen": fault.said, "expected": f"{dialect.store} instead of a proxy or login page", **facts},
             hint=f"{dialect.check_endpoint}, or {parameter('storage_options.endpoint_url', 'URL')}",
         )
     if fault.reason in ("unreachable", "invalid-request"):
         return StorageFailed(
-            f"{failed}: the endpoint is unreachable",
+            "the endpoint is unreachable",
+            said_first=f"{failed}: ",
             code="storage.unreachable",
             facts=facts,
             hint=f"{dialect.check_endpoint}, or {parameter('storage_options.endpoint_url', 'URL')}",

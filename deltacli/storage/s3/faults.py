@@ -186,7 +186,8 @@ def _judge(
     expired = renewal(fault, client, options)
     if isinstance(fault, _NO_CREDENTIALS):
         return CredentialsMissing(
-            f"{failed}: {'the AWS credentials have expired' if expired else 'no usable AWS credentials'}",
+            "the AWS credentials have expired" if expired else "no usable AWS credentials",
+            said_first=f"{failed}: ",
             facts={"store says": str(said), **chain(options)},
             hint=expired or how_to_log_in(),
         )
@@ -204,14 +205,16 @@ def _judge(
     if code in _ELSEWHERE:
         name = region or "REGION"
         return StorageFailed(
-            f"{failed}: the bucket {bucket} is in another region",
+            f"the bucket {bucket} is in another region",
+            said_first=f"{failed}: ",
             code="storage.region",
             facts={**facts, **({"region of the bucket": region} if region else {})},
             hint=f"add {parameter('storage_options.region', name)}, or export AWS_REGION={name}",
         )
     if isinstance(fault, (*_NEVER_SENT, boto.SSLError)):
         return StorageFailed(
-            f"{failed}: the endpoint is unreachable",
+            "the endpoint is unreachable",
+            said_first=f"{failed}: ",
             code="storage.unreachable",
             facts=facts,
             hint=f"check AWS_ENDPOINT_URL and AWS_REGION, or {parameter('storage_options.endpoint_url', 'URL')}",
@@ -234,7 +237,8 @@ def _judge(
 def _unexpected(failed: str, seen: str, where: Mapping[str, str]) -> StorageFailed:
     """Return the error for an answer that S3 does not give."""
     return StorageFailed(
-        f"{failed}: the answer is not a valid answer of S3",
+        "the answer is not a valid answer of S3",
+        said_first=f"{failed}: ",
         code="storage.unexpected-answer",
         facts={"seen": seen, "expected": "S3 instead of a proxy or login page"}
         | {name: text for name, text in where.items() if name == "endpoint"},
