@@ -35,7 +35,7 @@ from deltacli.core.errors import (
     UsageError,
     VersionAbsent,
 )
-from deltacli.core.hints import TABLE, CommandLine, is_command, is_shared, is_whole, nearest_directory, nearest_name
+from deltacli.core.hints import TABLE, CommandLine, is_command, is_shared, is_whole, nearest_directory
 from deltacli.core.units import without_middle
 
 
@@ -333,19 +333,10 @@ def _table_near(error: NotATable, table: str) -> str | None:
 
 def _with_meant(error: DeltacliError, arguments: Sequence[str]) -> str | None:
     """Return the command line with the name that an error suggests; None where it has the other one not once."""
-    is_name = error.code in ("paimon.no-such-snapshot", "properties.unknown-key")
-    if not (is_name or error.exit_code == UsageError.exit_code) or (error.hint or "").startswith("deltacli help "):
+    near = error.near
+    if near is None or error.written is None:
         return None
-    message, _, asked = error.message.partition("; did you mean ")
-    if re.match(r"[^:]+:\d+: ", message):  # misspelled in a line of a file
-        return None
-    near = error.facts.get("did you mean") or asked.removesuffix("?").strip("'")
-    said = [word.strip("':;") for word in message.split()]
-    wrong = error.written if isinstance(error, UsageError) else None
-    if not near or (" " in near and wrong is None):
-        return None
-    wrong = wrong or nearest_name(near, [word for word in said if word != near], ignores_case=True) or said[-1]
-    part = re.compile(rf"(?<![^,=:]){re.escape(wrong)}(?![^,=:])")
+    part = re.compile(rf"(?<![^,=:]){re.escape(error.written)}(?![^,=:])")
     places = [(place, word) for place, word in enumerate(arguments) if part.search(word)]
     if len(places) != 1 or len(part.findall(places[0][1])) != 1:
         return None

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.run import Run
 from deltacli.cli.terminal.shell import again, again_with, quoted
-from deltacli.core.errors import UsageError
+from deltacli.core.errors import QUOTED, UsageError
 from deltacli.core.hints import is_shared, nearest_name, quoted_table
 from deltacli.core.request_fields import Option
 from deltacli.core.units import plural
@@ -47,11 +47,11 @@ def require_known(run: Run, command: str, known: Collection[str], select: Sequen
                 nearest = f"{pattern}.*" if is_area else nearest_name(pattern, known, alike=_ALIKE)
                 is_code = nearest is None and pattern in explained()
                 raise UsageError(
-                    f"no rule matches {pattern!r}" + (f"; did you mean {nearest!r}?" if nearest else ""),
+                    f"no rule matches {pattern!r}",
                     code="usage.rule",
                     facts={} if nearest else {"error codes": "deltacli help CODE"},
                     hint=f"deltacli help {pattern}" if is_code else f"deltacli {command} --list-rules",
-                )
+                ).asking(pattern, nearest, QUOTED)
             run.note(f"note: --ignore {quoted(pattern)} matches no rule of this version")
 
 

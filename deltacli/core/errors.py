@@ -28,7 +28,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from deltacli.core.hints import command
 from deltacli.core.typing import Json
@@ -78,6 +78,10 @@ class DeltacliError(Exception):
         self.facts: dict[str, str] = dict(facts or {})
         self.hint = hint or None  # a caller may have no command for it
         self.table = table
+        self.written: str | None = None
+        """The word that is wrong, as it was given."""
+        self.near: str | None = None
+        """What was probably meant instead."""
 
     @property
     def message(self) -> str:
@@ -87,6 +91,19 @@ class DeltacliError(Exception):
     @message.setter
     def message(self, message: str) -> None:
         self.said_first, self.reason = "", message
+
+    def asking(self, written: str, near: str | None, question: str = "; did you mean {}?") -> Self:
+        """Return the error with a question for what was probably meant instead of a word; None: nothing."""
+        if near is not None:
+            self.written, self.near = written, near
+            self.reason += question.format(near)
+        return self
+
+    def meaning(self, written: str, near: str | None) -> Self:
+        """Return the error with a fact about what was probably meant instead of a word; None: nothing."""
+        if near is not None:
+            self.facts.setdefault("did you mean", near)
+        return self.asking(written, near, "")
 
     @property
     def without_outcome(self) -> str:
@@ -105,8 +122,6 @@ class UsageError(DeltacliError):
 
     exit_code = 2
     code = "usage"
-    written: str | None = None
-    """The word that is wrong, as it was given, where the message suggests another one."""
 
 
 class Unreadable(DeltacliError):
@@ -114,6 +129,10 @@ class Unreadable(DeltacliError):
 
     exit_code = 3
     code = "table.unreadable"
+
+
+QUOTED = "; did you mean {!r}?"
+"""The question about a word that an error has in quotes."""
 
 
 class PaimonTable(UsageError):

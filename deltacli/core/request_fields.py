@@ -159,5 +159,5 @@ def require_word(value: object, name: str, words: Iterable[str]) -> None:
     known = [*words]
     if value not in known:
         near, expected = nearest_name(str(value), known), ", ".join(known)
-        meant = f"; did you mean {near}?" if near else ""
-        raise UsageError(f"{name} is {value!r}, expected {expected}{meant}", facts={"expected": expected})
+        wrong = UsageError(f"{name} is {value!r}, expected {expected}", facts={"expected": expected})
+        raise wrong.asking(str(value), near)

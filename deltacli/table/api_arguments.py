@@ -201,8 +201,7 @@ def _meant(fault: DeltacliError, given: Mapping[Key, object]) -> dict[Key, objec
     elif fault.code == "usage.where":
         wrong, near = fault.facts.get("where"), fault.facts.get("meant")
     else:
-        asked = re.search(r"; did you mean (.+)\?\Z", fault.message)
-        wrong, near = getattr(fault, "written", None), fault.facts.get("did you mean", asked[1] if asked else None)
+        wrong, near = fault.written, fault.near
 
     def as_meant(value: object) -> object:
         if isinstance(value, list):

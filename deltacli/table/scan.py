@@ -321,14 +321,12 @@ def _find_column(schema: StructType, index: NameIndex, name: str) -> StructField
     reason = ""
     if near is not None and len(near.steps) > 1:
         reason = f": {'it' if near.text == name else near.text} is a field, and only whole columns can be read"
-    absent = UsageError(
+    raise UsageError(
         f"the table has no column {name}{reason}",
         code="usage.column",
-        facts={"did you mean": near.column.name} if near else {"columns": _names(schema)},
+        facts={} if near else {"columns": _names(schema)},
         hint=command("snapshot", schema=True),
-    )
-    absent.written = name
-    raise absent
+    ).meaning(name, near and near.column.name)
 
 
 def _first_repeated(names: Iterable[str]) -> str | None:

@@ -126,7 +126,7 @@ def _chosen(run: Run, properties: Sequence[ShownProperty], keys: Sequence[str]) 
             continue
         if key not in known and (near := nearest_name(key, known | set(found), ignores_case=True)):
             words = [near if word == key else word for word in invocation.arguments]
-            raise UsageError(f"{key} is not set; did you mean {near}?", hint=again(words))
+            raise UsageError(f"{key} is not set", hint=again(words)).asking(key, near)
         _, default = MEANINGS.get(key, (None, None))
         run.note(f"note: {key} is not set" + (f"; its default is {default}" if default else ""))
     return [found[key] for key in dict.fromkeys(keys) if key in found]

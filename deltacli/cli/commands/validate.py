@@ -122,12 +122,12 @@ def _choose_rules(run: Run, request: ValidateRequest, levels: Sequence[str]) -> 
     try:
         require_known(run, "validate", list(known), request.select, request.ignore)
     except UsageError as fault:
-        meant = known.get(fault.message.rpartition("did you mean '")[2].removesuffix("'?"))
+        meant = known.get(fault.near or "")
         if meant is not None and meant.level not in levels:
             words = [
                 meant.id if word in request.select and word not in known else word for word in invocation.arguments
             ]
-            fault.message += f" It is checked at --level {meant.level}"
+            fault.reason += f" It is checked at --level {meant.level}"
             fault.hint = again_with(words, "--level", meant.level)
         raise
 

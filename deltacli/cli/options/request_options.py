@@ -178,7 +178,7 @@ def _read_share(text: str, option: str) -> float:
     except ValueError as fault:
         wrong = UsageError(f"{option} {fault}", code="usage.sample", facts={"expected": "more than 0%, up to 100%"})
         if re.fullmatch(r"[1-9][0-9]?|100", text):
-            wrong.facts["did you mean"], wrong.written = f"{text}%", text
+            wrong.meaning(text, f"{text}%")
         raise wrong from fault
 
 

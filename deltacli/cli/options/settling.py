@@ -226,13 +226,11 @@ def _note_unknown_ending(run: Run, formats: type[StrEnum]) -> None:
     if ending and ending.lower() not in _OF_TEXTS:
         known = [name for row in FORMATS.values() if row.name in list(formats) for name in row.endings]
         if near := nearest_name(ending, known, ignores_case=True, alike=_ALIKE_ENDINGS):
-            unknown = UsageError(
+            raise UsageError(
                 f"--output {run.output}: {ending} chooses no format",
                 code="usage.output",
                 facts={"did you mean": name + near, "for text": "--format table"},
-            )
-            unknown.written = run.output
-            raise unknown
+            ).meaning(name + ending, name + near)
         run.note(f"note: {ending} chooses no format, so {run.output} is text; endings that do: {', '.join(known)}")
 
 

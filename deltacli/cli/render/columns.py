@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from deltacli.cli.terminal.term import Style, Terminal, cells, for_screen, visible
 from deltacli.core.documents import dumps
-from deltacli.core.errors import UsageError
+from deltacli.core.errors import QUOTED, UsageError
 from deltacli.core.hints import nearest_name
 from deltacli.core.typing import JsonObject
 from deltacli.core.units import parse_names
@@ -127,10 +127,8 @@ def named(wanted: str, known: Sequence[str]) -> list[str]:
 def unknown_column(name: str, known: Sequence[str]) -> UsageError:
     """The error for a column nobody has, with the nearest one that exists."""
     nearest = nearest_name(name, known, ignores_case=True)
-    return UsageError(
-        f"there is no column {name!r}" + (f"; did you mean {nearest!r}?" if nearest else ""),
-        code="usage.column",
-        facts={"columns": ", ".join(known)},
+    return UsageError(f"there is no column {name!r}", code="usage.column", facts={"columns": ", ".join(known)}).asking(
+        name, nearest, QUOTED
     )
 
 

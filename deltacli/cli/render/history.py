@@ -125,11 +125,10 @@ def shown_commits(read: Callable[[], History], columns: str | None, now_ms: int,
         keys = {key for item in found.items for key in item.commit_info or ()}
         near = nearest_name(absent[0], [*known, *sorted(keys)], ignores_case=True)
         raise UsageError(
-            f"no commit shown has the {'key' if len(absent) == 1 else 'keys'} {', '.join(absent)} in its commitInfo"
-            + (f"; did you mean {near}?" if near else ""),
+            f"no commit shown has the {'key' if len(absent) == 1 else 'keys'} {', '.join(absent)} in its commitInfo",
             code="usage.column",
             facts={"columns": ", ".join(known)},
-        )
+        ).asking(absent[0], near)
     return HistoryResult(found, chosen if columns else available, bool(columns))
 
 

@@ -343,9 +343,8 @@ def _position(fields: list[dict[str, Any]], position: str, parent: ColumnPlace) 
         return word, None
     if word not in ("before", "after") or not reference:
         unknown = UsageError(f"{position!r} is not a position", facts={"expected": "first, last, before:X or after:X"})
-        if near := nearest_name(word, ("before", "after") if colon else ("first", "last")):
-            unknown.facts["did you mean"], unknown.written = f"{near}{colon}{reference}", position
-        raise unknown
+        near = nearest_name(word, ("before", "after") if colon else ("first", "last"))
+        raise unknown.meaning(position, near and f"{near}{colon}{reference}")
     return word, fields[_sibling(fields, reference, parent)]
 
 
@@ -378,8 +377,7 @@ def _sibling(fields: list[dict[str, Any]], reference: str, parent: ColumnPlace) 
         facts={"fields": ", ".join(map(_shown, fields[:40]))},
     )
     if not found and (near := nearest_name(name, [str(field["name"]) for field in fields], ignores_case=True)):
-        absent.facts["did you mean"] = ".".join(map(sql_name, (*above, near)))
-        absent.written = reference
+        absent.meaning(reference, ".".join(map(sql_name, (*above, near))))
     raise absent
 
 

@@ -206,14 +206,13 @@ def _require_columns(schema: StructType | None, name: str, text: str) -> None:
         near = nearest_place(schema, path)
         meant = None if near is None else re.sub(rf"\b{re.escape(unknown)}\b", near.text.replace("\\", r"\\"), text)
         raise UsageError(
-            f"{text} cannot be a constraint: there is no column {unknown}"
-            + (f"; did you mean {near.text}?" if near is not None else ""),
+            f"{text} cannot be a constraint: there is no column {unknown}",
             code=CODE,
             facts={"columns": ", ".join(field.name for field in schema.fields[:_SHOWN_NAMES])},
             hint=command("snapshot", schema=True)
             if meant is None
             else command("alter", "constraint", "add", name, meant),
-        )
+        ).asking(unknown, near and near.text)
 
 
 def drop_constraint(draft: Draft, change: DropConstraint, _: Settings) -> Changed:

@@ -203,15 +203,11 @@ class _Parser:
             elif word.lower() in _WITH_LENGTH:
                 meant = f"{word.lower()}({_LENGTH})"
                 fault = _unknown(self.text, f"{word} needs a length, such as {meant}, or use string")
-                fault.facts["did you mean"] = re.sub(rf"\b{word}\b\s*(\([^)]*\))?", meant, self.text)
-                fault.written = self.text
-                raise fault
+                raise fault.meaning(self.text, re.sub(rf"\b{word}\b\s*(\([^)]*\))?", meant, self.text))
             elif (near := nearest_type(word, _WORDS)) is not None:
                 near += f"({_LENGTH})" if near in _WITH_LENGTH and text == word else ""
                 whole = re.sub(rf"(?<![\w`]){re.escape(word)}(?![\w`:])", near, self.text)
-                fault = _unknown(self.text, f"{reason}; did you mean {whole}?")
-                fault.written = self.text
-                raise fault
+                raise _unknown(self.text, reason).asking(self.text, whole)
             self.fail(reason)
         return PrimitiveType(name)
 

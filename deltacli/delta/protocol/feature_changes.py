@@ -144,10 +144,10 @@ def _require_known(name: str) -> None:
         raise UsageError(message, code="usage.feature", hint=command("features add", *name.split(",")))
     nearest = nearest_name(name, FEATURES, ignores_case=True)
     raise UsageError(
-        f"there is no feature {name!r}" + (f"; did you mean {nearest}?" if nearest else ""),
+        f"there is no feature {name!r}",
         code="usage.feature",
         facts={"features": ", ".join(sorted(name for name, feature in FEATURES.items() if feature.obstacle is None))},
-    )
+    ).asking(name, nearest)
 
 
 def _with_needs(name: str, needed_by: str | None, supported: set[str]) -> Iterator[AddedFeature]:

@@ -79,9 +79,7 @@ def require_droppable(config: TableConfiguration, name: str) -> Removal:
     if name not in FEATURES:
         what = f"{name} is a property, not a feature" if kind_of(name) else f"there is no feature {name!r}"
         near = nearest_name(name, config.features, ignores_case=True)
-        raise UsageError(
-            what + (f"; did you mean {near}?" if near else ""), code="usage.feature", hint=command("features")
-        )
+        raise UsageError(what, code="usage.feature", hint=command("features")).asking(name, near)
     if name not in config.features:
         raise Refused(
             f"the table does not support the feature {name}",

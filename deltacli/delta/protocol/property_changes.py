@@ -212,13 +212,13 @@ def _require_key(key: str, value: object, *, force: bool) -> None:
         raise Refused(message, code="property.protocol-in-config", hint=hint)
     _require_spelling(key, lambda right: command("properties set", {right: value}))
     if kind_of(key) is None and not force:
-        nearest = nearest_name(key, known_keys())  # `_with_meant` of the command line corrects a command by the words
+        nearest = nearest_name(key, known_keys())
         raise Refused(
-            f"no known engine recognizes the property {key}" + (f"; did you mean {nearest}?" if nearest else ""),
+            f"no known engine recognizes the property {key}",
             code="properties.unknown-key",
             facts={"to set it anyway": parameter("properties set.force", True)},
             hint=command("properties set", {nearest: value}) if nearest else None,
-        )
+        ).asking(key, nearest)
 
 
 def _require_spelling(key: str, meant: Callable[[str], str]) -> None:
@@ -268,7 +268,8 @@ def _require_columns(config: TableConfiguration, key: str, value: str) -> None:
         try:
             finder.find(name.strip())
         except UsageError as fault:
-            raise UsageError(f"{key}: {fault.message}", code="usage.property", facts=fault.facts) from fault
+            wrong = UsageError(f"{key}: {fault.message}", code="usage.property", facts=fault.facts)
+            raise wrong.asking(fault.written or "", fault.near, "") from fault
 
 
 def _require_features(before: TableConfiguration, after: TableConfiguration, due: Mapping[str, str | None]) -> None:

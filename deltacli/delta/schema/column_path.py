@@ -235,11 +235,9 @@ def _no_field(place: ColumnPlace, name: str) -> str:
 
 
 def _refused(text: str, reason: str, names: Sequence[str], near: str | None = None) -> UsageError:
-    refused = UsageError(
-        f"the column {text} cannot be used: {reason}{'' if near is None else f'; did you mean {near}?'}",
+    return UsageError(
+        f"the column {text} cannot be used: {reason}",
         code=CODE,
         facts={"possible": some_of(names, _SHOWN_NAMES) or "nothing: it has no parts"},
         hint=command("snapshot", schema=True),
-    )
-    refused.written = text
-    return refused
+    ).asking(text, near)

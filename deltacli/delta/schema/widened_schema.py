@@ -47,19 +47,19 @@ def parse_type(text: str) -> str:
     name = canonical_name(text)
     if name in _NAMES or decimal_of(name) is not None:
         return name
-    reason = "it is not a type that a column can be widened to"
+    reason, near = "it is not a type that a column can be widened to", None
     if _LOOKS_DECIMAL.match(text):
         reason = OF_DECIMALS if ")" in text else "')' is missing"
     elif name in _INSTANTS:
         reason = "it is a time with a zone; a date can become timestamp_ntz"
-    elif (near := nearest_type(text, (*_NAMES, *_SQL_NAMES))) is not None:
-        reason += f"; did you mean {near}?"
+    else:
+        near = nearest_type(text, (*_NAMES, *_SQL_NAMES))
     raise UsageError(
         f"the type {text!r} cannot be used: {reason}",
         code=_CODE,
         facts={"possible": POSSIBLE},
         hint=hint_for_type(text),
-    )
+    ).asking(text, near)
 
 
 _SQL_NAMES = ("tinyint", "smallint", "int", "bigint", "real", "decimal", "numeric")

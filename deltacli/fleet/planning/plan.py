@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from deltacli.core.errors import EXIT_BUG, EXIT_OK, DeltacliError, PartlyDone, UsageError
+from deltacli.core.errors import EXIT_BUG, EXIT_OK, QUOTED, DeltacliError, PartlyDone, UsageError
 from deltacli.core.hints import nearest_name, parameter
 from deltacli.core.progress import SILENT, Progress
 from deltacli.core.typing import Json
@@ -154,11 +154,10 @@ def choose_groups(file: FleetFile, only: Collection[str]) -> Sequence[Group]:
         if name not in known:
             nearest = nearest_name(name, known, ignores_case=True)
             raise UsageError(
-                f"{parameter('fleet plan.only', name)}: {file.path} has no such group"
-                + (f"; did you mean {nearest!r}?" if nearest else ""),
+                f"{parameter('fleet plan.only', name)}: {file.path} has no such group",
                 code="fleet.group",
                 facts={"groups": ", ".join(known)},
-            )
+            ).asking(name, nearest, QUOTED)
     return [group for group in file.groups if not only or group.name in only]
 
 

@@ -139,9 +139,7 @@ def read_fleet_file(path: str | Path) -> FleetFile:
         elif isinstance(fault, IsADirectoryError):
             hint = command("fleet init", path)
         said = f"the policy file {path} cannot be read: {reason}"
-        unread = UsageError(said, code=FAULT, hint=hint, facts={} if near is None else {"did you mean": near})
-        unread.written = str(path)
-        raise unread from fault
+        raise UsageError(said, code=FAULT, hint=hint).meaning(str(path), near) from fault
     if len(data) > _MOST_BYTES:
         raise UsageError(f"the policy file {path} is larger than {_MOST_BYTES >> 20} MiB", code=FAULT)
     return _Reader(Path(path)).read(data)

@@ -155,11 +155,9 @@ def _named(name: str, *schemas: StructType) -> str:
         if len(places) != 1:
             names = [column.name for column in schema.fields]
             near = nearest_name(name, names)
-            facts = {"did you mean": near} if near else {"columns": ", ".join(names)}
+            facts = {} if near else {"columns": ", ".join(names)}
             what = f"{parameter('diff.key', name)}: a version has no such column"
-            absent = UsageError(what, code="usage.column", facts=facts)
-            absent.written = name
-            raise absent
+            raise UsageError(what, code="usage.column", facts=facts).meaning(name, near)
         found = schema.fields[places[0]].name
     return found
 

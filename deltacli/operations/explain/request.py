@@ -84,10 +84,9 @@ def _client(text: str) -> tuple[str, str | None]:
     found = _OTHER_NAMES.get(name.lower(), name.lower())
     if found not in known:
         near = nearest_name(found, [*known, *_OTHER_NAMES])
-        meant = f"; did you mean {_OTHER_NAMES.get(near, near)}?" if near else ""
         raise UsageError(
-            f"nothing is known of a client {name!r}{meant}", code="usage.client", facts={"known": ", ".join(known)}
-        )
+            f"nothing is known of a client {name!r}", code="usage.client", facts={"known": ", ".join(known)}
+        ).asking(name, near and _OTHER_NAMES.get(near, near))
     if has_version and not any(map(str.isdigit, version)):
         raise UsageError(f"{version!r} is not a version of {found}", facts={"expected": f"{found}=1.2.3"})
     return found, version.removeprefix("v") or None
@@ -105,6 +104,6 @@ def _change(text: str) -> Supposed:
         parts = re.fullmatch(r"(\w+)[=:](.+)", text)
         near = None if parts is None else nearest_name(parts[1], list(ChangeKind))
         if parts is not None and near is not None and (near != ChangeKind.WIDEN or ":" in parts[2]):
-            unknown.facts["did you mean"], unknown.written = f"{near}={parts[2]}", text
+            unknown.meaning(text, f"{near}={parts[2]}")
         raise unknown
     return Supposed(ChangeKind(kind), column, data_type)

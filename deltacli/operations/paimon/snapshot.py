@@ -171,7 +171,7 @@ def _named(files: Sequence[MetadataFile], name: str, what: str, known: Sequence[
             code="paimon.no-such-snapshot",
             facts=({"did you mean": near} if near else {}) | {f"{what}s": ", ".join(known[:_NAMED]) or "none"},
             hint=command("history"),
-        )
+        ).meaning(name, near)
     return found
 
 

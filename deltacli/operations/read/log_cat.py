@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import NamedTuple
 
-from deltacli.core.errors import FileMissing, NotATable, UsageError, VersionAbsent
+from deltacli.core.errors import QUOTED, FileMissing, NotATable, UsageError, VersionAbsent
 from deltacli.core.hints import command, nearest_name, parameter
 from deltacli.core.progress import SILENT, Progress, reported
 from deltacli.core.units import format_ranges, parse_names
@@ -43,9 +43,9 @@ def choose_kinds(text: str) -> Kinds:
     for name in unknown:
         if (near := nearest_name(name, KNOWN_ACTIONS, ignores_case=True, alike=_ALIKE)) is not None:
             raise UsageError(
-                f"{parameter('log cat.actions')}: there is no action {name!r}; did you mean {near!r}?",
+                f"{parameter('log cat.actions')}: there is no action {name!r}",
                 facts={"known": ", ".join(sorted(KNOWN_ACTIONS))},
-            )
+            ).asking(name, near, QUOTED)
     return Kinds(frozenset(chosen), unknown)
 
 

@@ -65,11 +65,9 @@ def field_of(fields: Sequence[DataField], path: Path) -> DataField:
     near = nearest_path(path[-1:], siblings if path[:-1] else [*siblings, *_nested(fields)])
     more = ", …" if len(fields) > _MOST_NAMED else ""
     facts = {"columns": ", ".join(sql_name(field.name) for field in fields[:_MOST_NAMED]) + more}
-    facts |= {} if near is None else {"did you mean": dotted((*path[:-1], *near))}
     hint = command("schema show") or None
     absent = UsageError(f"the column {dotted(path)} does not exist", code="usage.column", facts=facts, hint=hint)
-    absent.written = dotted(path)
-    raise absent
+    raise absent.meaning(dotted(path), None if near is None else dotted((*path[:-1], *near)))
 
 
 def _nested(fields: Sequence[DataField], above: Path = ()) -> Iterator[Path]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from deltacli.core.errors import Refused, UsageError
+from deltacli.core.errors import QUOTED, Refused, UsageError
 from deltacli.core.hints import command, nearest_name, parameter, quoted
 from deltacli.sharing.configuration.bearer_tokens import create_token, digest_of
 from deltacli.sharing.configuration.fields import fault_in_name
@@ -33,11 +33,11 @@ def find_recipient(recipients: Recipients, name: str) -> Recipient:
     names = [one.name for one in recipients.items]
     nearest = nearest_name(name, names, ignores_case=True)
     raise UsageError(
-        f"there is no recipient {name!r}" + (f"; did you mean {nearest!r}?" if nearest else ""),
+        f"there is no recipient {name!r}",
         code="share.recipient",
         facts={"recipients": ", ".join(names[:20]) or "none"},
         hint=command("share recipient list") if names else command("share recipient add", name),
-    )
+    ).asking(name, nearest, QUOTED)
 
 
 def add_recipient(
@@ -159,11 +159,11 @@ def parse_grant(text: str, catalog: Catalog) -> Grant:
     known = [name for share in catalog.shares for name in _names_in(share.name, catalog)]
     nearest = nearest_name(text.replace(".", "/"), known, ignores_case=True)
     raise UsageError(
-        f"nothing is shared as {text!r}" + (f"; did you mean {nearest!r}?" if nearest else ""),
+        f"nothing is shared as {text!r}",
         code="share.grant",
         facts={"shares": ", ".join(share.name for share in catalog.shares) or "none"},
         hint=command("share check"),
-    )
+    ).asking(text, nearest, QUOTED)
 
 
 def parse_old_grant(text: str, recipient: Recipient) -> Grant:
