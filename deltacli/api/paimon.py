@@ -58,8 +58,8 @@ def open_paimon(
 class Paimon(Changes):
     """A Paimon table: a handle with every operation as a method, on one of its branches."""
 
-    opener = "open_paimon"
-    """The function that opens it, for hints."""
+    is_paimon = True
+    """Hints open it as one."""
 
     def __init__(self, storage: Storage, *, branch: str = MAIN_BRANCH, **parts: Any) -> None:  # Any: of a handle
         super().__init__(storage, **parts)

@@ -35,7 +35,18 @@ from deltacli.core.errors import (
     UsageError,
     VersionAbsent,
 )
-from deltacli.core.hints import TABLE, CommandLine, is_command, is_shared, is_whole, nearest_directory
+from deltacli.core.hints import (
+    TABLE,
+    Adding,
+    Command,
+    CommandLine,
+    is_command,
+    is_shared,
+    is_whole,
+    nearest_directory,
+    operation_of,
+    option_of,
+)
 from deltacli.core.units import without_middle
 
 
@@ -209,9 +220,8 @@ def _is_at(word: str, place: str) -> bool:
     return word == place or f"file://{quote(os.fsencode(os.path.abspath(word)))}" == place.rstrip("/")
 
 
-def _is_below(hint: str, table: str) -> bool:
-    """Return whether a hint to look at a directory is about a local table, or a part of it."""
-    place = hint.removeprefix("ls -ld ").strip("'")
+def _is_below(place: str, table: str) -> bool:
+    """Return whether a path is that of a local table, or below it."""
     root = os.path.abspath(table.removeprefix("file://"))
     return place == root or place.startswith(f"{root}/")
 
@@ -234,22 +244,19 @@ def _hint(error: DeltacliError, arguments: Sequence[str], table: str | None) -> 
         return _with_table(arguments, table, near)
     if not error.hint:
         return _of_code(error, arguments, table)
-    if arguments and re.fullmatch(r"add(?: --[a-z-]+){2,}", error.hint):
-        return again_with_flags(arguments, error.hint.split()[1:])
-    option = re.match(r"add (--[a-z-]+)(?: (\S+))?( .*)?\Z", error.hint)
-    is_whole = option is not None and not re.search(r", | or ", error.hint)  # else it is one of several ways
-    if option and is_whole and arguments and arguments[0] != "fleet":  # whose tables have other options
-        return again_with(arguments, option[1], option[2], is_repeatable=option[1] in _REPEATABLE)
-    if error.code == "table.timestamp-before-start" and (found := re.search(r" --version (\d+)$", error.hint)):
-        return _of_version(found[1], error.message, arguments) or with_files(fill_hint(error.hint, table), arguments)
-    if isinstance(error, VersionAbsent) and error.hint.endswith((f" --version {error.nearest}", TABLE)):
-        return _of_nearest_version(error, arguments) or with_files(fill_hint(error.hint, table), arguments)
-    hint = fill_hint(error.hint, table)
-    if table and error.code.startswith(("commit.", "log.")) and hint.startswith("deltacli snapshot "):
-        hint = _of_damage(hint, arguments, table)
+    if isinstance(error.hint, Adding) and arguments and arguments[0] != "fleet":  # whose tables have other options
+        return _with_added(error.hint.parameters, arguments)
+    hint, version = fill_hint(error.hint, table), option_of(error.hint, "version")
+    if isinstance(error, VersionAbsent) and error.wanted_ms is not None and version is not None:
+        return _of_version(str(version), error.wanted_ms, arguments) or with_files(hint, arguments)
+    is_plain = isinstance(error.hint, Command) and not error.hint.options
+    if isinstance(error, VersionAbsent) and (is_plain or (version is not None and version == error.nearest)):
+        return _of_nearest_version(error, arguments) or with_files(hint, arguments)
+    if table and error.code.startswith(("commit.", "log.")) and operation_of(error.hint) == "snapshot":
+        hint = _of_damage(hint, version, arguments, table)
         if error.code.startswith("commit."):
             error.facts["to repair it"] = f"deltacli repair {quoted_table(table)} --dry-run"
-    if isinstance(error, PermissionRefused) and table and _is_below(error.hint, table):
+    if isinstance(error, PermissionRefused) and error.place and table and _is_below(error.place, table):
         hint = f"deltacli doctor access {quoted_table(table)}"
     if table is not None and is_shared(table):  # of which a lower level does not ask for files
         hint = hint.replace("--level storage", "--level footers")
@@ -258,6 +265,14 @@ def _hint(error: DeltacliError, arguments: Sequence[str], table: str | None) -> 
     is_repeated = hint.replace(" --config ", " -c ") == again(arguments).replace(" --config ", " -c ")
     other = f"deltacli help {error.code}" if error.code == "share.config" else None
     return other if is_repeated and error.exit_code == UsageError.exit_code else hint
+
+
+def _with_added(parameters: Sequence[str], arguments: Sequence[str]) -> str:
+    """Return the command line with more options: flags, or one that may have a value."""
+    if len(parameters) > 1:
+        return again_with_flags(arguments, parameters)
+    option, _, value = parameters[0].partition(" ")
+    return again_with(arguments, option, value or None, is_repeatable=option in _REPEATABLE)
 
 
 def _of_external(error: DeltacliError, prefix: str, arguments: Sequence[str], table: str | None) -> str:
@@ -283,8 +298,8 @@ def _of_code(error: DeltacliError, arguments: Sequence[str], table: str | None) 
     if error.code == "recover.source-is-table":
         copied = again_with(without_option(arguments, "--from"), "--from", "COPY")
         return copied if {"--dry-run", "--yes"} & {*arguments} else f"{copied} --dry-run"
-    if error.code == "recover.source-missing":
-        return _near_path(arguments, error.message.removeprefix("there is no directory "))
+    if error.code == "recover.source-missing" and error.written is not None:
+        return _near_path(arguments, error.written)
     if error.code in _OF_PROFILES and path != ("share", "profile", "check") and (profile := _profile_in(arguments)):
         return f"deltacli share profile check {quoted_table(profile)}"
     if error.exit_code == UsageError.exit_code:
@@ -299,17 +314,17 @@ def _of_code(error: DeltacliError, arguments: Sequence[str], table: str | None) 
     return with_files(f"deltacli validate {quoted_table(table)}{options}", arguments)
 
 
-def _of_damage(hint: str, arguments: Sequence[str], table: str) -> str:
+def _of_damage(hint: str, version: object, arguments: Sequence[str], table: str) -> str:
     """Return the command line with the readable version of a hint; `validate` for a command that has no versions."""
     from deltacli.cli.help_page import commands_with
 
-    path, found = " ".join(path_of(arguments)), re.search(r" --version (\d+)", hint)
+    path = " ".join(path_of(arguments))
     if path not in commands_with("--version") or _changes(arguments):
         return f"deltacli validate {quoted_table(table)}"
     if path == "snapshot":
         return hint
     typed = without_option(without_option(arguments, "--timestamp"), "--version")
-    return hint if found is None else again_with(typed, "--version", found[1]) + hint[found.end() :]
+    return hint if version is None else again_with(typed, "--version", str(version))
 
 
 def _changes(arguments: Sequence[str]) -> bool:
@@ -362,14 +377,13 @@ def _with_condition(where: str, meant: str, arguments: Sequence[str]) -> str | N
     return again(words) if words != list(arguments) else None
 
 
-def _of_version(version: str, message: str, arguments: Sequence[str]) -> str | None:
-    """Return the command line with a version in place of the time that a message names; None where it has none."""
+def _of_version(version: str, moment_ms: int, arguments: Sequence[str]) -> str | None:
+    """Return the command line with a version in place of a time; None where it does not have that."""
     from deltacli.cli.options.moments import parse_timestamp
-    from deltacli.core.units import format_timestamp
 
     def is_meant(text: str) -> bool:
         try:
-            return message.endswith(format_timestamp(parse_timestamp(text.removeprefix("version:"))))
+            return parse_timestamp(text.removeprefix("version:")) == moment_ms
         except (UsageError, OverflowError):
             return False
 
@@ -390,10 +404,10 @@ def _of_version(version: str, message: str, arguments: Sequence[str]) -> str | N
 
 def _with_ends(error: DeltacliError, arguments: Sequence[str]) -> str | None:
     """Return the command line of `changes` with both ends that a hint has; None for another hint."""
-    found = re.search(r" --from (\d+) --to (\d+)\Z", error.hint or "")
-    if found is None or path_of(arguments) != ("changes",):
+    first, last = (option_of(error.hint, f"{end}_version") for end in ("from", "to"))
+    if first is None or last is None or path_of(arguments) != ("changes",):
         return None
-    ends, words = {"--from": found[1], "--to": found[2]}, list[str]()
+    ends, words = {"--from": str(first), "--to": str(last)}, list[str]()
     for last, word in pairwise(["", *arguments]):
         name, equals, _ = word.partition("=")
         words.append(ends.get(last) or (f"{name}={ends[name]}" if equals and name in ends else word))

@@ -28,7 +28,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 from deltacli.core.hints import command
 from deltacli.core.typing import Json
@@ -156,9 +156,13 @@ class LogIncomplete(Unreadable):
 
 
 class CommitCorrupt(Unreadable):
-    """A commit file that cannot be parsed."""
+    """A commit file that cannot be parsed; `file` is its name."""
 
     code = "commit.bad-json"
+
+    def __init__(self, message: str, *, file: str | None = None, **parts: Any) -> None:  # Any: of every error
+        super().__init__(message, **parts)
+        self.file = file
 
 
 class CheckpointUnreadable(Unreadable):
@@ -179,6 +183,8 @@ class VersionAbsent(Unreadable):
     code = "table.version-absent"
     wanted: int | None = None
     """The version, where it is one that was asked for."""
+    wanted_ms: int | None = None
+    """The time at which one was asked for, where that is before the first one."""
     nearest: int | None = None
     """The newest version that can be rebuilt."""
 
@@ -311,6 +317,8 @@ class PermissionRefused(StorageFailed):
     """The store, or the file system, denies read or write access."""
 
     code = "storage.permission"
+    place: str | None = None
+    """The local path that is not accessible."""
 
 
 class CredentialsMissing(StorageFailed):

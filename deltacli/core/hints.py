@@ -17,6 +17,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
+from types import MappingProxyType
 
 _ALIKE, _ALIKE_TYPES, _ALIKE_PATHS = 0.6, 0.75, 0.8
 
@@ -180,6 +181,64 @@ class CommandLine(str):
     __slots__ = ()
 
 
+class Command(str):
+    """A next command as a text, and what that spells: an operation on a table."""
+
+    __slots__ = ("arguments", "operation", "options", "table")
+    operation: str
+    table: str | None
+    arguments: tuple[object, ...]
+    options: Mapping[str, object]
+
+    def __new__(
+        cls,
+        text: str,
+        operation: str = "",
+        table: str | None = None,
+        arguments: tuple[object, ...] = (),
+        options: Mapping[str, object] = MappingProxyType({}),
+    ) -> Command:
+        found = super().__new__(cls, text)
+        found.operation, found.table, found.arguments, found.options = operation, table, arguments, dict(options)
+        return found
+
+    def with_options(self, **options: object) -> Command:
+        """Return the command with more options."""
+        return spelling().command(self.operation, self.table, self.arguments, {**self.options, **options})
+
+
+def method_of(operation: str) -> str:
+    """Return the method of a table for an operation."""
+    return "_".join(reversed(operation.split())).replace("-", "_")
+
+
+class Adding(str):
+    """A hint to repeat a call with more parameters, each as its caller writes it."""
+
+    __slots__ = ("parameters",)
+    parameters: tuple[str, ...]
+
+    def __new__(cls, text: str, parameters: tuple[str, ...] = ()) -> Adding:
+        found = super().__new__(cls, text)
+        found.parameters = parameters
+        return found
+
+
+def adding(*parameters: str, also: str = "") -> Adding:
+    """Return the hint to add parameters, as `parameter` returns them, with what else is to be said."""
+    return Adding(f"add {' '.join(parameters)}{also}", parameters)
+
+
+def operation_of(hint: str | None) -> str | None:
+    """Return the operation of a next command; None for another hint."""
+    return hint.operation if isinstance(hint, Command) else None
+
+
+def option_of(hint: str | None, name: str) -> object:
+    """Return an option of a next command; None for another hint, and without it."""
+    return hint.options.get(name) if isinstance(hint, Command) else None
+
+
 _PLACES = {"save_plan": "FILE", "sources": "COPY", "version": "N"}
 """Parameter -> the word that stands for its value in a command line."""
 PLACEHOLDERS = frozenset(
@@ -212,7 +271,7 @@ class Spelling:
 
     def command(
         self, operation: str, table: str | None, arguments: tuple[object, ...], options: Mapping[str, object]
-    ) -> str:
+    ) -> Command:
         """Return an operation on a table as a command to paste; empty where this caller has none."""
         is_of_shell = operation in _WITHOUT_METHOD or operation.split(maxsplit=1)[0] in (
             *_WITHOUT_TABLE,
@@ -220,25 +279,26 @@ class Spelling:
             "schema",
         )
         if is_of_shell or not SHELL_ONLY.isdisjoint(options):
-            return ""
+            return Command("")
         of_opening = {name: options[name] for name in _OF_OPENING if name in options}
         rest = {name: value for name, value in options.items() if name not in (*_OF_OPENING, *NEEDLESS, _OF_PAIMON)}
         if operation == "read":
             of_version = {name: rest.pop(name) for name in list(rest) if name in ("version", "timestamp")}
             method = f"snapshot({_shown((), of_version)}).scan"
         else:
-            method = "_".join(reversed(operation.split())).replace("-", "_")
+            method = method_of(operation)
         opened = _shown((), of_opening)
         place = table if table is None or _is_template(table) else repr(table)
         function = "open_paimon" if _OF_PAIMON in options else "open_table"
         handle = "table" if place is None else f"{function}({place}{opened and ', '}{opened})"
-        line = f"{handle}.{method}({_shown(arguments, rest)})"
-        return line if table is None or _is_template(table) else CommandLine(line)
+        return Command(f"{handle}.{method}({_shown(arguments, rest)})", operation, table, arguments, options)
 
     def fill(self, hint: str, table: str) -> str:
         """Fill the table into a hint, where it says `{table}`, `{table}/NAME` or `{parent}`."""
-        if isinstance(hint, CommandLine):
+        if _has_no_place(hint):
             return hint
+        if isinstance(hint, Command) and hint.table == TABLE:
+            return self.command(hint.operation, table, hint.arguments, hint.options)
         if "deltacli " in hint:  # of a layer that does not call `command` yet
             return fill_hint(hint, table)
         if below := re.search(r"\{table\}(/[^)]*)", hint):
@@ -262,7 +322,7 @@ class ShellSpelling(Spelling):
 
     def command(
         self, operation: str, table: str | None, arguments: tuple[object, ...], options: Mapping[str, object]
-    ) -> str:
+    ) -> Command:
         """Return a command line, in which the table follows the words of the command."""
         words = operation.split()
         length = 2 if words[0] in _GROUPS else 1
@@ -276,7 +336,7 @@ class ShellSpelling(Spelling):
             for one in (value if isinstance(value, list) else [value])
         ]
         line = " ".join(["deltacli", *words[:length], *place, *words[length:], *map(_word, arguments), *given])
-        return line if table is None or _is_template(table) else CommandLine(line)
+        return Command(line, operation, table, arguments, options)
 
     def fill(self, hint: str, table: str) -> str:
         """Fill the table into a hint, quoted."""
@@ -425,13 +485,18 @@ class Worded:
 
 def fill_hint(hint: str, table: str | None) -> str:
     """Fill the table into a hint: `{table}`, `{table}/NAME` for one below it, `{parent}` for the directory above."""
-    if isinstance(hint, CommandLine):
+    if _has_no_place(hint):
         return hint
     if table is None:
         return hint.replace("{table}", "TABLE").replace("{parent}", "TABLE")
     if below := re.search(r"\{table\}/(.*)\Z", hint, re.DOTALL):
         return hint[: below.start()] + quoted_table(f"{table.rstrip('/')}/{below[1]}")
     return hint.replace("{table}", quoted_table(table)).replace("{parent}", quoted_table(_parent(table)))
+
+
+def _has_no_place(hint: str) -> bool:
+    is_filled = isinstance(hint, Command) and hint.table is not None and not _is_template(hint.table)
+    return is_filled or isinstance(hint, CommandLine)
 
 
 def _parent(table: str) -> str:

@@ -29,7 +29,9 @@ def disk_fault(fault: OSError, name: str, place: str, what: str) -> StorageFaile
     reason, said_first = reason_of(fault), f"{name} cannot be {what}: "
     if fault.errno in _DENIED:
         where = _visible(place if what == "read" else os.path.dirname(place))
-        return PermissionRefused(reason, said_first=said_first, hint=f"ls -ld {shlex.quote(where)}")
+        denied = PermissionRefused(reason, said_first=said_first, hint=f"ls -ld {shlex.quote(where)}")
+        denied.place = where
+        return denied
     if fault.errno in _NO_SPACE:
         return NoSpace(reason, said_first=said_first, hint=f"df -h {shlex.quote(_visible(os.path.dirname(place)))}")
     return StorageFailed(reason, said_first=said_first)

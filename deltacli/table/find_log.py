@@ -18,7 +18,7 @@ from deltacli.core.errors import (
     StorageFailed,
     UsageError,
 )
-from deltacli.core.hints import command, command_of_paimon, parameter
+from deltacli.core.hints import adding, command, command_of_paimon, parameter
 from deltacli.core.machine import MACHINE
 from deltacli.core.progress import SILENT, Progress, reported
 from deltacli.delta.checkpoint.last_checkpoint_content import MAX_HINT_BYTES, BadHint, Hint, read_hint
@@ -92,7 +92,7 @@ def require_delta(storage: ReadStorage) -> None:
             "this directory is both a Delta table and a Paimon table",
             code="table.format-ambiguous",
             facts={"found": f"{LOG_DIRECTORY}/ and schema/{name}"},
-            hint=f"add {parameter('open_table.table_format', 'delta')}",
+            hint=adding(parameter("open_table.table_format", "delta")),
         )
 
 

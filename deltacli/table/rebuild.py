@@ -112,7 +112,7 @@ def _rebuild(table: TableHandle, log: Log, version: int | None, rejected: dict[C
             table.note_version(log.listing.newest_version)
             return state
         except CommitCorrupt as fault:
-            broken = [file.version for file in segment.commits if file.name in fault.message]
+            broken = [file.version for file in segment.commits if file.name == fault.file]
             fault.hint = hint_readable(log.listing, broken) or command("validate")
             raise
         except CheckpointUnreadable as fault:

@@ -262,9 +262,11 @@ def _before_start(timestamp_ms: int, ends: dict[int, int]) -> VersionAbsent:
             "earliest": f"version {first}, {format_timestamp(ends[first])}",
             "newest": f"version {last}, {format_timestamp(ends[last])}",
         }
-    return VersionAbsent(
+    absent = VersionAbsent(
         f"no version that can be rebuilt was committed at or before {format_timestamp(timestamp_ms)}",
         code="table.timestamp-before-start",
         facts=facts,
         hint=command("snapshot", version=min(ends)) if ends else command("history"),
     )
+    absent.wanted_ms = timestamp_ms
+    return absent

@@ -128,7 +128,7 @@ def _choose_rules(run: Run, request: ValidateRequest, levels: Sequence[str]) -> 
                 meant.id if word in request.select and word not in known else word for word in invocation.arguments
             ]
             fault.reason += f" It is checked at --level {meant.level}"
-            fault.hint = again_with(words, "--level", meant.level)
+            fault.near, fault.hint = None, again_with(words, "--level", meant.level)  # which has it
         raise
 
     def chosen(names: Sequence[str]) -> list[Rule]:

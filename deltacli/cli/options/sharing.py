@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from deltacli.cli.options.common_options import argument
 from deltacli.core.errors import UsageError
+from deltacli.core.hints import adding
 from deltacli.core.request_fields import Option
 from deltacli.core.units import parse_duration
 
@@ -69,6 +70,8 @@ def parse_lifetime(text: str, now_ms: int) -> int | None:
     lifetime_ms = parse_duration(text, "--expires")
     if lifetime_ms <= 0:
         raise UsageError(
-            f"--expires {text} is not a lifetime", facts={"expected": "90d, 12h, or never"}, hint="add --expires 90d"
+            f"--expires {text} is not a lifetime",
+            facts={"expected": "90d, 12h, or never"},
+            hint=adding("--expires 90d"),
         )
     return now_ms + lifetime_ms

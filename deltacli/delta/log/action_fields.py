@@ -183,13 +183,16 @@ def _arrow_type(field_type: FieldType) -> ArrowType:
 
 def missing(what: str, source: str) -> CommitCorrupt:
     """Return the error for a missing required field: `what` is `add.size`, `source` the file."""
-    return CommitCorrupt(f"{source}: {what} is missing", code="action.missing-required", hint=command("history"))
+    return CommitCorrupt(
+        f"{source}: {what} is missing", file=source, code="action.missing-required", hint=command("history")
+    )
 
 
 def wrong_type(what: str, actual: str, source: str) -> CommitCorrupt:
     """Return the error for a field whose value has a different type than in the protocol."""
     return CommitCorrupt(
         f"{source}: {what} has the wrong type",
+        file=source,
         code="action.wrong-type",
         facts={"found": actual[:120]},
         hint=command("history"),

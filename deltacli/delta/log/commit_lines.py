@@ -82,6 +82,7 @@ def line_too_long(name: str, number: int | None = None) -> CommitCorrupt:
     """Return the error for a line that is too long. `number` counts from 1, None if unknown."""
     return CommitCorrupt(
         f"{name} {'has a line' if number is None else f'line {number} is'} longer than {MAX_LINE_BYTES >> 20} MiB",
+        file=name,
         code="commit.line-too-long",
         facts={"limit": f"{MAX_LINE_BYTES} bytes"} | ({} if number is None else {"line": str(number)}),
         hint=command("history"),
@@ -237,6 +238,7 @@ def _parse_leniently(line: bytes, name: str, number: int, offset: int) -> Json:
     except UnicodeDecodeError as fault:
         raise CommitCorrupt(
             f"{name} line {number} is not UTF-8",
+            file=name,
             code="commit.not-utf8",
             facts={"byte": str(offset + fault.start), "found": repr(line[fault.start : fault.start + 8])},
             hint=command("history"),
@@ -244,6 +246,7 @@ def _parse_leniently(line: bytes, name: str, number: int, offset: int) -> Json:
     if text.startswith("\ufeff"):
         raise CommitCorrupt(
             f"{name} line {number} begins with a byte order mark",
+            file=name,
             code="commit.not-utf8",
             facts={"byte": str(offset), "found": repr(line[:8])},
             hint=command("history"),
@@ -258,6 +261,7 @@ def _parse_leniently(line: bytes, name: str, number: int, offset: int) -> Json:
         reason, position = "a number has too many digits", 0
     raise CommitCorrupt(
         f"{name} line {number} is not JSON: {reason}",
+        file=name,
         code="commit.bad-json",
         facts={"line": str(number), "byte": str(offset + position), "line ends with": repr(text[-60:])},
         hint=command("history"),
@@ -315,6 +319,7 @@ def _after_blanks(text: str, position: int) -> int:
 def _not_an_action(name: str, number: int, offset: int, value: object) -> CommitCorrupt:
     return CommitCorrupt(
         f"{name} line {number} is not an action: found {json_type(value)}, expected an object",
+        file=name,
         code="commit.line-not-object",
         facts={"line": str(number), "byte": str(offset)},
         hint=command("history"),
@@ -324,6 +329,7 @@ def _not_an_action(name: str, number: int, offset: int, value: object) -> Commit
 def _wrong_type(name: str, number: int, offset: int, kind: str, value: object) -> CommitCorrupt:
     return CommitCorrupt(
         f"{name} line {number}: {kind} is {json_type(value)}, expected an object",
+        file=name,
         code="action.wrong-type",
         facts={"line": str(number), "byte": str(offset)},
         hint=command("history"),

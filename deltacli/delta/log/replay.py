@@ -43,6 +43,7 @@ def file_key(action: Action, source: str = "") -> str:
             f"{source}: a file action has no path"
             if path is None
             else f"{source}: path is {json_type(path)}, expected a string",
+            file=source,
             code="action.missing-required" if path is None else "action.wrong-type",
             facts={} if path is None else {"found": shown(path)[:120]},
             hint=command("history"),
@@ -52,7 +53,9 @@ def file_key(action: Action, source: str = "") -> str:
         key = canonical(path)
         return key if key.isascii() else _encodable(key, source)
     if fault := fault_of(vector):
-        raise CommitCorrupt(f"{source}: {fault.text}", code=fault.code, facts={"path": path}, hint=command("history"))
+        raise CommitCorrupt(
+            f"{source}: {fault.text}", file=source, code=fault.code, facts={"path": path}, hint=command("history")
+        )
     return _encodable(f"{canonical(path)}{_VECTOR_MARK}{unique_id(vector)}", source)
 
 

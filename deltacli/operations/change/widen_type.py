@@ -16,7 +16,7 @@ from deltacli.changing.commit import Committed, require_possible
 from deltacli.changing.plan import OneCommit
 from deltacli.changing.views import STALE_VIEW
 from deltacli.core.errors import NOTHING_CHANGED, Refusal, Refused, UsageError
-from deltacli.core.hints import command
+from deltacli.core.hints import adding, command
 from deltacli.core.request_fields import COMMIT_METADATA, OF_DELTA, option, shared
 from deltacli.core.short_repr import short_repr
 from deltacli.core.typing import Json
@@ -208,7 +208,7 @@ def refusal_error(refusals: Sequence[Refusal], *, said_first: str = NOTHING_CHAN
     for number, other in enumerate(others, 2):
         way_out = "" if is_possible or not other.hint else f"; {other.hint}"
         facts[f"reason {number}"] = f"{other.message} [{other.code}]{way_out}"
-    hint = f"add {' '.join(dict.fromkeys(missing))}" if is_possible else ""
+    hint = adding(*dict.fromkeys(missing)) if is_possible else ""
     return Refused.by([first], facts, hint, said_first=said_first)
 
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from deltacli.changing.basis import Basis, past_of
 from deltacli.changing.derived import require_derivable
 from deltacli.core.errors import DeltacliError, Refused, Unreadable, UsageError
-from deltacli.core.hints import command, parameter
+from deltacli.core.hints import adding, command, parameter
 from deltacli.core.request_fields import Kind, option, require_word
 from deltacli.core.short_repr import short_repr
 from deltacli.delta.checkpoint.content import Columns
@@ -281,7 +281,7 @@ def _is_form(instance: CheckpointInstance, request: CheckpointRequest, layout: L
 def _require_fitting(request: CheckpointRequest, layout: Layout) -> None:
     if request.parts is not None and layout is not Layout.MULTI_PART:
         wanted = parameter("checkpoint.layout", "multi-part")
-        raise UsageError(f"{parameter('checkpoint.parts')} requires {wanted}", hint=f"add {wanted}")
+        raise UsageError(f"{parameter('checkpoint.parts')} requires {wanted}", hint=adding(wanted))
     if request.parts is not None and request.parts < 2:
         raise UsageError(
             f"{parameter('checkpoint.parts', request.parts)}: a multi-part checkpoint has two parts or more"
@@ -294,7 +294,7 @@ def _require_fitting(request: CheckpointRequest, layout: Layout) -> None:
     if request.v2_top != TopFile.JSON and layout is not Layout.V2:
         raise UsageError(
             f"{parameter('checkpoint.v2_top')} requires {parameter('checkpoint.layout', 'v2')}",
-            hint=f"add {parameter('checkpoint.layout', 'v2')}",
+            hint=adding(parameter("checkpoint.layout", "v2")),
         )
     if request.rows_per_file is not None and layout is Layout.CLASSIC:
         raise UsageError(

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from deltacli.changing.basis import Basis, basis_of, with_digest
 from deltacli.core.errors import CheckpointUnreadable, FileMissing, Refusal, Refused, VersionAbsent
-from deltacli.core.hints import command, parameter
+from deltacli.core.hints import adding, command, parameter
 from deltacli.core.request_fields import Kind, option
 from deltacli.core.short_repr import short_repr
 from deltacli.core.units import DAY_MS, duration, format_duration, format_ranges, format_timestamp, ranges_of
@@ -140,7 +140,7 @@ class ExpiryPlan:
         if not self.refusals:
             return None
         override = self.refusals[0].override
-        return Refused.by(self.refusals[:1], hint=f"add {override}" if override else None)
+        return Refused.by(self.refusals[:1], hint=adding(override) if override else None)
 
     def effects(self) -> Iterator[str]:
         """Yield where the log will begin, and the files."""

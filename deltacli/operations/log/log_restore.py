@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from deltacli.changing.basis import Basis, past_of
 from deltacli.changing.plan import Amount
 from deltacli.core.errors import CommitCorrupt, FileMissing, Refused, Unreadable
-from deltacli.core.hints import command, parameter
+from deltacli.core.hints import adding, command, parameter
 from deltacli.core.progress import Progress, reported
 from deltacli.core.short_repr import short_repr
 from deltacli.core.units import format_ranges, format_timestamp, named_ranges
@@ -347,7 +347,7 @@ def _require_one_past(source: ReadStorage, compared: Sequence[_Compared], *, rep
                 "backup": source.uri,
                 "damaged commits": format_ranges(torn),
             },
-            hint=f"add {parameter('log restore.replace', True)}",
+            hint=adding(parameter("log restore.replace", True)),
         )
 
 

@@ -17,7 +17,7 @@ from deltacli.changing.acts import Act
 from deltacli.changing.basis import OTHER_PAST, Basis, require_clock
 from deltacli.changing.plan import NO_FILES, Amount, Failures
 from deltacli.core.errors import NOTHING_CHANGED, FileMissing, Refusal, Refused, Unreadable
-from deltacli.core.hints import command, parameter
+from deltacli.core.hints import adding, command, parameter
 from deltacli.core.short_repr import short_repr
 from deltacli.core.typing import Json
 from deltacli.core.units import duration, format_duration, format_ranges, format_timestamp, plural
@@ -135,7 +135,7 @@ class SchemaVacuumPlan:
         if not self.refusals:
             return None
         first = self.refusals[0]
-        hint = f"add {first.override}" if first.override else first.hint
+        hint = adding(first.override) if first.override else first.hint
         return Refused.by(self.refusals, {"guard": first.code}, hint)
 
     def effects(self) -> Iterator[str]:

@@ -344,6 +344,7 @@ def require_representable(time_ms: int, version: int, name: str) -> None:
     if not is_representable(time_ms):
         raise CommitCorrupt(
             f"{name}: the in-commit timestamp of version {version} does not fit 64 bits in microseconds",
+            file=name,
             code="ict.future" if time_ms > 0 else "ict.not-monotone",
             facts={"found": str(time_ms), "largest timestamp": f"{MAX_TIME_MS} (epoch milliseconds)"},
             hint=command("validate", select=[DoubleQuoted("ict.*")]),

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from deltacli.core.errors import Refused
-from deltacli.core.hints import parameter
+from deltacli.core.hints import adding, parameter
 from deltacli.delta.log.log_path import LOG_DIRECTORY
 from deltacli.delta.paths import canonical
 from deltacli.operations.log.log_copy import StoredFile, find_table_id, list_whole_log, read_list
@@ -78,7 +78,7 @@ def _versions_of(name: str, storage: ReadStorage) -> OpenedSource:
     try:
         return OpenedSource(name, kept=require_versions(storage), has_log=True, is_same=True)
     except Refused as refused:
-        refused.hint = refused.hint or f"add {parameter('undelete.sources', 'COPY')}"
+        refused.hint = refused.hint or adding(parameter("undelete.sources", "COPY"))
         return OpenedSource(name, refusal=refused)
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from deltacli.arrow import compute as pc
 from deltacli.changing.plan import Amount
 from deltacli.core.errors import PartlyDone, Refusal, Refused
-from deltacli.core.hints import command, parameter
+from deltacli.core.hints import adding, command, parameter
 from deltacli.core.short_repr import short_repr
 from deltacli.core.typing import ArrowArray, ArrowTable, Json
 from deltacli.core.units import format_ranges, named_ranges, plural, ranges_of
@@ -261,7 +261,7 @@ def _unproven(source: Source, proofs: Proofs, items: Sequence[LogItem]) -> Refus
     return Refusal(
         UNPROVEN,
         _why("version", versions, source.name),
-        f"add {_accepting(versions)}",
+        adding(_accepting(versions)),
         facts={
             "compared": compared,
             "why": "a copy may have gone its own way, and its commits would lose rows of the table and bring others",
@@ -275,7 +275,7 @@ def _lost_above(left: LeftOut) -> Refusal:
     return Refusal(
         UNPROVEN,
         f"{_why('commit', left.versions, left.source)}, which may have lost others: {left.loss}",
-        f"add {_accepting(left.versions)}",
+        adding(_accepting(left.versions)),
         facts={
             "to accept": _accepting(left.versions),
             "to do without": parameter("undelete.version", min(left.versions) - 1),

@@ -118,9 +118,10 @@ def open_copy(name: str, storage: Storage, table: ReadStorage) -> CopySource:
             hint=f"name the directory that contains it: {parameter('undelete.sources', 'COPY')}",
         )
     if storage.kind_of("") is not PathKind.DIRECTORY:
-        raise Unreadable(
-            f"there is no directory {name}", code="recover.source-missing", facts={"looked for": storage.uri}
-        )
+        facts = {"looked for": storage.uri}
+        missing = Unreadable(f"there is no directory {name}", code="recover.source-missing", facts=facts)
+        missing.written = name
+        raise missing
     return CopySource(name, storage)
 
 

@@ -11,7 +11,7 @@ from deltacli.arrow import compute as pc
 from deltacli.changing.plan import NO_FILES, Amount, Failures
 from deltacli.core.cached import cached_property
 from deltacli.core.errors import Refusal, Refused
-from deltacli.core.hints import command
+from deltacli.core.hints import adding, command
 from deltacli.core.short_repr import short_repr
 from deltacli.core.units import format_size, format_timestamp, plural
 from deltacli.operations.vacuum.request import Mode
@@ -185,7 +185,7 @@ class VacuumPlan:
         if not self.refusals:
             return None
         first = self.refusals[0]
-        hint = f"add {first.override}" if first.override else first.hint
+        hint = adding(first.override) if first.override else first.hint
         return Refused.by(self.refusals, first.facts or {"guard": first.code}, hint)
 
     def effects(self) -> Iterator[str]:

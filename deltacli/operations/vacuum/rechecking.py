@@ -25,7 +25,7 @@ from deltacli.changing.basis import (
     require_same,
 )
 from deltacli.core.errors import DeltacliError, Refused
-from deltacli.core.hints import command, parameter
+from deltacli.core.hints import adding, command, parameter
 from deltacli.core.typing import ArrowArray
 from deltacli.core.units import format_duration, format_spans, format_timestamp, gaps_in, plural
 from deltacli.delta.log.log_path import LOG_DIRECTORY, LogFileKind
@@ -379,7 +379,7 @@ def _is_elsewhere(table: TableHandle, plan: VacuumPlan) -> Refused:
         "the plan was made for a table at another address, of which this one is a copy",
         code=OTHER_PLACE,
         facts={"planned for": plan.table, "this table": table.uri},
-        hint=f"add {override}",
+        hint=adding(override),
     )
     refused.override = override
     return refused

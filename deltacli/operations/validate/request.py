@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from deltacli.core.errors import UsageError
-from deltacli.core.hints import parameter
+from deltacli.core.hints import adding, parameter
 from deltacli.core.request_fields import Kind, Option, option, require_word, shared
 
 DEFAULT_MOST = 100
@@ -80,7 +80,7 @@ class ValidateRequest:
         raise UsageError(
             f"{limit} limits the data files, and {parameter('validate.level', str(self.level))} opens none",
             code="usage.sample",
-            hint=f"add {parameter('validate.level', 'data')}",
+            hint=adding(parameter("validate.level", "data")),
         )
 
     @property

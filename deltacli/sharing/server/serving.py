@@ -27,7 +27,7 @@ from tempfile import TemporaryFile
 from typing import IO, TYPE_CHECKING, Any
 
 from deltacli.core.errors import DeltacliError, StorageFailed, UsageError
-from deltacli.core.hints import Spelling, install_command, parameter, quoted, spelled, spelling
+from deltacli.core.hints import Spelling, adding, install_command, parameter, quoted, spelled, spelling
 from deltacli.delta.log.file_actions import action_schemas
 from deltacli.sharing.configuration.settings import Limits, Settings
 from deltacli.sharing.server.stderr_log import NAME, log_to_stderr
@@ -77,12 +77,12 @@ def bind(host: str, port: int) -> socket.socket:
 
 
 def _not_bound(host: str, port: int, fault: OSError) -> StorageFailed | UsageError:
-    any_port = f"add {parameter('share serve.port', 0)} for any free port"
+    any_port = adding(parameter("share serve.port", 0), also=" for any free port")
     match fault.errno:
         case errno.EADDRINUSE:
             return UsageError(f"port {port} of {host} is in use", code="share.port-in-use", hint=any_port)
         case errno.EACCES:
-            hint = f"add {parameter('share serve.port', 8080)}"
+            hint = adding(parameter("share serve.port", 8080))
             return UsageError(f"port {port} of {host} needs more privileges", code="share.port-denied", hint=hint)
         case errno.EADDRNOTAVAIL:
             return _no_host(host)
@@ -90,7 +90,7 @@ def _not_bound(host: str, port: int, fault: OSError) -> StorageFailed | UsageErr
 
 
 def _no_host(host: str) -> UsageError:
-    hint = f"add {parameter('share serve.host', '127.0.0.1')}"
+    hint = adding(parameter("share serve.host", "127.0.0.1"))
     return UsageError(f"{host} is not an address of this machine", code="share.host", hint=hint)
 
 

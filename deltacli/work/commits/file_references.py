@@ -113,5 +113,9 @@ def _long(value: Json) -> int | None:
 
 def _unnamed(file: LogFile, what: str, code: str) -> CommitCorrupt:
     return CommitCorrupt(
-        f"{file.name}: {what}", code=code, facts={"version": str(file.version)}, hint=command("validate")
+        f"{file.name}: {what}",
+        file=file.name,
+        code=code,
+        facts={"version": str(file.version)},
+        hint=command("validate"),
     )

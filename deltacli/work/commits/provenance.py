@@ -139,7 +139,7 @@ def _first_line(storage: ReadStorage, path: str, data: bytes, file: LogFile) -> 
     while (end := data.find(b"\n")) < 0 and len(data) < file.size_bytes:
         if not _BEGINS_LIKE_JSON.match(data):
             read_actions(data[:1], file.name)  # raises if the bytes are not text
-            raise CommitCorrupt(f"{file.name} line 1 is not JSON")
+            raise CommitCorrupt(f"{file.name} line 1 is not JSON", file=file.name)
         if len(data) > MAX_LINE_BYTES:
             raise line_too_long(file.name, 1)
         length = min(max(_FIRST_READ, len(data)), MAX_LINE_BYTES + 1 - len(data))

@@ -32,6 +32,7 @@ def require_bytes(file: LogFile) -> None:
     if file.size_bytes == 0:
         raise CommitCorrupt(
             f"{file.name} is empty (an interrupted write); skipping it would lose rows or restore deleted ones",
+            file=file.name,
             code="commit.empty",
             facts={"file": commit_location(file), "size": "0 bytes", "version": str(file.version)},
             hint=command("snapshot", version=file.version - 1) if file.version else command("history"),
@@ -43,6 +44,7 @@ def require_whole(file: LogFile, actual: int, expected: int) -> None:
     if actual < expected:
         raise CommitCorrupt(
             f"{file.name} was truncated while it was read",
+            file=file.name,
             code="commit.shrank",
             facts={"file": commit_location(file), "listed with": f"{file.size_bytes} bytes"},
             hint=command("history"),

@@ -21,6 +21,7 @@ from deltacli.cli.options.run import Run
 from deltacli.cli.terminal.interrupts import Interrupted
 from deltacli.cli.terminal.output import has_stdout, open_sink, require_target
 from deltacli.core.errors import DeltacliError, UsageError
+from deltacli.core.hints import adding
 from deltacli.core.request_fields import option
 from deltacli.core.units import plural
 from deltacli.fleet.request import FleetChoice
@@ -57,7 +58,7 @@ class StatusFiles:
         if self.pages is not None and self.html is None:
             raise UsageError("--pages is for the page of --html", hint="add --html FILE, or omit --pages")
         if self.write_pages and self.pages is None:
-            raise UsageError("--write-pages needs the directory of the pages", hint="add --pages DIR")
+            raise UsageError("--write-pages needs the directory of the pages", hint=adding("--pages DIR"))
         if self.serve_metrics is not None and (self.html is not None or self.metrics is not None):
             raise UsageError("--serve-metrics cannot be combined with --html and --metrics, which are written once")
         for output, name in ((self.html, "--html"), (self.metrics, "--metrics"), (self.pages, "--pages")):

@@ -17,6 +17,7 @@ from deltacli.cli.options.sharing import SHARES
 from deltacli.cli.terminal.interrupts import Interrupted
 from deltacli.cli.terminal.shell import quoted
 from deltacli.core.errors import UsageError
+from deltacli.core.hints import adding
 from deltacli.core.request_fields import Option
 from deltacli.core.units import plural
 
@@ -92,9 +93,9 @@ def serve(
     require_server()
     for name, number in (("--port", port), ("--admin-port", admin_port)):
         if number is not None and not 0 <= number <= 65_535:
-            raise UsageError(f"{name} {number} is not a port (expected: 0 to 65535)", hint=f"add {name} 8080")
+            raise UsageError(f"{name} {number} is not a port (expected: 0 to 65535)", hint=adding(f"{name} 8080"))
     if workers < 1:
-        raise UsageError(f"--workers {workers} is less than 1", hint="add --workers 1")
+        raise UsageError(f"--workers {workers} is less than 1", hint=adding("--workers 1"))
     if directories:
         _refuse_with_directories(config, host, admin_port, behind_proxy)
         _try_out(run, directories, port or 0, workers, profile)

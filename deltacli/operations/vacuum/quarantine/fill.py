@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from deltacli.core.errors import CredentialsMissing, FileMissing, PermissionRefused, Refused, StorageFailed
-from deltacli.core.hints import parameter
+from deltacli.core.hints import adding, parameter
 from deltacli.delta.paths import text_of
 from deltacli.operations.recover.copies import copy_file, copy_within_store, same_content, sha256_of
 from deltacli.operations.recover.quarantine_layout import (
@@ -53,7 +53,7 @@ def _require_outside(table: TableHandle, quarantine: Storage, place: Storage) ->
             f"the quarantine {quarantine.uri} is in a table, whose vacuum would delete its files",
             code="vacuum.quarantine-in-table",
             facts={"table": inside},
-            hint=f"add {parameter('vacuum.quarantine', 'DIRECTORY')}",
+            hint=adding(parameter("vacuum.quarantine", "DIRECTORY")),
         )
 
 
@@ -95,7 +95,7 @@ class Quarantine:
                 f"{self.uri} has the files of another table with the same id",
                 code="vacuum.quarantine-differs",
                 facts={"table there": address, "this table": self._table.uri},
-                hint=f"add {parameter('vacuum.quarantine', 'DIRECTORY')}",
+                hint=adding(parameter("vacuum.quarantine", "DIRECTORY")),
             )
         self._write_manifest(is_complete=False)
         paths = self._plan.candidates.column("path").combine_chunks()
