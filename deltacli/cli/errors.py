@@ -44,7 +44,6 @@ from deltacli.core.hints import (
     is_shared,
     is_whole,
     nearest_directory,
-    operation_of,
     option_of,
 )
 from deltacli.core.units import without_middle
@@ -233,8 +232,7 @@ def _hint(error: DeltacliError, arguments: Sequence[str], table: str | None) -> 
     """Return the next command; for a file outside the table, the same command with `--allow-external`."""
     if isinstance(error, PathExternal) and error.prefix is not None and arguments:
         return _of_external(error, error.prefix, arguments, table)
-    of_shares = error.code in ("share.address", "share.not-found")
-    if of_shares and not error.hint:
+    if error.code in ("share.address", "share.not-found") and not error.hint:
         return _of_shares(arguments)
     if (respelled := _with_meant(error, arguments) or _with_ends(error, arguments)) is not None:
         return respelled
@@ -249,10 +247,14 @@ def _hint(error: DeltacliError, arguments: Sequence[str], table: str | None) -> 
     hint, version = fill_hint(error.hint, table), option_of(error.hint, "version")
     if isinstance(error, VersionAbsent) and error.wanted_ms is not None and version is not None:
         return _of_version(str(version), error.wanted_ms, arguments) or with_files(hint, arguments)
-    is_plain = isinstance(error.hint, Command) and not error.hint.options
-    if isinstance(error, VersionAbsent) and (is_plain or (version is not None and version == error.nearest)):
+    asked = error.hint if isinstance(error.hint, Command) else None
+    if (
+        isinstance(error, VersionAbsent)
+        and asked is not None
+        and (not asked.options or version == error.nearest is not None)
+    ):
         return _of_nearest_version(error, arguments) or with_files(hint, arguments)
-    if table and error.code.startswith(("commit.", "log.")) and operation_of(error.hint) == "snapshot":
+    if table and asked is not None and asked.operation == "snapshot" and error.code.startswith(("commit.", "log.")):
         hint = _of_damage(hint, version, arguments, table)
         if error.code.startswith("commit."):
             error.facts["to repair it"] = f"deltacli repair {quoted_table(table)} --dry-run"
@@ -348,8 +350,7 @@ def _table_near(error: NotATable, table: str) -> str | None:
 
 def _with_meant(error: DeltacliError, arguments: Sequence[str]) -> str | None:
     """Return the command line with the name that an error suggests; None where it has the other one not once."""
-    near = error.near
-    if near is None or error.written is None:
+    if (near := error.near) is None or error.written is None:
         return None
     part = re.compile(rf"(?<![^,=:]){re.escape(error.written)}(?![^,=:])")
     places = [(place, word) for place, word in enumerate(arguments) if part.search(word)]

@@ -229,11 +229,6 @@ def adding(*parameters: str, also: str = "") -> Adding:
     return Adding(f"add {' '.join(parameters)}{also}", parameters)
 
 
-def operation_of(hint: str | None) -> str | None:
-    """Return the operation of a next command; None for another hint."""
-    return hint.operation if isinstance(hint, Command) else None
-
-
 def option_of(hint: str | None, name: str) -> object:
     """Return an option of a next command; None for another hint, and without it."""
     return hint.options.get(name) if isinstance(hint, Command) else None
