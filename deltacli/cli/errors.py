@@ -248,11 +248,8 @@ def _hint(error: DeltacliError, arguments: Sequence[str], table: str | None) -> 
     if isinstance(error, VersionAbsent) and error.wanted_ms is not None and version is not None:
         return _of_version(str(version), error.wanted_ms, arguments) or with_files(hint, arguments)
     asked = error.hint if isinstance(error.hint, Command) else None
-    if (
-        isinstance(error, VersionAbsent)
-        and asked is not None
-        and (not asked.options or version == error.nearest is not None)
-    ):
+    is_near = asked is not None and (not asked.options or version is not None)
+    if isinstance(error, VersionAbsent) and is_near and version in (None, error.nearest):
         return _of_nearest_version(error, arguments) or with_files(hint, arguments)
     if table and asked is not None and asked.operation == "snapshot" and error.code.startswith(("commit.", "log.")):
         hint = _of_damage(hint, version, arguments, table)
