@@ -192,7 +192,6 @@ _OF_LOG, _OF_DATA = ("action", "checkpoint", "commit", "paimon", "partition", "r
 """Areas of codes about damage that `validate` finds in the log, or only in the data."""
 _OF_PROFILES = frozenset({"share.access", "share.profile"})
 
-
 _OF_LOCAL_TABLES = {"head": "read {} --limit 20", "schema": "schema show {}", "changes": "changes {} --from 0"}
 """Command of shares -> the command that does the same for a table of one's own."""
 
