@@ -8,7 +8,8 @@ from pathlib import Path
 
 _HEAD = """# Modules
 
-Each module of deltacli, with the first line of its docstring. [Architecture](architecture.md) says how they go together.
+Each module of deltacli, with the first line of its docstring.
+[Architecture](architecture.md) says how they go together.
 """
 
 
