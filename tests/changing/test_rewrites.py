@@ -17,6 +17,7 @@ from deltacli.changing import commit as committing
 from deltacli.core.clock import fixed_clock
 from deltacli.core.errors import DeltacliError, FileMissing, PartlyDone, Refused
 from deltacli.core.machine import Machine
+from deltacli.delta.log import conflicts
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.fleet.policy_file.model import OptimizePolicy, Policy
 from deltacli.fleet.running.steps import StepWork, attempt
@@ -151,7 +152,7 @@ def test_no_commit_is_created_above_a_gap(ids: tuple[Ids, Storage], monkeypatch:
     """
     made, storage = ids
     rewritten(made, storage, 4)()
-    real = committing.look_at
+    real = conflicts.look_at
 
     def look_at(*of_commit: Any) -> Any:
         found = real(*of_commit)
