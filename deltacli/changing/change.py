@@ -60,11 +60,13 @@ def plan_change(change: Change[P, O], table: TableHandle) -> P:
     """
     plan = change.plan(table.held())
     snapshot = plan.basis.snapshot
-    if snapshot is not None and not plan.is_noop and change.act & (Act.COMMIT | Act.NAME):
+    if snapshot is None or plan.is_noop:
+        return plan
+    if change.act & (Act.COMMIT | Act.NAME) and snapshot.version in snapshot.listing.checksums:
         from deltacli.table.checksum_guard import require_configuration_as_in_checksum
 
         require_configuration_as_in_checksum(snapshot)
-    if snapshot is not None and not plan.is_noop and change.act & _COMMITS:
+    if change.act & _COMMITS:
         from deltacli.changing.views import views_of
 
         plan.basis.cautions.extend(views_of(snapshot))

@@ -16,7 +16,6 @@ from typing import NamedTuple, assert_never
 
 from deltacli.changing.acts import Act
 from deltacli.changing.basis import FRESH_SECONDS, OwnCommit, past_of, require_listed, require_past
-from deltacli.changing.log_memory import with_memory
 from deltacli.changing.texts import require_text
 from deltacli.core.errors import CommitCorrupt, ConflictLost, DeltacliError, OutcomeUnknown, Refused, StorageFailed
 from deltacli.core.hints import DoubleQuoted, command
@@ -142,7 +141,11 @@ def commit(
     require_free(commit_metadata)
     require_writable(storage)
     wait = pause or partial(jittered_pause, table.machine)
-    again = with_memory(table)
+    again = table
+    if not storage.capabilities.cheap_listing:
+        from deltacli.changing.log_memory import with_memory
+
+        again = with_memory(table)
     sender = _Sender(again, table.machine.new_uuid(), wait, commit_metadata)
     made: _Made | None = None
     lost: _Lost | None = None

@@ -25,9 +25,7 @@ _IMMUTABLE = (
 
 
 def with_memory(table: TableHandle) -> TableHandle:
-    """Return the same table on a store that remembers commits and checkpoints; the table itself if it is on a disk."""
-    if table.storage.capabilities.cheap_listing or isinstance(table.storage, _LogMemory):
-        return table
+    """Return the same table on a store that remembers commits and checkpoints."""
     return table.over(cast("ReadStorage", _LogMemory(table.storage)))
 
 

@@ -85,11 +85,10 @@ def require_as_in_checksum(snapshot: Snapshot, files: int, size_bytes: int) -> N
 
 
 def require_configuration_as_in_checksum(snapshot: Snapshot) -> None:
-    """Raise Refused where `N.crc`, if it was listed, has another protocol or metadata: a commit would make those of a
-    wrong checkpoint the newest ones. At most one request.
+    """Raise Refused where `N.crc` has another protocol or metadata: a commit would make those of a wrong checkpoint the
+    newest ones.
     """
-    if snapshot.version in snapshot.listing.checksums:
-        _require_none(contradiction(snapshot))
+    _require_none(contradiction(snapshot))
 
 
 def _require_none(found: Contradiction | None) -> None:

@@ -209,7 +209,7 @@ _PROTOCOL = "a person has to decide on the protocol, which no later commit takes
 _PROPERTY = "a person has to decide on the property: properties sets or unsets it"
 _INTENDED = "the log does not record which of the actions was intended; restore goes back to a version before them"
 _TWO_VECTORS = (
-    "neither the file nor the commit says which of the two vectors is right; restore goes back to the version before it, "
+    "neither the file nor the commit says which of the two vectors is right; restore goes back to the version before, "
     "and the writer commits again, with a remove of the old vector"
 )
 _LEFT_TO_VACUUM = "vacuum deletes such files"
