@@ -55,10 +55,18 @@ Began = Callable[[Plan, object], None]
 def plan_change(change: Change[P, O], table: TableHandle) -> P:
     """Plan a change of the newest version in the directory that the table is in now. The basis gets the cautions about
     what other engines keep beside the log, where the change commits.
+
+    Raises Refused where it builds on a protocol or metadata that the checksum file of the version has otherwise.
     """
     plan = change.plan(table.held())
     snapshot = plan.basis.snapshot
-    if snapshot is not None and not plan.is_noop and change.act & _COMMITS:
+    if snapshot is None or plan.is_noop:
+        return plan
+    if change.act & (Act.COMMIT | Act.NAME) and snapshot.version in snapshot.listing.checksums:
+        from deltacli.table.checksum_guard import require_configuration_as_in_checksum
+
+        require_configuration_as_in_checksum(snapshot)
+    if change.act & _COMMITS:
         from deltacli.changing.views import views_of
 
         plan.basis.cautions.extend(views_of(snapshot))

@@ -211,12 +211,12 @@ def plan_restore(table: TableHandle, request: RestoreRequest, now: Snapshot | No
 
 
 def plan_again(plan: RestorePlan, now: Snapshot, *, checks_all: bool) -> RestorePlan:
-    """Plan the same on a newer version. Files that were checked are checked again with `checks_all`, and where some
-    were not as they should be.
+    """Plan the same on a newer version, and read the target through the same store. Files that were checked are checked
+    again with `checks_all`, and where some were not as they should be.
     """
     found = plan.difference
     checked = None if plan.problems or checks_all else pc.filter(found.target.keys, found.added)
-    return _Planning(plan.request, now, plan.target, checked).plan()
+    return _Planning(plan.request, now, replace(plan.target, table=now.table), checked).plan()
 
 
 class _Planning:

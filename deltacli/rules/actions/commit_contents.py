@@ -139,7 +139,11 @@ READD_WITHOUT_REMOVE = AREA.error(
     "action.readd-without-remove",
     "A commit adds a live file with a different deletion vector but does not remove it with the old one.",
     broken="the file is in the table twice, with two deletion vectors, so its rows count twice",
-    repair="commit a remove of the path with the older deletion vector",
+    repair=Worded(
+        "restore the version before, and let the writer commit again, with a remove of the old vector: {}",
+        partial(command, "restore", version=..., table="TABLE"),
+    ),
+    loss="what the commit and later ones wrote",
     example='{"add":{"path":"part-0.parquet","deletionVector":{…},…}} with no remove of part-0.parquet',
 )
 REMOVE_OF_UNKNOWN = AREA.info(

@@ -208,6 +208,10 @@ _SCHEMA = "a person has to decide on the schema, which a new metaData then state
 _PROTOCOL = "a person has to decide on the protocol, which no later commit takes back"
 _PROPERTY = "a person has to decide on the property: properties sets or unsets it"
 _INTENDED = "the log does not record which of the actions was intended; restore goes back to a version before them"
+_TWO_VECTORS = (
+    "neither the file nor the commit says which of the two vectors is right; restore goes back to the version before, "
+    "and the writer commits again, with a remove of the old vector"
+)
 _LEFT_TO_VACUUM = "vacuum deletes such files"
 _FOREIGN = "the file is not one of the protocol, so only its writer can say what it is for"
 _CLOCK = "the times of past versions cannot be changed"
@@ -264,11 +268,11 @@ _NO_STEP: tuple[tuple[str, str], ...] = (
         "checkpoint.protected-missing",
     ),
     ("a file that was overwritten has two contents, and nothing tells which one was meant", "data.modified-after-add"),
+    (_TWO_VECTORS, "action.readd-without-remove"),
     (
         _INTENDED,
         """commit.duplicate-key commit.duplicate-metadata commit.duplicate-protocol commit.duplicate-txn
-        commit.duplicate-domain action.add-remove-same-key action.readd-without-remove
-        path.same-file-two-spellings path.not-unique-over-history""",
+        commit.duplicate-domain action.add-remove-same-key path.same-file-two-spellings path.not-unique-over-history""",
     ),
     (
         _AGAIN,
