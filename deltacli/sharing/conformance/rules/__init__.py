@@ -1,1 +1,1 @@
-"""The rules of `share test` by area; each module has an `AREA` and the checks of its rules."""
+"""The rules of `share test` by area; each module has an area and the checks of its rules."""

@@ -17,9 +17,9 @@ from deltacli.sharing.conformance.wire import (
     WireRequest,
 )
 
-AREA = Area("Answers", Level.API)
+ANSWERS_AREA = Area("Answers", Level.API)
 
-NO_ANSWER = AREA.error(
+NO_ANSWER = ANSWERS_AREA.error(
     "share.no-answer",
     "Every request gets an answer, and the whole of it.",
     spec="REST APIs",
@@ -27,7 +27,7 @@ NO_ANSWER = AREA.error(
     repair="look into the log of the server for the request; keep proxies from cutting answers short",
     example="a connection that ends in the middle of a line",
 )
-SERVER_ERROR = AREA.error(
+SERVER_ERROR = ANSWERS_AREA.error(
     "share.server-error",
     "No request is answered with a status of 500 or more; what a client did wrong is 400 to 499.",
     spec="REST APIs (500: not handled correctly due to a server error)",
@@ -35,7 +35,7 @@ SERVER_ERROR = AREA.error(
     repair="answer 400 with an errorCode for a request that cannot be served",
     example="500 for a table that does not exist",
 )
-ERROR_BODY = AREA.error(
+ERROR_BODY = ANSWERS_AREA.error(
     "share.error-body",
     "The body of an error is a JSON object with the strings `errorCode` and `message`.",
     spec="REST APIs (400, 401, 403, 404, 500: Body)",
@@ -43,7 +43,7 @@ ERROR_BODY = AREA.error(
     repair='send {"errorCode": "…", "message": "…"}, also from the proxy in front of the server',
     example="404 with a page in HTML",
 )
-ERROR_TYPE = AREA.warning(
+ERROR_TYPE = ANSWERS_AREA.warning(
     "share.error-content-type",
     "The Content-Type of an error is application/json.",
     spec="REST APIs (400, 401, 403, 404, 500: Header)",
@@ -51,7 +51,7 @@ ERROR_TYPE = AREA.warning(
     repair="send Content-Type: application/json",
     example="text/plain",
 )
-REDIRECT = AREA.error(
+REDIRECT = ANSWERS_AREA.error(
     "share.redirect",
     "No request is answered with a redirect, which would lead the token elsewhere.",
     spec="REST APIs",
@@ -59,7 +59,7 @@ REDIRECT = AREA.error(
     repair="name the final address in the profile",
     example="301 from http to https",
 )
-TOKEN_NOT_REQUIRED = AREA.error(
+TOKEN_NOT_REQUIRED = ANSWERS_AREA.error(
     "share.token-not-required",
     "A request without a token is refused.",
     spec="REST APIs (all of the REST APIs use bearer tokens for authorization)",
@@ -67,7 +67,7 @@ TOKEN_NOT_REQUIRED = AREA.error(
     repair="configure the authorization of the server",
     example="200 for GET /shares without Authorization",
 )
-WRONG_TOKEN = AREA.error(
+WRONG_TOKEN = ANSWERS_AREA.error(
     "share.token-not-checked",
     "A request with another token is refused.",
     spec="List Shares (401: the bearer token is missing or incorrect)",
@@ -75,7 +75,7 @@ WRONG_TOKEN = AREA.error(
     repair="compare the whole token",
     example="200 for GET /shares with Bearer xyz",
 )
-UNAUTHENTICATED = AREA.error(
+UNAUTHENTICATED = ANSWERS_AREA.error(
     "share.unauthenticated-status",
     "A request with a missing or an incorrect token is answered with 401.",
     spec="List Shares (401: the request is unauthenticated)",
@@ -83,7 +83,7 @@ UNAUTHENTICATED = AREA.error(
     repair="answer 401",
     example="403, or 400",
 )
-NOT_FOUND = AREA.error(
+NOT_FOUND = ANSWERS_AREA.error(
     "share.unknown-not-404",
     "A share, schema or table that does not exist is answered with 404; 403 is as good.",
     spec="Get Share; List Schemas in a Share; List Tables in a Schema; Query Table Version (404)",

@@ -11,9 +11,9 @@ from deltacli.sharing.conformance.rules.queries import check_feed_pages
 from deltacli.sharing.conformance.rules.shared_table import HEADERS, SharedTableTest
 from deltacli.sharing.conformance.rules.versions import NO_HISTORY, iso
 
-AREA = Area("Changes", Level.API)
+CHANGES_AREA = Area("Changes", Level.API)
 
-START = AREA.error(
+START = CHANGES_AREA.error(
     "share.changes-start",
     "A change feed without a start is answered with 400.",
     spec="Read Change Data Feed from a Table (the start parameter must be provided)",
@@ -21,7 +21,7 @@ START = AREA.error(
     repair="answer 400",
     example="200 for …/changes without parameters",
 )
-REVERSED = AREA.error(
+REVERSED = CHANGES_AREA.error(
     "share.changes-reversed",
     "A range whose end is before its start is answered with 400.",
     spec="Read Change Data Feed from a Table (startingVersion, endingVersion; 400: the request is malformed)",
@@ -29,7 +29,7 @@ REVERSED = AREA.error(
     repair="answer 400",
     example="200 for startingVersion=2&endingVersion=1",
 )
-RANGE = AREA.error(
+RANGE = CHANGES_AREA.error(
     "share.changes-range",
     "Changes have versions between the start and the end, both included.",
     spec="Read Change Data Feed from a Table (the parameter range is inclusive in the query)",
@@ -37,7 +37,7 @@ RANGE = AREA.error(
     repair="return the changes of the range only",
     example="a file of version 4 for endingVersion=3",
 )
-FIELDS = AREA.error(
+FIELDS = CHANGES_AREA.error(
     "share.changes-fields",
     "Every changed file has its version and the timestamp of its commit.",
     spec="Add File; CDF File; Remove File (version, timestamp: required)",
@@ -45,7 +45,7 @@ FIELDS = AREA.error(
     repair="send both fields",
     example="an add without version",
 )
-FEED_HEADER = AREA.error(
+FEED_HEADER = CHANGES_AREA.error(
     "share.changes-header",
     "The header of a change feed, and of a query with startingVersion, has the first version of the range.",
     spec="Read Change Data Feed from a Table (represents the starting version of files in the response)",
@@ -53,7 +53,7 @@ FEED_HEADER = AREA.error(
     repair="send the first version",
     example="the newest version in the header",
 )
-PARTS = AREA.error(
+PARTS = CHANGES_AREA.error(
     "share.changes-parts-differ",
     "Two halves of a range have the changes of the whole range.",
     spec="Read Change Data Feed from a Table (startingVersion, endingVersion: inclusive)",
@@ -61,7 +61,7 @@ PARTS = AREA.error(
     repair="include both ends of the range",
     example="the changes of the last version are missing where it is named as the end",
 )
-BY_TIME = AREA.error(
+BY_TIME = CHANGES_AREA.error(
     "share.changes-by-time",
     "A range by the times of its versions has the changes of the range by their numbers.",
     spec="Read Change Data Feed from a Table (startingTimestamp, endingTimestamp)",
@@ -69,7 +69,7 @@ BY_TIME = AREA.error(
     repair="start at the first version at or after the time, and end at the last one at or before it",
     example="the version that was committed at startingTimestamp is missing",
 )
-SINCE_RANGE = AREA.error(
+SINCE_RANGE = CHANGES_AREA.error(
     "share.since-range",
     "A query with startingVersion returns files of that version and later ones, with their versions.",
     spec="Read Data from a Table (startingVersion: all data change files since startingVersion, inclusive)",
@@ -77,7 +77,7 @@ SINCE_RANGE = AREA.error(
     repair="return the files of the range, each with its version",
     example="files of version 1 for startingVersion=2",
 )
-SINCE_FUTURE = AREA.error(
+SINCE_FUTURE = CHANGES_AREA.error(
     "share.since-unknown",
     "A startingVersion far after the newest version is answered with 400.",
     spec="Read Data from a Table (startingVersion; 400: the request is malformed)",

@@ -18,7 +18,7 @@ from deltacli.sharing.conformance.wire import Wire, WireAnswer
 if TYPE_CHECKING:
     from deltacli.arrow.parquet import ParquetReader
 
-AREA = Area("Files", Level.FOOTERS)
+FILES_AREA = Area("Files", Level.FOOTERS)
 
 
 def _validated(level: str, advice: str = "check the table") -> str:
@@ -26,7 +26,7 @@ def _validated(level: str, advice: str = "check the table") -> str:
     return f"{advice}; validate finds that at level {level}"
 
 
-PRIVATE = AREA.error(
+PRIVATE = FILES_AREA.error(
     "share.url-private",
     "The URL of a file leads to a public address, except on a server that is itself reached at a private one.",
     spec="File (url: an https url that a client can use to read the file directly)",
@@ -34,7 +34,7 @@ PRIVATE = AREA.error(
     repair="sign URLs with the address that clients can reach",
     example="http://10.0.0.7/part-0.parquet from a public server",
 )
-UNREADABLE = AREA.error(
+UNREADABLE = FILES_AREA.error(
     "share.url-unreadable",
     "The URL of a file can be read without the token of the profile.",
     spec="File (url: an https url that a client can use to read the file directly)",
@@ -42,7 +42,7 @@ UNREADABLE = AREA.error(
     repair="sign URLs with a credential that may read the file",
     example="403",
 )
-RANGE = AREA.error(
+RANGE = FILES_AREA.error(
     "share.url-range",
     "A Range of a file URL is answered with 206, the range in Content-Range, and its bytes.",
     spec="File (url); RFC 9110, Range Requests",
@@ -50,7 +50,7 @@ RANGE = AREA.error(
     repair="support Range",
     example="200 with the whole file",
 )
-SIZE = AREA.error(
+SIZE = FILES_AREA.error(
     "share.file-size",
     "`size` of a file is its number of bytes.",
     spec="File (size: the size of this file in bytes)",
@@ -58,7 +58,7 @@ SIZE = AREA.error(
     repair=_validated("storage", "send the size as the log has it; if that is wrong, the table is damaged"),
     example="a size of 0",
 )
-NOT_PARQUET = AREA.error(
+NOT_PARQUET = FILES_AREA.error(
     "share.file-not-parquet",
     "A file is a Parquet file.",
     spec="Format (provider: currently the only valid value is parquet)",
@@ -66,7 +66,7 @@ NOT_PARQUET = AREA.error(
     repair=_validated("footers"),
     example="a page of an error in HTML",
 )
-UNSIGNED = AREA.warning(
+UNSIGNED = FILES_AREA.warning(
     "share.url-unsigned",
     "Without its signature, or with an altered one, a file URL cannot be read.",
     spec="File (url); Overview (secure exchange)",
@@ -74,7 +74,7 @@ UNSIGNED = AREA.warning(
     repair="make the files private, and sign the URLs",
     example="200 for the URL without its query string",
 )
-RECORDS = AREA.error(
+RECORDS = FILES_AREA.error(
     "share.stats-records",
     "numRecords of the statistics is the number of rows in the footer.",
     spec="Per-file Statistics (numRecords: the number of records in this file)",
@@ -82,7 +82,7 @@ RECORDS = AREA.error(
     repair=_validated("footers"),
     example="numRecords is 5, and the footer has 6 rows",
 )
-COLUMNS = AREA.error(
+COLUMNS = FILES_AREA.error(
     "share.file-columns",
     "The columns of a file are those of the schema, in part or all of them; with column mapping by their physical "
     "names.",
@@ -91,7 +91,7 @@ COLUMNS = AREA.error(
     repair="send the schema of the version; share tables with column mapping in delta format only",
     example="a file with none of the columns of the schema",
 )
-VECTOR_BYTES = AREA.error(
+VECTOR_BYTES = FILES_AREA.error(
     "share.vector-unreadable",
     "The URL of a deletion vector can be read without the token, and has the vector at its offset.",
     spec="File in Delta Format (deltaSingleAction); Delta protocol: Deletion Vector Format",
@@ -99,7 +99,7 @@ VECTOR_BYTES = AREA.error(
     repair="sign the file of the vector like the data files, and keep offset and sizeInBytes",
     example="404",
 )
-BOUNDS = AREA.error(
+BOUNDS = FILES_AREA.error(
     "share.stats-bounds",
     "No value of a file is below minValues or above maxValues.",
     spec="Per-file Statistics (minValues, maxValues)",
@@ -120,16 +120,16 @@ def check_files(table: SharedTableTest, level: str) -> None:
     """Read the footers of a few files, and at level `data` their rows."""
     whole = table.whole
     if level == "api":
-        table.skip(f"{parameter('share test.level', level)} fetches no file", *AREA.rules)
+        table.skip(f"{parameter('share test.level', level)} fetches no file", *FILES_AREA.rules)
         return
     if level == "footers":
         table.skip(f"{parameter('share test.level', level)} reads no rows", BOUNDS)
     if whole is None or not whole.files:
-        table.skip("the table has no files", *AREA.rules)
+        table.skip("the table has no files", *FILES_AREA.rules)
         return
     for number, file in enumerate(_chosen(whole)):
         if urlsplit(file.url).scheme not in ("http", "https"):
-            table.skip("the URL of a file is not an http or https URL", *AREA.rules)
+            table.skip("the URL of a file is not an http or https URL", *FILES_AREA.rules)
             continue
         try:
             _check_file(FileTest(table.suite, whole, file), table.tester.wire, level, is_first=number == 0)
@@ -137,7 +137,7 @@ def check_files(table: SharedTableTest, level: str) -> None:
             message = "the URL of a file leads to an address that is not public"
             seen = str(fault.facts.get("host", fault.message))
             table.suite.require(PRIVATE, False, whole.answer, message, seen=seen, line=file.line.number)
-            table.skip(message, *AREA.rules)
+            table.skip(message, *FILES_AREA.rules)
 
 
 def _chosen(whole: Lines) -> list[FileLine]:
@@ -154,10 +154,10 @@ def _check_file(test: FileTest, wire: Wire, level: str, *, is_first: bool) -> No
     test.require(PRIVATE, True, "")
     message = f"the URL of a file is answered with {tail.status}"
     if not test.require(UNREADABLE, tail.status in (200, 206, 416), message, seen=tail.status, expected=206):
-        test.suite.skip("a file cannot be read by its URL", AREA.rules)
+        test.suite.skip("a file cannot be read by its URL", FILES_AREA.rules)
         return
     if not _check_range(test, tail, first):
-        test.suite.skip("the footer of a file cannot be read by its URL", AREA.rules)
+        test.suite.skip("the footer of a file cannot be read by its URL", FILES_AREA.rules)
         return
     is_parquet, message = tail.body.endswith(_MAGIC), "a file does not end as a Parquet file"
     if not test.require(NOT_PARQUET, is_parquet, message, seen=repr(tail.body[-4:]), expected=repr(_MAGIC)):

@@ -8,9 +8,9 @@ from deltacli.sharing.conformance.rules.shared_table import ALL_FEATURES, HEADER
 from deltacli.sharing.conformance.rules.table_lines import check_version_files
 from deltacli.sharing.conformance.wire import CAPABILITIES
 
-AREA = Area("Formats", Level.API)
+FORMATS_AREA = Area("Formats", Level.API)
 
-DEFAULT_FORMAT = AREA.error(
+DEFAULT_FORMAT = FORMATS_AREA.error(
     "share.format-default",
     "Without the capabilities header, and with responseformat=parquet, an answer is in parquet format.",
     spec="Delta Sharing Capabilities Header: Compatibility; responseFormat (the default format)",
@@ -18,7 +18,7 @@ DEFAULT_FORMAT = AREA.error(
     repair="answer in parquet format, or 400 where the table needs the delta format",
     example="deltaProtocol without the header",
 )
-ONLY_FORMAT = AREA.error(
+ONLY_FORMAT = FORMATS_AREA.error(
     "share.format-ignored",
     "A server that knows the capabilities header answers in the only format that it names.",
     spec="Delta Sharing Capabilities Header: Compatibility (the server must respect)",
@@ -26,7 +26,7 @@ ONLY_FORMAT = AREA.error(
     repair="answer in delta format for responseformat=delta",
     example="parquet for responseformat=delta",
 )
-ADVANCED = AREA.error(
+ADVANCED = FORMATS_AREA.error(
     "share.format-advanced",
     "A table with deletion vectors or column mapping is answered in delta format, or refused, never in parquet format.",
     spec="Delta Sharing Capabilities Header: Compatibility (the server must respond in delta format)",
@@ -34,7 +34,7 @@ ADVANCED = AREA.error(
     repair="answer 400 to a client that reads parquet only",
     example="files without their deletion vectors in parquet format",
 )
-HEADER_CASE = AREA.error(
+HEADER_CASE = FORMATS_AREA.error(
     "share.capabilities-case",
     "Keys and values of the capabilities header are case-insensitive.",
     spec="Delta Sharing Capabilities Header (should be case-insensitive)",
@@ -42,7 +42,7 @@ HEADER_CASE = AREA.error(
     repair="compare in lower case",
     example="parquet for ResponseFormat=Delta",
 )
-UNKNOWN_CAPABILITY = AREA.error(
+UNKNOWN_CAPABILITY = FORMATS_AREA.error(
     "share.capabilities-unknown",
     "Unrecognized capabilities are ignored.",
     spec="Delta Sharing Capabilities Header",
@@ -50,7 +50,7 @@ UNKNOWN_CAPABILITY = AREA.error(
     repair="ignore them",
     example="400 for deltacliunknown=1",
 )
-FEATURE_UNASKED = AREA.error(
+FEATURE_UNASKED = FORMATS_AREA.error(
     "share.feature-unasked",
     "A table that needs a reader feature is refused to a client that does not name it in readerfeatures.",
     spec="Delta Sharing Capabilities Header: readerFeatures",
@@ -58,7 +58,7 @@ FEATURE_UNASKED = AREA.error(
     repair="answer 400 and name the feature",
     example="a table with deletion vectors for a client without readerfeatures",
 )
-FORMATS_DIFFER = AREA.error(
+FORMATS_DIFFER = FORMATS_AREA.error(
     "share.formats-differ",
     "Both formats have the same version, metadata and number of files.",
     spec="API Response Format in Parquet; API Response Format in Delta",
@@ -66,7 +66,7 @@ FORMATS_DIFFER = AREA.error(
     repair="make both answers of the same snapshot",
     example="a file less in parquet format",
 )
-METADATA_LINES = AREA.error(
+METADATA_LINES = FORMATS_AREA.error(
     "share.metadata-lines",
     "The metadata of a table is two lines.",
     spec="Query Table Metadata (the response contains two lines)",
@@ -74,7 +74,7 @@ METADATA_LINES = AREA.error(
     repair="send protocol and metaData only",
     example="files behind the metadata",
 )
-METADATA_DIFFERS = AREA.error(
+METADATA_DIFFERS = FORMATS_AREA.error(
     "share.metadata-differs",
     "The metadata of a table is that of its query: id, schema and partition columns.",
     spec="Query Table Metadata; Read Data from a Table",
@@ -82,7 +82,7 @@ METADATA_DIFFERS = AREA.error(
     repair="answer both from the same version",
     example="another id",
 )
-HASH_ECHO = AREA.error(
+HASH_ECHO = FORMATS_AREA.error(
     "share.file-id-hash",
     "A server that knows the header fileidhash repeats its value in lower case, and refuses an unknown one with 400.",
     spec="File ID Hash Header",
@@ -90,7 +90,7 @@ HASH_ECHO = AREA.error(
     repair="repeat the header",
     example="fileidhash: sha1 is accepted",
 )
-IDS_DIFFER = AREA.error(
+IDS_DIFFER = FORMATS_AREA.error(
     "share.file-id-unstable",
     "The files of a version have the same ids in every answer, and in both formats with the same fileidhash.",
     spec="File (id: guaranteed to have the same id across multiple requests); File ID Hash Header",

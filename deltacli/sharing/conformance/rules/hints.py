@@ -15,9 +15,9 @@ from deltacli.sharing.conformance.rules.line_form import names_of
 from deltacli.sharing.conformance.rules.shared_table import SharedTableTest
 from deltacli.sharing.conformance.rules.table_lines import partition_names
 
-AREA = Area("Hints", Level.API)
+HINTS_AREA = Area("Hints", Level.API)
 
-LOSES_ROWS = AREA.error(
+LOSES_ROWS = HINTS_AREA.error(
     "share.hint-loses-rows",
     "A predicate hint leaves out no file that has a matching row. Partition values prove it, and statistics with exact "
     "bounds, where the finding is a warning.",
@@ -26,7 +26,7 @@ LOSES_ROWS = AREA.error(
     repair="keep every file of which a part is not known",
     example="not(id = 5) leaves out a file with ids from 1 to 10",
 )
-ADDS_FILES = AREA.error(
+ADDS_FILES = HINTS_AREA.error(
     "share.hint-adds-files",
     "An answer to a hint has only files of the whole answer.",
     spec="Read Data from a Table (predicateHints, jsonPredicateHints, limitHint)",
@@ -34,7 +34,7 @@ ADDS_FILES = AREA.error(
     repair="filter the files of the version",
     example="a file of another version",
 )
-INVALID_REFUSED = AREA.error(
+INVALID_REFUSED = HINTS_AREA.error(
     "share.hint-invalid-refused",
     "A hint that cannot be evaluated is skipped, and is no reason to refuse the query.",
     spec="Read Data from a Table (if the server encounters any errors, it will skip filtering)",
@@ -42,7 +42,7 @@ INVALID_REFUSED = AREA.error(
     repair="skip the hint",
     example="400 for a column that does not exist",
 )
-INVALID_FILTERS = AREA.error(
+INVALID_FILTERS = HINTS_AREA.error(
     "share.hint-invalid-filters",
     "A hint that cannot be evaluated leaves out no file.",
     spec="Read Data from a Table (it will skip filtering and return all the files)",
@@ -50,7 +50,7 @@ INVALID_FILTERS = AREA.error(
     repair="return all files where a hint cannot be evaluated",
     example="no files for a column that does not exist",
 )
-LIMIT = AREA.error(
+LIMIT = HINTS_AREA.error(
     "share.limit-too-few",
     "The files for a limitHint have at least that many rows, or all of the table.",
     spec="Read Data from a Table (limitHint)",
@@ -58,7 +58,7 @@ LIMIT = AREA.error(
     repair="count the rows without those that deletion vectors mark; files without statistics have none",
     example="a file of 1 row for limitHint=2",
 )
-LIMIT_ORDER = AREA.error(
+LIMIT_ORDER = HINTS_AREA.error(
     "share.limit-before-predicate",
     "With a predicate and a limitHint, the rows that count are those that match the predicate.",
     spec="Read Data from a Table (the server should apply predicateHints first then limitHint)",
@@ -87,7 +87,7 @@ def check_hints(table: SharedTableTest) -> None:
     """Send hints and compare the answers with the whole table."""
     whole = table.whole
     if whole is None or not whole.files:
-        table.skip("the table has no files", *AREA.rules)
+        table.skip("the table has no files", *HINTS_AREA.rules)
         return
     probes = [*_partition_probes(whole), *_stats_probes(whole)]
     if not probes:

@@ -22,9 +22,9 @@ from deltacli.sharing.conformance.lines import (
 )
 from deltacli.sharing.conformance.wire import CAPABILITIES, Suite, WireAnswer
 
-AREA = Area("Lines", Level.API)
+LINES_AREA = Area("Lines", Level.API)
 
-LINES_TYPE = AREA.warning(
+LINES_TYPE = LINES_AREA.warning(
     "share.lines-content-type",
     "The Content-Type of metadata, queries and changes is application/x-ndjson.",
     spec="Query Table Metadata; Read Data from a Table; Read Change Data Feed from a Table (200: Headers)",
@@ -32,7 +32,7 @@ LINES_TYPE = AREA.warning(
     repair="send Content-Type: application/x-ndjson; charset=utf-8",
     example="application/json",
 )
-VERSION_IN_HEADER = AREA.error(
+VERSION_IN_HEADER = LINES_AREA.error(
     "share.version-header",
     "The version, metadata, queries and changes have the header Delta-Table-Version, a whole number.",
     spec="Query Table Version; Query Table Metadata; Read Data from a Table (200: Headers)",
@@ -40,7 +40,7 @@ VERSION_IN_HEADER = AREA.error(
     repair="send the header, also through proxies",
     example="no header in the answer of a query",
 )
-LINE = AREA.error(
+LINE = LINES_AREA.error(
     "share.line-not-json",
     "Each line is a JSON object.",
     spec="JSON Wrapper Object In Each Line",
@@ -48,7 +48,7 @@ LINE = AREA.error(
     repair="send one object per line, without blank lines and without line ends inside",
     example="an object over several lines",
 )
-WRAPPER = AREA.error(
+WRAPPER = LINES_AREA.error(
     "share.line-wrapper",
     "The object of a line has one field, and the format has that field.",
     spec="JSON Wrapper Object In Each Line; JSON Wrapper Object In Each Line in Delta",
@@ -56,7 +56,7 @@ WRAPPER = AREA.error(
     repair="send each of protocol, metaData and files in a line of its own",
     example="protocol and metaData in one object",
 )
-SPLIT = AREA.warning(
+SPLIT = LINES_AREA.warning(
     "share.line-splits",
     "No line has unescaped characters at which clients split text into lines, such as U+2028.",
     spec="Read Data from a Table (JSON strings delimited by newline)",
@@ -64,7 +64,7 @@ SPLIT = AREA.warning(
     repair="escape U+0085, U+2028, U+2029 and other line ends as JSON does",
     example="a statistic with U+2028 in it",
 )
-FIRST_LINES = AREA.error(
+FIRST_LINES = LINES_AREA.error(
     "share.line-order",
     "The first line is the protocol, the second one the metadata.",
     spec="Query Table Metadata; Read Data from a Table (200: Body)",
@@ -72,7 +72,7 @@ FIRST_LINES = AREA.error(
     repair="send protocol, metaData, then the files",
     example="metaData first",
 )
-END_UNASKED = AREA.error(
+END_UNASKED = LINES_AREA.error(
     "share.end-unasked",
     "endStreamAction is sent only to clients that asked for it with includeEndStreamAction=true, or for a page.",
     spec="EndStreamAction; Delta Sharing Capabilities Header",
@@ -80,7 +80,7 @@ END_UNASKED = AREA.error(
     repair="send it only where the request has the capability",
     example="endStreamAction at the end of every query",
 )
-END_MISSING = AREA.error(
+END_MISSING = LINES_AREA.error(
     "share.end-missing",
     "If the header of the answer has includeendstreamaction=true, endStreamAction is its last line.",
     spec="EndStreamAction",
@@ -88,7 +88,7 @@ END_MISSING = AREA.error(
     repair="send the line, or leave it out of the header",
     example="the capability in the header, and no such line",
 )
-ANSWER_FAILED = AREA.error(
+ANSWER_FAILED = LINES_AREA.error(
     "share.answer-failed",
     "An answer with status 200 is complete: endStreamAction has no errorMessage.",
     spec="EndStreamAction (errorMessage)",
@@ -96,7 +96,7 @@ ANSWER_FAILED = AREA.error(
     repair="look into the log of the server for the reason",
     example='{"endStreamAction": {"errorMessage": "…"}}',
 )
-FORMAT_HEADER = AREA.error(
+FORMAT_HEADER = LINES_AREA.error(
     "share.format-header",
     "The header delta-sharing-capabilities of an answer has the format of its lines, in lower case; answers in delta "
     "format have it.",

@@ -11,9 +11,9 @@ from deltacli.rules.framework.base import Area, Level
 from deltacli.sharing.conformance.rules.answers import Tester
 from deltacli.sharing.conformance.wire import Suite, WireAnswer
 
-AREA = Area("Lists", Level.API)
+LISTS_AREA = Area("Lists", Level.API)
 
-LIST_TYPE = AREA.warning(
+LIST_TYPE = LISTS_AREA.warning(
     "share.list-content-type",
     "The Content-Type of a list is application/json.",
     spec="List Shares (200: Header)",
@@ -21,7 +21,7 @@ LIST_TYPE = AREA.warning(
     repair="send Content-Type: application/json; charset=utf-8",
     example="text/html",
 )
-LIST_BODY = AREA.error(
+LIST_BODY = LISTS_AREA.error(
     "share.list-body",
     "A list is a JSON object. Its `items`, if present, are an array of objects, its `nextPageToken` is a string.",
     spec="List Shares; List Schemas in a Share; List Tables in a Schema; List all Tables in a Share (200: Body)",
@@ -29,7 +29,7 @@ LIST_BODY = AREA.error(
     repair='send {"items": […]}',
     example="a bare array",
 )
-ITEM_FIELD = AREA.error(
+ITEM_FIELD = LISTS_AREA.error(
     "share.list-item-field",
     "Every item has its names as strings: `name`; of schemas also `share`; of tables also `schema` and `share`.",
     spec="List Shares; List Schemas in a Share; List Tables in a Schema (200: Body)",
@@ -37,7 +37,7 @@ ITEM_FIELD = AREA.error(
     repair="send the missing field",
     example="a table without `schema`",
 )
-ITEM_ELSEWHERE = AREA.error(
+ITEM_ELSEWHERE = LISTS_AREA.error(
     "share.list-item-elsewhere",
     "The items of a share or a schema name that share and that schema.",
     spec="List Schemas in a Share; List Tables in a Schema; List all Tables in a Share",
@@ -45,7 +45,7 @@ ITEM_ELSEWHERE = AREA.error(
     repair="list what belongs to the requested share and schema only",
     example="a table of the schema b in the list of the schema a",
 )
-NAME = AREA.warning(
+NAME = LISTS_AREA.warning(
     "share.name-invalid",
     "Names have at most 255 characters, no blank, slash or control character, and a dot only in names of shares.",
     spec="Names",
@@ -53,7 +53,7 @@ NAME = AREA.warning(
     repair="share it under another name",
     example="a table named `my table`",
 )
-REPEATED_ID = AREA.error(
+REPEATED_ID = LISTS_AREA.error(
     "share.id-repeated",
     "The ids of shares are unique on the server, those of tables within their share.",
     spec="List Shares; List Tables in a Schema (id)",
@@ -61,7 +61,7 @@ REPEATED_ID = AREA.error(
     repair="give each share and each table an id of its own",
     example="two tables with one id",
 )
-ID_DIFFERS = AREA.error(
+ID_DIFFERS = LISTS_AREA.error(
     "share.id-differs",
     "A share has the same id in every answer, and `shareId` of its tables is that id.",
     spec="Get Share (id); List Tables in a Schema (shareId)",
@@ -69,7 +69,7 @@ ID_DIFFERS = AREA.error(
     repair="store the ids, and make none per request",
     example="a new UUID per request",
 )
-GET_SHARE = AREA.error(
+GET_SHARE = LISTS_AREA.error(
     "share.get-share",
     'A listed share is answered as {"share": {"name": …}} with its name.',
     spec="Get Share",
@@ -77,7 +77,7 @@ GET_SHARE = AREA.error(
     repair="answer what the list of shares has",
     example="404 for a listed share",
 )
-NAME_CASE = AREA.error(
+NAME_CASE = LISTS_AREA.error(
     "share.name-case",
     "The names in URLs are case-insensitive.",
     spec="Get Share (URL Parameters: it's case-insensitive)",
@@ -85,7 +85,7 @@ NAME_CASE = AREA.error(
     repair="compare names without regard to case",
     example="404 for SALES where the share is sales",
 )
-PAGE_SIZE = AREA.error(
+PAGE_SIZE = LISTS_AREA.error(
     "share.list-page-size",
     "A page of a list has at most `maxResults` items.",
     spec="List Shares (maxResults)",
@@ -93,7 +93,7 @@ PAGE_SIZE = AREA.error(
     repair="cut the page, and send a nextPageToken",
     example="3 items for maxResults=1",
 )
-PAGES_DIFFER = AREA.error(
+PAGES_DIFFER = LISTS_AREA.error(
     "share.list-pages-differ",
     "The pages of a list together have the same items as the list at once, each once.",
     spec="List Shares (pageToken, nextPageToken)",
@@ -101,7 +101,7 @@ PAGES_DIFFER = AREA.error(
     repair="continue exactly behind the last item, and send a nextPageToken while there are more",
     example="the second page begins with the last item of the first one",
 )
-PAGES_ENDLESS = AREA.error(
+PAGES_ENDLESS = LISTS_AREA.error(
     "share.list-pages-endless",
     "A list ends: each page leads on to another one, and the last has no nextPageToken.",
     spec="List Shares (nextPageToken will not be returned if there are no more results)",
@@ -109,7 +109,7 @@ PAGES_ENDLESS = AREA.error(
     repair="omit nextPageToken on the last page",
     example="the same nextPageToken again and again",
 )
-NO_RESULTS = AREA.warning(
+NO_RESULTS = LISTS_AREA.warning(
     "share.list-max-results-zero",
     "maxResults=0 returns no items.",
     spec="List Shares (0 will return no results but nextPageToken may be populated)",
@@ -117,7 +117,7 @@ NO_RESULTS = AREA.warning(
     repair="answer without items",
     example="every item for maxResults=0",
 )
-BAD_MAXIMUM = AREA.error(
+BAD_MAXIMUM = LISTS_AREA.error(
     "share.list-bad-max-results",
     "A maxResults that is negative or not a number is answered with 400.",
     spec="List Shares (must be non-negative; 400: the request is malformed)",
@@ -125,7 +125,7 @@ BAD_MAXIMUM = AREA.error(
     repair="answer 400 with INVALID_PARAMETER_VALUE",
     example="200 for maxResults=-1",
 )
-BAD_TOKEN = AREA.error(
+BAD_TOKEN = LISTS_AREA.error(
     "share.list-bad-page-token",
     "A pageToken that the server never made is answered with 400.",
     spec="List Shares (pageToken; 400: the request is malformed)",
@@ -133,7 +133,7 @@ BAD_TOKEN = AREA.error(
     repair="answer 400 with INVALID_PARAMETER_VALUE",
     example="200 with the first page",
 )
-ALL_TABLES = AREA.error(
+ALL_TABLES = LISTS_AREA.error(
     "share.all-tables-differ",
     "all-tables lists the tables of all schemas of the share, each once.",
     spec="List all Tables in a Share",
@@ -264,7 +264,7 @@ def _all_names(listed: Listed) -> list[tuple[str, str]]:
     ]
 
 
-def check_pages(tester: Tester, suite: Suite, path: str, names: Sequence[str], whole: Sequence[Item]) -> None:
+def check_list_pages(tester: Tester, suite: Suite, path: str, names: Sequence[str], whole: Sequence[Item]) -> None:
     """Compare a list page by page with the whole list."""
     size = max(1, (len(whole) + 2) // 3)
     tokens: list[str] = []

@@ -10,10 +10,10 @@ from deltacli.sharing.conformance.rules.line_form import names_of
 from deltacli.sharing.conformance.rules.shared_table import HEADERS, SharedTableTest
 from deltacli.sharing.conformance.wire import CAPABILITIES, WireAnswer
 
-AREA = Area("Queries", Level.API)
+QUERIES_AREA = Area("Queries", Level.API)
 PAGES_AREA = Area("Pages", Level.API)
 
-MALFORMED = AREA.error(
+MALFORMED = QUERIES_AREA.error(
     "share.query-malformed",
     "A query whose body is not a JSON object is answered with 400.",
     spec="Read Data from a Table: Request Body; 400: the request is malformed",
@@ -21,7 +21,7 @@ MALFORMED = AREA.error(
     repair="answer 400",
     example="200 for the body `{`",
 )
-UNKNOWN_FIELD = AREA.error(
+UNKNOWN_FIELD = QUERIES_AREA.error(
     "share.query-unknown-field",
     "Unrecognized fields in the body of a query are ignored.",
     spec="Protocol (unrecognized fields are never required); Read Data from a Table: Request Body",

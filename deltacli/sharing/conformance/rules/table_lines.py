@@ -16,9 +16,9 @@ from deltacli.rules.log.commit_lines import faults_of
 from deltacli.sharing.conformance.lines import DELTA, PARQUET, FileLine, Lines, stored_name
 from deltacli.sharing.conformance.wire import Suite
 
-AREA = Area("Tables", Level.API)
+TABLES_AREA = Area("Tables", Level.API)
 
-PROTOCOL = AREA.error(
+PROTOCOL = TABLES_AREA.error(
     "share.protocol-line",
     "The protocol has minReaderVersion 1 in parquet format, and in delta format a deltaProtocol with both versions.",
     spec="Protocol; Protocol in Delta Format",
@@ -26,7 +26,7 @@ PROTOCOL = AREA.error(
     repair="send minReaderVersion 1; in delta format the protocol of the table",
     example='{"protocol": {}}',
 )
-METADATA = AREA.error(
+METADATA = TABLES_AREA.error(
     "share.metadata-field",
     "The metadata has the required fields with their types: id, format, schemaString, partitionColumns.",
     spec="Metadata; Metadata in Delta Format",
@@ -34,7 +34,7 @@ METADATA = AREA.error(
     repair="send the missing field; partitionColumns is an empty array where there are none",
     example="partitionColumns is null",
 )
-SCHEMA = AREA.error(
+SCHEMA = TABLES_AREA.error(
     "share.metadata-schema",
     "schemaString is a struct in JSON whose fields have name, type and nullable, and the partition columns are among "
     "them.",
@@ -43,7 +43,7 @@ SCHEMA = AREA.error(
     repair="send the schema of the table as its log has it",
     example="a partition column that the schema does not have",
 )
-TOTALS = AREA.warning(
+TOTALS = TABLES_AREA.warning(
     "share.metadata-totals",
     "`size` and `numFiles` of the metadata are those of the files of the version.",
     spec="Metadata (size, numFiles)",
@@ -51,7 +51,7 @@ TOTALS = AREA.warning(
     repair="leave them out, or count the files of the version",
     example="numFiles is 5, and 6 files follow",
 )
-FILE_FIELD = AREA.error(
+FILE_FIELD = TABLES_AREA.error(
     "share.file-field",
     "A file has the required fields with their types: in parquet format url, id, partitionValues and size; in delta "
     "format id and deltaSingleAction.",
@@ -60,7 +60,7 @@ FILE_FIELD = AREA.error(
     repair="send the missing field; partitionValues is an empty object where there are none",
     example="a file without size",
 )
-ACTION_FIELD = AREA.error(
+ACTION_FIELD = TABLES_AREA.error(
     "share.action-field",
     "The action in a deltaSingleAction is a sound action of the Delta protocol.",
     spec="File in Delta Format (deltaSingleAction); Delta protocol: Add File and Remove File",
@@ -68,7 +68,7 @@ ACTION_FIELD = AREA.error(
     repair="send the action with its original values",
     example="an add without modificationTime",
 )
-REPEATED_FILE = AREA.error(
+REPEATED_FILE = TABLES_AREA.error(
     "share.file-id-repeated",
     "The files of a version have different ids.",
     spec="File (id: a unique string for the file in a table)",
@@ -76,7 +76,7 @@ REPEATED_FILE = AREA.error(
     repair="make the id of the whole path",
     example="the id is the file name without its directory",
 )
-PARTITION_VALUES = AREA.error(
+PARTITION_VALUES = TABLES_AREA.error(
     "share.partition-values",
     "partitionValues has every partition column and no other one.",
     spec="File (partitionValues); Partition Value Serialization",
@@ -84,7 +84,7 @@ PARTITION_VALUES = AREA.error(
     repair="send all of them; in delta format by their physical names",
     example="{} in a partitioned table",
 )
-PARTITION_TEXT = AREA.error(
+PARTITION_TEXT = TABLES_AREA.error(
     "share.partition-value-text",
     "Partition values are null or strings in the form of their type; an empty one is null.",
     spec="Partition Value Serialization",
@@ -92,7 +92,7 @@ PARTITION_TEXT = AREA.error(
     repair="send the value as the log has it",
     example="a date as 28.4.2021",
 )
-STATS = AREA.warning(
+STATS = TABLES_AREA.warning(
     "share.stats-invalid",
     "`stats` is a string with a JSON object, and its numRecords a whole number.",
     spec="File (stats); Per-file Statistics",
@@ -100,7 +100,7 @@ STATS = AREA.warning(
     repair="send the statistics as the log has them, or leave them out",
     example='"stats": {"numRecords": 1}, which is not a string',
 )
-URL = AREA.error(
+URL = TABLES_AREA.error(
     "share.url-not-https",
     "The URL of a file is an https URL; on the machine of the client, or of a server that is itself reached by http, "
     "also http.",
@@ -109,7 +109,7 @@ URL = AREA.error(
     repair="sign https URLs",
     example="s3://bucket/part-0.parquet",
 )
-EXPIRY = AREA.error(
+EXPIRY = TABLES_AREA.error(
     "share.expiration",
     "expirationTimestamp is in epoch milliseconds and in the future.",
     spec="File (expirationTimestamp)",
@@ -117,7 +117,7 @@ EXPIRY = AREA.error(
     repair="send the time in milliseconds",
     example="a time in seconds",
 )
-VECTOR = AREA.error(
+VECTOR = TABLES_AREA.error(
     "share.vector-url",
     "A deletion vector in a file of its own has a URL as its path, and its file has a deletionVectorFileId.",
     spec="File in Delta Format (deletionVectorFileId, deltaSingleAction)",

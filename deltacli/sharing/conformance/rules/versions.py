@@ -10,9 +10,9 @@ from deltacli.sharing.conformance.rules.line_form import check_version_header, n
 from deltacli.sharing.conformance.rules.shared_table import HEADERS, MOVED, SharedTableTest
 from deltacli.sharing.conformance.wire import WireAnswer
 
-AREA = Area("Versions", Level.API)
+VERSIONS_AREA = Area("Versions", Level.API)
 
-VERSION_BODY = AREA.warning(
+VERSION_BODY = VERSIONS_AREA.warning(
     "share.version-body",
     "The answer to a version has no body.",
     spec="Query Table Version (200: Body: empty)",
@@ -20,7 +20,7 @@ VERSION_BODY = AREA.warning(
     repair="send the header only",
     example="the metadata as the body",
 )
-VERSION_HEAD = AREA.warning(
+VERSION_HEAD = VERSIONS_AREA.warning(
     "share.version-head",
     "HEAD of the table, where it is supported, has the version that GET …/version has.",
     spec="Query Table Version (HEAD, deprecated)",
@@ -28,7 +28,7 @@ VERSION_HEAD = AREA.warning(
     repair="answer both alike, or HEAD with 405",
     example="an older version for HEAD",
 )
-VERSIONS_DIFFER = AREA.error(
+VERSIONS_DIFFER = VERSIONS_AREA.error(
     "share.version-differs",
     "Version, metadata and query without a version have the newest version in their header.",
     spec="Query Table Version; Query Table Metadata; Read Data from a Table (Delta-Table-Version)",
@@ -36,7 +36,7 @@ VERSIONS_DIFFER = AREA.error(
     repair="answer all of them from the newest version",
     example="version 3 in the header of the query, and 4 for the version",
 )
-SINCE = AREA.error(
+SINCE = VERSIONS_AREA.error(
     "share.version-since",
     "startingTimestamp gives the earliest version at or after that time: also that of a commit at that very time.",
     spec="Query Table Version (startingTimestamp)",
@@ -44,7 +44,7 @@ SINCE = AREA.error(
     repair="compare with the times of the commits, inclusive",
     example="version 4 for the time of version 3",
 )
-SINCE_EARLY = AREA.error(
+SINCE_EARLY = VERSIONS_AREA.error(
     "share.version-since-early",
     "startingTimestamp may be before version 0, which is then the answer if it is shared.",
     spec="Query Table Version (can be earlier than the timestamp of table version 0)",
@@ -52,7 +52,7 @@ SINCE_EARLY = AREA.error(
     repair="answer with version 0, and with 400 only where the shared history begins later",
     example="400 for 2000-01-01T00:00:00Z",
 )
-AS_OF = AREA.error(
+AS_OF = VERSIONS_AREA.error(
     "share.as-of-newest-differs",
     "A query of the newest version by its number has the files of a query without a version.",
     spec="Read Data from a Table (version)",
@@ -60,7 +60,7 @@ AS_OF = AREA.error(
     repair="answer both from the same version",
     example="files that were removed before that version",
 )
-AS_OF_HEADER = AREA.error(
+AS_OF_HEADER = VERSIONS_AREA.error(
     "share.as-of-header",
     "The header of a query or of the metadata with a version has that version.",
     spec="Read Data from a Table (Delta-Table-Version: otherwise, it represents the starting version)",
@@ -68,7 +68,7 @@ AS_OF_HEADER = AREA.error(
     repair="send the requested version",
     example="the newest version in the header",
 )
-AS_OF_FIELDS = AREA.warning(
+AS_OF_FIELDS = VERSIONS_AREA.warning(
     "share.as-of-fields",
     "With a version or a timestamp, metadata and files have their version, and files a timestamp.",
     spec="Metadata (version); File (version, timestamp)",
@@ -76,7 +76,7 @@ AS_OF_FIELDS = AREA.warning(
     repair="send the fields",
     example="files without version",
 )
-FUTURE = AREA.error(
+FUTURE = VERSIONS_AREA.error(
     "share.version-unknown",
     "A version that does not exist is answered with 400 or 404.",
     spec="Read Data from a Table (version; 400: the request is malformed)",
@@ -84,7 +84,7 @@ FUTURE = AREA.error(
     repair="answer 400",
     example="200 for a version after the newest one",
 )
-TIME = AREA.error(
+TIME = VERSIONS_AREA.error(
     "share.timestamp-differs",
     "A query by the time of a version is answered with that version.",
     spec="Read Data from a Table (timestamp); Timestamp Format",
@@ -92,7 +92,7 @@ TIME = AREA.error(
     repair="choose the newest version at or before the time",
     example="the version before the one that was committed at the time",
 )
-BAD_TIME = AREA.error(
+BAD_TIME = VERSIONS_AREA.error(
     "share.timestamp-invalid",
     "A timestamp that is not one is answered with 400.",
     spec="Timestamp Format; Read Data from a Table (timestamp; 400: the request is malformed)",
@@ -100,7 +100,7 @@ BAD_TIME = AREA.error(
     repair="answer 400",
     example="200 for the timestamp `yesterday`",
 )
-BOTH = AREA.warning(
+BOTH = VERSIONS_AREA.warning(
     "share.version-and-timestamp",
     "A query with both version and timestamp is answered with 400.",
     spec="Query Table Metadata (version and timestamp are exclusive); Read Data from a Table",
