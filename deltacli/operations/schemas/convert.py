@@ -11,7 +11,6 @@ from deltacli.core.errors import Unreadable
 from deltacli.core.hints import in_backticks
 from deltacli.core.typing import Json
 from deltacli.delta.schema import types as delta
-from deltacli.delta.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
 from deltacli.delta.schema.widening_guards import CHAR_VARCHAR_KEY
 from deltacli.delta.sql.stored import DEFAULT_KEY, GENERATION_KEY
 from deltacli.operations.schemas.delta_types import fields_of_paimon
@@ -45,25 +44,25 @@ def _not_in_spark(source: DescribedSchema) -> Iterator[ConversionLoss]:
                 yield ConversionLoss(field.name, key, str(field.metadata[key]), "", "the statement leaves it out")
 
 
-def _not_in_type(data_type: DataType, path: str) -> Iterator[ConversionLoss]:
+def _not_in_type(data_type: delta.DataType, path: str) -> Iterator[ConversionLoss]:
     match data_type:
-        case ArrayType(element, contains_null):
+        case delta.ArrayType(element, contains_null):
             if not contains_null:
                 yield ConversionLoss(f"{path}.element", "nullability", "NOT NULL", "NULL", _NULLABLE)
             yield from _not_in_type(element, f"{path}.element")
-        case MapType(key, value, value_contains_null):
+        case delta.MapType(key, value, value_contains_null):
             if not value_contains_null:
                 yield ConversionLoss(f"{path}.value", "nullability", "NOT NULL", "NULL", _NULLABLE)
             yield from _not_in_type(key, f"{path}.key")
             yield from _not_in_type(value, f"{path}.value")
-        case StructType(fields):
+        case delta.StructType(fields):
             for field in fields:
                 yield from _not_in_type(field.data_type, f"{path}.{field.name}")
-        case PrimitiveType():
+        case delta.PrimitiveType():
             return
 
 
-def _column(field: StructField) -> str:
+def _column(field: delta.StructField) -> str:
     metadata = field.metadata
     fixed = metadata.get(CHAR_VARCHAR_KEY)
     text = f"{in_backticks(field.name)} {str(fixed).upper() if isinstance(fixed, str) else spark_sql(field.data_type)}"

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from deltacli.core.typing import Json
+from deltacli.delta.schema import types as delta
 from deltacli.delta.schema.names import ID, PHYSICAL_NAME
-from deltacli.delta.schema.types import ArrayType, DataType, MapType, StructField, StructType
 from deltacli.delta.schema.widening_guards import CHAR_VARCHAR_KEY
 from deltacli.delta.sql.stored import DEFAULT_KEY
 from deltacli.operations.schemas.spark_sql import spark_sql
@@ -18,14 +18,14 @@ _SHOWN_ELSEWHERE = (_COMMENT, ID, PHYSICAL_NAME, CHAR_VARCHAR_KEY, DEFAULT_KEY)
 """Metadata of columns that other changes show, or that say how a column is stored."""
 
 
-def delta_changes(before: StructType, after: StructType, *, by_id: bool) -> list[Change]:
+def delta_changes(before: delta.StructType, after: delta.StructType, *, by_id: bool) -> list[Change]:
     """Return the changes of columns, which are matched by their ids or by their names; other metadata last."""
     found = _of_fields(before.fields, after.fields, (), by_id=by_id)
     return sorted(found, key=lambda change: change.kind is ChangeKind.METADATA)
 
 
 def _of_fields(
-    before: Sequence[StructField], after: Sequence[StructField], path: Path, *, by_id: bool
+    before: Sequence[delta.StructField], after: Sequence[delta.StructField], path: Path, *, by_id: bool
 ) -> Iterator[Change]:
     keys = [_numbered(before, by_id=by_id), _numbered(after, by_id=by_id)]
     olds, news = (dict(zip(one, fields, strict=True)) for one, fields in zip(keys, (before, after), strict=True))
@@ -45,7 +45,7 @@ def _of_fields(
         yield Change(ChangeKind.POSITION, path, None, *names)
 
 
-def _numbered(fields: Sequence[StructField], *, by_id: bool) -> list[tuple[int | str, int]]:
+def _numbered(fields: Sequence[delta.StructField], *, by_id: bool) -> list[tuple[int | str, int]]:
     """Return a key per field that is equal for the same field of another schema, and that no sibling has."""
     seen: Counter[int | str] = Counter()
     found = []
@@ -58,12 +58,12 @@ def _numbered(fields: Sequence[StructField], *, by_id: bool) -> list[tuple[int |
     return found
 
 
-def _id_of(field: StructField) -> int | None:
+def _id_of(field: delta.StructField) -> int | None:
     number = field.metadata.get(ID)
     return number if type(number) is int else None
 
 
-def _of_field(old: StructField, new: StructField, path: Path, *, by_id: bool) -> Iterator[Change]:
+def _of_field(old: delta.StructField, new: delta.StructField, path: Path, *, by_id: bool) -> Iterator[Change]:
     here, number = (*path, new.name), _id_of(new)
     if old.name != new.name:
         yield Change(ChangeKind.RENAME_COLUMN, (*path, old.name), number, old.name, new.name)
@@ -83,17 +83,19 @@ def _of_field(old: StructField, new: StructField, path: Path, *, by_id: bool) ->
             yield Change(ChangeKind.METADATA, here, None, *values, key=key)
 
 
-def _of_type(old: DataType, new: DataType, path: Path, number: int | None, *, by_id: bool) -> Iterator[Change]:
+def _of_type(
+    old: delta.DataType, new: delta.DataType, path: Path, number: int | None, *, by_id: bool
+) -> Iterator[Change]:
     """Yield the changes of a type; those inside structs, arrays and maps one by one."""
-    parts: Mapping[str, tuple[DataType, DataType]] = {}
+    parts: Mapping[str, tuple[delta.DataType, delta.DataType]] = {}
     nulls: tuple[tuple[str, bool, bool], ...] = ()
     match old, new:
-        case StructType(), StructType():
+        case delta.StructType(), delta.StructType():
             yield from _of_fields(old.fields, new.fields, path, by_id=by_id)
-        case ArrayType(), ArrayType():
+        case delta.ArrayType(), delta.ArrayType():
             parts = {"element": (old.element, new.element)}
             nulls = (("element", old.contains_null, new.contains_null),)
-        case MapType(), MapType():
+        case delta.MapType(), delta.MapType():
             parts = {"key": (old.key, new.key), "value": (old.value, new.value)}
             nulls = (("value", old.value_contains_null, new.value_contains_null),)
         case _ if old != new:
@@ -105,12 +107,12 @@ def _of_type(old: DataType, new: DataType, path: Path, number: int | None, *, by
             yield Change(ChangeKind.NULLABILITY, (*path, name), number, could, can)
 
 
-def _fixed(field: StructField) -> str | None:
+def _fixed(field: delta.StructField) -> str | None:
     """Return `CHAR(n)` or `VARCHAR(n)` for a string that has a length, None for another column."""
     found = field.metadata.get(CHAR_VARCHAR_KEY)
     return found.strip().upper() if isinstance(found, str) else None
 
 
-def _column_type(field: StructField) -> SqlType:
+def _column_type(field: delta.StructField) -> SqlType:
     text = _fixed(field) or spark_sql(field.data_type)
     return SqlType(text if field.nullable else f"{text} NOT NULL")

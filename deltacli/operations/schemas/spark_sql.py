@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 from deltacli.core.hints import in_backticks
-from deltacli.delta.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
+from deltacli.delta.schema import types as delta
 
 _SQL = {"byte": "TINYINT", "short": "SMALLINT", "integer": "INT", "long": "BIGINT"}
 
 
-def spark_sql(data_type: DataType) -> str:
+def spark_sql(data_type: delta.DataType) -> str:
     """Return a type of Delta as in Spark SQL: `STRUCT<`a`: INT NOT NULL>`."""
     match data_type:
-        case PrimitiveType(name):
+        case delta.PrimitiveType(name):
             return _SQL.get(name, name.upper())
-        case ArrayType(element):
+        case delta.ArrayType(element):
             return f"ARRAY<{spark_sql(element)}>"
-        case MapType(key, value):
+        case delta.MapType(key, value):
             return f"MAP<{spark_sql(key)}, {spark_sql(value)}>"
-        case StructType(fields):
+        case delta.StructType(fields):
             return f"STRUCT<{', '.join(map(_nested, fields))}>"
 
 
-def _nested(field: StructField) -> str:
+def _nested(field: delta.StructField) -> str:
     comment = field.metadata.get("comment")
     text = f"{in_backticks(field.name)}: {spark_sql(field.data_type)}{'' if field.nullable else ' NOT NULL'}"
     return text + (f" COMMENT {sql_literal(comment)}" if isinstance(comment, str) else "")
