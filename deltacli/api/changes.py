@@ -52,12 +52,11 @@ class Changes(TableHandle):
         """Execute a plan of this table and nothing else, unless it may be made again behind other writers; `writes`: it
         writes to the table.
         """
-        from deltacli.changing.change import carry_out
-        from deltacli.changing.gate import for_plan, standing
+        from deltacli.changing.change import execute_plan
 
         self.require_writable(dry_run=not writes)
         self._require_own(plan.basis.table.uri)
-        return carry_out(change, self, plan=plan, ask=standing if may_plan_again else for_plan)
+        return execute_plan(change, self, plan, may_plan_again=may_plan_again)
 
     def _require_own(self, uri: str) -> None:
         if uri != self.uri:

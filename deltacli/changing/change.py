@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, ClassVar, Protocol, TypeVar
 
 from deltacli.changing.acts import Act
-from deltacli.changing.gate import Consent, Gate, Plan, standing
+from deltacli.changing.gate import Consent, Gate, Plan, for_plan, standing
 from deltacli.core.errors import DeltacliError, OutcomeUnknown, PartlyDone, Refused
 from deltacli.storage.base import require_place
 
@@ -114,6 +114,11 @@ def carry_out(
     gate.has_ended = True
     gate.outcome.require_complete()
     return gate.outcome
+
+
+def execute_plan(change: Change[P, O], table: TableHandle, plan: P, *, may_plan_again: bool) -> O:
+    """Execute a plan and nothing else, unless it may be made again behind other writers. Raises as `carry_out`."""
+    return carry_out(change, table, plan=plan, ask=standing if may_plan_again else for_plan)
 
 
 def _cause(storage: ReadStorage, fault: DeltacliError) -> DeltacliError:

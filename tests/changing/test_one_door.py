@@ -25,14 +25,12 @@ BESIDE_GATES = {
 CONSENT, STALENESS, FAILURE, EXIT = "consent", "staleness", "partial failure", "exit code"
 DECIDES = {
     CONSENT: {
-        "api/changes.py": "a call agrees to the command, an executed plan to itself",
-        "changing/change.py": "without an answer, the command was agreed to",
+        "changing/change.py": "a call agrees to the command, an executed plan to itself",
         "changing/gate.py": "what a consent is, and whether it is one to a plan that was made again",
         "cli/changing.py": "the question, its answer and --yes",
         "cli/commands/doctor/access_and_storage.py": "a question without a table",
         "cli/commands/schema.py": "a question without a table",
         "cli/confirmation.py": "how it is asked",
-        "sharing/client/client.py": "as api/changes.py, for a table that is not there yet",
     },
     STALENESS: {
         "changing/basis.py": "what a plan was made from, and whether the table still is that",

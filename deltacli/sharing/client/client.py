@@ -207,12 +207,11 @@ class ClientTable:
         return self._execute_pull(plan, progress, may_plan_again=False)
 
     def _execute_pull(self, plan: PullPlan, progress: Progress, *, may_plan_again: bool) -> PullResult:
-        from deltacli.changing.change import carry_out
-        from deltacli.changing.gate import for_plan, standing
+        from deltacli.changing.change import execute_plan
         from deltacli.sharing.pulling.pull import Pull
 
-        change, ask = Pull(self._store, plan.request, progress), standing if may_plan_again else for_plan
-        return carry_out(change, plan.basis.table, plan=plan, ask=ask)
+        change = Pull(self._store, plan.request, progress)
+        return execute_plan(change, plan.basis.table, plan, may_plan_again=may_plan_again)
 
     @property
     def _store(self) -> ShareStorage:
