@@ -44,8 +44,7 @@ DECIDES = {
         "operations/paimon/vacuum_schemas.py": "schemas, which are no log",
         "operations/recover/execute.py": "a log that may be damaged",
         "operations/repair/execute.py": "before each pass",
-        "operations/vacuum/plan_context.py": "between the reading of the version and that of the whole log",
-        "operations/vacuum/rechecking.py": "before each batch, with newer commits and protected tables",
+        "operations/vacuum/rechecking.py": "before a plan and each batch, with newer commits and protected tables",
     },
     FAILURE: {
         "changing/change.py": "an error after the first act",

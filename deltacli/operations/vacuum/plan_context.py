@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow import compute as pc
-from deltacli.changing.basis import Basis, basis_of, require_same, with_digest
+from deltacli.changing.basis import Basis
 from deltacli.changing.plan import Amount
 from deltacli.changing.views import files_of_manifests
 from deltacli.core.errors import Refusal, Unreadable
@@ -33,7 +32,7 @@ from deltacli.delta.vacuum.file_kinds import HiddenNames
 from deltacli.delta.vacuum.keys import PathKeys, binary_paths
 from deltacli.operations.vacuum.candidates import Doubts
 from deltacli.operations.vacuum.plan import ProtectedTable
-from deltacli.operations.vacuum.rechecking import open_protected, protected_table, with_codes_of_vacuum
+from deltacli.operations.vacuum.rechecking import basis_of_plan, open_protected, protected_table
 from deltacli.operations.vacuum.references import References, Scope, collect_references, find_window
 from deltacli.operations.vacuum.request import DeletionLimit, Mode, VacuumRequest
 from deltacli.storage import folds_names
@@ -115,9 +114,7 @@ def prepare(
         is_portable=table.engine.may_repeat,
     )
     listing = list_log(table.storage, progress=table.progress)
-    with with_codes_of_vacuum():
-        basis = with_digest(replace(basis_of(snapshot), now_ms=now_ms, snapshot=None))
-        require_same(basis, listing)
+    basis = basis_of_plan(snapshot, listing, now_ms)
     window = find_window(table, listing, cutoff_ms)
     listed_until = None if listed_ms is None else last_commit_before(table, listing, listed_ms)
     protect = [open_protected(table, uri) for uri in request.protect_from]

@@ -18,11 +18,13 @@ from deltacli.changing.basis import (
     OTHER_PAST,
     TOO_OLD,
     Basis,
+    basis_of,
     digest_of,
     past_of,
     require_clock,
     require_past,
     require_same,
+    with_digest,
 )
 from deltacli.core.errors import DeltacliError, Refused
 from deltacli.core.hints import adding, command, parameter
@@ -157,6 +159,16 @@ def with_codes_of_vacuum() -> Iterator[None]:
             if code != _CODES[CLOCK]:
                 refused.hint = command("vacuum", dry_run=True)
         raise
+
+
+def basis_of_plan(snapshot: Snapshot, listing: LogListing, now_ms: int) -> Basis:
+    """Return what a plan is made from, with the digest of its commit. Raises Refused where the log as listed since has
+    another past.
+    """
+    with with_codes_of_vacuum():
+        basis = with_digest(replace(basis_of(snapshot), now_ms=now_ms, snapshot=None))
+        require_same(basis, listing)
+    return basis
 
 
 class NewerCommits:
