@@ -10,7 +10,8 @@ from deltacli.core.request_fields import Lazy, takes
 from deltacli.table.api_arguments import named
 
 if TYPE_CHECKING:
-    from deltacli.operations.recover.plan import UndeletePlan, UndeleteResult
+    from deltacli.operations.recover.execute import UndeleteResult
+    from deltacli.operations.recover.plan import UndeletePlan
     from deltacli.operations.recover.request import UndeleteRequest
     from deltacli.operations.repair.backup import PutBack, UndoPlan
     from deltacli.operations.repair.execute import RepairOutcome
@@ -48,8 +49,7 @@ class Undo(Changes):
         ConflictLost where another writer created a commit that was to come back; StorageFailed; and what `snapshot`
         raises.
         """
-        from deltacli.operations.recover.execute import Undelete
-        from deltacli.operations.recover.plan import UndeleteResult
+        from deltacli.operations.recover.execute import Undelete, UndeleteResult
 
         change = Undelete(request)
         return UndeleteResult(self._plan(change), None) if request.dry_run else self._carry_out(change)

@@ -17,7 +17,8 @@ from deltacli.cli.render.undelete import UndeleteScreen
 from deltacli.cli.terminal.term import Terminal
 from deltacli.core.errors import PartlyDone, Refused, StorageFailed
 from deltacli.operations.recover import execute
-from deltacli.operations.recover.plan import UndeletePlan, UndeleteResult
+from deltacli.operations.recover.execute import UndeleteResult
+from deltacli.operations.recover.plan import UndeletePlan
 from deltacli.operations.recover.request import UndeleteRequest
 from tests.cli.support import Result, deltacli, make_sample
 from tests.cli.test_documents import lines_of, validate

@@ -13,7 +13,8 @@ from deltacli.core.units import format_size, plural
 from deltacli.operations.recover.request import UndeleteRequest
 
 if TYPE_CHECKING:
-    from deltacli.operations.recover.plan import UndeletePlan, UndeleteResult
+    from deltacli.operations.recover.execute import UndeleteResult
+    from deltacli.operations.recover.plan import UndeletePlan
 
 EXIT_CODES = (0, 2, 3, 4, 5, 6, 7, 70)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from deltacli.changing.acts import Act
 from deltacli.changing.derived import in_flight, require_unchanged
@@ -19,13 +19,14 @@ from deltacli.core.errors import (
 )
 from deltacli.core.hints import command
 from deltacli.core.progress import weighed
+from deltacli.core.short_repr import short_repr
 from deltacli.core.typing import ArrowTable
 from deltacli.core.units import plural
 from deltacli.delta.log.state import has_in_commit_timestamps
 from deltacli.operations.log.log_copy import digest, list_whole_log
 from deltacli.operations.log.log_restore import require_real_directories
 from deltacli.operations.recover.log_files import LogItem, fault_of_log_file
-from deltacli.operations.recover.plan import RESTORED, UNPROVEN, UndeletePlan, UndeleteResult
+from deltacli.operations.recover.plan import RESTORED, STILL_MISSING, UNPROVEN, UndeletePlan
 from deltacli.operations.recover.sources import CopySource, Journal, Source, put_found, tag_of
 from deltacli.operations.recover.undelete import plan_undelete
 from deltacli.operations.recover.verify import verify
@@ -41,6 +42,46 @@ if TYPE_CHECKING:
     from deltacli.table.version import Snapshot
 
 _NAMED = 5
+
+
+@short_repr(
+    "version=plan.version",
+    "needed=plan.needed.files",
+    "found=plan.found.files",
+    "missing=plan.missing.files",
+    "restored=restored.files",
+    "refusals=plan.refusals",
+)
+class UndeleteResult(NamedTuple):
+    """A plan, and what of it was put in place; None where it was not executed."""
+
+    plan: UndeletePlan
+    restored: Journal | None
+
+    def so_far(self) -> str:
+        """Return how many files were put back."""
+        return f"{plural(0 if self.restored is None else self.restored.files, 'file')} put back"
+
+    def require_complete(self) -> None:
+        """Raise PartlyDone where files that the version needs are in no source."""
+        plan = self.plan
+        missing, newest = plan.missing, plan.newest_readable
+        if not missing.files:
+            return
+        names = [str(one["path"]) for one in plan.still_missing()]
+        more = f", and {missing.files - _NAMED:,} more" if missing.files > _NAMED else ""
+        raise PartlyDone(
+            f"{plural(missing.files, 'file')} of version {plan.version} {'is' if missing.files == 1 else 'are'} in no "
+            "source",
+            code=STILL_MISSING,
+            facts={
+                "missing": f"{', '.join(names[:_NAMED])}{more}",
+                f"newest version {'before it ' if plan.is_of_the_past else ''}that can be read": "none"
+                if newest is None
+                else str(newest),
+            },
+            hint=None if newest is None else command("restore", version=newest, dry_run=True),
+        )
 
 
 @dataclass(frozen=True)

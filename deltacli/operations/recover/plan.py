@@ -6,19 +6,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
 from deltacli.changing.plan import Amount
-from deltacli.core.errors import PartlyDone, Refusal, Refused
+from deltacli.core.errors import Refusal, Refused
 from deltacli.core.hints import adding, command, parameter
 from deltacli.core.short_repr import short_repr
 from deltacli.core.typing import ArrowArray, ArrowTable, Json
-from deltacli.core.units import format_ranges, named_ranges, plural, ranges_of
+from deltacli.core.units import format_ranges, named_ranges, ranges_of
 from deltacli.operations.recover.log_files import LogItem, LogPlan
 from deltacli.operations.recover.object_versions import Overwritten
 from deltacli.operations.recover.request import UndeleteRequest
-from deltacli.operations.recover.sources import FoundFiles, Journal, Source
+from deltacli.operations.recover.sources import FoundFiles, Source
 from deltacli.table.needed import whole
 
 if TYPE_CHECKING:
@@ -31,7 +31,6 @@ PLANNED, RESTORED, MISSING = "planned", "restored", "missing"
 UNPROVEN = "recover.unproven"
 """The code of refusals for lack of a proof."""
 STILL_MISSING = "undelete.still-missing"
-_NAMED = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,46 +158,6 @@ class UndeletePlan:
             is_planned = pc.and_(is_planned, pc.is_in(whole(self.items["path"]), value_set=_texts(paths)))
         states = pc.if_else(is_planned, pa.scalar(state), whole(self.items["state"]))
         return self.items.set_column(self.items.schema.get_field_index("state"), "state", pa.chunked_array([states]))
-
-
-@short_repr(
-    "version=plan.version",
-    "needed=plan.needed.files",
-    "found=plan.found.files",
-    "missing=plan.missing.files",
-    "restored=restored.files",
-    "refusals=plan.refusals",
-)
-class UndeleteResult(NamedTuple):
-    """A plan, and what of it was put in place; None where it was not executed."""
-
-    plan: UndeletePlan
-    restored: Journal | None
-
-    def so_far(self) -> str:
-        """Return how many files were put back."""
-        return f"{plural(0 if self.restored is None else self.restored.files, 'file')} put back"
-
-    def require_complete(self) -> None:
-        """Raise PartlyDone where files that the version needs are in no source."""
-        plan = self.plan
-        missing, newest = plan.missing, plan.newest_readable
-        if not missing.files:
-            return
-        names = [str(one["path"]) for one in plan.still_missing()]
-        more = f", and {missing.files - _NAMED:,} more" if missing.files > _NAMED else ""
-        raise PartlyDone(
-            f"{plural(missing.files, 'file')} of version {plan.version} {'is' if missing.files == 1 else 'are'} in no "
-            "source",
-            code=STILL_MISSING,
-            facts={
-                "missing": f"{', '.join(names[:_NAMED])}{more}",
-                f"newest version {'before it ' if plan.is_of_the_past else ''}that can be read": "none"
-                if newest is None
-                else str(newest),
-            },
-            hint=None if newest is None else command("restore", version=newest, dry_run=True),
-        )
 
 
 def _texts(values: Sequence[str]) -> ArrowArray:
