@@ -37,11 +37,11 @@ def _create_delta_table(source: DescribedSchema) -> str:
 
 def _not_in_spark(source: DescribedSchema) -> Iterator[ConversionLoss]:
     """Yield what the statement cannot state."""
-    for field in () if source.delta is None else source.delta.fields:
-        yield from _not_in_type(field.data_type, field.name)
-        for key in field.metadata:
+    for column in () if source.delta is None else source.delta.fields:
+        yield from _not_in_type(column.data_type, column.name)
+        for key in column.metadata:
             if key.startswith("delta.identity.") or key == "delta.invariants":
-                yield ConversionLoss(field.name, key, str(field.metadata[key]), "", "the statement leaves it out")
+                yield ConversionLoss(column.name, key, str(column.metadata[key]), "", "the statement leaves it out")
 
 
 def _not_in_type(data_type: delta.DataType, path: str) -> Iterator[ConversionLoss]:

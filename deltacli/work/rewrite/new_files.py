@@ -139,9 +139,9 @@ def _require(is_same: bool, name: str, what: str) -> None:
 def _shape(fields: Iterable[ArrowField]) -> list[object]:
     """Return names, types, nullability and field ids at every depth."""
     found: list[object] = []
-    for field in fields:
-        inside = _shape(_parts(field.type)) or str(field.type)
-        found.append((field.name, field.nullable, (field.metadata or {}).get(_ID), inside))
+    for column in fields:
+        inside = _shape(_parts(column.type)) or str(column.type)
+        found.append((column.name, column.nullable, (column.metadata or {}).get(_ID), inside))
     return found
 
 
@@ -162,9 +162,9 @@ def columns_with_dictionary(sample: pyarrow.RecordBatch) -> list[str]:
     """
     return [
         path
-        for field, values in zip(sample.schema, sample.columns, strict=True)
-        for path in _leaves(field.name, field.type)
-        if path != field.name or _repeats(values.slice(0, _ROWS))
+        for column, values in zip(sample.schema, sample.columns, strict=True)
+        for path in _leaves(column.name, column.type)
+        if path != column.name or _repeats(values.slice(0, _ROWS))
     ]
 
 
@@ -191,8 +191,8 @@ def _leaves(path: str, kind: Any) -> Iterator[str]:
     elif pa.types.is_list(kind):
         yield from _leaves(f"{path}.list.element", kind.value_type)
     elif pa.types.is_struct(kind):
-        for field in kind:
-            yield from _leaves(f"{path}.{field.name}", field.type)
+        for column in kind:
+            yield from _leaves(f"{path}.{column.name}", column.type)
     else:
         yield path
 
