@@ -143,7 +143,7 @@ def build_app(at: Path | None = None) -> typer.Typer:
             continue
         module = import_module(COMMANDS[name])
         command = with_shared_options(
-            getattr(module, last.replace("-", "_")),
+            getattr(module, name.replace(" ", "_").replace("-", "_")),
             setting(module, "FORMATS", name, AnyFormat),
             runs_on_cluster=setting(module, "RUNS_ON_CLUSTER", name, default=False),
             names_choose=setting(module, "NAMES_CHOOSE", name, default=True),
@@ -224,9 +224,9 @@ def _run(arguments: Sequence[str]) -> int:
         if is_command(path) and path not in _NEEDS_LITTLE and not set(arguments) & set(ASK_FOR_HELP):
             require_room()
         if not path and arguments[-1] in ASK_FOR_HELP and not arguments[0].startswith("-"):
-            from deltacli.cli.help_topics import explain
+            from deltacli.cli.help_topics import explain_word
 
-            return explain(arguments[:-1], _run)
+            return explain_word(arguments[:-1], _run)
         outcome = build_app(path if path or asks_for_help else None)(
             arguments, standalone_mode=False, prog_name="deltacli"
         )

@@ -72,7 +72,7 @@ COMMANDS: Mapping[str, str] = {
     "validate": "deltacli.cli.commands.validate",
     "widen-type": "deltacli.cli.commands.widen_type",
 }
-"""Command -> the module that holds a function named like its last word, EXIT_CODES, and FORMATS where they are its own,
+"""Command -> the module that holds a function named by all its words, EXIT_CODES, and FORMATS where they are its own,
 as `setting` reads them.
 
 Only the modules of the selected commands are imported. A command of a group is `GROUP COMMAND`.

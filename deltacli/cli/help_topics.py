@@ -22,7 +22,7 @@ from deltacli.core.typing import Json
 GENERATED = os.path.join(os.path.dirname(__file__), "help_topics.json")
 
 
-def explain(words: Sequence[str], run: Callable[[Sequence[str]], int]) -> int:
+def explain_word(words: Sequence[str], run: Callable[[Sequence[str]], int]) -> int:
     """Write what is known of a word, such as an option, a rule, an area of rules or a topic, and return the exit code;
     `run` lists rules.
 
@@ -146,7 +146,9 @@ def _explain_unknown(word: str, name: str, topics: Collection[str], run: Callabl
     for one in asked & words.keys() - {word, name}:
         same = words[one]
         return (
-            0 if show_generated_help(same.split()) else explain(["help", same] if same.startswith("-") else [same], run)
+            0
+            if show_generated_help(same.split())
+            else explain_word(["help", same] if same.startswith("-") else [same], run)
         )
     alike = [near for one in asked for near in get_close_matches(one, words, _MOST, _ALIKE)]
     having = sorted((one for one in words if any(part in one for part in asked if part[3:])), key=len)

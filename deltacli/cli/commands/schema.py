@@ -46,7 +46,7 @@ NAMES_CHOOSE = {"convert": False}
 """The text is the schema in its own form, which is JSON for most, so `.json` does not ask for the document."""
 
 
-def show(run: Run, table: TableArgument, *, point: SchemaPoint) -> None:
+def schema_show(run: Run, table: TableArgument, *, point: SchemaPoint) -> None:
     """Show the schema of a Delta or Paimon table as a tree.
 
     \b
@@ -72,7 +72,7 @@ From = Annotated[str | None, Option("Point of TABLE.  [default: the newest schem
 To = Annotated[str | None, Option("Point of OTHER.  [default: the newest schema]", "POINT", spelled="--to")]
 
 
-def diff(run: Run, table: TableArgument, other: Other = None, *, first: From = None, last: To = None) -> None:
+def schema_diff(run: Run, table: TableArgument, other: Other = None, *, first: From = None, last: To = None) -> None:
     """Show what changes from one schema to another; exit 1 if something does.
 
     \b
@@ -121,7 +121,7 @@ class FormatChoice(StrEnum):
 Form = Annotated[FormatChoice, Option("Form of the result.", "|".join(FormatChoice))]
 
 
-def convert(
+def schema_convert(
     run: Run,
     table: TableArgument,
     *,

@@ -45,7 +45,7 @@ def capture_logging() -> None:
                 text, trace = record.getMessage(), _trace(record.exc_info)
             except Exception as fault:  # noqa: BLE001  (a library may log arguments that do not fit its text)
                 text, trace = f"{record.msg} ({type(fault).__name__})", ""
-            show(record.levelname.lower(), record.name, f"{text}\n{trace}".rstrip())
+            show_library_message(record.levelname.lower(), record.name, f"{text}\n{trace}".rstrip())
 
     if not _handlers:
         _handlers.append(Handler())
@@ -56,10 +56,10 @@ def on_unraisable(unraisable: sys.UnraisableHookArgs) -> None:
     """Show an exception that was raised in a destructor, where nothing can catch it."""
     where = unraisable.err_msg or f"exception ignored in {unraisable.object!r}"
     trace = _trace((unraisable.exc_type, unraisable.exc_value, unraisable.exc_traceback))
-    show("error", "python", f"{where}\n{trace}".rstrip())
+    show_library_message("error", "python", f"{where}\n{trace}".rstrip())
 
 
-def show(level: str, logger: str, text: str) -> None:
+def show_library_message(level: str, logger: str, text: str) -> None:
     """Write a message of a library, at `-vv`."""
     if invocation.verbosity < _VERBOSE:
         return
@@ -80,13 +80,13 @@ def _release_logging() -> None:
 
 
 def _on_warning(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
-    show("warning", category.__name__, str(message))
+    show_library_message("warning", category.__name__, str(message))
 
 
 def _on_thread(arguments: threading.ExceptHookArgs) -> None:
     name = arguments.thread.name if arguments.thread is not None else "a thread"
     trace = _trace((arguments.exc_type, arguments.exc_value, arguments.exc_traceback))
-    show("error", "python", f"exception in {name}\n{trace}".rstrip())
+    show_library_message("error", "python", f"exception in {name}\n{trace}".rstrip())
 
 
 def _trace(exc_info: Any) -> str:  # Any: what `sys.exc_info` returns, or True

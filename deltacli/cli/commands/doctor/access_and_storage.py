@@ -24,7 +24,7 @@ EXIT_CODES = {
 }
 
 
-def access(
+def doctor_access(
     run: Run,
     table: TableArgument,
     yes: Annotated[bool, Option("Also create, replace and delete a scratch file.")] = False,
@@ -72,7 +72,7 @@ def _check(run: Run, table: str, *, yes: bool) -> AccessReport:
         return without_credentials(AccessReport(storage.uri, storage.uri.partition("://")[0]), fault)
 
 
-def storage(run: Run, table: TableArgument, dry_run: DryRunOption = False, yes: YesOption = False) -> None:
+def doctor_storage(run: Run, table: TableArgument, dry_run: DryRunOption = False, yes: YesOption = False) -> None:
     """Probe what the store of a table guarantees, on scratch files.
 
     \b

@@ -31,7 +31,7 @@ class DoctorOptions:
     check: bool = option("Exit with 1 if there is advice.", default=False)
 
 
-def table(run: Run, table: TableArgument, *, request: DoctorRequest, how: DoctorOptions) -> None:
+def doctor_table(run: Run, table: TableArgument, *, request: DoctorRequest, how: DoctorOptions) -> None:
     """Give advice on a table, with the numbers of now and of afterwards.
 
     \b

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 EXIT_CODES = (0, 1, 2, 5, 7, 70)
 
 
-def plan(
+def fleet_plan(
     run: Run,
     file: FleetFileArgument = FLEET_FILE,
     *,

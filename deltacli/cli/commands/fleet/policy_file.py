@@ -21,7 +21,7 @@ EXIT_CODES = {
 _EXISTS = "fleet.exists"
 
 
-def init(
+def fleet_init(
     run: Run,
     directory: Annotated[str, argument("Directory or URI with the tables.", "DIR")],
     file: FleetFileArgument = FLEET_FILE,
@@ -56,7 +56,7 @@ def init(
         raise typer.Exit(PartlyDone.exit_code)
 
 
-def check(run: Run, file: FleetFileArgument = FLEET_FILE) -> None:
+def fleet_check(run: Run, file: FleetFileArgument = FLEET_FILE) -> None:
     """Check a policy file, without opening any table.
 
     \b

@@ -36,7 +36,7 @@ EXIT_CODES = (0, 1, 2, 4, 5, 7, 70)
 RUNS_ON_CLUSTER = True
 
 
-def run(
+def fleet_run(
     run: Run,
     file: FleetFileArgument = FLEET_FILE,
     *,

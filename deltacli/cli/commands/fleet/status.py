@@ -66,7 +66,7 @@ class StatusFiles:
                 require_target(os.path.join(output, "page.html") if output is self.pages else output, name)
 
 
-def status(
+def fleet_status(
     run: Run,
     file: FleetFileArgument = FLEET_FILE,
     *,

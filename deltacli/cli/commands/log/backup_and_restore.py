@@ -21,7 +21,7 @@ EXIT_CODES = (0, 2, 3, 4, 5, 6, 7, 70)
 DestinationArgument = Annotated[str, argument("Directory of the backup: a path or URI.", "DEST")]
 
 
-def backup(
+def log_backup(
     run: Run,
     table: TableArgument,
     dest: DestinationArgument,
@@ -60,7 +60,7 @@ def backup(
 SourceArgument = Annotated[str, argument("Directory of the backup: a path or URI.", "SRC")]
 
 
-def restore(
+def log_restore(
     run: Run,
     table: TableArgument,
     src: SourceArgument,

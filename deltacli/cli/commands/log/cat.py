@@ -27,7 +27,7 @@ CheckpointOption = Annotated[bool, Option("Write the actions of the checkpoint e
 PrettyOption = Annotated[bool, Option("Indent the JSON of each action, for reading.")]
 
 
-def cat(
+def log_cat(
     run: Run,
     table: TableArgument,
     version: VersionArgument = None,

@@ -28,7 +28,7 @@ EXIT_CODES = {
 }
 
 
-def crc(
+def log_crc(
     run: Run,
     table: TableArgument,
     version: VersionOption = None,
@@ -86,7 +86,7 @@ def _checksum_sections(uri: str, report: ChecksumReport) -> list[Section]:
     ]
 
 
-def compact(
+def log_compact(
     run: Run,
     table: TableArgument,
     first: Annotated[int, Option("First commit of the range.", "V", spelled="--from")],

@@ -20,7 +20,7 @@ EXIT_CODES = (0, 2, 3, 4, 5, 7, 70)
 RUNS_ON_CLUSTER = True
 
 
-def expire(
+def log_expire(
     run: Run,
     table: TableArgument,
     *,

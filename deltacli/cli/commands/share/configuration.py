@@ -23,7 +23,7 @@ EXIT_CODES = {
 _EXISTS = "share.target-exists"
 
 
-def init(
+def share_init(
     run: Run,
     directories: Annotated[list[str], argument("Tables, or directories of tables: paths or URIs.", "DIRECTORY...")],
     config: ConfigurationOption = SHARES,
@@ -75,7 +75,7 @@ LevelOption = Annotated[
 ]
 
 
-def check(run: Run, config: ConfigurationOption = SHARES, level: LevelOption = CheckLevel.STORAGE) -> None:
+def share_check(run: Run, config: ConfigurationOption = SHARES, level: LevelOption = CheckLevel.STORAGE) -> None:
     """Check a sharing configuration by opening every shared table.
 
     \b

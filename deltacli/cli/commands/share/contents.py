@@ -10,7 +10,7 @@ from deltacli.cli.options.shared_tables import SharedTableArgument, SharesArgume
 EXIT_CODES = (0, 2, 3, 7, 70)
 
 
-def ls(run: Run, shares: SharesArgument) -> None:
+def share_ls(run: Run, shares: SharesArgument) -> None:
     """List the shares, schemas and tables that a profile gives access to.
 
     \b
@@ -33,7 +33,7 @@ def ls(run: Run, shares: SharesArgument) -> None:
         run.say_next(f"deltacli share head {quoted(f'{profile}#{table.full_name}')}")
 
 
-def schema(
+def share_schema(
     run: Run, table: SharedTableArgument, version: VersionOption = None, timestamp: TimestampOption = None
 ) -> None:
     """Show the schema of a shared table, as a tree.

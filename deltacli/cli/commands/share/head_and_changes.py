@@ -24,7 +24,7 @@ DEFAULT_ROWS = 10
 FewOption = Annotated[int, Option("Number of rows shown.", "N", spelled="-n --limit", shows_default=True)]
 
 
-def head(
+def share_head(
     run: Run,
     table: SharedTableArgument,
     limit: FewOption = DEFAULT_ROWS,
@@ -65,7 +65,7 @@ def head(
     run.write(RowsResult(Rows("deltacli.read", "row", opened.uri, about, scan.schema, scan, scan.left_out), 0))
 
 
-def changes(
+def share_changes(
     run: Run,
     table: SharedTableArgument,
     first: local.First,

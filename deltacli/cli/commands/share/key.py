@@ -28,7 +28,7 @@ OverlapOption = Annotated[
 ]
 
 
-def rotate(
+def share_key_rotate(
     run: Run,
     overlap: OverlapOption = None,
     config: ConfigurationOption = SHARES,

@@ -13,7 +13,7 @@ from deltacli.core.errors import EXIT_FINDINGS
 EXIT_CODES = (0, 1, 2, 7, 70)
 
 
-def show(run: Run, profile: ProfileArgument) -> None:
+def share_profile_show(run: Run, profile: ProfileArgument) -> None:
     """Show the endpoint and the expiry of a profile file, and never its secrets.
 
     \b
@@ -28,7 +28,7 @@ def show(run: Run, profile: ProfileArgument) -> None:
     run.write(profile_result(found, problems_of(found, run.clock()), run.clock()))
 
 
-def check(run: Run, profile: ProfileArgument) -> None:
+def share_profile_check(run: Run, profile: ProfileArgument) -> None:
     """Check a profile file: form, checksum of the token, expiry, permissions.
 
     \b

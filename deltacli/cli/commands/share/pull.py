@@ -67,7 +67,7 @@ ResumeOption = Annotated[bool, Option("Finish an interrupted pull at the version
 ForceOption = Annotated[bool, Option("Replace the file of --to if it exists.")]
 
 
-def pull(
+def share_pull(
     run: Run,
     table: SharedTableArgument,
     to: ToOption,

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 EXIT_CODES = (0, 2, 4, 7, 70)
 
 
-def add(
+def share_recipient_add(
     run: Run,
     recipient: RecipientArgument,
     grant: GrantsOption = None,
@@ -66,7 +66,9 @@ def add(
         _say_how_to_create_a_token(run, recipient)
 
 
-def list(run: Run, recipient: OneRecipientArgument = None, config: ConfigurationOption = SHARES) -> None:
+def share_recipient_list(
+    run: Run, recipient: OneRecipientArgument = None, config: ConfigurationOption = SHARES
+) -> None:
     """List recipients with their grants.
 
     \b
@@ -84,7 +86,7 @@ def list(run: Run, recipient: OneRecipientArgument = None, config: Configuration
     run.write(recipients_result(file, shown, run.clock()))
 
 
-def remove(
+def share_recipient_remove(
     run: Run,
     recipient: RecipientArgument,
     config: ConfigurationOption = SHARES,
@@ -114,7 +116,9 @@ def remove(
         _show(run, file, [found], "remove", dry_run=False)
 
 
-def grant(run: Run, recipient: RecipientArgument, grants: GrantsArgument, config: ConfigurationOption = SHARES) -> None:
+def share_recipient_grant(
+    run: Run, recipient: RecipientArgument, grants: GrantsArgument, config: ConfigurationOption = SHARES
+) -> None:
     """Grant shares, schemas or tables to a recipient.
 
     \b
@@ -136,7 +140,7 @@ def grant(run: Run, recipient: RecipientArgument, grants: GrantsArgument, config
         _say_how_to_create_a_token(run, recipient)
 
 
-def revoke(
+def share_recipient_revoke(
     run: Run,
     recipient: RecipientArgument,
     grants: GrantsArgument,

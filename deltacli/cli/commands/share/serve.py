@@ -53,7 +53,7 @@ ProfileOption = Annotated[
 ]
 
 
-def serve(
+def share_serve(
     run: Run,
     directories: DirectoriesArgument = None,
     config: ConfigOption = None,

@@ -221,7 +221,7 @@ ServerArgument = Annotated[
 ]
 
 
-def test(run: Run, address: ServerArgument = None, *, wanted: TestOptions) -> None:
+def share_test(run: Run, address: ServerArgument = None, *, wanted: TestOptions) -> None:
     """Check a Delta Sharing server against the text of the protocol.
 
     \b

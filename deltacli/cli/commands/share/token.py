@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 EXIT_CODES = (0, 2, 4, 7, 70)
 
 
-def create(
+def share_token_create(
     run: Run,
     recipient: RecipientArgument,
     expires: ExpiresOption = DEFAULT_LIFETIME,
@@ -77,7 +77,7 @@ def create(
     )
 
 
-def list(run: Run, recipient: OneRecipientArgument = None, config: ConfigurationOption = SHARES) -> None:
+def share_token_list(run: Run, recipient: OneRecipientArgument = None, config: ConfigurationOption = SHARES) -> None:
     """List tokens by their ids, with their state and expiry.
 
     \b
@@ -93,7 +93,7 @@ def list(run: Run, recipient: OneRecipientArgument = None, config: Configuration
     _show(run, file, known.items if recipient is None else (find_recipient(known, recipient),), "list")
 
 
-def revoke(
+def share_token_revoke(
     run: Run,
     recipient: RecipientArgument,
     tokens: TokensArgument = None,
@@ -134,7 +134,7 @@ def revoke(
         _show(run, file, revoked, "revoke", dry_run=False)
 
 
-def rotate(
+def share_token_rotate(
     run: Run,
     recipient: RecipientArgument,
     overlap: OverlapOption = DEFAULT_OVERLAP,

@@ -15,7 +15,7 @@ EXIT_CODES = (0, 2, 70)
 FORMATS = TableFormat
 
 
-def package(
+def spark_package(
     run: Run,
     to: Annotated[str, Option("Existing directory that gets the archive.", "DIR")],
 ) -> None:
