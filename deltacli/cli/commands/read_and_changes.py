@@ -7,11 +7,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 from deltacli.cli.formats import PARQUET, RowFormat
-from deltacli.cli.options.common_options import LastOption, TableArgument, TimestampOption, VersionOption
+from deltacli.cli.options.common_options import LastOption, LimitOption, TableArgument, TimestampOption, VersionOption
 from deltacli.cli.options.moments import note_findings, parse_end, parse_moment_of
 from deltacli.cli.options.request_options import Asked
 from deltacli.cli.options.rows import (
-    LimitOption,
     judge_left_out,
     note_what_is_missing,
     require_file,

@@ -10,7 +10,9 @@ from deltacli.cli.formats import PARQUET, RowFormat
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.common_options import (
     BranchOption,
+    ColumnsOption,
     DdlOption,
+    LimitOption,
     SchemaIdOption,
     SnapshotIdOption,
     TableArgument,
@@ -19,7 +21,7 @@ from deltacli.cli.options.common_options import (
     VersionOption,
 )
 from deltacli.cli.options.moments import note_findings, parse_moment_of
-from deltacli.cli.options.rows import ColumnsOption, LimitOption, require_file, settle_limit, write_directory
+from deltacli.cli.options.rows import require_file, settle_limit, write_directory
 from deltacli.cli.options.run import Run
 from deltacli.cli.options.table_formats import Handle, ask, require_one_point
 from deltacli.cli.terminal.shell import again_with_flags, again_without_limit, quoted_table

@@ -60,3 +60,11 @@ AllowLossyOption = Annotated[
     bool,
     Option("Accept changes of a Paimon table after which stored values are read differently.", table_format=OF_PAIMON),
 ]
+
+DEFAULT_ROWS = 20
+"Rows shown on a terminal without --limit."
+
+LimitOption = Annotated[
+    int | None, Option(f"Number of rows shown; 0 shows all.  [default: {DEFAULT_ROWS} on a terminal, else 0]", "N")
+]
+ColumnsOption = Annotated[str | None, Option("Show only these columns, in this order.", "A,B,…")]

@@ -1,16 +1,16 @@
-"""Options of the commands that list rows: condition, columns, number of rows, and the notes at the end."""
+"""Commands that list rows: how many are shown, where they are written, and the notes at the end."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 from deltacli.cli.formats import PARQUET, Content
 from deltacli.cli.invocation import invocation
+from deltacli.cli.options.common_options import DEFAULT_ROWS
 from deltacli.cli.options.run import Run
 from deltacli.cli.terminal.shell import again_with, again_without_limit
 from deltacli.core.errors import Refused, UsageError
-from deltacli.core.request_fields import Option
 from deltacli.core.units import some_of
 
 if TYPE_CHECKING:
@@ -19,14 +19,6 @@ if TYPE_CHECKING:
     from deltacli.table.scan import ArrowRows
 
 _NAMED = 5
-
-DEFAULT_ROWS = 20
-"Rows shown on a terminal without --limit."
-
-LimitOption = Annotated[
-    int | None, Option(f"Number of rows shown; 0 shows all.  [default: {DEFAULT_ROWS} on a terminal, else 0]", "N")
-]
-ColumnsOption = Annotated[str | None, Option("Show only these columns, in this order.", "A,B,…")]
 
 
 def settle_limit(run: Run, wanted: int | None) -> int:
