@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from deltacli.operations.log.expire import ExpiryPlan, ExpiryRequest
     from deltacli.operations.log.expire_execute import ExpiryOutcome
     from deltacli.operations.log.log_backup import BackupPlan, BackupResult
-    from deltacli.operations.log.log_restore import RestorePlan
+    from deltacli.operations.log.log_restore import RestorePlan as LogRestorePlan
     from deltacli.operations.log.version_checksum import ChecksumReport
 
 else:
@@ -36,7 +36,7 @@ class ExpiryResult(NamedTuple):
 class RestoreResult(NamedTuple):
     """A plan, and whether it was executed."""
 
-    plan: RestorePlan
+    plan: LogRestorePlan
     was_executed: bool
 
 
@@ -233,14 +233,14 @@ class LogCare(Changes):
         return RestoreResult(plan, was_executed=True)
 
     @named
-    def plan_restore_log(self, source: str, *, replace: bool = False) -> RestorePlan:
+    def plan_restore_log(self, source: str, *, replace: bool = False) -> LogRestorePlan:
         """Return what `restore_log` would write. Raises as it does."""
         from deltacli.operations.log.log_restore_execute import LogRestore
 
         return self._plan(LogRestore(self.open_other(source), replace))
 
     @named
-    def execute_restore_log(self, plan: RestorePlan) -> RestoreResult:
+    def execute_restore_log(self, plan: LogRestorePlan) -> RestoreResult:
         """Write the files of a plan of this table. Raises as `restore_log` does."""
         from deltacli.operations.log.log_restore_execute import LogRestore
 

@@ -45,7 +45,8 @@ class Plan(Protocol):
 
 P = TypeVar("P", bound=Plan)
 P_co = TypeVar("P_co", bound=Plan, covariant=True)
-O = TypeVar("O")  # noqa: E741  (the outcome of a change)
+Done = TypeVar("Done")
+"""The outcome of a change."""
 
 
 Consent = str | None
@@ -72,11 +73,11 @@ def for_plan(plan: Plan) -> Consent:
     return plan_id(plan)
 
 
-class Gate(Generic[P, O]):
+class Gate(Generic[P, Done]):
     """The way of one change into its table. `plan` is the newest one, `outcome` what was done so far."""
 
     def __init__(
-        self, plan_again: Callable[[TableHandle, Snapshot], P], plan: P, ask: Callable[[P], Consent], outcome: O
+        self, plan_again: Callable[[TableHandle, Snapshot], P], plan: P, ask: Callable[[P], Consent], outcome: Done
     ) -> None:
         self._plan_again, self._agreed, self._ask, self._consent = plan_again, plan, ask, ask(plan)
         self._was_read = False

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from deltacli.cli.render.validate.report import ValidationReport
     from deltacli.cli.terminal.term import Terminal
 
-Row = TypeVar("Row")
+Listed = TypeVar("Listed")
+"""An item of a list."""
 
 
 class EncodedItems:
@@ -71,11 +72,11 @@ class Grid(Protocol):
         """Yield the header and the rows in a form."""
 
 
-class RowGrid(NamedTuple, Generic[Row]):
+class RowGrid(NamedTuple, Generic[Listed]):
     """Rows that are Python objects. `is_chosen`: the user named the columns, so all of them are written."""
 
-    columns: Sequence[Column[Row]]
-    rows: Iterable[Row]
+    columns: Sequence[Column[Listed]]
+    rows: Iterable[Listed]
     is_chosen: bool = False
 
     def written(self, form: RowForm) -> Iterator[bytes | memoryview]:
@@ -96,7 +97,7 @@ class RowGrid(NamedTuple, Generic[Row]):
         yield form.header([columns[place].heading() for place in kept], [columns[place].right for place in kept])
         yield from (form.row([row[place] for place in kept]) for row in texts)
 
-    def _is_for_people(self, column: Column[Row]) -> bool:
+    def _is_for_people(self, column: Column[Listed]) -> bool:
         return column.picture is None and (self.is_chosen or (column.on_screen and column.in_pipe))
 
 
@@ -201,7 +202,7 @@ class Outcome(Result):
 
 
 @dataclass(eq=False, repr=False)
-class Listing(Result, Generic[Row]):
+class Listing(Result, Generic[Listed]):
     """A result that is a list: `items` in documents and lines, `rows` in columns.
 
     A document has the `fields`, then the items under the name `items_name`; `last` is a line after them.
@@ -210,8 +211,8 @@ class Listing(Result, Generic[Row]):
     fields: JsonObject
     line: str
     items: Sequence[JsonObject]
-    columns: Sequence[Column[Row]]
-    rows: Sequence[Row]
+    columns: Sequence[Column[Listed]]
+    rows: Sequence[Listed]
     items_name: str = "items"
     last: JsonObject | None = None
     said: Callable[[Terminal], Sequence[Section]] = field(default=lambda _: [])

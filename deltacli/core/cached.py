@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["cached_property"]
-
 if TYPE_CHECKING:
-    from functools import cached_property
+    import functools
+
+    cached_property = functools.cached_property
 else:
 
     class cached_property:  # noqa: N801  (as in `functools`)
