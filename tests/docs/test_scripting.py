@@ -18,7 +18,7 @@ from deltacli.cli.command_tree import COMMANDS
 from deltacli.cli.options.cluster import ClusterOptions
 from deltacli.cli.options.fleet import FLEET_FILE
 from deltacli.cli.options.global_options import TAKES_VALUE
-from deltacli.cli.options.moments import EXPLAINED
+from deltacli.cli.options.rows import EXPLAINED
 from deltacli.delta.schema.type_changes import INTEGER_DIGITS, WIDER
 from deltacli.operations.doctor.table import advice
 from tests.cli.support import ROOT, deltacli, make_sample, write_program

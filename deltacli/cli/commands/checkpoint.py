@@ -8,8 +8,9 @@ import typer
 
 from deltacli.cli.changing import Mode, Wording, run_change
 from deltacli.cli.options.common_options import TableArgument, TimestampOption, VersionOption
-from deltacli.cli.options.moments import EXPLAINED, chosen_version, parse_moment_of
+from deltacli.cli.options.moments import chosen_version, parse_moment_of
 from deltacli.cli.options.request_options import Asked
+from deltacli.cli.options.rows import EXPLAINED
 from deltacli.cli.options.run import Run
 from deltacli.cli.results import Outcome
 from deltacli.cli.terminal.shell import quoted_table

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 from deltacli.cli.formats import PARQUET, RowFormat
 from deltacli.cli.options.common_options import LastOption, LimitOption, TableArgument, TimestampOption, VersionOption
-from deltacli.cli.options.moments import note_findings, parse_end, parse_moment_of
+from deltacli.cli.options.moments import parse_end, parse_moment_of
 from deltacli.cli.options.request_options import Asked
 from deltacli.cli.options.rows import (
     judge_left_out,
+    note_findings,
     note_what_is_missing,
     require_file,
     settle_limit,

@@ -20,8 +20,8 @@ from deltacli.cli.options.common_options import (
     TimestampOption,
     VersionOption,
 )
-from deltacli.cli.options.moments import note_findings, parse_moment_of
-from deltacli.cli.options.rows import require_file, settle_limit, write_directory
+from deltacli.cli.options.moments import parse_moment_of
+from deltacli.cli.options.rows import note_findings, require_file, settle_limit, write_directory
 from deltacli.cli.options.run import Run
 from deltacli.cli.options.table_formats import Handle, ask, require_one_point
 from deltacli.cli.terminal.shell import again_with_flags, again_without_limit, quoted_table

@@ -1,25 +1,23 @@
 """Times on the command line: `--timestamp`, `--now`, `--from` and `--to` accept the same texts; and the version that
-`--version` or `--timestamp` selects, with the notes about it.
+`--version` or `--timestamp` selects.
 """
 
 from __future__ import annotations
 
 import re
 from calendar import month_name, monthrange
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from deltacli.cli.invocation import invocation
 from deltacli.cli.terminal.shell import again_with
 from deltacli.core.errors import UsageError
-from deltacli.core.units import EPOCH, format_timestamp
+from deltacli.core.units import EPOCH
 
 if TYPE_CHECKING:
-    from deltacli.cli.options.run import Run
     from deltacli.table.api_arguments import VersionTime
     from deltacli.table.handle import TableHandle
-    from deltacli.table.version import Snapshot
 
 
 def parse_moment(option: str, text: str, arguments: Sequence[str]) -> int:
@@ -151,27 +149,6 @@ def _no_timestamp(message: str) -> UsageError:
     )
 
 
-EXPLAINED: Mapping[str, str] = {
-    "action.missing-required": "the metaData has no schemaString; read as an empty schema",
-    "catalog.unpublished-possible": "a catalog manages this table; newer commits may exist there",
-    "checkpoint.multipart-incomplete": "a multi-part checkpoint lacks parts; not used",
-    "checkpoint.no-metadata": "a checkpoint has no metaData; an older start was used",
-    "checkpoint.no-protocol": "a checkpoint has no protocol; an older start was used",
-    "checkpoint.unreadable": "a checkpoint cannot be read; an older start was used",
-    "checkpoint.zero-length": "a checkpoint file is empty; not used",
-    "commit.empty": "a commit before the checkpoint is empty; it was not needed",
-    "compaction.beyond-log": "a log compaction covers versions after the newest commit, which seem to be lost",
-    "hint.bad-json": "_last_checkpoint cannot be read; the log was listed instead",
-    "hint.checkpoint-missing": "_last_checkpoint names a missing checkpoint; the log was listed instead",
-    "hint.checksum-bad": "_last_checkpoint has a wrong checksum; the log was listed instead",
-    "hint.missing-field": "_last_checkpoint names no version; the log was listed instead",
-    "ict.missing": "the commit has no in-commit timestamp; the file's time is shown",
-    "log.checkpoint-commit-missing": "the commit file of this version is missing; it was rebuilt from its checkpoint",
-    "log.name-not-padded": "a log file's version is not 20 digits; not read",
-    "sidecar.missing": "a checkpoint names a missing sidecar; an older start was used",
-}
-
-
 def parse_moment_of(version: int | None, timestamp: str | None) -> int | None:
     """Return `--timestamp` as epoch milliseconds. Raises UsageError, also for an invalid `--version`."""
     if version is not None and timestamp is not None:
@@ -191,15 +168,3 @@ def chosen_version(table: TableHandle, version: int | None, timestamp: str | Non
     from deltacli.table.time_travel import version_at
 
     return version_at(table, at_ms)
-
-
-def note_findings(run: Run, found: Snapshot, at_ms: int | None) -> None:
-    """Note which problems were worked around, and that a time is later than the newest version."""
-    from deltacli.storage.base import StoreOfVersions
-
-    for problem in found.problems:
-        files = ", ".join(name for name, rule in found.set_aside.items() if rule == problem)
-        run.note(f"note: {problem}: {EXPLAINED[problem]}{f' ({files})' if files else ''}")
-    is_newest = found.version == found.newest_version and not isinstance(found.table.storage, StoreOfVersions)
-    if at_ms is not None and is_newest and found.time is not None and at_ms > found.time.timestamp_ms:
-        run.note(f"note: version {found.version} is the newest, committed {format_timestamp(found.time.timestamp_ms)}")

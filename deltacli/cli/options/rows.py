@@ -1,4 +1,4 @@
-"""Commands that list rows: how many are shown, where they are written, and the notes at the end."""
+"""Commands that list rows: how many are shown, where they are written, and the notes about them and their version."""
 
 from __future__ import annotations
 
@@ -11,14 +11,35 @@ from deltacli.cli.options.common_options import DEFAULT_ROWS
 from deltacli.cli.options.run import Run
 from deltacli.cli.terminal.shell import again_with, again_without_limit
 from deltacli.core.errors import Refused, UsageError
-from deltacli.core.units import some_of
+from deltacli.core.units import format_timestamp, some_of
 
 if TYPE_CHECKING:
     from deltacli.cli.render.data.rows import Written
     from deltacli.table.output import WrittenDirectory
     from deltacli.table.scan import ArrowRows
+    from deltacli.table.version import Snapshot
 
 _NAMED = 5
+
+EXPLAINED: Mapping[str, str] = {
+    "action.missing-required": "the metaData has no schemaString; read as an empty schema",
+    "catalog.unpublished-possible": "a catalog manages this table; newer commits may exist there",
+    "checkpoint.multipart-incomplete": "a multi-part checkpoint lacks parts; not used",
+    "checkpoint.no-metadata": "a checkpoint has no metaData; an older start was used",
+    "checkpoint.no-protocol": "a checkpoint has no protocol; an older start was used",
+    "checkpoint.unreadable": "a checkpoint cannot be read; an older start was used",
+    "checkpoint.zero-length": "a checkpoint file is empty; not used",
+    "commit.empty": "a commit before the checkpoint is empty; it was not needed",
+    "compaction.beyond-log": "a log compaction covers versions after the newest commit, which seem to be lost",
+    "hint.bad-json": "_last_checkpoint cannot be read; the log was listed instead",
+    "hint.checkpoint-missing": "_last_checkpoint names a missing checkpoint; the log was listed instead",
+    "hint.checksum-bad": "_last_checkpoint has a wrong checksum; the log was listed instead",
+    "hint.missing-field": "_last_checkpoint names no version; the log was listed instead",
+    "ict.missing": "the commit has no in-commit timestamp; the file's time is shown",
+    "log.checkpoint-commit-missing": "the commit file of this version is missing; it was rebuilt from its checkpoint",
+    "log.name-not-padded": "a log file's version is not 20 digits; not read",
+    "sidecar.missing": "a checkpoint names a missing sidecar; an older start was used",
+}
 
 
 def settle_limit(run: Run, wanted: int | None) -> int:
@@ -100,3 +121,15 @@ def note_the_cut(run: Run, rows: int, most: int) -> None:
     """Note how many rows a limit leaves out: none if it is 0, nor in formats of findings."""
     if most and rows > most and run.format.content is not Content.FINDINGS:
         run.note(f"showing {most:,} of {rows:,} rows; to show all: {again_without_limit(invocation.arguments)}")
+
+
+def note_findings(run: Run, found: Snapshot, at_ms: int | None) -> None:
+    """Note which problems were worked around, and that a time is later than the newest version."""
+    from deltacli.storage.base import StoreOfVersions
+
+    for problem in found.problems:
+        files = ", ".join(name for name, rule in found.set_aside.items() if rule == problem)
+        run.note(f"note: {problem}: {EXPLAINED[problem]}{f' ({files})' if files else ''}")
+    is_newest = found.version == found.newest_version and not isinstance(found.table.storage, StoreOfVersions)
+    if at_ms is not None and is_newest and found.time is not None and at_ms > found.time.timestamp_ms:
+        run.note(f"note: version {found.version} is the newest, committed {format_timestamp(found.time.timestamp_ms)}")

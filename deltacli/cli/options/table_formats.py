@@ -87,7 +87,8 @@ class DeltaHandle(_Handle):
 
     def snapshot(self, *, version: int | None, timestamp: str | None, **_: object) -> Snapshot:
         """Return the table at a version or a time."""
-        from deltacli.cli.options.moments import note_findings, parse_moment_of
+        from deltacli.cli.options.moments import parse_moment_of
+        from deltacli.cli.options.rows import note_findings
 
         at_ms = parse_moment_of(version, timestamp)
         found = self.table.snapshot(version=version, timestamp_ms=at_ms)
@@ -104,7 +105,8 @@ class DeltaHandle(_Handle):
         """Return what is shown of a version, and the next command."""
         if schema:
             return self.schema(**point), None
-        from deltacli.cli.options.moments import note_findings, parse_moment_of
+        from deltacli.cli.options.moments import parse_moment_of
+        from deltacli.cli.options.rows import note_findings
         from deltacli.cli.render.snapshot import SnapshotResult
         from deltacli.operations.read.snapshot import summarize
 
