@@ -2,8 +2,8 @@
 
 - no circle of imports, those inside functions and for type checkers included;
 - no folder with more than 20 modules, no module with more than 900 lines;
-- options and commands of the command line in no text below it: `parameter` and `command` of `deltacli.core.hints` spell
-  them, and not before a text is made;
+- options and commands of the command line in no text below it: `parameter` and `command` of `deltacli.core.hints`
+  spell them, and not before a text is made;
 - private modules of pyarrow and `pyarrow.compute` in `deltacli.arrow` only; `sys.modules` also in the stand-in for
   orjson.
 """

@@ -146,7 +146,8 @@ def test_an_unsuitable_trend_path_is_refused(name: str, said: str, lake: Path, v
 def test_runs_that_end_together_do_not_mix_their_lines(tmp_path: Path) -> None:
     path = tmp_path / "trend.ndjson"
     program = (
-        "import sys\nfrom deltacli.cli.trend_file import Trend\nfrom tests.cli.test_validate_history import entry\n"
+        "import sys\nfrom deltacli.cli.trend_file import Trend\n"
+        "from tests.cli.test_validate_history import entry\n"
         "trend = Trend(sys.argv[1])\nfor _ in range(200): trend.append(entry(*map('area.{}'.format, range(500))))\n"
     )
 

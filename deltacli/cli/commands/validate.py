@@ -103,9 +103,9 @@ def _open_trend(run: Run, wanted: ValidateOptions) -> Trend | None:
     from deltacli.cli.trend_file import Trend
 
     others = {"--output": run.output, "--baseline": wanted.baseline, "--write-baseline": wanted.write_baseline}
-    for option, name in others.items():
+    for flag, name in others.items():
         if name is not None and os.path.realpath(name) == os.path.realpath(wanted.trend_file):
-            raise UsageError(f"--trend and {option} are the same file, {name}")
+            raise UsageError(f"--trend and {flag} are the same file, {name}")
     return Trend(wanted.trend_file)
 
 
