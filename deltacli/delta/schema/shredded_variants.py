@@ -12,8 +12,34 @@ from typing import Any, TypeAlias
 from deltacli.arrow import compute as pc
 from deltacli.core.errors import DataUnreadable
 from deltacli.core.typing import ArrowType
-from deltacli.delta.encoding import variant_bytes as variants
-from deltacli.delta.encoding.variant_bytes import Dictionary, MalformedVariant, Names
+from deltacli.delta.encoding.variant_bytes import (
+    DATE,
+    DECIMAL4,
+    DECIMAL8,
+    DECIMAL16,
+    DOUBLE,
+    FALSE,
+    FLOAT,
+    INT8,
+    INT16,
+    INT32,
+    INT64,
+    TIME,
+    TIMESTAMP,
+    TIMESTAMP_NANOS,
+    TIMESTAMP_NTZ,
+    TIMESTAMP_NTZ_NANOS,
+    TRUE,
+    UUID,
+    Dictionary,
+    MalformedVariant,
+    Names,
+    array_value,
+    binary_value,
+    object_fields,
+    object_value,
+    string_value,
+)
 from deltacli.delta.schema.conversion import Convert
 
 Encoded: TypeAlias = list[bytes | None]
@@ -177,7 +203,7 @@ def _array(element: _Encode) -> _Encode:
         arrays, start = [], 0
         for length in lengths:
             end = start + (length or 0)
-            arrays.append(None if length is None else variants.array_value([one or b"" for one in inner[start:end]]))
+            arrays.append(None if length is None else array_value([one or b"" for one in inner[start:end]]))
             start = end
         return arrays
 
@@ -206,11 +232,11 @@ def _object(kind: Any, place: str) -> _Encode:
                 continue
             found = [(name, value) for name, column in columns if (value := column[row]) is not None]
             if rest is not None:
-                others = [(names[row].name_of(index), value) for index, value in variants.object_fields(rest)]
+                others = [(names[row].name_of(index), value) for index, value in object_fields(rest)]
                 if not shredded_names.isdisjoint(name for name, _ in others):
                     raise MalformedVariant("a shredded field is in its value, too")
                 found = sorted(found + others)
-            results.append(variants.object_value(found, names[row]))
+            results.append(object_value(found, names[row]))
         return results
 
     return encode
@@ -226,9 +252,9 @@ def _primitive(kind: Any, place: str) -> Callable[[Any, Sequence[Names]], Encode
     if types.is_boolean(kind):
         return lambda values, _: [_BOOLEANS[value] for value in values.to_pylist()]
     if _is_binary(kind):
-        return lambda values, _: _each(variants.binary_value, _content(values))
+        return lambda values, _: _each(binary_value, _content(values))
     if types.is_string(kind) or types.is_large_string(kind):
-        return lambda values, _: _each(variants.string_value, _content(_valid(values)))
+        return lambda values, _: _each(string_value, _content(_valid(values)))
     if types.is_decimal(kind) and kind.precision <= 38 and 0 <= kind.scale <= kind.precision:
         return _decimal(kind)
     is_extension = isinstance(kind, pa.BaseExtensionType)
@@ -238,29 +264,29 @@ def _primitive(kind: Any, place: str) -> Callable[[Any, Sequence[Names]], Encode
     return _fixed(bytes([found << 2]), (kind.storage_type if is_extension else kind).bit_width // 8)
 
 
-_BOOLEANS = {None: None, True: variants.TRUE, False: variants.FALSE}
+_BOOLEANS = {None: None, True: TRUE, False: FALSE}
 _FIXED = {
-    "int8": variants.INT8,
-    "int16": variants.INT16,
-    "int32": variants.INT32,
-    "int64": variants.INT64,
-    "float": variants.FLOAT,
-    "double": variants.DOUBLE,
-    "date32[day]": variants.DATE,
-    "time64[us]": variants.TIME,
-    "timestamp[us, tz=UTC]": variants.TIMESTAMP,
-    "timestamp[us]": variants.TIMESTAMP_NTZ,
-    "timestamp[ns, tz=UTC]": variants.TIMESTAMP_NANOS,
-    "timestamp[ns]": variants.TIMESTAMP_NTZ_NANOS,
-    "arrow.uuid": variants.UUID,
+    "int8": INT8,
+    "int16": INT16,
+    "int32": INT32,
+    "int64": INT64,
+    "float": FLOAT,
+    "double": DOUBLE,
+    "date32[day]": DATE,
+    "time64[us]": TIME,
+    "timestamp[us, tz=UTC]": TIMESTAMP,
+    "timestamp[us]": TIMESTAMP_NTZ,
+    "timestamp[ns, tz=UTC]": TIMESTAMP_NANOS,
+    "timestamp[ns]": TIMESTAMP_NTZ_NANOS,
+    "arrow.uuid": UUID,
 }
 """The types whose bytes in Arrow are those of the variant."""
 
 
 def _decimal(kind: Any) -> Callable[[Any, Sequence[Names]], Encoded]:
-    width, number = (4, variants.DECIMAL4) if kind.precision <= 9 else (8, variants.DECIMAL8)
+    width, number = (4, DECIMAL4) if kind.precision <= 9 else (8, DECIMAL8)
     if kind.precision > 18:
-        width, number = 16, variants.DECIMAL16
+        width, number = 16, DECIMAL16
     encode = _fixed(bytes([number << 2, kind.scale]), width)
     return lambda values, names: encode(_valid(values), names)
 

@@ -12,10 +12,10 @@ from deltacli.delta.checkpoint.layout import READERS_THAT_FAIL, SEVERAL_FORMS
 from deltacli.delta.log.log_path import LogFileKind
 from deltacli.delta.log.segment import CheckpointInstance, LogFile
 from deltacli.delta.protocol.property_values import CHECKPOINT_PROTECTION, parse_integer
-from deltacli.rules.checkpoints import v2 as checkpoint_v2
 from deltacli.rules.checkpoints.contents import (
     is_in_force,
 )
+from deltacli.rules.checkpoints.v2 import ADAPTIVE_METADATA
 from deltacli.rules.framework.base import Area, Finding, Severity, from_a_copy
 from deltacli.rules.framework.views import ListingView
 
@@ -198,7 +198,7 @@ def v1_checkpoints_have_one_form(view: ListingView) -> Iterator[Finding]:
     """The protocol allows several. Readers built on delta-kernel-rs fail on them. Metadata trees have other rules.
     Spec: Checkpoints.
     """
-    if not view.config.features.isdisjoint(checkpoint_v2.ADAPTIVE_METADATA):
+    if not view.config.features.isdisjoint(ADAPTIVE_METADATA):
         return
     by_version: dict[int, list[CheckpointInstance]] = {}
     for instance in view.listing.checkpoints:

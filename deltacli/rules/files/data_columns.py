@@ -15,7 +15,7 @@ from deltacli.core.units import plural
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.schema.types import PrimitiveType, StructType, simple_name
 from deltacli.rules.actions.row_tracking import COLUMN_PROPERTIES
-from deltacli.rules.files.data_types import match_of
+from deltacli.rules.files.data_types import REWRITE_BY_ENGINE, match_of
 from deltacli.rules.files.file_match import FileMatch, MatchedPart, UnknownField, match_file
 from deltacli.rules.framework.base import Area, Finding, Level, Severity
 from deltacli.rules.framework.data_file_views import FileSchemaView, FootersView
@@ -23,19 +23,18 @@ from deltacli.rules.protocol.iceberg import active
 
 AREA = Area("data_files", Level.FOOTERS, spec="Consistency Between Table Metadata and Data Files")
 
-_REWRITE = "rewrite the file with an engine"
 COLUMN_MISSING = AREA.info(
     "data.column-missing",
     "A column of the table is absent from a data file.",
     broken="nothing: it is read as null, which a NOT NULL column must not be",
-    repair=_REWRITE,
+    repair=REWRITE_BY_ENGINE,
     example="a file from before ALTER TABLE … ADD COLUMN",
 )
 COLUMN_UNKNOWN = AREA.info(
     "data.column-unknown",
     "A data file has a column that the table does not have.",
     broken="nothing: no reader uses it",
-    repair=_REWRITE,
+    repair=REWRITE_BY_ENGINE,
     loss="the values of the column",
     example="a column __index_level_0__ that a data frame brought along",
 )
@@ -52,7 +51,7 @@ PARTITION_COLUMN_MISSING = AREA.error(
     "A partition column is absent from a data file, and the table requires files to have it.",
     spec="Iceberg Compatibility V1; Iceberg Compatibility V2",
     broken="Iceberg readers, which know no partition values of Delta, find none",
-    repair=_REWRITE,
+    repair=REWRITE_BY_ENGINE,
     example="a file without the column p in a table partitioned by p, with delta.enableIcebergCompatV2",
 )
 CASE_MISMATCH = AREA.warning(
@@ -60,7 +59,7 @@ CASE_MISMATCH = AREA.warning(
     "A column of a data file has the name of the table's column in another case.",
     spec="Schema Serialization Format",
     broken="readers that compare names exactly read null",
-    repair=_REWRITE,
+    repair=REWRITE_BY_ENGINE,
     example="a column ID in a file, id in the table",
 )
 

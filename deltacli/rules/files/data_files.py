@@ -12,7 +12,7 @@ from deltacli.core.units import plural
 from deltacli.delta.log.log_path import Place
 from deltacli.delta.schema.file_columns import is_list
 from deltacli.delta.schema.types import ArrayType
-from deltacli.rules.files.data_types import NESTED_LAYOUT, match_of
+from deltacli.rules.files.data_types import NESTED_LAYOUT, REWRITE_BY_ENGINE, match_of
 from deltacli.rules.files.file_match import is_three_levels
 from deltacli.rules.files.storage import FILE_MISSING, file_missing
 from deltacli.rules.framework.base import Area, Finding, Level, ReadFault, by_repair
@@ -66,13 +66,12 @@ def files_without_rows(view: FootersView) -> Iterator[Finding]:
         yield ROW_COUNT_ZERO.at(place, f"{place.key} has no rows", seen=0)
 
 
-_REWRITE = "rewrite the file with an engine"
 CODEC_UNSUPPORTED = AREA.warning(
     "data.codec-unsupported",
     "A data file is compressed with a codec that readers need not know.",
     spec="Table Properties",
     broken="readers without the codec fail at the file",
-    repair=_REWRITE,
+    repair=REWRITE_BY_ENGINE,
     example="a column chunk with the codec BROTLI",
 )
 ENCRYPTED = AREA.warning(

@@ -26,12 +26,12 @@ from deltacli.rules.protocol.iceberg import active
 
 AREA = Area("data_files", Level.FOOTERS, spec="Delta Data Type to Parquet Type Mappings")
 
-_REWRITE = "rewrite the file with an engine"
+REWRITE_BY_ENGINE = "rewrite the file with an engine"
 TYPE_MISMATCH = AREA.error(
     "data.type-mismatch",
     "A column of a data file has a type that is not a form of the column's type in the table.",
     broken="readers fail at the file, or read wrong values",
-    repair=_REWRITE,
+    repair=REWRITE_BY_ENGINE,
     loss="nothing, if an engine can read the file",
     example="a column of BYTE_ARRAY (STRING) in a file, long in the table",
 )
@@ -47,7 +47,7 @@ DECIMAL_MISMATCH = AREA.error(
     "data.decimal-mismatch",
     "A decimal column of a data file has more digits than the table's decimal can hold.",
     broken="readers fail at the file, or read wrong values",
-    repair=_REWRITE,
+    repair=REWRITE_BY_ENGINE,
     loss="digits that the table's type does not have",
     example="DECIMAL(12,4) in a file, decimal(10,2) in the table",
 )
@@ -56,7 +56,7 @@ TIMESTAMP_NOT_UTC = AREA.error(
     "A timestamp column of a data file is not adjusted to UTC, or a timestamp_ntz column is.",
     spec="Primitive Types",
     broken="readers take the values for times in another zone, or fail",
-    repair=_REWRITE,
+    repair=REWRITE_BY_ENGINE,
     loss="nothing, if the zone is known",
     example="TIMESTAMP(isAdjustedToUTC=false) in a file, timestamp in the table",
 )
@@ -64,7 +64,7 @@ TIMESTAMP_UNIT = AREA.warning(
     "data.timestamp-unit",
     "A timestamp column of a data file is not stored in microseconds.",
     broken="some readers fail at the file; parts of microseconds are cut off",
-    repair=_REWRITE,
+    repair=REWRITE_BY_ENGINE,
     loss="parts of microseconds",
     example="TIMESTAMP(NANOS) in a file; INT96, where Iceberg compatibility asks for INT64",
 )
@@ -73,7 +73,7 @@ VOID_MATERIALISED = AREA.warning(
     "A column of the type void is stored in a data file.",
     spec="Primitive Types: Void Type",
     broken="readers differ: some drop the column, some fail",
-    repair=_REWRITE,
+    repair=REWRITE_BY_ENGINE,
     loss="the values, which no reader uses",
     example="a column in a file, void in the table",
 )
@@ -81,7 +81,7 @@ NESTED_LAYOUT = AREA.info(
     "data.nested-layout",
     "A list or a map of a data file has a layout of old writers.",
     broken="nothing for readers that know the layout; without its annotation a list or a map is not recognized",
-    repair=_REWRITE,
+    repair=REWRITE_BY_ENGINE,
     example="optional group a (LIST) { repeated int64 array; }",
 )
 VARIANT_SHAPE = AREA.error(
@@ -90,7 +90,7 @@ VARIANT_SHAPE = AREA.error(
     "contradicts itself.",
     spec="Variant Data Type; Variant Shredding",
     broken="readers fail at the file, or lose what is shredded; nothing, if only the property is off",
-    repair=_REWRITE,
+    repair=REWRITE_BY_ENGINE,
     example="a variant column with the fields metadata, value and typed_value, without variantShredding",
 )
 

@@ -23,13 +23,13 @@ from deltacli.rules.framework.views import CommitView, FilesView
 AREA = Area("deletion_vectors", spec="Deletion Vector Descriptor Schema")
 
 _VECTORS = "Deletion Vectors"
-_REWRITE = "rewrite the file without its vector, or restore an older version"
-_RECOMMIT = "commit the same add again with a correct descriptor, and remove the old one"
+WITHOUT_VECTOR = "rewrite the file without its vector, or restore an older version"
+CORRECT_DESCRIPTOR = "commit the same add again with a correct descriptor, and remove the old one"
 BAD_DESCRIPTOR = AREA.error(
     "dv.bad-descriptor",
     "A deletion vector descriptor lacks a field, has a negative number, or has an unknown storage type.",
     broken="no reader finds the vector, so the file cannot be read",
-    repair=_REWRITE,
+    repair=WITHOUT_VECTOR,
     loss="the deletions of the vector",
     example='"deletionVector":{"storageType":"x","pathOrInlineDv":"…","sizeInBytes":34,"cardinality":1}',
 )
@@ -45,7 +45,7 @@ BAD_Z85 = AREA.error(
     "dv.bad-z85",
     "The z85 text of a deletion vector descriptor cannot be decoded.",
     broken="no reader finds the vector, so the file cannot be read",
-    repair=_REWRITE,
+    repair=WITHOUT_VECTOR,
     loss="the deletions of the vector",
     example='"deletionVector":{"storageType":"u","pathOrInlineDv":"tooshort",…}',
 )
@@ -53,14 +53,14 @@ INLINE_WITH_OFFSET = AREA.error(
     "dv.inline-with-offset",
     "An inline deletion vector has an offset.",
     broken="some readers refuse the descriptor",
-    repair=_RECOMMIT,
+    repair=CORRECT_DESCRIPTOR,
     example='"deletionVector":{"storageType":"i","offset":1,…}',
 )
 ABSOLUTE_NOT_ABSOLUTE = AREA.error(
     "dv.absolute-not-absolute",
     "A deletion vector of storage type p has a path that is not absolute.",
     broken="readers look for the file in different places",
-    repair=_RECOMMIT,
+    repair=CORRECT_DESCRIPTOR,
     example='"deletionVector":{"storageType":"p","pathOrInlineDv":"dv/deletion_vector_1.bin",…}',
 )
 OFFSET_ZERO = AREA.warning(
@@ -68,7 +68,7 @@ OFFSET_ZERO = AREA.warning(
     "A deletion vector in a file has offset 0 or no offset, but the first byte of such a file is its version.",
     spec="Deletion Vector File Storage Format",
     broken="readers start at different bytes, and offsets 0 and null give one vector two ids",
-    repair=_RECOMMIT,
+    repair=CORRECT_DESCRIPTOR,
     example='"deletionVector":{"storageType":"u","offset":0,…}',
 )
 EMPTY = AREA.warning(
@@ -123,7 +123,7 @@ HIDDEN_PREFIX = AREA.info(
     "dv.random-prefix-dir",
     "The directory of a deletion vector has a hidden name.",
     broken="tools that skip hidden names miss the vector",
-    repair=_RECOMMIT,
+    repair=CORRECT_DESCRIPTOR,
     example='"deletionVector":{"storageType":"u","pathOrInlineDv":"_ab^-aqEH.-t@S}K{vb[*k^",…}',
 )
 

@@ -10,7 +10,7 @@ from deltacli.rules.framework.base import Area, Check, Rule
 
 
 class Catalogue:
-    """The rules of a package and their checks. `modules`: each has an `AREA`; and what views its checks look at."""
+    """The rules of a package and their checks. `modules`: each has areas; and what views its checks look at."""
 
     def __init__(self, package: str, modules: Mapping[str, str]) -> None:
         self.package = package
@@ -22,24 +22,25 @@ class Catalogue:
         return {rule.id: rule for area in self.areas() for rule in area.rules}
 
     def areas(self) -> list[Area]:
-        """Return the areas in order, one for all modules of the same name."""
+        """Return the areas in order, those of one name as one."""
         merged: dict[str, Area] = {}
         for name in self.modules:
-            found = self._area(name)
-            area = merged.setdefault(found.name, Area(found.name))
-            area.rules += found.rules
-            area.checks += found.checks
+            for found in self.areas_of(name):
+                area = merged.setdefault(found.name, Area(found.name))
+                area.rules += found.rules
+                area.checks += found.checks
         return list(merged.values())
+
+    def areas_of(self, module: str) -> list[Area]:
+        """Return the areas of a module, which is imported."""
+        values = vars(import_module(f"{self.package}.{module}")).values()
+        return [value for value in values if isinstance(value, Area)]
 
     def checks_of(self, view: type, modules: Collection[str] | None = None) -> Iterator[Check]:
         """Yield the checks of such views; those of some modules only, where these are given."""
         for name, views in self.modules.items():
             if view.__name__ in views.split() and (modules is None or name in modules):
-                yield from (check for check in self._area(name).checks if check.view is view)
-
-    def _area(self, name: str) -> Area:
-        area: Area = import_module(f"{self.package}.{name}").AREA
-        return area
+                yield from (check for area in self.areas_of(name) for check in area.checks if check.view is view)
 
 
 CATALOGUE = Catalogue(

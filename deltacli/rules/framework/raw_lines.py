@@ -27,8 +27,22 @@ from deltacli.delta.log.commit_lines import (
 from deltacli.delta.log.log_path import Place
 from deltacli.rules.framework.base import Finding
 from deltacli.rules.framework.views import LocatedAction
-from deltacli.rules.log import commit_lines as rules
-from deltacli.rules.log.commit_lines import faults_of, shown, unknown_fields
+from deltacli.rules.log.commit_lines import (
+    BAD_JSON,
+    CRLF_OR_BLANK,
+    DUPLICATE_KEY,
+    LINE_NOT_OBJECT,
+    LONE_SURROGATE,
+    NOT_UTF8,
+    PRETTY_PRINTED,
+    WRONG_TYPE,
+    faults_of,
+    report_field,
+    report_spelling,
+    report_unknown_field,
+    shown,
+    unknown_fields,
+)
 
 _MOST_PLAIN_SHAPES = 10_000
 _MOST_KEYS_TOLD = 10
@@ -69,7 +83,7 @@ class LineScanner:
         lines = data.split(b"\n")
         scanned = self.scan_lines(lines, place)
         is_held = max(map(len, lines)) <= MAX_LINE_BYTES
-        if is_held and any(finding.rule is rules.BAD_JSON for finding in scanned.findings):
+        if is_held and any(finding.rule is BAD_JSON for finding in scanned.findings):
             spread = _spread_values(data)
             if spread is not None:
                 return self._scan_spread(spread, place)
@@ -87,7 +101,7 @@ class LineScanner:
                 continue
             if len(line) > MAX_LINE_BYTES:
                 message = f"the line is longer than {MAX_LINE_BYTES >> 20} MiB, which no reader supports"
-                run.report(rules.BAD_JSON.at(place._replace(line=number), message, seen=f"{len(line)} bytes"))
+                run.report(BAD_JSON.at(place._replace(line=number), message, seen=f"{len(line)} bytes"))
                 run.is_readable = False
                 continue
             try:
@@ -109,7 +123,7 @@ class LineScanner:
         """Parse the actions of a file whose lines are parts of actions."""
         run = _Run(place)
         message = "actions span several lines, but each must be on its own line"
-        run.report(rules.PRETTY_PRINTED.at(place._replace(line=1), message))
+        run.report(PRETTY_PRINTED.at(place._replace(line=1), message))
         for number, value in values:
             self._take(value, number, run, json.dumps(value).encode())
         return run.result()
@@ -122,10 +136,10 @@ class LineScanner:
         except UnicodeDecodeError as fault:
             message = f"byte {fault.start} of the line is not UTF-8"
             seen = repr(line[fault.start : fault.start + 8])
-            run.report(rules.NOT_UTF8.at(place, message, seen=seen))
+            run.report(NOT_UTF8.at(place, message, seen=seen))
             return _UNREADABLE
         if line.startswith(_BOM):
-            run.report(rules.NOT_UTF8.at(place, "the line begins with a byte order mark", seen="EF BB BF"))
+            run.report(NOT_UTF8.at(place, "the line begins with a byte order mark", seen="EF BB BF"))
             text = text[1:]
         twice: dict[str, None] = {}
 
@@ -141,19 +155,19 @@ class LineScanner:
                 raise RecursionError
         except RecursionError:
             message = f"the line is nested too deeply: more than {MAX_DEPTH} levels of objects and arrays"
-            run.report(rules.BAD_JSON.at(place, message))
+            run.report(BAD_JSON.at(place, message))
             return _UNREADABLE
         except ValueError as fault:
             reason = json_reason(fault) if isinstance(fault, json.JSONDecodeError) else "a number has too many digits"
             message = f"the line is not JSON: {reason}"
-            run.report(rules.BAD_JSON.at(place, message, seen=f"…{text[-60:]}" if len(text) > 60 else text))
+            run.report(BAD_JSON.at(place, message, seen=f"…{text[-60:]}" if len(text) > 60 else text))
             return _UNREADABLE
         for name in list(twice)[:_MOST_KEYS_TOLD]:
             message = f'the key "{name[:80]}" occurs twice in one object; the last value was used'
-            run.report(rules.DUPLICATE_KEY.at(place, message, seen=name))
+            run.report(DUPLICATE_KEY.at(place, message, seen=name))
         if b"\\u" in line and not _is_unicode(value):
             message = "a text of the line has half a surrogate pair, which is not Unicode"
-            run.report(rules.LONE_SURROGATE.at(place, message, seen=next(_halves(text))))
+            run.report(LONE_SURROGATE.at(place, message, seen=next(_halves(text))))
         run.odd_ends += text.endswith("\r")
         return value
 
@@ -161,7 +175,7 @@ class LineScanner:
         """Parse the actions of one line. Return False if it has none."""
         if type(value) is not dict:
             message = f"the line is {shown(value)}, expected an object with one action"
-            run.report(rules.LINE_NOT_OBJECT.at(run.place._replace(line=number), message, seen=shown(value)))
+            run.report(LINE_NOT_OBJECT.at(run.place._replace(line=number), message, seen=shown(value)))
             return False
         is_filled = True
         if len(value) != 1 or None in value.values():
@@ -171,7 +185,7 @@ class LineScanner:
                 if _ESCAPE_WITHIN in line:
                     _report_halves_within(kind, action, run.place._replace(line=number), run)
                 for names in take_whole_numbers(kind, action, line):
-                    run.report(rules.report_spelling(kind, names, action, run.place._replace(line=number)))
+                    run.report(report_spelling(kind, names, action, run.place._replace(line=number)))
                 shape = (kind, *action, *map(type, action.values()))
                 if (shape in self._sound and _small_parts_are_plain(action)) or kind not in FIELDS:
                     run.actions.append(LocatedAction(kind, action, number))
@@ -194,7 +208,7 @@ class LineScanner:
         place = run.place._replace(line=number)
         for fault in faults_of(kind, action):
             key = action.get("path") if isinstance(action.get("path"), str) else None
-            run.report(rules.report_field(kind, fault, place._replace(key=key)))
+            run.report(report_field(kind, fault, place._replace(key=key)))
             is_broken |= fault.found is not None or fault.name == "path"
             is_sound = False
         unknown = unknown_fields(kind, action)
@@ -232,10 +246,10 @@ class _Run:
     def result(self) -> ScannedLines:
         """Return the results, with the faults of the whole file at the end."""
         for (kind, name), (first, count) in self._unknown.items():
-            self.report(rules.report_unknown_field(kind, name, count, self.place._replace(line=first)))
+            self.report(report_unknown_field(kind, name, count, self.place._replace(line=first)))
         if self.odd_ends:
             message = f"{self.odd_ends} blank lines, or lines that end with CR LF"
-            self.report(rules.CRLF_OR_BLANK.at(self.place, message, seen=self.odd_ends))
+            self.report(CRLF_OR_BLANK.at(self.place, message, seen=self.odd_ends))
         return ScannedLines(self.actions, self.broken, self._findings, self.is_readable)
 
 
@@ -246,9 +260,7 @@ def _report_number(value: dict[str, Any], number: int, run: _Run) -> bool:
     if filled == 0 or known > 1:  # an unrecognized key may be next to an action
         names = ", ".join(sorted(value)[:5]) or "nothing"
         message = f"the line has {known or 'no'} actions, expected one"
-        run.report(
-            rules.LINE_NOT_OBJECT.at(run.place._replace(line=number), message, seen=names, expected="one action")
-        )
+        run.report(LINE_NOT_OBJECT.at(run.place._replace(line=number), message, seen=names, expected="one action"))
     return filled > 0
 
 
@@ -260,7 +272,7 @@ def _take_no_object(kind: str, action: Json, number: int, run: _Run) -> None:
     else:
         message = f"{kind} is {shown(action)}, expected an object"
         place = run.place._replace(line=number)
-        run.report(rules.WRONG_TYPE.at(place, message, seen=shown(action), expected="an object"))
+        run.report(WRONG_TYPE.at(place, message, seen=shown(action), expected="an object"))
         run.broken.append(LocatedAction(kind, {}, number))
 
 
@@ -305,7 +317,7 @@ def _report_halves_within(kind: str, action: Action, place: Place, run: _Run) ->
     for name, text in action.items():
         if isinstance(text, str) and (half := next(_halves(text), None)) is not None:
             message = f"{kind}.{name} has half a surrogate pair, which is not Unicode"
-            run.report(rules.LONE_SURROGATE.at(place, message, seen=half))
+            run.report(LONE_SURROGATE.at(place, message, seen=half))
 
 
 def _spread_values(data: bytes) -> list[tuple[int, Any]] | None:

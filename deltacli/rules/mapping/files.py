@@ -5,21 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from deltacli.delta.schema.names import NESTED_IDS
-from deltacli.rules.files.data_types import match_of
+from deltacli.rules.files.data_types import REWRITE_BY_ENGINE, match_of
 from deltacli.rules.files.file_match import MatchedPart, OtherId, id_of
 from deltacli.rules.framework.base import Area, Finding, Level
 from deltacli.rules.framework.data_file_views import FileSchemaView
 
 AREA = Area("mapping", Level.FOOTERS)
 
-_REWRITE = "rewrite the file with an engine"
 
 FILE_WITHOUT_FIELD_IDS = AREA.error(
     "mapping.file-without-field-ids",
     "Column mapping uses ids, but a data file has columns without ids.",
     spec="Reader Requirements for Column Mapping",
     broken="readers refuse the file, or read null for its columns",
-    repair=_REWRITE,
+    repair=REWRITE_BY_ENGINE,
     example="a file written before delta.columnMapping.mode became id",
 )
 FILE_WITH_LOGICAL_NAMES = AREA.error(
@@ -35,7 +34,7 @@ FIELD_ID_MISMATCH = AREA.error(
     "The field id of a column in a data file differs from the id of the table's column with that name.",
     spec="Writer Requirements for Column Mapping",
     broken="readers that use ids and readers that use names read different columns",
-    repair=_REWRITE,
+    repair=REWRITE_BY_ENGINE,
     example="the column col-3 has field_id 5 in a file, and the id 3 in the table",
 )
 FILE_WITH_OTHER_NAMES = AREA.warning(
@@ -43,7 +42,7 @@ FILE_WITH_OTHER_NAMES = AREA.warning(
     "Column mapping uses ids, and a data file has a column under another name than its physical one.",
     spec="Writer Requirements for Column Mapping",
     broken="readers that use names although the mode is id read null, or another column whose name it is",
-    repair=_REWRITE,
+    repair=REWRITE_BY_ENGINE,
     example="a column old with the field_id 1 in a file, where the column with the id 1 has the physicalName col-1a",
 )
 

@@ -15,7 +15,7 @@ from deltacli.delta.protocol.protocol_action import (
 )
 from deltacli.rules.framework.base import Area, Finding, Severity
 from deltacli.rules.framework.views import CommitView, HistoryView, ProtocolView, TableConfigurationView
-from deltacli.rules.protocol import features as protocol_features
+from deltacli.rules.protocol.features import is_in_range, knows_features, shown
 
 AREA = Area("protocol", spec="Table Features")
 
@@ -192,7 +192,7 @@ def versions_make_no_sense(view: ProtocolView) -> Iterator[Finding]:
     if not 1 <= writer <= NEWEST_WRITER_VERSION:
         message = f"minWriterVersion {writer} is not a version of the protocol"
         yield VERSION_OUT_OF_RANGE.at(view.place, message, seen=writer, expected="1 to 7")
-    if not protocol_features.is_in_range(protocol):
+    if not is_in_range(protocol):
         return
     if reader == READER_FEATURES_VERSION and writer < WRITER_FEATURES_VERSION:
         message = f"reader version 3 needs writer version 7, found {writer}"
@@ -216,7 +216,7 @@ def keys_are_misspelt(view: ProtocolView) -> Iterator[Finding]:
 def lists_and_versions_disagree(view: ProtocolView) -> Iterator[Finding]:
     """Spec: Table Features. For checkpoints, `checkpoint.features-null` reports this."""
     protocol = view.config.protocol
-    if protocol is None or view.commit is None or not protocol_features.is_in_range(protocol):
+    if protocol is None or view.commit is None or not is_in_range(protocol):
         return
     reader, writer = protocol.min_reader_version, protocol.min_writer_version
     if reader == READER_FEATURES_VERSION and protocol.reader_features is None:
@@ -309,7 +309,7 @@ def features_need_or_exclude_others(view: ProtocolView) -> Iterator[Finding]:
     `iceberg.mapping-off` the column mapping that an active Iceberg compatibility requires.
     """
     protocol = view.config.protocol
-    if protocol is None or not protocol_features.knows_features(protocol):
+    if protocol is None or not knows_features(protocol):
         return
     supported = {stable_name(name) for name in view.config.features}
     for name in sorted(view.config.features & FEATURES.keys()):
@@ -362,7 +362,7 @@ def _downgrades(commit: CommitView, before: Protocol, after: Protocol) -> Iterat
     )
     if not lost and not (was_beyond and is_lowered):
         return
-    seen, expected = protocol_features.shown(after), f"at least {protocol_features.shown(before)}"
+    seen, expected = shown(after), f"at least {shown(before)}"
     place = commit.after.protocol_place or Place(f"{LOG_DIRECTORY}/{commit_name(commit.version)}", None, commit.version)
     given_up = ", ".join(lost) or expected.removeprefix("at least ")
     hinders_readers = was_beyond or any(_is_for_readers(name, before) for name in lost)

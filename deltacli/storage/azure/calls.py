@@ -21,7 +21,7 @@ from xml.etree import ElementTree
 from deltacli.core.errors import StorageFailed
 from deltacli.storage.azure.credentials import AzureCredentials
 from deltacli.storage.azure.options import AzureOptions, is_of_the_cloud
-from deltacli.storage.objects import batch
+from deltacli.storage.objects.batch import BATCH_CONTENT_TYPE, BatchPart, batch_of, faults_of
 from deltacli.storage.objects.calls import ABSENT, Content, Entry, ListedPage, Source, length_of
 from deltacli.storage.objects.contents import Body
 from deltacli.storage.objects.faults import Dialect, passing, translate
@@ -210,12 +210,12 @@ class AzureCalls:
         for key in keys:
             headers = {"Content-Length": "0"}
             url, headers = self.credentials.authorized("DELETE", self.object_url(key), headers, is_part=True)
-            parts.append(batch.BatchPart(url[start:], headers))
+            parts.append(BatchPart(url[start:], headers))
         url = self.url("", restype="container", comp="batch")
-        body = Body(batch.batch_of(parts))
-        request = Request("POST", url, {"Content-Type": batch.CONTENT_TYPE}, body, Call.DELETE, LARGEST_LIST)
+        body = Body(batch_of(parts))
+        request = Request("POST", url, {"Content-Type": BATCH_CONTENT_TYPE}, body, Call.DELETE, LARGEST_LIST)
         try:
-            return batch.faults_of(self.send(request, (200, 202)), keys, 202, fault_of)
+            return faults_of(self.send(request, (200, 202)), keys, 202, fault_of)
         except HttpFault as fault:
             if fault.status in _NO_BATCHES and fault.reason not in DIALECT.holder_missing:
                 self._has_batches = False  # some kinds of accounts and emulators have none

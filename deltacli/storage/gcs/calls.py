@@ -27,7 +27,7 @@ from deltacli.core.errors import StorageFailed
 from deltacli.core.typing import JsonObject
 from deltacli.storage.gcs.credentials import GcsCredentials
 from deltacli.storage.gcs.options import GcsOptions
-from deltacli.storage.objects import batch
+from deltacli.storage.objects.batch import BATCH_CONTENT_TYPE, BatchPart, batch_of, faults_of
 from deltacli.storage.objects.calls import ABSENT, Content, Entry, ListedPage, Source, length_of
 from deltacli.storage.objects.contents import Body
 from deltacli.storage.objects.faults import Dialect, passing, translate
@@ -136,11 +136,11 @@ class GcsCalls:
 
     def delete_together(self, keys: Sequence[str]) -> Mapping[str, HttpFault | None]:
         start = len(self._transport.endpoint)
-        parts = [batch.BatchPart(self.url(object_path(key))[start:]) for key in keys]
-        url, headers = f"{self._transport.endpoint}/batch/storage/v1", {"Content-Type": batch.CONTENT_TYPE}
-        request = Request("POST", url, headers, Body(batch.batch_of(parts)), Call.DELETE, LARGEST_LIST)
+        parts = [BatchPart(self.url(object_path(key))[start:]) for key in keys]
+        url, headers = f"{self._transport.endpoint}/batch/storage/v1", {"Content-Type": BATCH_CONTENT_TYPE}
+        request = Request("POST", url, headers, Body(batch_of(parts)), Call.DELETE, LARGEST_LIST)
         try:
-            return batch.faults_of(self.send(request, (200,)), keys, 204, fault_of)
+            return faults_of(self.send(request, (200,)), keys, 204, fault_of)
         except HttpFault as fault:
             if fault.status in _NO_BATCHES:
                 self._has_batches = False  # emulators and private endpoints may have none

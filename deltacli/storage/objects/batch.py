@@ -15,7 +15,7 @@ _GIVEN_BOUNDARY = re.compile(r'boundary="?([^";]+)"?', re.IGNORECASE)
 _NUMBER = re.compile(rb"content-id:[^\r\n]*?(\d+)>?[ \t]*\r?\n", re.IGNORECASE)
 _ANSWER = re.compile(rb"HTTP/[\d.]+ (\d{3})[^\r\n]*\r?\n(.*?)\r?\n\r?\n", re.DOTALL)
 
-CONTENT_TYPE = f"multipart/mixed; boundary={_BOUNDARY}"
+BATCH_CONTENT_TYPE = f"multipart/mixed; boundary={_BOUNDARY}"
 
 
 class BatchPart(NamedTuple):

@@ -6,17 +6,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from heapq import merge
 from itertools import groupby, takewhile
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from deltacli.core.errors import FileMissing, PermissionRefused, StorageFailed
 from deltacli.core.typing import BinaryFile
 from deltacli.storage.objects.calls import ABSENT, Source, ask
 from deltacli.storage.objects.http import HttpFault
-from deltacli.storage.objects.store import ObjectStorage
+from deltacli.storage.objects.store import Answer, ObjectStorage
 from deltacli.storage.outcomes import Creation
 from deltacli.storage.versions import Keeping, ObjectVersion, VersionState
-
-Answer = TypeVar("Answer")
 
 PERMISSION = "permission"
 """The fact of an error that names what the caller lacks."""

@@ -225,7 +225,7 @@ def _counted(name: str, arguments: list[Value], count: int) -> list[Value]:
     return arguments
 
 
-FUNCTIONS: Mapping[str, Callable[[list[Value]], Value]] = {
+CHOICE_FUNCTIONS: Mapping[str, Callable[[list[Value]], Value]] = {
     "if": _if,
     "coalesce": _coalesce,
     **dict.fromkeys(("nvl", "ifnull"), _nvl),

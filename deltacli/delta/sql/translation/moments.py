@@ -179,7 +179,7 @@ def _named(name: str) -> Callable[[list[Value]], Zoned]:
     return ask
 
 
-FUNCTIONS: Mapping[str, Callable[[list[Value]], Zoned]] = {
+MOMENT_FUNCTIONS: Mapping[str, Callable[[list[Value]], Zoned]] = {
     **{name: _named(name) for name in _PARTS},
     "date_format": formatted,
     "date_trunc": truncated_time,

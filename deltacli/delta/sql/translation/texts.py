@@ -174,7 +174,7 @@ def _text_and_whole(name: str, arguments: list[Value]) -> tuple[Value, int]:
     return _text(name, arguments[0]), _whole(name, arguments[1])
 
 
-FUNCTIONS: Mapping[str, Callable[[list[Value]], Value]] = {
+TEXT_FUNCTIONS: Mapping[str, Callable[[list[Value]], Value]] = {
     **dict.fromkeys(("length", "len", "char_length", "character_length"), _length),
     **dict.fromkeys(("upper", "ucase"), _in_case("upper")),
     **dict.fromkeys(("lower", "lcase"), _in_case("lower")),
