@@ -5,8 +5,9 @@ A plan is a value; nothing is read or written. Spec: Type Widening.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from deltacli.core.errors import Refusal, Refused, Unreadable, UsageError
 from deltacli.core.hints import command, parameter
@@ -38,7 +39,7 @@ class PlannedChange:
     from_type: str
     to_type: str
     refusals: tuple[Refusal, ...]
-    place: ColumnPlace = field(repr=False)
+    place: ColumnPlace = dataclasses.field(repr=False)
 
     @property
     def is_due(self) -> bool:
@@ -77,7 +78,7 @@ class WideningPlan:
     added_features: tuple[str, ...]
     enables_property: bool
     table_version: int | None
-    metadata_before: Action = field(repr=False)
+    metadata_before: Action = dataclasses.field(repr=False)
 
     @property
     def due(self) -> tuple[PlannedChange, ...]:

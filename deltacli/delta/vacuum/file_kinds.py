@@ -144,8 +144,8 @@ def kinds(paths: pyarrow.BinaryArray) -> pyarrow.Int8Array:
     import pyarrow as pa
 
     found = pa.repeat(pa.scalar(int(FileKind.FOREIGN), pa.int8()), len(paths))
-    for kind, pattern in _KINDS:
-        found = pc.if_else(_matches(paths, pattern), pa.scalar(int(kind), pa.int8()), found)
+    for kind, names in _KINDS:
+        found = pc.if_else(_matches(paths, names), pa.scalar(int(kind), pa.int8()), found)
     return found
 
 
@@ -187,8 +187,8 @@ class TableRoots:
     def take(self, paths: pyarrow.BinaryArray) -> None:
         """Add some files."""
         content = content_of(paths)
-        for kind, part, pattern in _TABLES:
-            roots = _roots(paths, pattern) if part in content else set()
+        for kind, part, names in _TABLES:
+            roots = _roots(paths, names) if part in content else set()
             if kind == "Delta":
                 roots.discard(b"")
             if kind == "Paimon":

@@ -31,9 +31,9 @@ from deltacli.paimon.schema_changes import Change, ChangeKind, changes_between, 
 from deltacli.paimon.table_paths import MAIN_BRANCH
 from deltacli.paimon.types import walk_fields
 from deltacli.rules.framework.base import Finding, Severity
-from deltacli.rules.paimon import fields
 from deltacli.rules.paimon.catalogue import PAIMON_CATALOGUE, SchemaFileView
 from deltacli.rules.paimon.fallbacks import BranchFault, faults_of_branches
+from deltacli.rules.paimon.fields import BLANK_NAME, DEFAULT_VALUE, DIRECTIVE, HIGHEST_ID, ID_DUPLICATE, ID_RANGE
 from deltacli.storage.base import require_writable
 from deltacli.table.handle import TableHandle
 
@@ -265,7 +265,7 @@ def _next_schema(request: AlterRequest, newest: Newest, used: UsedIds, now_ms: i
     return after
 
 
-_CODES = {fields.BLANK_NAME: "alter.name", fields.DEFAULT_VALUE: "alter.default", fields.DIRECTIVE: "alter.directive"}
+_CODES = {BLANK_NAME: "alter.name", DEFAULT_VALUE: "alter.default", DIRECTIVE: "alter.directive"}
 """Refusals by a rule that have a code of their own."""
 
 
@@ -274,10 +274,10 @@ def _changes(newest: Newest, after: Schema) -> tuple[Change, ...]:
     return changes_between(newest.schema, after, has_snapshots=newest.has_snapshots)
 
 
-_UNNOTICED = (fields.HIGHEST_ID, fields.DEFAULT_VALUE, fields.DIRECTIVE)
+_UNNOTICED = (HIGHEST_ID, DEFAULT_VALUE, DIRECTIVE)
 """Errors that Paimon does not look for, so that a table can have them and still be altered."""
 
-_UNNOTICED_IDS = (fields.ID_DUPLICATE, fields.ID_RANGE)
+_UNNOTICED_IDS = (ID_DUPLICATE, ID_RANGE)
 """The same, but no field gets a new name while old files are read into the wrong column."""
 
 

@@ -4,9 +4,10 @@ Column Mapping.
 
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from deltacli.delta.log.log_path import Place
@@ -117,8 +118,8 @@ _GIVEN = "mapping.given"
 class _Given:
     """Everything assigned so far: id -> physical path, physical path -> id; and the ids of the newest schema."""
 
-    paths: dict[int, tuple[str, ...]] = field(default_factory=dict)
-    ids: dict[tuple[str, ...], int] = field(default_factory=dict)
+    paths: dict[int, tuple[str, ...]] = dataclasses.field(default_factory=dict)
+    ids: dict[tuple[str, ...], int] = dataclasses.field(default_factory=dict)
     present: frozenset[int] = frozenset()
 
     def take(self, fields: Sequence[MappedField]) -> None:

@@ -17,11 +17,12 @@ from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.schema.file_columns import FileColumns
 from deltacli.delta.schema.to_arrow import arrow_schema
 from deltacli.delta.schema.types import PrimitiveType, StructField
-from deltacli.rules.actions import row_id_values, row_tracking
+from deltacli.rules.actions.row_id_values import QUESTION as ROW_ID_QUESTION
+from deltacli.rules.actions.row_tracking import COLUMN_PROPERTIES, is_enabled
 from deltacli.rules.expressions import row_values
 from deltacli.rules.expressions.row_values import Identity, IdentityFacts, identities
-from deltacli.rules.partitions import contents as partition_contents
-from deltacli.rules.partitions.contents import PartitionDifference
+from deltacli.rules.partitions.contents import QUESTION as PARTITION_QUESTION
+from deltacli.rules.partitions.contents import PartitionDifference, are_materialised
 from deltacli.work.file_facts import AskingBeside, OpenFileContext, RowCheckFactory
 from deltacli.work.rows.data_files import ReadSpec
 from deltacli.work.rows.row_ids import RowIdCheck, RowIdLedger
@@ -126,7 +127,7 @@ class IdentityLedger:
         return identity_facts
 
 
-_ROW_ID_COLUMN = row_tracking.COLUMN_PROPERTIES[0]
+_ROW_ID_COLUMN = COLUMN_PROPERTIES[0]
 
 
 @dataclass
@@ -146,7 +147,7 @@ class OptionalRowChecks:
     def make(cls, config: TableConfiguration, wanted: ReadSpec) -> OptionalRowChecks:
         """Select the questions for tables of a configuration, whose columns are read as `wanted`."""
         names = _FreeNames({column.name for column in wanted.columns})
-        partitions = _partition_columns(config, names) if partition_contents.are_materialised(config) else []
+        partitions = _partition_columns(config, names) if are_materialised(config) else []
         stored = _row_id_column(config, names)
         beside = {second.name: _finds(config, physical, second.name) for _, physical, second in partitions}
         if stored is not None:
@@ -160,9 +161,9 @@ class OptionalRowChecks:
             wanted = _with_row_numbers(wanted, names.take("row number"))
         checks = cls(wanted)
         if partitions:
-            checks.questions[partition_contents.QUESTION] = _PartitionCheck(wanted, partitions)
+            checks.questions[PARTITION_QUESTION] = _PartitionCheck(wanted, partitions)
         if stored is not None:
-            checks.questions[row_id_values.QUESTION] = RowIdCheck(wanted, stored)
+            checks.questions[ROW_ID_QUESTION] = RowIdCheck(wanted, stored)
         if (identity := identity_check(config)) is not None:
             checks.questions[row_values.IDENTITIES] = identity
         checks.too_far = [each.name for each in row_values.identities(config) if not each.is_judged]
@@ -173,7 +174,7 @@ class OptionalRowChecks:
     ) -> Mapping[str, Any]:  # Any: the answers to each question about a file
         """Return the answers about the next file, given those about earlier files."""
         ledgers: dict[str, Callable[[Any], Any]] = {
-            row_id_values.QUESTION: self.row_ids.reconcile,
+            ROW_ID_QUESTION: self.row_ids.reconcile,
             row_values.IDENTITIES: self.identities.reconcile,
         }
         settled = {name: reconcile(answers[name]) for name, reconcile in ledgers.items() if name in answers}
@@ -214,7 +215,7 @@ def _partition_columns(config: TableConfiguration, names: _FreeNames) -> list[tu
 
 
 def _row_id_column(config: TableConfiguration, names: _FreeNames) -> StructField | None:
-    if not row_tracking.is_enabled(config) or not config.properties.get(_ROW_ID_COLUMN):
+    if not is_enabled(config) or not config.properties.get(_ROW_ID_COLUMN):
         return None
     return StructField(names.take("row id in the file"), PrimitiveType("long"), True, {})
 

@@ -105,10 +105,10 @@ def _with_plans(facts: Examined, *, listing: bool) -> Examined:
 
 def _lost(table: TableHandle, whole: WholeLog, walk: KeptWalk | None) -> Validation:
     """Look for files of live rows and of deletion vectors that are missing, or have another size than in the log."""
-    from deltacli.rules.files import vector_files
     from deltacli.rules.files.storage import FILE_MISSING, SIZE_MISMATCH
+    from deltacli.rules.files.vector_files import FILE_MISSING as VECTOR_FILE_MISSING
 
-    rules = (FILE_MISSING.id, SIZE_MISMATCH.id, vector_files.FILE_MISSING.id)
+    rules = (FILE_MISSING.id, SIZE_MISMATCH.id, VECTOR_FILE_MISSING.id)
     request = ValidateRequest(level=LevelChoice.STORAGE, select=rules)
     return validate_table(table, request, whole=whole, walk=walk)
 
