@@ -18,20 +18,17 @@ PATTERNS = {"findall", "fullmatch", "match", "search"}
 OF_OTHERS = {
     "cli/usage.py": {"_meant", "_value_for"},  # click
     "core/request_fields.py": {"call"},  # Python, of a call with an unknown field
-    "delta/log/commit_lines.py": {"is_cut_off"},  # Python's decoder
+    "delta/log/actions.py": {"is_cut_off"},  # Python's decoder
     "engine/spark/cluster.py": {"explain", "is_too_large"},
     "fleet/policy_file/reading.py": {"_parse"},  # tomllib, the line
-    "paimon/json_text.py": {"read_json"},  # Python, of a number with too many digits
+    "paimon/schema.py": {"read_json"},  # Python, of a number with too many digits
     "sharing/client/transport.py": {"_unreachable", "fault_of_status"},  # urllib3, OpenSSL, servers of others
     "sharing/conformance/wire.py": {"_reason"},  # urllib3, the address before the reason
-    "storage/fsspec_faults.py": {"_lacks_credentials"},
-    "storage/fsspec_storage.py": {"unloadable_library"},
-    "storage/gcs/calls.py": {"fault_of"},
-    "storage/gcs/versions.py": {"page"},
-    "storage/objects/faults.py": {"passing"},  # OpenSSL
-    "storage/objects/http.py": {"_broken"},  # urllib3, the address before the reason
+    "storage/fsspec_storage.py": {"_lacks_credentials", "unloadable_library"},
+    "storage/gcs/store.py": {"gcs_fault", "page"},
+    "storage/objects/http.py": {"_broken", "passing_cause"},  # urllib3, the address before the reason; OpenSSL
     "storage/s3/faults.py": {"is_broken_off", "renewal"},  # OpenSSL, botocore
-    "work/rows/duckdb_session.py": {"_shown"},
+    "work/rows/row_conditions.py": {"_shown"},
 }
 """Where a message of a library or a server is read, because it has no other value that says the same."""
 OF_NAMES = {
@@ -41,9 +38,8 @@ OF_NAMES = {
     "cli/render/terminal/findings.py": {"_places"},
     "cli/render/terminal/plans.py": {"refusal_rows"},
     "cli/commands/repair.py": {"_stays_refused"},
-    "core/errors.py": {"__str__"},
-    "core/hints.py": {"fill"},
-    "fleet/alerts.py": {"_brief"},
+    "core/errors.py": {"__str__", "fill"},
+    "fleet/status.py": {"_brief"},
     "operations/validate/inspect_log.py": {"_report_unread"},
     "work/file_facts.py": {"reading_fault"},
 }

@@ -17,10 +17,9 @@ import typer
 
 from deltacli.cli.app import build_app
 from deltacli.cli.help_page import command_page, group_page
-from deltacli.core.hints import ShellSpelling, spelled
+from deltacli.core.errors import ShellSpelling, spelled
 from deltacli.core.typing import JsonObject
-from deltacli.spark.care.fact_columns import TABLE
-from deltacli.spark.care.fact_rows import FACTS
+from deltacli.spark.care.fact_rows import FACTS, TABLE
 from tools.bash_completion import render_bash
 from tools.command_tree import read_commands, read_tree
 from tools.environment import read_environment

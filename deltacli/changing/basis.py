@@ -1,18 +1,20 @@
 """What a plan was made from, and whether the table still is that: its directory, its id, its past.
 
 A table is recognized by its past, which is the commit that a plan or another commit stands on: a log that was rolled
-back and written anew, or a copy that went its own way, has another file of that name. Spec: Delta Log Entries.
+back and written anew, or a copy that went its own way, has another file of that name.
+
+Spec: Delta Log Entries.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from enum import Flag, auto
 from typing import TYPE_CHECKING, NamedTuple
 
-from deltacli.core.errors import NOTHING_CHANGED, FileMissing, Refused
-from deltacli.core.hints import command
+from deltacli.core.errors import NOTHING_CHANGED, FileMissing, Refused, command
 from deltacli.core.units import CLOCK_SKEW_MS, format_size, format_timestamp
-from deltacli.delta.log.log_path import LOG_DIRECTORY, LogFileKind, parse_log_path
+from deltacli.delta.log.segment import LOG_DIRECTORY, LogFileKind, parse_log_path
 from deltacli.table.find_log import list_log
 
 if TYPE_CHECKING:
@@ -23,6 +25,30 @@ if TYPE_CHECKING:
     from deltacli.storage import ReadStorage
     from deltacli.table.handle import TableHandle
     from deltacli.table.version import Snapshot
+
+# -- what a change does to a table -------------------------------------------------------------------------------------
+
+
+class Act(Flag):
+    """A way to change a table. A change may have several."""
+
+    COMMIT = auto()
+    """A version without files: columns, properties, features."""
+    ADD = auto()
+    """New data files and the version that names them."""
+    NAME = auto()
+    """A version that names files that are there already, as of a restore."""
+    DELETE = auto()
+    """Data files are deleted for good."""
+    PUT = auto()
+    """Files are put back in their places, without a version of our own."""
+    DERIVE = auto()
+    """Files of the log that follow from commits: checkpoints, compactions, checksums."""
+    EXPIRE = auto()
+    """Files of the log are deleted for good."""
+
+
+# -- what a plan was made from -----------------------------------------------------------------------------------------
 
 OTHER_PAST, TOO_OLD, NEWER, CLOCK = "plan.other-past", "plan.too-old", "plan.newer", "plan.clock"
 FRESH_SECONDS = 5.0

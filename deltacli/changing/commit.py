@@ -8,19 +8,30 @@ by line, so a commit may have any number of files.
 
 from __future__ import annotations
 
+import json
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple, assert_never
 
-from deltacli.changing.acts import Act
-from deltacli.changing.basis import FRESH_SECONDS, OwnCommit, past_of, require_listed, require_past
-from deltacli.changing.texts import require_text
-from deltacli.core.errors import CommitCorrupt, ConflictLost, DeltacliError, OutcomeUnknown, Refused, StorageFailed
-from deltacli.core.hints import DoubleQuoted, command
-from deltacli.core.machine import Machine
+import orjson
+
+from deltacli.changing.basis import FRESH_SECONDS, Act, OwnCommit, past_of, require_listed, require_past
+from deltacli.core.clock import Machine
+from deltacli.core.errors import (
+    CommitCorrupt,
+    ConflictLost,
+    DeltacliError,
+    DoubleQuoted,
+    OutcomeUnknown,
+    Refused,
+    StorageFailed,
+    command,
+    not_text,
+)
 from deltacli.core.release import VERSION
+from deltacli.delta.log.actions import NO_METADATA, require_free
 from deltacli.delta.log.commit_content import (
     Base,
     CommitRequest,
@@ -31,11 +42,9 @@ from deltacli.delta.log.commit_content import (
     require_allowed,
     slot_of,
 )
-from deltacli.delta.log.commit_metadata import NO_METADATA, require_free
 from deltacli.delta.log.conflicts import ConflictingCommit, Drop, Rebase, Recompute, judge, look_at
-from deltacli.delta.log.log_path import LOG_DIRECTORY, commit_name
 from deltacli.delta.log.row_ids import DOMAIN, read_mark
-from deltacli.delta.log.segment import BEYOND_LOG, LogFile, TimestampSource
+from deltacli.delta.log.segment import BEYOND_LOG, LOG_DIRECTORY, LogFile, TimestampSource, commit_name
 from deltacli.storage import Created, Creation, Existed, ReadStorage, Unknown
 from deltacli.storage.base import require_writable
 from deltacli.table.find_log import list_log
@@ -43,6 +52,54 @@ from deltacli.table.handle import TableHandle
 from deltacli.table.rebuild import read_snapshot
 from deltacli.table.version import Snapshot
 from deltacli.work.commits.reading import commit_location, stream_commit
+
+# -- the texts of a commit ---------------------------------------------------------------------------------------------
+
+
+def require_text(new: Mapping[str, object], before: object) -> None:
+    """Raise UsageError for half a surrogate pair, as a byte that is not UTF-8 becomes in arguments, that the version
+    `before` does not have. What an older writer left is kept.
+    """
+    try:
+        orjson.dumps(new)
+    except TypeError:
+        try:
+            known = {half for _, text in _texts([before, _schema_of(before)], "") for half in _halves(text)}
+            texts = list(_texts(new, ""))
+        except RecursionError:
+            return  # nested too deeply to be written at all, which the encoder refuses
+        for place, text in texts:
+            if not known.issuperset(_halves(text)):
+                raise not_text(text, f"{place} is not text: it holds half a character") from None
+
+
+def _schema_of(metadata: object) -> object:
+    """Return the schema of a metaData, whose names may have half a surrogate pair as an escape of its JSON."""
+    text = metadata.get("schemaString") if isinstance(metadata, Mapping) else None
+    try:
+        return json.loads(text) if isinstance(text, str) else None
+    except ValueError:
+        return None
+
+
+def _halves(text: str) -> Iterator[str]:
+    return (half for half in text if "\ud800" <= half <= "\udfff")
+
+
+def _texts(value: object, place: str) -> Iterator[tuple[str, str]]:
+    """Yield every text in a value, keys included, with its place."""
+    if isinstance(value, str):
+        yield place, value
+    elif isinstance(value, Mapping):
+        for key, one in value.items():
+            yield from _texts(key, place)
+            yield from _texts(one, f"{place}.{key}" if place else str(key))
+    elif isinstance(value, Sequence) and not isinstance(value, bytes):
+        for one in value:
+            yield from _texts(one, place)
+
+
+# -- adding a version to a table ---------------------------------------------------------------------------------------
 
 ENGINE_INFO = f"deltacli/{VERSION}"
 
@@ -291,7 +348,7 @@ class _Sender:
             made.require_past(self._table)
             lost = self._send(made.request, version, attempt, partial(storage.put_if_absent, path, head))
             return lost or _sent(made, version, head, now_ms)
-        from deltacli.storage.disk_faults import writing_faults
+        from deltacli.storage.base import writing_faults
 
         with storage.draft(path) as draft:
             with writing_faults(draft.place, path), open(draft.place, "wb") as file:

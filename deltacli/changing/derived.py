@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from deltacli.changing.basis import Basis, require_past
 from deltacli.core.errors import ProtocolUnsupported, Unreadable
-from deltacli.delta.protocol.protocol_action import require_derivable as require_files_of_log
+from deltacli.delta.protocol.features import require_derivable as require_files_of_log
 from deltacli.storage import Created, Creation
 from deltacli.table.find_log import Log
 from deltacli.table.rebuild import rebuild
 
 if TYPE_CHECKING:
-    from deltacli.changing.gate import Gate
+    from deltacli.changing.change import Gate
     from deltacli.table.version import Snapshot
 
 

@@ -6,7 +6,7 @@ import io
 from threading import Lock
 from typing import TYPE_CHECKING, Any, cast
 
-from deltacli.delta.log.log_path import LOG_DIRECTORY, SIDECAR_DIRECTORY, LogFileKind, parse_log_path
+from deltacli.delta.log.segment import LOG_DIRECTORY, SIDECAR_DIRECTORY, LogFileKind, parse_log_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

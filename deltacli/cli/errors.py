@@ -6,6 +6,7 @@ import os
 import re
 import shlex
 from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
 from itertools import pairwise
 from types import MappingProxyType
 
@@ -26,6 +27,10 @@ from deltacli.cli.terminal.shell import (
 from deltacli.cli.terminal.term import say, say_json, visible
 from deltacli.core.documents import dumps
 from deltacli.core.errors import (
+    TABLE,
+    Adding,
+    Command,
+    CommandLine,
     DeltacliError,
     NotATable,
     PaimonTable,
@@ -34,12 +39,6 @@ from deltacli.core.errors import (
     PermissionRefused,
     UsageError,
     VersionAbsent,
-)
-from deltacli.core.hints import (
-    TABLE,
-    Adding,
-    Command,
-    CommandLine,
     is_command,
     is_shared,
     is_whole,
@@ -48,10 +47,48 @@ from deltacli.core.hints import (
 )
 from deltacli.core.units import without_middle
 
+# -- what does the work of commands for Delta tables on a Paimon table -------------------------------------------------
+
+_BY_ROLLBACK = {"instead": "an engine returns to a snapshot or tag: sys.rollback_to"}
+
+INSTEAD: Mapping[str, Mapping[str, str]] = {
+    "changes": {"instead": "an engine reads row changes from the system table $audit_log"},
+    "checkpoint": {"instead": "nothing is needed: a Paimon snapshot names all its files"},
+    "diff": {"schemas": "deltacli schema diff TABLE --from schema:N", "snapshots": "deltacli history TABLE"},
+    "features": {"instead": "options enable features", "set options": "deltacli alter TABLE set KEY=VALUE"},
+    "log backup": {"instead": "an engine keeps a state as a tag or a branch: sys.create_tag, sys.create_branch"},
+    "log cat": {"snapshots": "deltacli snapshot TABLE --snapshot-id N"},
+    "log compact": {"instead": "writers merge manifests when they commit"},
+    "log crc": {"check it": "deltacli validate TABLE"},
+    "log expire": {
+        "instead": "an engine deletes old snapshots: sys.expire_snapshots",
+        "old schemas": "deltacli vacuum TABLE --schemas --dry-run",
+    },
+    "log restore": _BY_ROLLBACK,
+    "optimize": {"instead": "an engine compacts a table: sys.compact"},
+    "properties": {
+        "show options": "deltacli snapshot TABLE",
+        "set options": "deltacli alter TABLE set KEY=VALUE",
+    },
+    "reach": {"snapshots": "deltacli history TABLE"},
+    "read": {"instead": "an engine, or the package pypaimon, reads rows"},
+    "repair": {**_BY_ROLLBACK, "find errors": "deltacli validate TABLE"},
+    "restore": _BY_ROLLBACK,
+    "undelete": _BY_ROLLBACK,
+}
+"""Commands that work on Delta tables only -> what does their work on a Paimon table: prose, or commands to paste."""
+
+
+def without_avro(area: str) -> str:
+    """Return the option by which `validate` does without a package that is missing here, for codes of an area."""
+    return " --no-refs" if area == "paimon" and find_spec("fastavro") is None else ""
+
+
+# -- errors on stderr --------------------------------------------------------------------------------------------------
+
 
 def _instead_of(arguments: Sequence[str], table: str | None) -> Mapping[str, str]:
     """Return what does the work of a command line on a Paimon table; none for commands that work on both formats."""
-    from deltacli.cli.instead_for_paimon import INSTEAD
 
     found = INSTEAD.get(" ".join(path_of(arguments)), {})
     name = None if table is None else quoted_table(table)
@@ -82,7 +119,7 @@ def report_error(error: DeltacliError, arguments: Sequence[str], table: str | No
     if not hint and "." in error.code and error.exit_code != UsageError.exit_code and error.code != "consent.denied":
         hint = f"deltacli help {error.code}"  # which says what to do
     if error.code == "usage.where":  # the help of the hint has them
-        from deltacli.delta.predicate.refusals import POSSIBLE
+        from deltacli.delta.predicate.columns import POSSIBLE
 
         for name in POSSIBLE:
             error.facts.pop(name, None)
@@ -306,7 +343,6 @@ def _of_code(error: DeltacliError, arguments: Sequence[str], table: str | None) 
         return None
     if area == "checkpoint" and not _changes(arguments):  # no older start was found
         return with_files(f"deltacli reach {quoted_table(table)}", arguments)
-    from deltacli.cli.instead_for_paimon import without_avro
 
     options = " --level data" if area in _OF_DATA else without_avro(area)
     return with_files(f"deltacli validate {quoted_table(table)}{options}", arguments)
@@ -376,7 +412,7 @@ def _with_condition(where: str, meant: str, arguments: Sequence[str]) -> str | N
 
 def _of_version(version: str, moment_ms: int, arguments: Sequence[str]) -> str | None:
     """Return the command line with a version in place of a time; None where it does not have that."""
-    from deltacli.cli.options.moments import parse_timestamp
+    from deltacli.cli.options.declared import parse_timestamp
 
     def is_meant(text: str) -> bool:
         try:

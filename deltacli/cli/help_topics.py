@@ -13,9 +13,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 
-from deltacli.cli.command_tree import COMMANDS, GROUPS
+from deltacli.cli.command_tree import COMMANDS, GROUPS, TAKES_VALUE
 from deltacli.cli.help_page import fold_topic, names_in, options, show_generated_help
-from deltacli.cli.options.global_options import TAKES_VALUE
 from deltacli.core.errors import UsageError
 from deltacli.core.typing import Json
 
@@ -93,7 +92,7 @@ def explained() -> dict[str, Json]:
 
 def _rules() -> dict[tuple[str, ...], Mapping[str, str]]:
     """Return the command that lists rules -> their ids, with what they check."""
-    from deltacli.rules.framework.catalogue import CATALOGUE
+    from deltacli.rules.framework.base import CATALOGUE
     from deltacli.rules.paimon.catalogue import PAIMON_CATALOGUE
     from deltacli.sharing.conformance.run import areas
 

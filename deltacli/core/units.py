@@ -9,9 +9,8 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
-from deltacli.core.errors import UsageError, require_path
-from deltacli.core.hints import Duration, nearest_name
-from deltacli.core.patterns import pattern
+from deltacli.core.errors import Duration, UsageError, nearest_name, require_path
+from deltacli.core.made_once import pattern
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SIZE_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")

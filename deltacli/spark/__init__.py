@@ -18,9 +18,8 @@ if TYPE_CHECKING:
     from deltacli.spark.care.delta_table import DeltaTable, maintain, register_tables
     from deltacli.spark.care.facts import detail, diff, files, findings, fleet_facts, history, tombstones, vacuum_plan
     from deltacli.spark.data_source import register
-    from deltacli.spark.planner import plan_table, read_changes, read_table
     from deltacli.spark.shares.read_share import read_share
-    from deltacli.spark.table_plan import TablePlan
+    from deltacli.spark.table_plan import TablePlan, plan_table, read_changes, read_table
 
 __all__ = [
     "DeltaTable",
@@ -52,10 +51,10 @@ _HOMES = {
     "fleet_facts": "deltacli.spark.care.facts",
     "history": "deltacli.spark.care.facts",
     "maintain": "deltacli.spark.care.delta_table",
-    "plan_table": "deltacli.spark.planner",
-    "read_changes": "deltacli.spark.planner",
+    "plan_table": "deltacli.spark.table_plan",
+    "read_changes": "deltacli.spark.table_plan",
     "read_share": "deltacli.spark.shares.read_share",
-    "read_table": "deltacli.spark.planner",
+    "read_table": "deltacli.spark.table_plan",
     "register": "deltacli.spark.data_source",
     "register_tables": "deltacli.spark.care.delta_table",
     "tombstones": "deltacli.spark.care.facts",

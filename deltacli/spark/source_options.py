@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from deltacli.core.errors import UsageError
-from deltacli.core.hints import nearest_name
+from deltacli.core.errors import UsageError, nearest_name
 from deltacli.core.units import EPOCH, parse_size
 
 LATEST = "latest"

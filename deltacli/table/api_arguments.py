@@ -16,8 +16,18 @@ from numbers import Real
 from reprlib import Repr
 from typing import Concatenate, NamedTuple, ParamSpec, Protocol, TypeVar
 
-from deltacli.core.errors import DeltacliError, UsageError, VersionAbsent, require_bytes_or_text
-from deltacli.core.hints import TABLE, Command, CommandLine, method_of, nearest_directory, spelling
+from deltacli.core.errors import (
+    TABLE,
+    Command,
+    CommandLine,
+    DeltacliError,
+    UsageError,
+    VersionAbsent,
+    method_of,
+    nearest_directory,
+    require_bytes_or_text,
+    spelling,
+)
 from deltacli.core.units import EPOCH, require_number
 from deltacli.storage.secrets import without_secrets
 

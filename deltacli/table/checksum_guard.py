@@ -7,10 +7,9 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import NamedTuple
 
-from deltacli.core.errors import CommitCorrupt, FileMissing, Refused
-from deltacli.core.hints import command
+from deltacli.core.errors import CommitCorrupt, FileMissing, Refused, command
 from deltacli.core.typing import JsonObject
-from deltacli.delta.log.log_path import LOG_DIRECTORY
+from deltacli.delta.log.segment import LOG_DIRECTORY
 from deltacli.delta.log.state import read_metadata, read_protocol
 from deltacli.rules.log.configuration_differences import metadata_differences, protocol_differences
 from deltacli.table.version import Snapshot

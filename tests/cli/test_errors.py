@@ -25,8 +25,8 @@ from deltacli.core.errors import (
     Refused,
     StorageFailed,
     Unreadable,
+    adding,
 )
-from deltacli.core.hints import adding
 from deltacli.storage import LocalStorage
 from tests.cli.support import ROOT, Result, deltacli, make_sample
 

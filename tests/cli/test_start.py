@@ -28,12 +28,12 @@ MOST = {
     "snapshot": Start(modules=113, patterns=5, dataclasses=17, tuples=55),
     "validate": Start(modules=198, patterns=22, dataclasses=40, tuples=101),
     "vacuum --dry-run": Start(modules=152, patterns=9, dataclasses=26, tuples=84),
-    "explain": Start(modules=157, patterns=6, dataclasses=39, tuples=99),
-    "optimize --dry-run --min-size 10": Start(modules=190, patterns=14, dataclasses=59, tuples=115),
+    "explain": Start(modules=157, patterns=6, dataclasses=39, tuples=100),
+    "optimize --dry-run --min-size 10": Start(modules=190, patterns=16, dataclasses=59, tuples=124),
     "restore --version 5 --dry-run": Start(modules=183, patterns=20, dataclasses=68, tuples=129),
-    "repair --dry-run --level log": Start(modules=323, patterns=21, dataclasses=132, tuples=214),
-    "reach": Start(modules=167, patterns=12, dataclasses=43, tuples=102),
-    "undelete --dry-run --from .": Start(modules=179, patterns=8, dataclasses=66, tuples=128),
+    "repair --dry-run --level log": Start(modules=323, patterns=21, dataclasses=139, tuples=219),
+    "reach": Start(modules=167, patterns=12, dataclasses=51, tuples=109),
+    "undelete --dry-run --from .": Start(modules=179, patterns=8, dataclasses=68, tuples=129),
 }
 """Command -> what it may need: a little more than it does. Lower a number with the code; think before raising one."""
 

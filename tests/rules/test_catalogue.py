@@ -8,8 +8,7 @@ from importlib import import_module
 from pathlib import Path
 
 from deltacli.rules.checkpoints import contents as checkpoint_contents
-from deltacli.rules.framework.base import Level, Rule, Severity
-from deltacli.rules.framework.catalogue import CATALOGUE
+from deltacli.rules.framework.base import CATALOGUE, Level, Rule, Severity
 from deltacli.rules.log import commit_lines
 from deltacli.rules.paimon.catalogue import PAIMON_CATALOGUE
 from tests.rules.corruptions import DAMAGES, load_all

@@ -11,12 +11,19 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
-from deltacli.core.errors import UsageError
-from deltacli.core.hints import command, in_backticks, nearest_path
-from deltacli.core.patterns import pattern
+from deltacli.core.errors import UsageError, command, in_backticks, nearest_path
+from deltacli.core.made_once import pattern
 from deltacli.core.units import some_of
-from deltacli.delta.schema.names import NameIndex
-from deltacli.delta.schema.types import ArrayType, DataType, MapType, StructField, StructType, parts_of, simple_name
+from deltacli.delta.schema.types import (
+    ArrayType,
+    DataType,
+    MapType,
+    NameIndex,
+    StructField,
+    StructType,
+    parts_of,
+    simple_name,
+)
 
 CODE = "usage.column"
 _SHOWN_NAMES = 40

@@ -26,16 +26,14 @@ from deltacli.changing.basis import (
     require_same,
     with_digest,
 )
-from deltacli.core.errors import DeltacliError, Refused
-from deltacli.core.hints import adding, command, parameter
+from deltacli.core.errors import DeltacliError, Refused, adding, command, parameter
 from deltacli.core.typing import ArrowArray
 from deltacli.core.units import format_duration, format_spans, format_timestamp, gaps_in, plural
-from deltacli.delta.log.log_path import LOG_DIRECTORY, LogFileKind
-from deltacli.delta.log.segment import LogFile, LogListing, make_log_file
-from deltacli.delta.paths import canonical, text_of
-from deltacli.delta.protocol.property_values import DELETED_FILE_RETENTION, deleted_file_retention_ms
-from deltacli.delta.protocol.protocol_action import require_committable
-from deltacli.delta.vacuum.keys import PathKeys, binary_paths
+from deltacli.delta.data_files import canonical, key_text
+from deltacli.delta.listing import PathKeys, binary_paths
+from deltacli.delta.log.segment import LOG_DIRECTORY, LogFile, LogFileKind, LogListing, make_log_file
+from deltacli.delta.log.state import DELETED_FILE_RETENTION, deleted_file_retention_ms
+from deltacli.delta.protocol.features import require_committable
 from deltacli.operations.vacuum.plan import ProtectedTable, VacuumPlan
 from deltacli.storage import folds_names, is_address_of, link_targets
 from deltacli.storage.base import OTHER_PLACE
@@ -417,7 +415,7 @@ def _require_unneeded(plan: VacuumPlan, snapshot: Snapshot) -> None:
         raise Refused(
             f"the plan deletes {plural(len(named), 'file')} of the newest version",
             code="vacuum.plan-names-live",
-            facts={"first": text_of(named[0].as_py()), "newest": f"version {snapshot.version}"},
+            facts={"first": key_text(named[0].as_py()), "newest": f"version {snapshot.version}"},
             hint=command("vacuum", save_plan="plan.parquet"),
         )
 

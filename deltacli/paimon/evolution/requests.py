@@ -11,14 +11,11 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from deltacli.core.alter_verbs import Details, Verb, left_out
-from deltacli.core.errors import Refused, UsageError
-from deltacli.core.hints import command, nearest_name, nearest_type, parameter
+from deltacli.core.errors import Refused, UsageError, command, nearest_name, nearest_type, parameter
 from deltacli.core.typing import Json, JsonObject
-from deltacli.paimon.json_text import BadJson, read_json
-from deltacli.paimon.sql_types import parse_sql_type
-from deltacli.paimon.type_objects import parse_type
-from deltacli.paimon.type_strings import BadType
-from deltacli.paimon.types import AtomicType, DataType, ListType, MapType, Root, RowType, type_json
+from deltacli.paimon.conversions import parse_sql_type
+from deltacli.paimon.schema import BadJson, read_json
+from deltacli.paimon.types import AtomicType, BadType, DataType, ListType, MapType, Root, RowType, parse_type, type_json
 
 Path = tuple[str, ...]
 """The names that lead to a column or a nested field; `element` and `value` lead into arrays and maps."""

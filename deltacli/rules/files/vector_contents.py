@@ -6,9 +6,8 @@ from collections.abc import Iterator
 
 from deltacli.core.units import plural
 from deltacli.delta.encoding.roaring import NATIVE, PORTABLE
-from deltacli.delta.stats.record_counts import num_records_column
-from deltacli.rules.files.vector_descriptors import CORRECT_DESCRIPTOR, WITHOUT_VECTOR
-from deltacli.rules.files.vector_files import FILE_MISSING
+from deltacli.delta.log.file_actions import num_records_column
+from deltacli.rules.files.deletion_vectors import CORRECT_DESCRIPTOR, VECTOR_FILE_MISSING, WITHOUT_VECTOR
 from deltacli.rules.framework.base import Area, Finding, Fix, Level, ReadFault, Severity
 from deltacli.rules.framework.data_file_views import VectorsView
 
@@ -82,7 +81,7 @@ ROW_OUT_OF_RANGE = AREA.error(
 
 @AREA.check_faults(
     VectorsView,
-    FILE_MISSING,
+    VECTOR_FILE_MISSING,
     FILE_TOO_SHORT,
     FILE_VERSION,
     SIZE_MISMATCH,

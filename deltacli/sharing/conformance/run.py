@@ -1,35 +1,41 @@
-"""One run against a server: a suite about the server, then one about each table, within a budget of requests."""
+"""One run against a server that the user names: a suite about the server, then one about each table."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from urllib.parse import urlsplit
 
-from deltacli.core.errors import StorageFailed, Unreadable, UsageError
-from deltacli.core.hints import command, parameter
-from deltacli.core.memory_limit import stop_if_exhausted
+from deltacli.core.clock import Clock
+from deltacli.core.errors import StorageFailed, Unreadable, UsageError, command, parameter
+from deltacli.core.process import stop_if_exhausted
 from deltacli.core.progress import SILENT, Progress
 from deltacli.operations.validate.findings import CHECK_CRASHED, COULD_NOT_BE_READ
 from deltacli.rules.framework.base import Area, Finding, Level, Rule
-from deltacli.sharing.conformance.rules.answers import (
+from deltacli.sharing.client.addresses import CODE, require_name
+from deltacli.sharing.client.faults import Origin, origin_of
+from deltacli.sharing.client.share_storage import open_profile
+from deltacli.sharing.conformance.files import (
+    FILES_AREA,
+    FORMATS_AREA,
+    HINTS_AREA,
+    check_files,
+    check_formats,
+    check_hints,
+    check_metadata,
+)
+from deltacli.sharing.conformance.lines import LINES_AREA, TABLES_AREA
+from deltacli.sharing.conformance.lists import (
     ANSWERS_AREA,
     EVERYWHERE,
-    NO_ANSWER,
-    Tester,
-    check_tokens,
-    check_unknown_names,
-)
-from deltacli.sharing.conformance.rules.changes import CHANGES_AREA, check_changes, check_files_since
-from deltacli.sharing.conformance.rules.files import FILES_AREA, check_files
-from deltacli.sharing.conformance.rules.formats import FORMATS_AREA, check_formats, check_metadata
-from deltacli.sharing.conformance.rules.hints import HINTS_AREA, check_hints
-from deltacli.sharing.conformance.rules.line_form import LINES_AREA
-from deltacli.sharing.conformance.rules.lists import (
     LISTS_AREA,
+    NO_ANSWER,
     Item,
     Listed,
     NamedTable,
+    Tester,
     check_all_tables,
     check_belongs,
     check_list_pages,
@@ -37,15 +43,28 @@ from deltacli.sharing.conformance.rules.lists import (
     check_parameters,
     check_share,
     check_share_ids,
+    check_tokens,
     check_unique_ids,
+    check_unknown_names,
     list_whole,
     schema_path,
     share_path,
 )
-from deltacli.sharing.conformance.rules.queries import PAGES_AREA, QUERIES_AREA, check_end, check_pages, check_queries
-from deltacli.sharing.conformance.rules.shared_table import SharedTableTest
-from deltacli.sharing.conformance.rules.table_lines import TABLES_AREA
-from deltacli.sharing.conformance.rules.versions import VERSIONS_AREA, check_history, check_newest, check_version
+from deltacli.sharing.conformance.versions import (
+    CHANGES_AREA,
+    PAGES_AREA,
+    QUERIES_AREA,
+    VERSIONS_AREA,
+    SharedTableTest,
+    check_changes,
+    check_end,
+    check_files_since,
+    check_history,
+    check_newest,
+    check_pages,
+    check_queries,
+    check_version,
+)
 from deltacli.sharing.conformance.wire import (
     BudgetSpentError,
     NoAnswerError,
@@ -55,6 +74,87 @@ from deltacli.sharing.conformance.wire import (
     WireAnswer,
     WireRequest,
 )
+
+# -- what the user types -----------------------------------------------------------------------------------------------
+
+_SCHEMES = ("http://", "https://")
+Names = tuple[str | None, str | None, str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class ServerTarget:
+    """A server, what the header Authorization has for it, and the names to which a run is limited."""
+
+    endpoint: str
+    origin: Origin
+    authorize: Callable[[], str]
+    names: Names = (None, None, None)
+
+
+def read_server_target(
+    address: str, profile: str | None, clock: Clock, note: Callable[[str], None] | None = None
+) -> ServerTarget:
+    """Return the server of an address; `note` gets warnings about the profile. Raises UsageError, also where the token
+    would go to another server than that of the profile.
+    """
+    place, names = split_names(address)
+    is_url = place.lower().startswith(_SCHEMES)
+    if is_url and profile is None:
+        raise UsageError(
+            f"the token for {place} is missing",
+            code="share.profile",
+            facts={"expected": parameter("share test.profile", "FILE")},
+            hint=command("share test", address, profile="FILE"),
+        )
+    if not is_url and profile is not None and profile != place:
+        raise UsageError(
+            f"{place} is a profile, and {parameter('share test.profile')} names another one", code="share.profile"
+        )
+    connection = open_profile(profile or place, clock=clock, note=note)
+    endpoint = connection.endpoint
+    if is_url:
+        endpoint = _require_same_origin(place, connection.origin)
+    credentials = connection.credentials
+    assert credentials is not None  # those of the profile
+    return ServerTarget(endpoint.rstrip("/"), connection.origin, credentials.authorization, names)
+
+
+def split_names(address: str) -> tuple[str, Names]:
+    """Return the part before `#`, and share, schema and table. A file of that name wins; a share may contain dots.
+
+    Raises UsageError.
+    """
+    place, mark, rest = address.rpartition("#")
+    if not mark or os.path.lexists(os.path.expanduser(address)):
+        return address, (None, None, None)
+    parts = rest.rsplit(".", 2)
+    if not place or not all(parts):
+        raise UsageError(
+            f"{address!r} is not an address", code=CODE, facts={"expected": "PROFILE#SHARE[.SCHEMA[.TABLE]]"}
+        )
+    found = [*map(require_name, parts), None, None][:3]
+    return place, (found[0], found[1], found[2])
+
+
+def _require_same_origin(url: str, of_profile: Origin) -> str:
+    """Return the URL of an endpoint. Raises UsageError where a token of a profile would go to another server."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        parts = urlsplit("")
+    if origin_of(parts) is None or parts.query or parts.username is not None:
+        raise UsageError(f"{url} is not the URL of an endpoint", code=CODE)
+    if origin_of(parts) != of_profile:
+        raise UsageError(
+            "the profile is for another server, and its token is not sent elsewhere",
+            code="share.profile",
+            facts={"URL": url, "server of the profile": str(of_profile)},
+            hint="pass the profile for that server",
+        )
+    return url
+
+
+# -- one run against a server ------------------------------------------------------------------------------------------
 
 ITEM_NAMES = {"share": ("name",), "schema": ("name", "share"), "table": ("name", "schema", "share")}
 _MOST_LISTS = 20

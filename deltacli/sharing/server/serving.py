@@ -26,11 +26,21 @@ from multiprocessing.connection import wait
 from tempfile import TemporaryFile
 from typing import IO, TYPE_CHECKING, Any
 
-from deltacli.core.errors import DeltacliError, StorageFailed, UsageError
-from deltacli.core.hints import Spelling, adding, install_command, parameter, quoted, spelled, spelling
+from deltacli.core.errors import (
+    DeltacliError,
+    Spelling,
+    StorageFailed,
+    UsageError,
+    adding,
+    install_command,
+    parameter,
+    quoted,
+    spelled,
+    spelling,
+)
 from deltacli.delta.log.file_actions import action_schemas
-from deltacli.sharing.configuration.settings import Limits, Settings
-from deltacli.sharing.server.stderr_log import NAME, log_to_stderr
+from deltacli.sharing.configuration.shares_yaml import Limits, Settings
+from deltacli.sharing.server.exchange import NAME, log_to_stderr
 
 if TYPE_CHECKING:
     from multiprocessing.context import SpawnProcess
@@ -38,8 +48,8 @@ if TYPE_CHECKING:
     import uvicorn
     from starlette.types import ASGIApp
 
-    from deltacli.sharing.configuration.settings import Tls
-    from deltacli.sharing.server.guarding.connections import Connections
+    from deltacli.sharing.configuration.shares_yaml import Tls
+    from deltacli.sharing.server.connections import Connections
 
 
 SHUTDOWN_SECONDS = 30
@@ -150,7 +160,7 @@ def _import_what_queries_need() -> None:
 async def _run(service: Service, server: uvicorn.Server, sockets: Sockets) -> None:
     import asyncio
 
-    from deltacli.sharing.server.guarding.connections import Connections
+    from deltacli.sharing.server.connections import Connections
 
     loop = asyncio.get_running_loop()
     beside = [asyncio.create_task(work()) for work in (service.connections.run, *service.background)]
@@ -180,8 +190,7 @@ async def _without_signals(server: uvicorn.Server, bound: socket.socket) -> None
 def _server(application: ASGIApp, connections: Connections, options: Mapping[str, Any]) -> uvicorn.Server:
     import uvicorn
 
-    from deltacli.sharing.server.guarding.connections import GuardedProtocol
-    from deltacli.sharing.server.guarding.handshakes import TlsServer
+    from deltacli.sharing.server.connections import GuardedProtocol, TlsServer
 
     make = partial(GuardedProtocol, connections)
     config = uvicorn.Config(

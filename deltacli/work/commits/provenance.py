@@ -9,8 +9,8 @@ from itertools import chain
 from typing import NamedTuple
 
 from deltacli.core.errors import CommitCorrupt
-from deltacli.core.patterns import pattern
-from deltacli.delta.log.commit_lines import (
+from deltacli.core.made_once import pattern
+from deltacli.delta.log.actions import (
     MAX_LINE_BYTES,
     Action,
     is_nested_too_deeply,
@@ -19,8 +19,7 @@ from deltacli.delta.log.commit_lines import (
     read_actions,
     split_lines,
 )
-from deltacli.delta.log.log_path import LOG_DIRECTORY
-from deltacli.delta.log.segment import LogFile
+from deltacli.delta.log.segment import LOG_DIRECTORY, LogFile
 from deltacli.storage import ReadStorage
 from deltacli.work.commits.reading import stream_commit
 

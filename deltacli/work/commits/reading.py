@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from deltacli.core.errors import CommitCorrupt
-from deltacli.core.hints import command
-from deltacli.delta.log.commit_lines import Action, read_actions, split_lines, stream_actions
-from deltacli.delta.log.log_path import LOG_DIRECTORY
-from deltacli.delta.log.segment import LogFile
+from deltacli.core.errors import CommitCorrupt, command
+from deltacli.delta.log.actions import Action, read_actions, split_lines, stream_actions
+from deltacli.delta.log.segment import LOG_DIRECTORY, LogFile
 from deltacli.storage import ReadStorage
 
 LARGE_COMMIT_BYTES = 32 << 20

@@ -15,7 +15,7 @@ from deltacli.api.table import open_table
 from deltacli.changing.change import carry_out
 from deltacli.core.errors import PartlyDone
 from deltacli.operations.repair.plan import StepState
-from deltacli.operations.repair.planning import plan_repair
+from deltacli.operations.repair.repair import plan_repair
 from tests.rules.corruptions_compactions import compact, healthy
 from tests.support.actions import commit_info
 from tests.support.damaged_tables import ADDED, ADDITION, CHECKPOINT, HINT, LAST, DamagedTable, tear
@@ -148,7 +148,7 @@ def test_what_was_done_is_not_denied_where_no_further_plan_can_be_made(
     root: Path, copy: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from deltacli.core.errors import NOTHING_CHANGED, Refused
-    from deltacli.operations.repair import execute
+    from deltacli.operations.repair import repair as execute
 
     (root / HINT).write_bytes(b"{")
     plan = plan_repair(open_damaged(root), request(level="log"))

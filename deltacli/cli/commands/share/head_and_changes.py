@@ -7,15 +7,19 @@ from typing import Annotated
 
 from deltacli.cli.commands import read_and_changes as local
 from deltacli.cli.formats import RowFormat
-from deltacli.cli.options.common_options import LastOption, LimitOption, TimestampOption, VersionOption
-from deltacli.cli.options.moments import parse_moment_of
-from deltacli.cli.options.request_options import Asked
-from deltacli.cli.options.rows import judge_left_out, require_file, write_directory
-from deltacli.cli.options.run import Run
-from deltacli.cli.options.shared_tables import SharedTableArgument, open_shared, require_address
+from deltacli.cli.options.declared import (
+    Asked,
+    LastOption,
+    LimitOption,
+    TimestampOption,
+    VersionOption,
+    parse_moment_of,
+)
+from deltacli.cli.running.run import Run, judge_left_out, require_file, write_directory
+from deltacli.cli.running.shared_tables import SharedTableArgument, open_shared, require_address
 from deltacli.core.errors import UsageError
 from deltacli.core.request_fields import Option
-from deltacli.table.read_requests import ChangesRequest, ScanRequest
+from deltacli.table.scan import ChangesRequest, ScanRequest
 
 EXIT_CODES = (0, 2, 3, 4, 7, 70)
 FORMATS = RowFormat

@@ -5,20 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from deltacli.cli.confirmation import confirmed
-from deltacli.cli.options.common_options import DryRunOption, YesOption
-from deltacli.cli.options.run import Run
-from deltacli.cli.options.sharing import (
+from deltacli.cli.options.declared import (
     SHARES,
     CommentOption,
     ConfigurationOption,
+    DryRunOption,
     GrantsArgument,
     GrantsOption,
     OneRecipientArgument,
     RecipientArgument,
+    YesOption,
     read_shares,
     recipients_file_of,
 )
+from deltacli.cli.running.changing import confirmed
+from deltacli.cli.running.run import Run
 from deltacli.cli.terminal.shell import quoted
 from deltacli.core.units import plural
 
@@ -52,7 +53,7 @@ def share_recipient_add(
       deltacli share recipient add acme --grant sales
       deltacli share recipient add umbrella --grant sales/eu/orders
     """
-    from deltacli.sharing.configuration.recipient_changes import add_recipient, parse_grant
+    from deltacli.sharing.configuration.recipients import add_recipient, parse_grant
 
     configuration = read_shares(config, lists_wildcards=bool(grant))
     grants = [parse_grant(text, configuration.catalog) for text in grant or []]
@@ -77,8 +78,7 @@ def share_recipient_list(
       deltacli share recipient list acme --json
     """
     from deltacli.cli.render.sharing import recipients_result
-    from deltacli.sharing.configuration.recipient_changes import find_recipient
-    from deltacli.sharing.configuration.recipients import read_recipients
+    from deltacli.sharing.configuration.recipients import find_recipient, read_recipients
 
     file = recipients_file_of(read_shares(config))
     known = read_recipients(file)
@@ -105,8 +105,7 @@ def share_recipient_remove(
       deltacli share recipient remove acme --yes
     """
     from deltacli.cli.render.sharing import what_of
-    from deltacli.sharing.configuration.recipient_changes import find_recipient, remove_recipient
-    from deltacli.sharing.configuration.recipients import read_recipients
+    from deltacli.sharing.configuration.recipients import find_recipient, read_recipients, remove_recipient
 
     file = recipients_file_of(read_shares(config))
     found = find_recipient(read_recipients(file), recipient)
@@ -130,7 +129,7 @@ def share_recipient_grant(
       deltacli share recipient grant acme sales
       deltacli share recipient grant acme sales/eu/orders sales/us
     """
-    from deltacli.sharing.configuration.recipient_changes import grant_to, parse_grant
+    from deltacli.sharing.configuration.recipients import grant_to, parse_grant
 
     configuration = read_shares(config, lists_wildcards=True)
     added = [parse_grant(text, configuration.catalog) for text in grants]
@@ -161,8 +160,13 @@ def share_recipient_revoke(
       deltacli share recipient revoke acme sales/eu --dry-run
       deltacli share recipient revoke acme sales --yes
     """
-    from deltacli.sharing.configuration.recipient_changes import find_recipient, parse_old_grant, revoke_from
-    from deltacli.sharing.configuration.recipients import Recipients, read_recipients
+    from deltacli.sharing.configuration.recipients import (
+        Recipients,
+        find_recipient,
+        parse_old_grant,
+        read_recipients,
+        revoke_from,
+    )
 
     file = recipients_file_of(read_shares(config))
     found = find_recipient(read_recipients(file), recipient)

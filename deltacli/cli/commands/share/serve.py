@@ -11,20 +11,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from deltacli.cli.formats import TableFormat
-from deltacli.cli.options.common_options import argument
-from deltacli.cli.options.run import Run
-from deltacli.cli.options.sharing import SHARES
+from deltacli.cli.options.declared import SHARES, argument
+from deltacli.cli.running.run import Run
 from deltacli.cli.terminal.interrupts import Interrupted
 from deltacli.cli.terminal.shell import quoted
-from deltacli.core.errors import UsageError
-from deltacli.core.hints import adding
+from deltacli.core.errors import UsageError, adding
 from deltacli.core.request_fields import Option
 from deltacli.core.units import plural
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from deltacli.sharing.configuration.settings import Configuration
+    from deltacli.sharing.configuration.shares_yaml import Configuration
     from deltacli.sharing.model import Catalog, SharedTable
     from deltacli.sharing.server.services import Overrides
     from deltacli.sharing.server.serving import MakeService, Sockets

@@ -11,39 +11,60 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from deltacli.delta.predicate.columns import TIMES
-from deltacli.delta.schema.kinds import PLAIN_TYPES, Kind, decimal_parts, value_kind
 from deltacli.delta.schema.type_changes import canonical_name
-from deltacli.delta.schema.types import DataType, PrimitiveType, StructType, simple_name
-from deltacli.delta.sql.nodes import Form, Node, TokenKind, tokens_of
-from deltacli.delta.sql.parser import parse_expression
-from deltacli.delta.sql.translation import operators
-from deltacli.delta.sql.translation.choices import CHOICE_FUNCTIONS, case, is_null, item, require_condition
-from deltacli.delta.sql.translation.leaves import (
-    NULL,
-    Asked,
-    ColumnNames,
-    condition_literal,
-    number_literal,
-    typed_literal,
+from deltacli.delta.schema.types import (
+    PLAIN_TYPES,
+    DataType,
+    Kind,
+    PrimitiveType,
+    StructType,
+    decimal_parts,
+    simple_name,
+    value_kind,
 )
-from deltacli.delta.sql.translation.moments import MOMENT_FUNCTIONS, Zoned, date_text, extracted
-from deltacli.delta.sql.translation.operators import NAMES, Pair, alike, contained
-from deltacli.delta.sql.translation.texts import TEXT_FUNCTIONS, like, regex_match
+from deltacli.delta.sql.parser import Form, Node, TokenKind, parse_expression, tokens_of
+from deltacli.delta.sql.translation import operators
+from deltacli.delta.sql.translation.functions import (
+    MOMENT_FUNCTIONS,
+    TEXT_FUNCTIONS,
+    Zoned,
+    extracted,
+    format_date,
+    like,
+    regex_match,
+)
+from deltacli.delta.sql.translation.operators import (
+    CHOICE_FUNCTIONS,
+    NAMES,
+    Pair,
+    alike,
+    case,
+    contained,
+    is_null,
+    item,
+    require_condition,
+)
 from deltacli.delta.sql.translation.values import (
     BINARY,
     BOOLEAN,
     DATE,
     NTZ,
+    NULL,
     STRING,
     TIMESTAMP,
     VOID,
+    Asked,
+    ColumnNames,
     NotTranslated,
     Value,
+    condition_literal,
     convert,
     duck_type,
     failing,
     made,
+    number_literal,
     text_literal,
+    typed_literal,
 )
 
 _OTHER_NAMES = {"timestamp_ltz": "timestamp", "bool": "boolean"}
@@ -106,7 +127,7 @@ def _cast(value: Value, wanted: PrimitiveType) -> Value:
         case (Kind.DECIMAL | Kind.FLOAT, Kind.WHOLE):
             return made(f"CAST(trunc({value.sql}) AS {duck_type(wanted)})", wanted, value, can_fail=True)
         case (Kind.DATE, Kind.TEXT):
-            return made(date_text(value.sql), STRING, value)
+            return made(format_date(value.sql), STRING, value)
         case (Kind.TIMESTAMP, Kind.WHOLE) if wanted.name == "long":
             microseconds = f"epoch_us({value.sql})"
             below = f"(({microseconds} % 1000000 + 1000000) % 1000000)"
