@@ -117,6 +117,8 @@ _FUNCTIONS: Mapping[str, tuple[str, int, str | None]] = {
 
 
 def __getattr__(name: str) -> Any:
+    if name.startswith("__"):  # an import asks for __path__
+        raise AttributeError(name)
     bound = _bound(name)
     globals()[name] = bound
     return bound

@@ -6,7 +6,6 @@ import os
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from importlib.util import find_spec
 from itertools import pairwise
 from types import MappingProxyType
 
@@ -81,6 +80,8 @@ INSTEAD: Mapping[str, Mapping[str, str]] = {
 
 def without_avro(area: str) -> str:
     """Return the option by which `validate` does without a package that is missing here, for codes of an area."""
+    from importlib.util import find_spec
+
     return " --no-refs" if area == "paimon" and find_spec("fastavro") is None else ""
 
 

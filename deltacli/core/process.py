@@ -11,7 +11,6 @@ import os
 import re
 import sys
 from contextlib import suppress
-from ipaddress import IPv6Address, ip_address
 
 from deltacli.core.errors import MemoryExhausted
 
@@ -27,6 +26,8 @@ def is_loopback(host: str) -> bool:
     """
     if host.lower() in ("localhost", "localhost."):
         return True
+    from ipaddress import IPv6Address, ip_address
+
     try:
         address = IPv6Address(host[1:-1]) if host.startswith("[") and host.endswith("]") else ip_address(host)
     except ValueError:
