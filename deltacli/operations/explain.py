@@ -41,8 +41,6 @@ from deltacli.delta.protocol.feature_changes import (
 from deltacli.delta.protocol.features import FEATURES
 from deltacli.delta.schema.to_arrow import require_partitions
 from deltacli.delta.schema.types import PrimitiveType, parse_schema
-from deltacli.delta.schema.widening import plan_widening
-from deltacli.operations.change.widen_type import partition_values_of, refusal_error
 from deltacli.storage.base import StoreOfVersions
 from deltacli.table.find_log import list_log
 from deltacli.table.handle import TableHandle
@@ -313,6 +311,7 @@ def traits_of_version(snapshot: Snapshot) -> frozenset[str]:
     if not spelled:
         return traits
     from deltacli.delta.partitions.text import kernel_refuses
+    from deltacli.operations.change.widen_type import partition_values_of
 
     is_odd = any(
         text is not None and kernel_refuses(type_name, text)
@@ -352,6 +351,9 @@ def _with(ground: _Ground, change: Supposed, version: int) -> _Ground:
 
 
 def _widened(ground: _Ground, change: Supposed, version: int) -> _Ground:
+    from deltacli.delta.schema.widening import plan_widening
+    from deltacli.operations.change.widen_type import refusal_error
+
     metadata = ground.config.raw_metadata or {}
     pairs = [(change.name, change.data_type)]
     plan = plan_widening(ground.config, metadata, pairs, commit_version=version + 1, enable=True, upgrade_protocol=True)

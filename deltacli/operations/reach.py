@@ -52,7 +52,6 @@ from deltacli.delta.log.state import (
     log_retention_ms,
 )
 from deltacli.delta.protocol.features import Protocol, require_readable
-from deltacli.operations.log.expire import ExpiryRequest, plan_expiry
 from deltacli.operations.vacuum.full_plan import kept_walk, plan_vacuum
 from deltacli.operations.vacuum.plan import VacuumRequest
 from deltacli.storage.base import StoreOfVersions
@@ -763,6 +762,8 @@ def _cleanup(
     snapshot: Snapshot | None,
     walk: KeptWalk | None,
 ) -> Cleanup:
+    from deltacli.operations.log.expire import ExpiryRequest, plan_expiry
+
     of_log, of_files = log_retention_ms(properties), deleted_file_retention_ms(properties)
     notes: list[str] = []
     readable = {version for version, one in versions.items() if one.is_readable}

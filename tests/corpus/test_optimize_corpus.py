@@ -17,7 +17,7 @@ import pytest
 
 from deltacli.api.table import Table
 from deltacli.core.errors import DeltacliError, Refused, StorageFailed, UsageError, in_backticks
-from deltacli.delta.clustering.sorting import order_columns
+from deltacli.delta.clustering.order_columns import order_columns
 from tests.corpus.test_checkpoints import TABLES, UNWRITABLE
 from tests.corpus.test_widen_corpus import HUGE
 from tests.differential.test_rows import LARGE, PEERS

@@ -14,7 +14,7 @@ from typing import Any
 from deltacli.core.errors import Refusal, Refused, UsageError, command, parameter
 from deltacli.core.units import some_of
 from deltacli.delta.clustering.clustering_columns import FEATURE, MOST_CLUSTERING_COLUMNS, find_column
-from deltacli.delta.clustering.sorting import order_columns
+from deltacli.delta.clustering.order_columns import order_columns
 from deltacli.delta.evolution.columns import (
     add_column,
     change_type,

@@ -23,17 +23,15 @@ from deltacli.delta.clustering.clustering_columns import (
     find_column,
     read_clustering_columns,
 )
+from deltacli.delta.clustering.order_columns import OrderColumn, column_text, order_columns
 from deltacli.delta.clustering.sorting import (
     CUBE_COLUMNS,
     CUBE_ID,
     PROVIDER,
     Z_ORDER_TAG,
     ChosenFiles,
-    OrderColumn,
-    column_text,
     files_to_cluster,
     files_to_z_order,
-    order_columns,
     z_order_tag,
 )
 from deltacli.delta.log.actions import Action

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from deltacli.core.errors import UsageError
-from deltacli.delta.clustering.sorting import order_columns
+from deltacli.delta.clustering.order_columns import order_columns
 from deltacli.delta.log.state import Metadata, TableConfiguration
 from deltacli.delta.protocol.features import Protocol
 from deltacli.delta.schema.types import parse_schema
