@@ -9,6 +9,7 @@ from functools import cache
 import typer.main
 
 from deltacli.cli import app
+from deltacli.cli.command_tree import COMMANDS
 
 
 def keep_commands() -> None:
@@ -20,5 +21,5 @@ def keep_commands() -> None:
 
 def build_commands() -> None:
     """Build them all, the tree and each alone, as runs ask for them."""
-    for path in (None, *(tuple(name.split()) for name in app.COMMANDS)):
+    for path in (None, *(tuple(name.split()) for name in COMMANDS)):
         typer.main.get_command(app.build_app(path))
