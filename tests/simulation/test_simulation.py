@@ -24,8 +24,8 @@ from tests.simulation.story import told
 SEEDS = 300
 PARTS = 6
 """The seeds are played in so many tests, which different processes may run."""
-_TWICE = 24
-_OFTEN = 200
+_TWICE = 10
+_OFTEN = 60
 
 
 @pytest.mark.parametrize("part", range(PARTS))
