@@ -123,7 +123,7 @@ def test_a_fault_at_a_write(share: int, in_turn: InTurn) -> None:
     _, _, calls = without_a_fault()
     faults = (Fault.BEFORE, Fault.AFTER, Fault.LOST, Fault.UNSENT)
     writes = [at for at, (verb, _) in enumerate(calls, 1) if verb in WRITES]
-    for number, at in in_turn(list(enumerate(writes)), 6):
+    for number, at in in_turn(list(enumerate(writes))):
         fault = faults[(number + share) % 4]
         if fault in faults[2:] and calls[at - 1][0] not in CREATIONS:
             fault = faults[(number + share) % 2]
@@ -137,7 +137,7 @@ def test_a_fault_at_a_look(share: int, in_turn: InTurn) -> None:
     _, _, calls = without_a_fault()
     looks = [at for at, (verb, _) in enumerate(calls, 1) if verb not in WRITES]
     assert len(looks) >= 300
-    for at in in_turn(looks[share::40], 6):
+    for at in in_turn(looks[share::40]):
         whole = in_memory()
         check(FaultyStorage(whole, at, Fault.BEFORE), whole)
 

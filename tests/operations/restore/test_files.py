@@ -449,7 +449,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_fault_at_any_call_leaves_the_old_or_the_new_version(
     builder: TableBuilder, fault: Fault, in_turn: InTurn
 ) -> None:
-    for at in in_turn(range(1, calls(builder) + 1), 6):
+    for at in in_turn(range(1, calls(builder) + 1)):
         inner = builder.in_memory()
         try:
             done = open_at(FaultyStorage(inner, at, fault)).restore(version=3)
@@ -486,7 +486,7 @@ def test_a_restore_that_is_killed_before_any_call_is_ended_by_the_next(
     counting = MortalStorage(accident(tmp_path / "counted"))
     open_at(counting).restore(version=3, sources=[str(copy)])
     assert len(counting.calls) > 20
-    for at in in_turn(range(1, len(counting.calls) + 1), 6):
+    for at in in_turn(range(1, len(counting.calls) + 1)):
         inner = accident(tmp_path / str(at))
         with suppress(Killed):
             open_at(MortalStorage(inner, at, Fault.KILLED_BEFORE, dies=True)).restore(version=3, sources=[str(copy)])
