@@ -15,7 +15,6 @@ from deltacli.changing.plan import Amount
 from deltacli.operations.vacuum import execute as deleting
 from deltacli.storage import LocalStorage
 from tests.cli.support import ROOT
-from tests.support.effort import InTurn
 from tests.support.faulty import Fault
 from tests.support.vacuuming import (
     EMPTY,
@@ -87,10 +86,10 @@ def test_a_run_without_disturbance_succeeds(tmp_path: Path) -> None:
 @either_way
 @pytest.mark.parametrize("first", ["put_if_absent", pytest.param("", marks=pytest.mark.soak)], ids=["START on", "all"])
 @pytest.mark.long
-def test_an_end_at_any_call(first: str, saved: bool, tmp_path: Path, in_turn: InTurn) -> None:
+def test_an_end_at_any_call(first: str, saved: bool, tmp_path: Path) -> None:
     """Not the process dies, but its store, which costs a hundredth. `first` is the verb to begin with."""
     data, info, verbs = undisturbed(tmp_path / "whole", saved)
-    for at in in_turn(range(verbs.index(first) + 1 if first else 1, len(verbs) + 1)):
+    for at in range(verbs.index(first) + 1 if first else 1, len(verbs) + 1):
         for fault in KILLS:
             table, plan = make(tmp_path / f"{at} {fault}", saved)
 
