@@ -54,7 +54,7 @@ def rename(scene: Scene) -> None:
 
 def roll_back(scene: Scene) -> None:
     """Take the newest commits away, as a snapshot of the disk does, with what they brought."""
-    _rolled_back(scene, scene.chance.choice((1, 1, 2)))
+    _rolled_back(scene, scene.chance.choice((1, 1, 2, 4)))
 
 
 def rewrite(scene: Scene) -> None:
@@ -62,6 +62,13 @@ def rewrite(scene: Scene) -> None:
     count = scene.chance.choice((1, 1, 2))
     _rolled_back(scene, count)
     scene.tree.become(_written_on(scene, count + scene.chance.choice((0, 1))))
+
+
+def overtake(scene: Scene) -> None:
+    """Take the newest commits away, and let another engine commit more than these in their place."""
+    count = scene.chance.choice((1, 1, 2))
+    _rolled_back(scene, count)
+    scene.tree.become(_written_on(scene, count + 1))
 
 
 def _written_on(scene: Scene, commits: int) -> Files:
@@ -86,8 +93,8 @@ def _rolled_back(scene: Scene, count: int) -> None:
 
 
 def lose_commit(scene: Scene) -> None:
-    """Lose a commit."""
-    found = sorted(commits_of(scene.tree.files))
+    """Lose a commit, one of the last three as a rule."""
+    found = sorted(commits_of(scene.tree.files))[-scene.chance.choice((3, 3, 100)) :]
     _lose(scene, [commit_path(scene.chance.choice(found))] if found else [])
 
 
@@ -110,6 +117,13 @@ def cut_file(scene: Scene) -> None:
 def cut_checkpoint(scene: Scene) -> None:
     """Cut a checkpoint short."""
     _cut(scene, Kind.CHECKPOINT)
+
+
+def cut_commit(scene: Scene) -> None:
+    """Cut a commit short, in its last line."""
+    path = commit_path(max(scene.newest - scene.chance.choice((0, 0, 1)), 0))
+    if path in scene.tree.files:
+        _cut_short(scene, path, scene.chance.randint(2, 16))
 
 
 def lose_hint(scene: Scene) -> None:
@@ -152,9 +166,12 @@ def _cut(scene: Scene, kind: Kind) -> None:
     files = scene.tree.files
     found = [path for path in sorted(files) if name_of(path).kind is kind and len(files[path].data) > 16]
     if found:
-        path = scene.chance.choice(found)
-        scene.lost[path] = files[path]
-        scene.tree.happen({path: replace(files[path], data=files[path].data[: -scene.chance.randint(1, 16)])})
+        _cut_short(scene, scene.chance.choice(found), scene.chance.randint(1, 16))
+
+
+def _cut_short(scene: Scene, path: str, count: int) -> None:
+    scene.lost[path] = file = scene.tree.files[path]
+    scene.tree.happen({path: replace(file, data=file.data[:-count])})
 
 
 EVENTS: Mapping[str, Event] = {
@@ -162,14 +179,18 @@ EVENTS: Mapping[str, Event] = {
     "rename": rename,
     "roll-back": roll_back,
     "rewrite": rewrite,
+    "overtake": overtake,
     "lose-commit": lose_commit,
     "lose-newest": lose_newest,
     "lose-file": lose_file,
     "cut-file": cut_file,
     "cut-checkpoint": cut_checkpoint,
+    "cut-commit": cut_commit,
     "lose-hint": lose_hint,
     "bring-back": bring_back,
     "copy-anew": copy_anew,
     "fork": fork,
 }
 OF_DISKS = ("switch-link", "rename")
+TAKE_NEXT = ("overtake",)
+"""After these, a version that somebody is about to create is there."""

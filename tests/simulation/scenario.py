@@ -26,6 +26,9 @@ CLOCKS_MS = (-86_400_000, -600_000, -20_000, 60_000)
 _CALLS = 60
 _CHAINS = 0.3
 """The share of chains."""
+_ASIDE = 0.1
+"""The share of their commands that something happens to between question and answer."""
+_MEANWHILE = tuple(name for name in EVENTS if name not in OF_DISKS)
 
 
 class Item(NamedTuple):
@@ -40,11 +43,14 @@ class Item(NamedTuple):
     steps: int = 0
     """So many steps of others it lets pass."""
     is_standing: bool = True
+    meanwhile: str = ""
+    """The event that happens between question and answer."""
 
     def __str__(self) -> str:
         ask = f", asks for {self.ask_seconds:g} s" if self.what in COMMANDS else ""
         consent = "" if self.is_standing or self.what not in COMMANDS else ", for this plan only"
-        return f"{self.actor}: {self.what} after {self.wait_seconds:g} s{ask}{consent}"
+        meanwhile = f", meanwhile {self.meanwhile}" if self.meanwhile else ""
+        return f"{self.actor}: {self.what} after {self.wait_seconds:g} s{ask}{consent}{meanwhile}"
 
 
 @dataclass(frozen=True)
@@ -75,7 +81,16 @@ class Scenario:
 COMPANIONS = {"undo": "repair", "purge": "vacuum-quarantine"}
 """Commands that have something to do only after others."""
 SLOTS: Mapping[str, Sequence[str]] = {
-    "damage": ("lose-file", "lose-commit", "lose-newest", "cut-file", "cut-checkpoint", "roll-back", "lose-hint"),
+    "damage": (
+        "lose-file",
+        "lose-commit",
+        "lose-newest",
+        "cut-file",
+        "cut-checkpoint",
+        "cut-commit",
+        "roll-back",
+        "lose-hint",
+    ),
     "mend": ("undelete", "repair", "repair-saved", "log-restore", "restore-from"),
     "maintain": (
         "expire",
@@ -88,6 +103,7 @@ SLOTS: Mapping[str, Sequence[str]] = {
         "features-drop",
         "zorder",
     ),
+    "commit": ("properties", "alter", "optimize", "features-add", "vacuum", "restore"),
     "after": ("undo", "restore", "bring-back", "undelete", "purge", "repair", "vacuum", "optimize"),
 }
 CHAINS: Sequence[Sequence[str]] = (
@@ -107,6 +123,9 @@ CHAINS: Sequence[Sequence[str]] = (
     ("checksum", "damage", "mend", "after", "maintain"),
     ("features-add", "delete", "features-drop", "maintain", "after"),
     ("alter", "append", "restore", "maintain", "after"),
+    ("copy-anew", "cut-commit", "repair", "append", "undo", "maintain"),
+    ("fork", "backup-copy", "append", "lose-newest", "log-restore", "maintain"),
+    ("compact", "lose-newest", "commit", "mend", "maintain"),
 )
 """Orders in which each command consumes what the one before made; the names of slots stand for one of theirs."""
 
@@ -128,7 +147,7 @@ def make_scenario(
         is_disk,
         tuple(item for item in items if is_disk or item.what not in OF_DISKS),
         tuple(_faults(chance, [one for one in actors if one != "world"])),
-        {name: chance.choice((-400, 0, 0, 90, 2_000)) for name in actors if name != "world"},
+        {name: chance.choice((-100_000, -400, 0, 0, 90, 2_000)) for name in actors if name != "world"},
         has_copy=bool({*OF_DISKS} & happenings) or chance.random() < 0.5,
         has_backup=chance.random() < 0.6,
     )
@@ -157,7 +176,11 @@ def _swarm(chance: random.Random, commands: Sequence[str], events: Sequence[str]
 
 def _chain(chance: random.Random, chain: Sequence[str]) -> list[Item]:
     names = [chance.choice(SLOTS[name]) if name in SLOTS else name for name in chain]
-    items = [_item(chance, "admin1", name)._replace(wait_seconds=chance.choice((0.0, 5.0, 4_000.0))) for name in names]
+    items = []
+    for name in names:
+        event = chance.choice(_MEANWHILE) if name in COMMANDS and chance.random() < _ASIDE else ""
+        wait = chance.choice((0.0, 5.0, 4_000.0))
+        items.append(_item(chance, "admin1", name)._replace(wait_seconds=wait, meanwhile=event))
     if chance.random() < 0.2:
         items.append(_item(chance, "writer1", chance.choice(WRITES)))
     if chance.random() < 0.2:

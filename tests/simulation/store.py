@@ -243,9 +243,9 @@ class Store:
                 return Unknown("no answer")
             case FaultKind.UNSENT:
                 return Unknown("no answer")
-            case FaultKind.DELAYED:
+            case FaultKind.DELAYED | FaultKind.SILENT:
                 tree = self._to_write()
-                schedule.later(lambda: _ignored(create(tree)))
+                schedule.later(lambda: _ignored(create(tree)), is_long=kind is FaultKind.SILENT)
                 return Unknown("no answer")
             case FaultKind.DUPLICATED:
                 create()
@@ -302,7 +302,7 @@ class Store:
         if kind is FaultKind.FAIL_BEFORE:
             raise _failed(path)
         if kind is FaultKind.SLOW_BEFORE:
-            schedule.sleep(schedule.random.choice(_SLOW_SECONDS))
+            schedule.sleep(schedule.random.choice(_SLOW_SECONDS), is_in_call=True)
         found = effect()
         if kind is FaultKind.SLOW_AFTER:
             schedule.sleep(schedule.random.choice(_SLOW_SECONDS))
