@@ -83,11 +83,12 @@ def _written_on(scene: Scene, commits: int) -> Files:
 
 def _rolled_back(scene: Scene, count: int) -> None:
     files, newest = scene.tree.files, scene.newest
+    kept = max(newest - count, min(commits_of(files), default=0))
     gone = [
         path
         for path in files
         if (name := name_of(path)).kind in (Kind.COMMIT, Kind.CHECKPOINT, Kind.CHECKSUM, Kind.COMPACTION)
-        and max(name.version, name.last) > max(newest - count, 0)
+        and max(name.version, name.last) > kept
     ]
     scene.tree.happen(dict.fromkeys(gone))
 

@@ -123,8 +123,7 @@ class History:
     def _act(self, items: list[Item]) -> None:
         for item in items:
             self.schedule.sleep(item.wait_seconds)
-            for _ in range(item.steps):
-                self.schedule.step("lets others act")
+            self.schedule.let_call(item.calls)
             self.schedule.note(f"begins {item.what}")
             if self.last is not None and self.last[0].actor == item.actor:
                 self.last = None
@@ -264,11 +263,12 @@ class History:
 
     def _clean_up(self) -> None:
         """Vacuum after a crash, when all that is not needed is old."""
-        if not any(answer.endswith(_LEAVING) for answer in self.answers):
+        oracle = self._known()
+        if oracle.newest not in oracle.truth or not any(answer.endswith(_LEAVING) for answer in self.answers):
             return
         self.schedule.jump(_LATER_SECONDS)
         change, table = VacuumChange(VacuumRequest(max_delete="100%")), self._turn("cleaner", 0).table()
-        oracle, answer = self._known(), Answer.DONE
+        answer = Answer.DONE
         oracle.intends("cleaner", Intent("vacuum", deletes=True, cleans=True))
         try:
             carry_out(change, table)

@@ -24,6 +24,8 @@ _WAITS = (0.0, 0.0, 0.0, 0.1, 2.0, 60.0, 4_000.0)
 CLOCKS_MS = (-86_400_000, -600_000, -20_000, 60_000)
 """Not far ahead: nothing shows a machine that the time has not come."""
 _CALLS = 60
+_AMONG_CALLS = 0.8
+"""The share of events that happen at a call of somebody; the others happen at a time."""
 _CHAINS = 0.3
 """The share of chains."""
 _ASIDE = 0.1
@@ -40,8 +42,8 @@ class Item(NamedTuple):
     """The seed of its own choices."""
     wait_seconds: float = 0.0
     ask_seconds: float = 0.05
-    steps: int = 0
-    """So many steps of others it lets pass."""
+    calls: int = 0
+    """So many calls of others it lets pass."""
     is_standing: bool = True
     meanwhile: str = ""
     """The event that happens between question and answer."""
@@ -189,15 +191,16 @@ def _chain(chance: random.Random, chain: Sequence[str]) -> list[Item]:
 
 
 def _item(chance: random.Random, actor: str, what: str) -> Item:
-    return Item(
-        actor,
-        what,
+    seed, wait, ask, is_standing = (
         chance.getrandbits(32),
         chance.choice(_WAITS),
         chance.choice(_ASKS),
-        chance.choice((0, 0, 3, 15, 40, 100)) if actor == "world" else 0,
         chance.random() < 0.7,
     )
+    calls = 0
+    if actor == "world" and chance.random() < _AMONG_CALLS:
+        wait, calls = 0.0, chance.choice((chance.randrange(_CALLS), chance.randrange(3 * _CALLS)))
+    return Item(actor, what, seed, wait, ask, calls, is_standing)
 
 
 def _faults(chance: random.Random, actors: Sequence[str]) -> list[Fault]:

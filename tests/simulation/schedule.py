@@ -89,6 +89,8 @@ class Actor:
     random: random.Random
     offset_ms: int = 0
     wakes_at: float = 0.0
+    waits_for: int = 0
+    """A number of calls of all."""
     priority: int = 0
     calls: int = 0
     writes: int = 0
@@ -135,7 +137,7 @@ class Schedule:
         self.seed = seed
         self.random = random.Random(f"schedule {seed}")
         self.trace: list[Step] = []
-        self.steps = 0
+        self.steps = self.calls = 0
         self._hash = hashlib.sha256()
         self._seconds = start_ms / 1_000
         self._faults = {place: kind for one in faults for place, kind in one.kinds().items()}
@@ -210,11 +212,18 @@ class Schedule:
         for _ in range(_MOST_LOOKS):
             if may_happen() and not any(one.acts_by_look(takes_next=takes_next) for one in self._actors):
                 break
-            self.step("lets others look")
+            self.let_call(1)
 
     def jump(self, seconds: float) -> None:
         """Let time go by for all."""
         self._seconds += seconds
+
+    def let_call(self, count: int) -> None:
+        """Let the others make so many calls, if they do, and be the next one then."""
+        if self._current is not None and count:
+            self._current.waits_for = self.calls + count
+            self._hand_on(self._current)
+            self._current.waits_for = 0
 
     # Time
 
@@ -264,6 +273,7 @@ class Schedule:
         if actor.is_dead:
             raise Crash
         actor.calls += 1
+        self.calls += 1
         actor.writes += is_write
         actor.creations += is_creation
         actor.note_call()
@@ -328,10 +338,14 @@ class Schedule:
         alive = [one for one in self._actors if not one.is_over]
         if not alive:
             return None
-        ready = [one for one in alive if one.wakes_at <= self._seconds]
+        able = [one for one in alive if not one.waits_for] or alive
+        for one in alive:
+            if 0 < one.waits_for <= self.calls:
+                return one
+        ready = [one for one in able if one.wakes_at <= self._seconds]
         if not ready:
-            self._seconds = min(one.wakes_at for one in alive)
-            ready = [one for one in alive if one.wakes_at <= self._seconds]
+            self._seconds = min(one.wakes_at for one in able)
+            ready = [one for one in able if one.wakes_at <= self._seconds]
         if len(ready) == 1:
             return ready[0]
         if self._has_priorities:
