@@ -309,7 +309,7 @@ def _restore_log(turn: Turn) -> AnyChange:
 
 COMMANDS: Mapping[str, Command] = {
     "vacuum": Command(_vacuum, _deletes("vacuum")),
-    "vacuum-lite": Command(lambda turn: _vacuum(turn, mode="lite"), _deletes("vacuum lite")),
+    "vacuum-lite": Command(lambda turn: _vacuum(turn, mode="lite"), _deletes("vacuum lite"), is_again_nothing=False),
     "vacuum-quarantine": Command(_quarantine, _puts_aside),
     "vacuum-saved": Command(_vacuum_saved, _deletes("saved vacuum")),
     "purge": Command(_purge, _keeps("purge")),

@@ -105,8 +105,10 @@ def lose_newest(scene: Scene) -> None:
 
 
 def lose_file(scene: Scene) -> None:
-    """Lose data files."""
-    data = [path for path in sorted(scene.tree.files) if name_of(path).kind is Kind.DATA]
+    """Lose data files, as often as not of those that were written last."""
+    files = scene.tree.files
+    data = sorted((path for path in files if name_of(path).kind is Kind.DATA), key=lambda path: files[path].modified_ms)
+    data = data[-scene.chance.choice((3, 100)) :]
     _lose(scene, scene.chance.sample(data, min(len(data), scene.chance.choice((1, 2)))))
 
 

@@ -52,7 +52,7 @@ class FaultKind(StrEnum):
     """This request and those that follow are delayed for long."""
 
 
-OF_CREATIONS = (FaultKind.LOST, FaultKind.UNSENT, FaultKind.DELAYED, FaultKind.DUPLICATED, FaultKind.SILENT)
+OF_CREATIONS = (FaultKind.LOST, FaultKind.UNSENT, FaultKind.DELAYED, FaultKind.DUPLICATED, *2 * (FaultKind.SILENT,))
 _SILENT_FOR = 8
 OF_CALLS = (FaultKind.CRASH_BEFORE, FaultKind.FAIL_BEFORE, FaultKind.SLOW_BEFORE, FaultKind.SLOW_AFTER)
 OF_WRITES = (*OF_CALLS, FaultKind.CRASH_AFTER, FaultKind.FAIL_AFTER)
