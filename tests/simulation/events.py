@@ -10,7 +10,7 @@ from tests.simulation.quiet import Quiet, QuietTree
 from tests.simulation.reading import Kind, commits_of, name_of
 from tests.simulation.store import Tree, World
 from tests.simulation.writers import Writer
-from tests.support.builder import HINT, Files, StoredFile, commit_path
+from tests.support.builder import HINT, LOG, Files, StoredFile, commit_path
 
 
 @dataclass
@@ -104,6 +104,11 @@ def lose_newest(scene: Scene) -> None:
     _lose(scene, [commit_path(scene.newest)] if scene.newest > 0 else [])
 
 
+def lose_log(scene: Scene) -> None:
+    """Lose the whole log."""
+    _lose(scene, [path for path in scene.tree.files if path.startswith(f"{LOG}/")])
+
+
 def lose_file(scene: Scene) -> None:
     """Lose data files, as often as not of those that were written last."""
     files = scene.tree.files
@@ -185,6 +190,7 @@ EVENTS: Mapping[str, Event] = {
     "overtake": overtake,
     "lose-commit": lose_commit,
     "lose-newest": lose_newest,
+    "lose-log": lose_log,
     "lose-file": lose_file,
     "cut-file": cut_file,
     "cut-checkpoint": cut_checkpoint,

@@ -18,7 +18,18 @@ from tests.simulation.schedule import OF_CALLS, OF_CREATIONS, OF_WRITES, Fault
 READ = "read"
 CLOCK, AHEAD = "clock", "clock-ahead"
 """The clock of an admin goes wrong; days ahead only where that is asked for, because a plan without START trusts it."""
-WRITES = ("append", "delete", "update", "overwrite", "rewrite", "act", "act", "checkpoint", "clean_log", "add_column")
+WRITES = (
+    *3 * ("append",),
+    "delete",
+    "update",
+    "overwrite",
+    "rewrite",
+    "act",
+    "act",
+    "checkpoint",
+    "clean_log",
+    "add_column",
+)
 _ASKS = (0.05, 1.0, 4.0, 20.0, 130.0, 3_600.0, 108_000.0)
 _WAITS = (0.0, 0.0, 0.0, 0.1, 2.0, 60.0, 4_000.0)
 CLOCKS_MS = (-86_400_000, -600_000, -20_000, 60_000)
@@ -30,7 +41,7 @@ _CHAINS = 0.3
 """The share of chains."""
 _ASIDE = 0.1
 """The share of their commands that something happens to between question and answer."""
-_MEANWHILE = tuple(name for name in EVENTS if name not in OF_DISKS)
+_MEANWHILE = tuple(name for name in (*EVENTS, *COMMANDS) if name not in OF_DISKS)
 
 
 class Item(NamedTuple):
@@ -46,7 +57,7 @@ class Item(NamedTuple):
     """So many calls of others it lets pass."""
     is_standing: bool = True
     meanwhile: str = ""
-    """The event that happens between question and answer."""
+    """The event that happens between question and answer, or the command that a colleague carries out then."""
 
     def __str__(self) -> str:
         ask = f", asks for {self.ask_seconds:g} s" if self.what in COMMANDS else ""
@@ -128,8 +139,12 @@ CHAINS: Sequence[Sequence[str]] = (
     ("copy-anew", "cut-commit", "repair", "append", "undo", "maintain"),
     ("fork", "backup-copy", "append", "lose-newest", "log-restore", "maintain"),
     ("compact", "lose-newest", "commit", "mend", "maintain"),
+    ("fork", "lose-log", "mend~bring-back", "maintain"),
+    ("overwrite", "vacuum~restore", "maintain", "after"),
 )
-"""Orders in which each command consumes what the one before made; the names of slots stand for one of theirs."""
+"""Orders in which each command consumes what the one before made; the names of slots stand for one of theirs. What
+comes after `~` happens between question and answer.
+"""
 
 
 def make_scenario(
@@ -139,7 +154,7 @@ def make_scenario(
     chance = random.Random(f"scenario {seed}")
     is_disk = chance.random() < 0.6
     if chain or not (commands or events or chance.random() >= _CHAINS):
-        items = _chain(chance, chain or chance.choice(CHAINS))
+        items = _chain(chance, chain or chance.choice(CHAINS), events)
     else:
         items = _swarm(chance, commands or (*COMMANDS,), events, is_disk=is_disk)
     actors = [*dict.fromkeys(item.actor for item in items)]
@@ -176,13 +191,16 @@ def _swarm(chance: random.Random, commands: Sequence[str], events: Sequence[str]
     return items
 
 
-def _chain(chance: random.Random, chain: Sequence[str]) -> list[Item]:
-    names = [chance.choice(SLOTS[name]) if name in SLOTS else name for name in chain]
+def _chain(chance: random.Random, chain: Sequence[str], events: Sequence[str]) -> list[Item]:
     items = []
-    for name in names:
-        event = chance.choice(_MEANWHILE) if name in COMMANDS and chance.random() < _ASIDE else ""
+    for link in chain:
+        name, meanwhile = (chance.choice(SLOTS.get(one, (one,))) for one in (*link.split("~"), "")[:2])
+        if not meanwhile and name in COMMANDS and chance.random() < _ASIDE:
+            meanwhile = chance.choice(_MEANWHILE)
         wait = chance.choice((0.0, 5.0, 4_000.0))
-        items.append(_item(chance, "admin1", name)._replace(wait_seconds=wait, meanwhile=event))
+        items.append(_item(chance, "admin1", name)._replace(wait_seconds=wait, meanwhile=meanwhile))
+    if events or chance.random() < 0.1:
+        items.append(_item(chance, "world", chance.choice(events or [*EVENTS])))
     if chance.random() < 0.2:
         items.append(_item(chance, "writer1", chance.choice(WRITES)))
     if chance.random() < 0.2:
