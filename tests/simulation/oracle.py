@@ -64,6 +64,8 @@ class Doing:
     changes: dict[str, tuple[StoredFile | None, StoredFile | None]] = field(default_factory=dict)
     landed: list[int] = field(default_factory=list)
     to_vacuum: frozenset[str] = frozenset()
+    is_believed: bool = False
+    """It puts the log of somebody back where there was none, so that nothing can say that it is another one."""
     is_over: bool = False
 
 
@@ -230,6 +232,13 @@ class Oracle(Truth):
         assert after is not None
         commits = commits_of(self.tree.files)
         newest = max([*(one for one in commits if one != version), *self._of_checkpoints(version)], default=-1)
+        doing.is_believed = doing.is_believed or (intent.puts_back and newest < 0)
+        if doing.is_believed:
+            doing.landed.append(version)
+            self._lost.pop(commit_path(version), None)
+            self.truth.clear()
+            self._follow()
+            return
         if known is not None and known.data == after.data:
             self._lost.pop(commit_path(version), None)
             doing.landed.append(version)
@@ -237,7 +246,7 @@ class Oracle(Truth):
         doing.landed.append(version)
         self._once_lost.discard(version)
         self._last_commit = self._ticks
-        for path in [] if intent.is_trusting else self._compactions_of(version):
+        for path in [] if intent.is_trusting or intent.puts_back else self._compactions_of(version):
             self._report(Invariant.COMPACTION, actor, f"commit {version} is made, and {path} has another one")
         is_below = version <= newest and known is None
         if version > newest + 1 or is_below:
@@ -250,7 +259,9 @@ class Oracle(Truth):
         except (Damaged, KeyError) as fault:
             self._report(Invariant.UNREADABLE, actor, f"commit {version} cannot be read: {fault!r}")
             return
-        if known is not None and (intent.puts_back or version <= newest):
+        is_older = intent.puts_back and version > newest and after.data in self._had  # of before a rolled back log
+        self._had.add(after.data)
+        if known is not None and not is_older and (intent.puts_back or version <= newest):
             wrong = told_difference(known.state, made.state)
             if wrong or known.counted != made.counted:
                 self._report(Invariant.OTHER_PAST, actor, f"commit {version} has another {wrong or 'rows'} than it had")

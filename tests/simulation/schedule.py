@@ -25,6 +25,7 @@ _MOST_STEPS = 60_000
 _MOST_LOOKS, _LOOKING = 500, 3
 _LOOK = re.compile(r": (?:stat .*|(?:list|read) _delta_log/?)")
 _LOOK_AGAIN = re.compile(r": (?:stat|list) _delta_log/?")
+_ACT = re.compile(r": (?:delete |(?:create|put) _delta_log/)")
 _NEXT_VERSION = re.compile(r": create _delta_log/\d{20}\.json ")
 
 
@@ -114,12 +115,12 @@ class Actor:
         self.call = ""
 
     def acts_by_look(self, *, takes_next: bool) -> bool:
-        """Return whether it may be about to act by a look of before; not where it looks again, or, where the next
-        version is taken (`takes_next`), is about to create that.
+        """Return whether it is about to act by a look of before, or may be; not where it looks again, or, where the
+        next version is taken (`takes_next`), is about to create that.
         """
-        if self.is_over or self.since_look > _LOOKING or _LOOK_AGAIN.search(self.call):
+        if self.is_over or _LOOK_AGAIN.search(self.call) or (takes_next and _NEXT_VERSION.search(self.call)):
             return False
-        return not (takes_next and _NEXT_VERSION.search(self.call))
+        return self.since_look <= _LOOKING or _ACT.search(self.call) is not None
 
 
 class Step(NamedTuple):

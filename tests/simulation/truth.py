@@ -62,6 +62,8 @@ class Truth:
         self._rebuilt: set[int] = set()
         self._once_lost: set[int] = set()
         """Versions that could not be rebuilt any more when the environment had acted."""
+        self._had: set[bytes] = set()
+        """All commits that there ever were."""
         self._damaged: set[bytes] = set()
         """What the environment made of commits, which cannot be read."""
         self.environment(dict(tree.files))
@@ -113,6 +115,8 @@ class Truth:
             if kind is Kind.COMMIT and self._ticks > 1:
                 self._shaken.add(name_of(path).version)
             is_damaged = kind is Kind.COMMIT and after is not None and not is_commit(after.data)
+            if kind is Kind.COMMIT and after is not None:
+                self._had.add(after.data)
             if is_damaged and after is not None:
                 self._damaged.add(after.data)
             if after is None or is_damaged or (path in self._bytes and self._bytes[path].data != after.data):
