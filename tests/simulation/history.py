@@ -164,13 +164,14 @@ class History:
 
     def _command(self, item: Item) -> None:
         def asks() -> None:
-            self.schedule.sleep(item.ask_seconds)
+            self.schedule.sleep(item.ask_seconds / 2)
             if item.meanwhile:
                 self.schedule.note(f"meanwhile {item.meanwhile}")
             if item.meanwhile in EVENTS:
                 self._happen(item.meanwhile, random.Random(item.chance))
             elif item.meanwhile:
                 self._command(Item(f"{item.actor}'s colleague", item.meanwhile, item.chance))
+            self.schedule.sleep(item.ask_seconds / 2)
 
         turn = self._turn(item.actor, item.chance)
         done = carried_out(item.what, turn, oracle_of=self._oracle_of, asks=asks, is_standing=item.is_standing)

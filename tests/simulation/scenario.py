@@ -140,7 +140,7 @@ CHAINS: Sequence[Sequence[str]] = (
     ("fork", "backup-copy", "append", "lose-newest", "log-restore", "maintain"),
     ("compact", "lose-newest", "commit", "mend", "maintain"),
     ("fork", "lose-log", "mend~bring-back", "maintain"),
-    ("overwrite", "vacuum~restore", "maintain", "after"),
+    ("overwrite", "vacuum~commit", "maintain", "after"),
 )
 """Orders in which each command consumes what the one before made; the names of slots stand for one of theirs. What
 comes after `~` happens between question and answer.
@@ -197,7 +197,7 @@ def _chain(chance: random.Random, chain: Sequence[str], events: Sequence[str]) -
         name, meanwhile = (chance.choice(SLOTS.get(one, (one,))) for one in (*link.split("~"), "")[:2])
         if not meanwhile and name in COMMANDS and chance.random() < _ASIDE:
             meanwhile = chance.choice(_MEANWHILE)
-        wait = chance.choice((0.0, 5.0, 4_000.0))
+        wait = chance.choice((0.0, 5.0, 4_000.0, 8 * 86_400.0))
         items.append(_item(chance, "admin1", name)._replace(wait_seconds=wait, meanwhile=meanwhile))
     if events or chance.random() < 0.1:
         items.append(_item(chance, "world", chance.choice(events or [*EVENTS])))
