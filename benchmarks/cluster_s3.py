@@ -36,9 +36,8 @@ from benchmarks.slots_plot import draw
 from benchmarks.synthetic import FILES_A_DIRECTORY, data_file, name_of, write_table
 from deltacli import open_table
 from deltacli.core.clock import system_clock
-from deltacli.engine.base import Engine
-from deltacli.engine.embedded import EmbeddedEngine
-from deltacli.engine.spark.session import SparkSettings, open_engine
+from deltacli.engine.base import EmbeddedEngine, Engine
+from deltacli.engine.spark.engine import SparkSettings, open_engine
 from deltacli.engine.spark.worker import _nothing
 from deltacli.storage.base import PARALLEL_READS
 from deltacli.work.files.deleting import DeleteBatch, DeletePiece, files_of_piece
@@ -192,8 +191,7 @@ _known_files: dict[int, Any] = {}  # Any: KnownFiles
 def _known(calls: int) -> Any:  # Any: KnownFiles
     import pyarrow as pa
 
-    from deltacli.delta.vacuum.file_kinds import HiddenNames
-    from deltacli.delta.vacuum.keys import PathKeys, binary_paths
+    from deltacli.delta.listing import HiddenNames, PathKeys, binary_paths
     from deltacli.work.files.classifying import KnownFiles
 
     if calls not in _known_files:
@@ -234,9 +232,8 @@ def _delete(engine: Engine, stores: TableStores, calls: int) -> int:
 
 def _optimize(engine: Engine, stores: TableStores, calls: int) -> int:
     """Write new files of eight files each, and read them back, as `optimize` does before it commits."""
-    from deltacli.work.rewrite.exactness import SPEC
-    from deltacli.work.rewrite.pieces import RewritePiece, SourceFile
-    from deltacli.work.rewrite.rewrite_files import RewriteFiles
+    from deltacli.work.rewrite.new_files import RewriteFiles
+    from deltacli.work.rewrite.pieces import SPEC, RewritePiece, SourceFile
     from deltacli.work.rows.data_files import DataFile
 
     size = len(data_file())

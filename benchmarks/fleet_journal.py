@@ -19,7 +19,7 @@ from deltacli.core.clock import system_clock
 from deltacli.core.documents import dumps
 from deltacli.core.units import DAY_MS
 from deltacli.fleet.running.journal import new_run_id
-from deltacli.fleet.running.session import summarize
+from deltacli.fleet.running.run import summarize
 
 POLICY = """\
 [policies.base]

@@ -35,7 +35,7 @@ LEAST_BYTES = 10_000_000
 LEVELS = 2
 """The listing of a vacuum sends its values once per level: the root, and its directories."""
 BATCHES_A_WAVE, FIRST_PIECES, WINDOW_BYTES = 64, 64, 32 << 20
-"""As in the engine and in `operations/vacuum/deleting.py`."""
+"""As in the engine and in `operations/vacuum/execute.py`."""
 NAMES = ("counts", "checkpoint", "vacuum, dry run", "vacuum, execution", "footers")
 UNIT = {"counts": "action", "checkpoint": "action", "vacuum, dry run": "file", "footers": "footer"}
 UNIT["vacuum, execution"] = "deleted file"

@@ -33,11 +33,10 @@ from deltacli import open_table
 from deltacli.api.table import Table
 from deltacli.core.clock import system_clock
 from deltacli.engine.spark import engine as spark_module
-from deltacli.engine.spark.engine import SparkEngine
-from deltacli.engine.spark.session import SparkSettings, open_session
+from deltacli.engine.spark.engine import SparkEngine, SparkSettings, open_session
 from deltacli.engine.spark.worker import _nothing
 from deltacli.operations.vacuum.execute import execute_vacuum
-from deltacli.operations.vacuum.request import VacuumRequest
+from deltacli.operations.vacuum.plan import VacuumRequest
 from deltacli.storage.base import PARALLEL_READS
 from deltacli.work.checkpoints.writing import ROWS_PER_GROUP
 

@@ -49,7 +49,7 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=5)
     options = parser.parse_args()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    from deltacli.engine.spark.session import SparkSettings, open_session
+    from deltacli.engine.spark.engine import SparkSettings, open_session
 
     work = Path(tempfile.mkdtemp(dir=options.work))
     if options.first:
@@ -154,7 +154,7 @@ def facts(session: Any, root: Path, count: int) -> None:
 
 FIRST = """
 import sys, time
-from deltacli.engine.spark.session import SparkSettings, open_session
+from deltacli.engine.spark.engine import SparkSettings, open_session
 from deltacli.spark import read_table
 session = open_session(SparkSettings(master="local[2]"))
 began = time.perf_counter()

@@ -26,8 +26,7 @@ import pyarrow.parquet as pq
 from deltacli import open_table
 from deltacli.api.table import Table
 from deltacli.operations.vacuum.full_plan import plan_vacuum
-from deltacli.operations.vacuum.plan import VacuumPlan
-from deltacli.operations.vacuum.request import VacuumRequest
+from deltacli.operations.vacuum.plan import VacuumPlan, VacuumRequest
 from deltacli.storage import WalkEntry, open_storage
 
 _OLD_MS = 1_500_000_000_000

@@ -28,7 +28,7 @@ def main() -> None:
         sys.stdout.write("".join(f"{word}\n" for word in table_words(*sys.argv[2:])))
         _leave(0)
     if not has_streams or isinstance(sys.stdout.buffer, io.RawIOBase):
-        from deltacli.cli.terminal.streams import mend_standard_streams
+        from deltacli.cli.invocation import mend_standard_streams
 
         mend_standard_streams()
     from deltacli.cli.invocation import ASK_FOR_HELP, help_as_option

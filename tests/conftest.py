@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from deltacli.core.hints import ShellSpelling, spelled
+from deltacli.core.errors import ShellSpelling, spelled
 from tests.support import azurite as emulator
 from tests.support import effort
 from tests.support.azure import AzureServer

@@ -14,7 +14,7 @@ import pytest
 
 from deltacli.arrow import parquet as arrow_parquet
 from deltacli.arrow.parquet import ParquetReader
-from deltacli.work.outputs.parquet_stream import ParquetStream
+from deltacli.work.parquet_writing import ParquetStream
 
 ROWS = pa.table(
     {
@@ -98,7 +98,7 @@ def test_files_are_written_as_pyarrow_writes_them(is_there: bool, monkeypatch: p
 
 def test_writing_loads_neither_tls_nor_file_systems() -> None:
     writing = (
-        "import io, sys, pyarrow as pa; from deltacli.work.outputs.parquet_stream import write_parquet;"
+        "import io, sys, pyarrow as pa; from deltacli.work.parquet_writing import write_parquet;"
         "rows = pa.record_batch({'a': [1]}); write_parquet(io.BytesIO(), rows.schema, [rows]);"
         "print({'_ssl', 'pyarrow.fs'} & {*sys.modules})"
     )

@@ -19,13 +19,13 @@ from deltacli.api.paimon import Paimon, open_paimon
 from deltacli.api.table import Table
 from deltacli.cli.app import build_app
 from deltacli.cli.command_tree import path_of
-from deltacli.core.errors import UsageError
-from deltacli.core.hints import (
+from deltacli.core.errors import (
     NEEDLESS,
     SHELL_ONLY,
     DoubleQuoted,
     ShellSpelling,
     Spelling,
+    UsageError,
     Worded,
     command,
     in_backticks,
@@ -234,7 +234,7 @@ def test_an_extra_is_installed_as_deltacli_was(
 ) -> None:
     (tmp_path / receipt).touch()
     monkeypatch.setattr("sys.prefix", str(tmp_path))
-    monkeypatch.setattr("deltacli.core.hints._installed_from", lambda: "/src/deltacli")
+    monkeypatch.setattr("deltacli.core.errors._installed_from", lambda: "/src/deltacli")
     monkeypatch.setattr("importlib.metadata.requires", lambda _: None)
 
     assert command == install_command("s3")
@@ -265,7 +265,7 @@ def test_an_extra_of_a_tool_is_installed_with_those_that_are_there(
 
     (tmp_path / "uv-receipt.toml").touch()
     monkeypatch.setattr("sys.prefix", str(tmp_path))
-    monkeypatch.setattr("deltacli.core.hints._installed_from", lambda: "/src")
+    monkeypatch.setattr("deltacli.core.errors._installed_from", lambda: "/src")
     monkeypatch.setattr("importlib.metadata.requires", requires)
 
     assert f"uv tool install '/src[{named}]'" == install_command(extra)

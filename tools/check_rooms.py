@@ -2,8 +2,8 @@
 
 - no circle of imports, those inside functions and for type checkers included;
 - no folder with more than 20 modules, no module with more than 900 lines;
-- options and commands of the command line in no text below it: `parameter` and `command` of `deltacli.core.hints` spell
-  them, and not before a text is made;
+- options and commands of the command line in no text below it: `parameter` and `command` of `deltacli.core.errors`
+  spell them, and not before a text is made;
 - private modules of pyarrow and `pyarrow.compute` in `deltacli.arrow` only; `sys.modules` also in the stand-in for
   orjson.
 """
@@ -113,7 +113,7 @@ def spelled_out(trees: Mapping[str, ast.Module]) -> Iterator[str]:
         yield from (f"{module}:{line} is spelled during the import" for line in _spelled_on_import(tree))
         for line, text in _texts(tree):
             if not _OTHER_PROGRAM.match(text) and (found := _OPTION.search(text) or command.search(text)):
-                yield f"{module}:{line} names {found[0]} of the command line: use deltacli.core.hints"
+                yield f"{module}:{line} names {found[0]} of the command line: use deltacli.core.errors"
 
 
 def _texts(tree: ast.Module) -> Iterator[tuple[int, str]]:

@@ -12,8 +12,8 @@ from typing import Any
 import typer
 
 from deltacli.cli.app import build_app
-from deltacli.cli.options.global_options import TAKES_VALUE
-from deltacli.cli.options.sections import OptionHeading, section_of
+from deltacli.cli.command_tree import TAKES_VALUE
+from deltacli.cli.help_page import OptionHeading, section_of
 
 
 class Kind(StrEnum):

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from deltacli import __version__
-from deltacli.core.hints import ShellSpelling, spelled
-from deltacli.rules.framework.catalogue import CATALOGUE
+from deltacli.core.errors import ShellSpelling, spelled
+from deltacli.rules.framework.base import CATALOGUE
 from tests.support.damage_outcomes import (
     LEVELS,
     PEERS,

@@ -7,14 +7,7 @@ from collections.abc import Iterable
 from deltacli.core.request_fields import Kind
 from deltacli.core.typing import Json
 from deltacli.core.units import DURATIONS_MS
-from deltacli.fleet.policy_file.model import (
-    GROUP_KEYS,
-    POLICY_KEYS,
-    SECTION_KEYS,
-    TOP_KEYS,
-    WEBHOOK_KEYS,
-    Key,
-)
+from deltacli.fleet.policy_file.model import GROUP_KEYS, POLICY_KEYS, SECTION_KEYS, TOP_KEYS, WEBHOOK_KEYS, Key
 
 Schema = dict[str, Json]
 

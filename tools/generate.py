@@ -17,10 +17,9 @@ import typer
 
 from deltacli.cli.app import build_app
 from deltacli.cli.help_page import command_page, group_page
-from deltacli.core.hints import ShellSpelling, spelled
+from deltacli.core.errors import ShellSpelling, spelled
 from deltacli.core.typing import JsonObject
-from deltacli.spark.care.fact_columns import TABLE
-from deltacli.spark.care.fact_rows import FACTS
+from deltacli.spark.care.fact_rows import FACTS, TABLE
 from tools.bash_completion import render_bash
 from tools.command_tree import read_commands, read_tree
 from tools.environment import read_environment
@@ -28,6 +27,7 @@ from tools.fish_completion import render_fish
 from tools.help_topics import exit_code_rows, render_help_topics, topic_rows
 from tools.known_words import with_known_words
 from tools.man_pages import render_man_pages
+from tools.module_index import render_module_index
 from tools.reference_pages import cell, environment_rows, render_reference
 from tools.rules_page import (
     render_conformance_page,
@@ -105,6 +105,7 @@ def files() -> dict[str, str]:
         "deltacli/cli/help_pages.json": render_help_pages(),
         "deltacli/cli/help_topics.json": topics,
         "docs/repair.md": fill((ROOT / "docs" / "repair.md").read_text(encoding="utf-8"), repair_tables()),
+        "docs/modules.md": render_module_index(ROOT / "deltacli"),
         "docs/rules.md": render_rules_page(),
         "docs/paimon-rules.md": render_paimon_rules_page(),
         "docs/sharing-conformance.md": render_conformance_page(),

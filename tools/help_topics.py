@@ -20,8 +20,8 @@ from deltacli.cli.help_topics import listed
 from deltacli.core.errors import EXIT_CODES, EXIT_FINDINGS
 from deltacli.core.typing import Json
 from deltacli.delta.protocol.features import CATALOG_FEATURES, FEATURES, OF_UNREAD_TYPES, Feature, stable_name
-from deltacli.delta.protocol.known_properties import CHOICES, MEANINGS, NUMBERS, PATTERNS, kind_of, known_keys
-from deltacli.rules.framework.catalogue import CATALOGUE
+from deltacli.delta.protocol.known_properties import CHOICES, MEANINGS, NUMBERS, PATTERNS, known_keys, property_kind
+from deltacli.rules.framework.base import CATALOGUE
 from deltacli.rules.paimon.catalogue import PAIMON_CATALOGUE
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
@@ -285,7 +285,7 @@ def _values(key: str) -> str:
         return PATTERNS[key][1]
     if key in NUMBERS:
         return f"an integer, {NUMBERS[key].lowest:,} or more"
-    kind = kind_of(key)
+    kind = property_kind(key)
     return "" if kind is None else f"{kind}"
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from deltacli.cli.render.history_columns import history_columns
-from deltacli.delta.log.commit_lines import KNOWN_ACTIONS
-from deltacli.rules.framework.catalogue import CATALOGUE
+from deltacli.cli.render.history import history_columns
+from deltacli.delta.log.actions import KNOWN_ACTIONS
+from deltacli.rules.framework.base import CATALOGUE
 from deltacli.rules.paimon.catalogue import PAIMON_CATALOGUE
 from deltacli.sharing.conformance.run import areas
 from deltacli.table.known_clients import known_clients, paimon_clients

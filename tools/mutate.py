@@ -32,12 +32,11 @@ ROOT = Path(__file__).resolve().parent.parent
 SURVIVORS = ROOT / "tools" / "survivors.toml"
 TARGETS = (
     "deltacli/rules",
-    "deltacli/rules/framework/raw_lines.py",
+    "deltacli/rules/log/commit_lines.py",
     "deltacli/rules/framework/known_files.py",
-    "deltacli/delta/encoding/many_keys.py",
+    "deltacli/delta/encoding/many_values.py",
     "deltacli/delta/stats/columns.py",
     "deltacli/delta/checkpoint/comparison.py",
-    "deltacli/delta/schema/type_changes.py",
     "deltacli/delta/schema/type_changes.py",
     "deltacli/delta/sql",
 )

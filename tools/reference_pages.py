@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from deltacli.cli.command_tree import HEADINGS
-from deltacli.cli.options.sections import OptionHeading
+from deltacli.cli.help_page import OptionHeading
 from tools.command_tree import Command, Option
 from tools.environment import variables_of
 from tools.help_topics import DOCS, exit_code_rows

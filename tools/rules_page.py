@@ -9,8 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
-from deltacli.rules.framework.base import Area, Rule
-from deltacli.rules.framework.catalogue import CATALOGUE
+from deltacli.rules.framework.base import CATALOGUE, Area, Rule
 from deltacli.rules.framework.repairs import row_of
 from deltacli.rules.paimon.catalogue import PAIMON_CATALOGUE
 from deltacli.rules.paimon.table_options import CHECKS as OPTION_CHECKS

@@ -22,10 +22,10 @@ if __package__ in (None, ""):
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from deltacli.sharing.client.addresses import TableName
+from deltacli.sharing.client.share_storage import open_profile
+from deltacli.sharing.client.shared_version import read_version
 from deltacli.sharing.client.table_requests import Query, TableRequests
-from deltacli.sharing.client.tables.share_storage import open_profile
-from deltacli.sharing.client.tables.shared_version import read_version
-from deltacli.sharing.protocol.capabilities import ResponseFormat
+from deltacli.sharing.protocol.parameters import ResponseFormat
 
 FIELDS = [("a", "long"), ("day", "string")]
 SCHEMA = json.dumps(

@@ -26,10 +26,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from deltacli.sharing.client.addresses import TableName
+from deltacli.sharing.client.share_storage import open_profile
+from deltacli.sharing.client.shared_version import read_version
 from deltacli.sharing.client.table_requests import Query, TableRequests
-from deltacli.sharing.client.tables.share_storage import open_profile
-from deltacli.sharing.client.tables.shared_version import read_version
-from deltacli.sharing.protocol.capabilities import ResponseFormat
+from deltacli.sharing.protocol.parameters import ResponseFormat
 
 PARALLEL = 16
 LONGEST_START_SECONDS = 30

@@ -24,13 +24,11 @@ if __package__ in (None, ""):
 
 
 from benchmarks.synthetic import write_table
-from deltacli.sharing.configuration.settings import Configuration, Settings
+from deltacli.sharing.configuration.shares_yaml import Configuration, Settings
 from deltacli.sharing.model import Catalog, Share, SharedSchema, SharedTable
-from deltacli.sharing.protocol.capabilities import parse_capabilities
-from deltacli.sharing.protocol.parameters import QueryRequest
-from deltacli.sharing.server.guarding.guard import RequestGuard
-from deltacli.sharing.server.guarding.serving_state import ServingState
-from deltacli.sharing.server.interfaces import Access, Caller
+from deltacli.sharing.protocol.parameters import QueryRequest, parse_capabilities
+from deltacli.sharing.server.exchange import Access, Caller
+from deltacli.sharing.server.guard import RequestGuard, ServingState
 from deltacli.sharing.server.services import LiveApplication
 from deltacli.sharing.server.table_answers import Wishes
 from deltacli.sharing.signing.keys import ServerKey, ServerKeys

@@ -11,10 +11,8 @@ import sys
 import time
 from collections.abc import Mapping
 
-from deltacli.sharing.signing.choose import AzureUrlSigner, GcsUrlSigner, S3UrlSigner
-from deltacli.sharing.signing.keys import ServerKeys
-from deltacli.sharing.signing.tokens import LocalUrlSigner
-from deltacli.sharing.signing.v4 import UrlSigner
+from deltacli.sharing.signing.choose import AzureUrlSigner, GcsUrlSigner, S3UrlSigner, UrlSigner
+from deltacli.sharing.signing.keys import LocalUrlSigner, ServerKeys
 from deltacli.storage.signing.values import (
     AccountKey,
     AzureSigning,

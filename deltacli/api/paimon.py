@@ -7,23 +7,22 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from deltacli.api.changes import Changes
+from deltacli.api.care import Changes
 from deltacli.core.clock import Clock, system_clock
 from deltacli.core.errors import UsageError
 from deltacli.core.progress import SILENT, Progress
 from deltacli.core.typing import JsonObject
 from deltacli.engine.base import Engine
-from deltacli.paimon.table_paths import MAIN_BRANCH
+from deltacli.paimon.snapshots import MAIN_BRANCH
 from deltacli.storage import Storage, open_storage
 from deltacli.storage.base import RETRY_BUDGET
 from deltacli.storage.secrets import without_secrets
 from deltacli.table.api_arguments import name_table, named, text_of
 
 if TYPE_CHECKING:
-    from deltacli.operations.explain.explain import Explanation
+    from deltacli.operations.explain import Explanation
     from deltacli.operations.paimon.alter import AlterOutcome, SchemaAlteration
-    from deltacli.operations.paimon.history import PaimonHistory
-    from deltacli.operations.paimon.snapshot import PaimonSnapshot
+    from deltacli.operations.paimon.facts import PaimonHistory, PaimonSnapshot
     from deltacli.operations.paimon.vacuum_schemas import SchemaVacuum, SchemaVacuumPlan, SchemaVacuumResult
     from deltacli.operations.validate.validate import Validation
     from deltacli.paimon.evolution.requests import SchemaChange
@@ -58,8 +57,8 @@ def open_paimon(
 class Paimon(Changes):
     """A Paimon table: a handle with every operation as a method, on one of its branches."""
 
-    opener = "open_paimon"
-    """The function that opens it, for hints."""
+    is_paimon = True
+    """Hints open it as one."""
 
     def __init__(self, storage: Storage, *, branch: str = MAIN_BRANCH, **parts: Any) -> None:  # Any: of a handle
         super().__init__(storage, **parts)
@@ -74,7 +73,7 @@ class Paimon(Changes):
         """Return the newest `limit` schemas and snapshots (0: all), newest first. The manifests name the users of
         schemas; where they are Avro and fastavro is missing, the result has a note and no users. Raises NotATable.
         """
-        from deltacli.operations.paimon.history import read_paimon_history
+        from deltacli.operations.paimon.facts import read_paimon_history
 
         return read_paimon_history(self, self.branch, limit=limit, with_manifests=with_manifests)
 
@@ -85,7 +84,7 @@ class Paimon(Changes):
         """Return the newest schema and snapshot, or those of a point. Raises UsageError for more than one, NotATable,
         and Unreadable where the point does not exist.
         """
-        from deltacli.operations.paimon.snapshot import Point, read_paimon_snapshot
+        from deltacli.operations.paimon.facts import Point, read_paimon_snapshot
 
         return read_paimon_snapshot(self, Point(self.branch, schema_id, snapshot_id, tag))
 
@@ -96,8 +95,8 @@ class Paimon(Changes):
 
         Raises UsageError for unknown clients, NotATable, and Unreadable for the newest schema or snapshot.
         """
-        from deltacli.operations.explain.request import ExplainRequest
-        from deltacli.operations.paimon.explain import explain_paimon
+        from deltacli.operations.explain import ExplainRequest
+        from deltacli.operations.paimon.facts import explain_paimon
 
         return explain_paimon(self, ExplainRequest(clients=clients), self.branch)
 
@@ -116,7 +115,7 @@ class Paimon(Changes):
         Raises NotATable, StorageFailed, and UsageError for an unknown rule or profile.
         """
         from deltacli.operations.paimon.validate import validate_paimon_table
-        from deltacli.operations.validate.request import ValidateRequest
+        from deltacli.operations.validate.findings import ValidateRequest
         from deltacli.rules.paimon.catalogue import Profile
 
         if profile not in set(Profile):

@@ -8,14 +8,12 @@ from datetime import date, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING
 
-from deltacli.api.before_change import BeforeChange
-from deltacli.api.log_care import LogCare
-from deltacli.api.undo import Undo
+from deltacli.api.care import BeforeChange, LogCare, Undo
 from deltacli.core.clock import Clock, system_clock
 from deltacli.core.errors import UsageError
 from deltacli.core.progress import SILENT, Progress
 from deltacli.core.request_fields import Lazy, takes
-from deltacli.delta.log.commit_metadata import NO_METADATA
+from deltacli.delta.log.actions import NO_METADATA
 from deltacli.storage import NOTHING, Allowed, open_storage
 from deltacli.storage.base import RETRY_BUDGET
 from deltacli.storage.secrets import without_secrets
@@ -26,29 +24,27 @@ if TYPE_CHECKING:
     from deltacli.engine.base import Engine
     from deltacli.operations.change.alter import AlterationOutcome, AlterationRequest
     from deltacli.operations.change.drop_feature import FeatureDrop
-    from deltacli.operations.change.table_features import FeaturesOutcome
-    from deltacli.operations.change.table_properties import PropertiesOutcome, PropertyEdits
+    from deltacli.operations.change.properties_and_features import FeaturesOutcome, PropertiesOutcome, PropertyEdits
     from deltacli.operations.change.widen_type import WideningOutcome
     from deltacli.operations.optimize.execute import OptimizeOutcome
     from deltacli.operations.optimize.plan import OptimizePlan
     from deltacli.operations.optimize.request import OptimizeRequest
     from deltacli.operations.read.changes import Changes
     from deltacli.operations.read.history import History
-    from deltacli.operations.vacuum.plan import VacuumPlan, VacuumResult
-    from deltacli.operations.vacuum.request import VacuumRequest
-    from deltacli.operations.validate.request import ValidateRequest
+    from deltacli.operations.vacuum.plan import VacuumPlan, VacuumRequest, VacuumResult
+    from deltacli.operations.validate.findings import ValidateRequest
     from deltacli.operations.validate.validate import Validation
     from deltacli.storage import ReadStorage, Storage
     from deltacli.storage.location import StoreLocation
     from deltacli.storage.retry import Retry
-    from deltacli.table.read_requests import ChangesRequest, HistoryRequest
+    from deltacli.table.scan import ChangesRequest, HistoryRequest
 else:
     AlterationRequest = Lazy("deltacli.operations.change.alter", "AlterationRequest")
-    ChangesRequest = Lazy("deltacli.table.read_requests", "ChangesRequest")
-    HistoryRequest = Lazy("deltacli.table.read_requests", "HistoryRequest")
+    ChangesRequest = Lazy("deltacli.table.scan", "ChangesRequest")
+    HistoryRequest = Lazy("deltacli.table.scan", "HistoryRequest")
     OptimizeRequest = Lazy("deltacli.operations.optimize.request", "OptimizeRequest")
-    VacuumRequest = Lazy("deltacli.operations.vacuum.request", "VacuumRequest")
-    ValidateRequest = Lazy("deltacli.operations.validate.request", "ValidateRequest")
+    VacuumRequest = Lazy("deltacli.operations.vacuum.plan", "VacuumRequest")
+    ValidateRequest = Lazy("deltacli.operations.validate.findings", "ValidateRequest")
 
 
 def open_table(
@@ -96,7 +92,7 @@ def _open_share(name: str, retry_budget: timedelta) -> Storage | None:
     """Return the store of a shared table, None for any other name. Raises UsageError."""
     if "#" not in name:
         return None
-    from deltacli.sharing.client.tables.share_storage import open_share
+    from deltacli.sharing.client.share_storage import open_share
     from deltacli.storage.retry import Retry
 
     return open_share(name, retry=Retry(retry_budget.total_seconds(), is_explicit=True))
@@ -150,7 +146,7 @@ class Table(BeforeChange, LogCare, Undo):
         Raises UsageError, NotATable, and VersionAbsent for versions that do not exist yet.
         """
         from deltacli.operations.read.history import read_history
-        from deltacli.table.time_travel import commits_between
+        from deltacli.table.rebuild import commits_between
 
         first, last = request.ends
         between = None
@@ -178,7 +174,7 @@ class Table(BeforeChange, LogCare, Undo):
         Raises UsageError for arguments of a wrong type and for more than one of them; NotATable, VersionAbsent,
         LogIncomplete, CommitCorrupt, CheckpointUnreadable, ProtocolUnsupported.
         """
-        from deltacli.table.time_travel import find_snapshot
+        from deltacli.table.rebuild import find_snapshot
 
         return find_snapshot(self, version=version, timestamp=timestamp, timestamp_ms=timestamp_ms)
 
@@ -399,7 +395,7 @@ class Table(BeforeChange, LogCare, Undo):
         Raises UsageError for values that are none; Refused, with nothing changed, for what the table cannot have or
         the protocol forbids; ConflictLost, StorageFailed, OutcomeUnknown; and what `snapshot` raises.
         """
-        from deltacli.operations.change.table_properties import PropertyEdits
+        from deltacli.operations.change.properties_and_features import PropertyEdits
 
         return self._change_properties(PropertyEdits(dict(values), (), force, commit_metadata), dry_run=dry_run)
 
@@ -408,14 +404,14 @@ class Table(BeforeChange, LogCare, Undo):
         self, keys: Sequence[str], *, commit_metadata: Mapping[str, str] = NO_METADATA, dry_run: bool = False
     ) -> PropertiesOutcome:
         """Commit the removal of properties; those that are not there are left out. As `set_properties` otherwise."""
-        from deltacli.operations.change.table_properties import PropertyEdits
+        from deltacli.operations.change.properties_and_features import PropertyEdits
 
         return self._change_properties(
             PropertyEdits(drop=tuple(keys), commit_metadata=commit_metadata), dry_run=dry_run
         )
 
     def _change_properties(self, edits: PropertyEdits, *, dry_run: bool) -> PropertiesOutcome:
-        from deltacli.operations.change.table_properties import PropertiesChange
+        from deltacli.operations.change.properties_and_features import PropertiesChange
 
         return self._made(PropertiesChange(edits), dry_run=dry_run, refuses=True)
 
@@ -424,7 +420,7 @@ class Table(BeforeChange, LogCare, Undo):
         """Commit a plan of `set_properties` or `unset_properties`. If another writer was first, it is made again, and
         committed if it comes to the same; else ConflictLost is raised. Raises as they do.
         """
-        from deltacli.operations.change.table_properties import PropertiesChange
+        from deltacli.operations.change.properties_and_features import PropertiesChange
 
         return self._execute(PropertiesChange(plan.edits), plan)
 
@@ -436,14 +432,14 @@ class Table(BeforeChange, LogCare, Undo):
 
         Of the result, `committed_version` is None where there was nothing to do. Raises what `set_properties` raises.
         """
-        from deltacli.operations.change.table_features import FeaturesAddition
+        from deltacli.operations.change.properties_and_features import FeaturesAddition
 
         return self._made(FeaturesAddition(names, commit_metadata), dry_run=dry_run, refuses=True)
 
     @named
     def execute_add_features(self, plan: FeaturesOutcome) -> FeaturesOutcome:
         """Commit a plan of `add_features`; raise ConflictLost where it would add others by now. Raises as it does."""
-        from deltacli.operations.change.table_features import FeaturesAddition
+        from deltacli.operations.change.properties_and_features import FeaturesAddition
 
         return self._execute(FeaturesAddition(plan.names, plan.commit_metadata), plan)
 

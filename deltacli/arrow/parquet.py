@@ -12,7 +12,7 @@ from functools import cache
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any  # pyarrow has no types
 
-from deltacli.core.cached import cached_property
+from deltacli.core.made_once import cached_property
 
 if TYPE_CHECKING:
     import pyarrow

@@ -1,18 +1,20 @@
 """What a plan was made from, and whether the table still is that: its directory, its id, its past.
 
 A table is recognized by its past, which is the commit that a plan or another commit stands on: a log that was rolled
-back and written anew, or a copy that went its own way, has another file of that name. Spec: Delta Log Entries.
+back and written anew, or a copy that went its own way, has another file of that name.
+
+Spec: Delta Log Entries.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from enum import Flag, auto
 from typing import TYPE_CHECKING, NamedTuple
 
-from deltacli.core.errors import FileMissing, Refused
-from deltacli.core.hints import command
+from deltacli.core.errors import NOTHING_CHANGED, FileMissing, Refused, command
 from deltacli.core.units import CLOCK_SKEW_MS, format_size, format_timestamp
-from deltacli.delta.log.log_path import LOG_DIRECTORY, LogFileKind, parse_log_path
+from deltacli.delta.log.segment import LOG_DIRECTORY, LogFileKind, parse_log_path
 from deltacli.table.find_log import list_log
 
 if TYPE_CHECKING:
@@ -23,6 +25,30 @@ if TYPE_CHECKING:
     from deltacli.storage import ReadStorage
     from deltacli.table.handle import TableHandle
     from deltacli.table.version import Snapshot
+
+# -- what a change does to a table -------------------------------------------------------------------------------------
+
+
+class Act(Flag):
+    """A way to change a table. A change may have several."""
+
+    COMMIT = auto()
+    """A version without files: columns, properties, features."""
+    ADD = auto()
+    """New data files and the version that names them."""
+    NAME = auto()
+    """A version that names files that are there already, as of a restore."""
+    DELETE = auto()
+    """Data files are deleted for good."""
+    PUT = auto()
+    """Files are put back in their places, without a version of our own."""
+    DERIVE = auto()
+    """Files of the log that follow from commits: checkpoints, compactions, checksums."""
+    EXPIRE = auto()
+    """Files of the log are deleted for good."""
+
+
+# -- what a plan was made from -----------------------------------------------------------------------------------------
 
 OTHER_PAST, TOO_OLD, NEWER, CLOCK = "plan.other-past", "plan.too-old", "plan.newer", "plan.clock"
 FRESH_SECONDS = 5.0
@@ -150,8 +176,8 @@ def require_same(basis: Basis, listing: LogListing) -> None:
     """
     if listing.newest_version < basis.version:
         raise Refused(
-            f"nothing was changed: this was planned on version {basis.version}, but the newest is now "
-            f"{listing.newest_version}",
+            f"this was planned on version {basis.version}, but the newest is now {listing.newest_version}",
+            said_first=NOTHING_CHANGED,
             code=NEWER,
             facts={"why": "the log was rolled back, or the table was replaced"},
             hint=command("history", limit=10),
@@ -166,8 +192,8 @@ def require_same(basis: Basis, listing: LogListing) -> None:
             raise _other_past(found.name, {"planned on": f"sha256 {basis.sha256}", "found": f"sha256 {sha256}"})
     if not listing.can_follow(basis.version):
         raise Refused(
-            f"nothing was changed: commits after version {basis.version}, on which this was planned, are no longer in "
-            "the log",
+            f"commits after version {basis.version}, on which this was planned, are no longer in the log",
+            said_first=NOTHING_CHANGED,
             code=TOO_OLD,
             facts={"newest": f"version {listing.newest_version}"},
             hint=command("history", limit=10),
@@ -196,8 +222,9 @@ def require_clock(table: TableHandle, now_ms: int, past: LogFile | None) -> None
     for than, what in ((now_ms, "planned at"), (newest_ms - CLOCK_SKEW_MS, "newest commit")):
         if is_at < than:
             raise Refused(
-                f"nothing was changed: the clock is {format_timestamp(is_at)}, behind "
+                f"the clock is {format_timestamp(is_at)}, behind "
                 f"{'the plan' if what == 'planned at' else 'the newest commit'}",
+                said_first=NOTHING_CHANGED,
                 code=CLOCK,
                 facts={what: format_timestamp(now_ms if what == "planned at" else newest_ms)},
                 hint="date -u",
@@ -213,7 +240,8 @@ def other_past(past: LogFile, size_bytes: int, modified_ms: int) -> Refused:
 
 def _other_past(name: str, facts: Mapping[str, str]) -> Refused:
     return Refused(
-        f"nothing was changed: {name} was replaced after this was planned, so the log has another past",
+        f"{name} was replaced after this was planned, so the log has another past",
+        said_first=NOTHING_CHANGED,
         code=OTHER_PAST,
         facts=facts,
         hint=command("history", limit=10),
@@ -222,7 +250,8 @@ def _other_past(name: str, facts: Mapping[str, str]) -> Refused:
 
 def _is_gone(name: str) -> Refused:
     return Refused(
-        f"nothing was changed: {name}, on which this was planned, is no longer in the log",
+        f"{name}, on which this was planned, is no longer in the log",
+        said_first=NOTHING_CHANGED,
         code=OTHER_PAST,
         facts={"planned on": f"version {parse_log_path(name).version}"},
         hint=command("history", limit=10),

@@ -8,18 +8,30 @@ by line, so a commit may have any number of files.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import json
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple, assert_never
 
-from deltacli.changing.acts import Act
-from deltacli.changing.basis import FRESH_SECONDS, OwnCommit, past_of, require_listed, require_past
-from deltacli.changing.texts import require_text
-from deltacli.core.errors import CommitCorrupt, ConflictLost, DeltacliError, OutcomeUnknown, Refused, StorageFailed
-from deltacli.core.hints import DoubleQuoted, command
-from deltacli.core.machine import Machine
+import orjson
+
+from deltacli.changing.basis import FRESH_SECONDS, Act, OwnCommit, past_of, require_listed, require_past
+from deltacli.core.clock import Machine
+from deltacli.core.errors import (
+    CommitCorrupt,
+    ConflictLost,
+    DeltacliError,
+    DoubleQuoted,
+    OutcomeUnknown,
+    Refused,
+    StorageFailed,
+    command,
+    not_text,
+)
 from deltacli.core.release import VERSION
+from deltacli.delta.log.actions import NO_METADATA, require_free
 from deltacli.delta.log.commit_content import (
     Base,
     CommitRequest,
@@ -30,29 +42,79 @@ from deltacli.delta.log.commit_content import (
     require_allowed,
     slot_of,
 )
-from deltacli.delta.log.commit_metadata import NO_METADATA, require_free
 from deltacli.delta.log.conflicts import ConflictingCommit, Drop, Rebase, Recompute, judge, look_at
-from deltacli.delta.log.log_path import LOG_DIRECTORY, commit_name
 from deltacli.delta.log.row_ids import DOMAIN, read_mark
-from deltacli.delta.log.segment import BEYOND_LOG, LogFile, TimestampSource
+from deltacli.delta.log.segment import BEYOND_LOG, LOG_DIRECTORY, LogFile, TimestampSource, commit_name
 from deltacli.storage import Created, Creation, Existed, ReadStorage, Unknown
 from deltacli.storage.base import require_writable
 from deltacli.table.find_log import list_log
 from deltacli.table.handle import TableHandle
 from deltacli.table.rebuild import read_snapshot
 from deltacli.table.version import Snapshot
-from deltacli.work.commits.reading import stream_commit
+from deltacli.work.commits.reading import commit_location, stream_commit
+
+# -- the texts of a commit ---------------------------------------------------------------------------------------------
+
+
+def require_text(new: Mapping[str, object], before: object) -> None:
+    """Raise UsageError for half a surrogate pair, as a byte that is not UTF-8 becomes in arguments, that the version
+    `before` does not have. What an older writer left is kept.
+    """
+    try:
+        orjson.dumps(new)
+    except TypeError:
+        try:
+            known = {half for _, text in _texts([before, _schema_of(before)], "") for half in _halves(text)}
+            texts = list(_texts(new, ""))
+        except RecursionError:
+            return  # nested too deeply to be written at all, which the encoder refuses
+        for place, text in texts:
+            if not known.issuperset(_halves(text)):
+                raise not_text(text, f"{place} is not text: it holds half a character") from None
+
+
+def _schema_of(metadata: object) -> object:
+    """Return the schema of a metaData, whose names may have half a surrogate pair as an escape of its JSON."""
+    text = metadata.get("schemaString") if isinstance(metadata, Mapping) else None
+    try:
+        return json.loads(text) if isinstance(text, str) else None
+    except ValueError:
+        return None
+
+
+def _halves(text: str) -> Iterator[str]:
+    return (half for half in text if "\ud800" <= half <= "\udfff")
+
+
+def _texts(value: object, place: str) -> Iterator[tuple[str, str]]:
+    """Yield every text in a value, keys included, with its place."""
+    if isinstance(value, str):
+        yield place, value
+    elif isinstance(value, Mapping):
+        for key, one in value.items():
+            yield from _texts(key, place)
+            yield from _texts(one, f"{place}.{key}" if place else str(key))
+    elif isinstance(value, Sequence) and not isinstance(value, bytes):
+        for one in value:
+            yield from _texts(one, place)
+
+
+# -- adding a version to a table ---------------------------------------------------------------------------------------
 
 ENGINE_INFO = f"deltacli/{VERSION}"
 
 MAX_ATTEMPTS = 400
-"""Maximum number of versions to try. With the pauses between them this takes about two minutes: eight processes that
-commit without a break take turns, and one of them may lose dozens of times in a row.
+"""Maximum number of versions to try: eight processes that commit without a break take turns, and one of them may lose
+dozens of times in a row.
 """
+
+MAX_SECONDS, FEW_ATTEMPTS = 120.0, 10
+"""Time after which no further version is tried, but for the first few: a plan of a million files takes a while each."""
 
 MAX_ASKED = 6
 """Maximum number of requests for one version, of a Delta log or of a Paimon schema, while its outcome is unknown."""
 
+_FETCHED_BYTES = 1 << 20
 _FIRST_PAUSE = 0.01
 _LONGEST_PAUSE = 0.5
 
@@ -122,11 +184,13 @@ def commit(
     made again from the newest version. `commit_metadata` are keys to add to the commitInfo.
 
     The version that a commit follows is looked at again before each attempt: on a disk always, on a store over a
-    network where it was read some seconds ago; and where the commits of others are read that took its place.
+    network where it was read some seconds ago; and where the commits of others are read that took its place. A pause is
+    before that look, and nothing but the next attempt behind it: another writer that commits more often than the pause
+    takes does not win each time.
 
     Raises UsageError for reserved keys, Refused where the table's protocol forbids it, its newest commits are lost, or
     the log has another past by now (`plan.other-past`), NoAtomicCreate where the store is read-only, StorageFailed, and
-    ConflictLost after `max_attempts` versions went to others, all with nothing changed; OutcomeUnknown where the commit
+    ConflictLost after `max_attempts` versions or two minutes, all with nothing changed; OutcomeUnknown where the commit
     was sent and cannot be read back; and what `read` and a body raise. An interruption has a note on one in flight.
     Spec: Delta Log Entries; Protocol Evolution; In-Commit Timestamps.
     """
@@ -134,31 +198,39 @@ def commit(
     require_free(commit_metadata)
     require_writable(storage)
     wait = pause or partial(jittered_pause, table.machine)
-    sender = _Sender(table, table.machine.new_uuid(), wait, commit_metadata)
+    again = table
+    if not storage.capabilities.cheap_listing:
+        from deltacli.changing.log_memory import with_memory
+
+        again = with_memory(table)
+    sender = _Sender(again, table.machine.new_uuid(), wait, commit_metadata)
     made: _Made | None = None
     lost: _Lost | None = None
-    for attempt in range(max_attempts):
-        if attempt:
-            wait(attempt)
+    began, attempt = table.machine.monotonic(), 0
+    while attempt < min(FEW_ATTEMPTS, max_attempts) or (
+        attempt < max_attempts and table.machine.monotonic() - began <= MAX_SECONDS
+    ):
         if made is None:
-            found = _make(table, make, read, create, after if attempt == 0 else None)
+            found = _make(again if attempt else table, make, read, create, None if attempt else after)
             if isinstance(found, NothingToDo):
                 return found
             made = found
         _require_allowed(made.request, made.base)
+        attempt += 1
         if look is not None and not look():
             made = None
+            wait(attempt)
             continue
-        match sender.send(made, is_first=attempt == 0):
+        match sender.send(made, attempt):
             case Base() as base, past:
                 return Committed(
-                    base.version, sender.txn_id, made.request, made.read_version, attempt, made.snapshot, base, past
+                    base.version, sender.txn_id, made.request, made.read_version, attempt - 1, made.snapshot, base, past
                 )
             case _Lost() as lost:
                 if isinstance(behind := _behind(made, lost, storage), Dropped):
                     return behind
                 made = behind
-    raise _conflict("other writers created every version that was tried", lost, max_attempts)
+    raise _conflict(lost, attempt, table.machine.monotonic() - began)
 
 
 class _Made(NamedTuple):
@@ -171,10 +243,10 @@ class _Made(NamedTuple):
     past: LogFile | OwnCommit | None
     looked_at: float
 
-    def require_past(self, table: TableHandle, *, is_first: bool) -> None:
-        """Look at the version before again: on a disk always, else after a while, and where others were first."""
+    def require_past(self, table: TableHandle) -> None:
+        """Look at the version before again: on a disk always, else after a while."""
         waited = table.machine.monotonic() - self.looked_at > FRESH_SECONDS
-        if waited or not is_first or table.storage.capabilities.cheap_listing:
+        if waited or table.storage.capabilities.cheap_listing:
             require_past(table.writable(), self.past)
 
 
@@ -227,7 +299,7 @@ def _behind(made: _Made, lost: _Lost, storage: ReadStorage) -> _Made | Dropped |
     require_listed(storage, made.past, lost.before)
     match judge(made.request, made.base, lost.winners):
         case Rebase(base):
-            return made._replace(base=base, past=lost.past)
+            return made._replace(base=base, past=lost.past, looked_at=lost.looked_at)
         case Recompute():
             return None
         case Drop(reason):
@@ -243,6 +315,8 @@ class _Lost(NamedTuple):
     """The file of the version before, as it was listed with them."""
     past: LogFile | None = None
     """The file of the last one."""
+    looked_at: float = 0.0
+    """When they were listed, by the monotonic clock of this process."""
 
 
 class _Sender:
@@ -252,9 +326,9 @@ class _Sender:
         self._table, self.txn_id, self._pause = table, txn_id, pause
         self._commit_metadata = commit_metadata
 
-    def send(self, made: _Made, *, is_first: bool) -> tuple[Base, OwnCommit] | _Lost:
-        """Create the version after the base and return it, or the commits of the writer that won it; returns only
-        certain outcomes.
+    def send(self, made: _Made, attempt: int) -> tuple[Base, OwnCommit] | _Lost:
+        """Create the version after the base and return it, or, after a pause, the commits of the writers that won it;
+        returns only certain outcomes. Attempts count from 1.
 
         Raises StorageFailed where nothing was sent, OutcomeUnknown where the outcome cannot be determined.
         """
@@ -271,28 +345,30 @@ class _Sender:
         path = f"{LOG_DIRECTORY}/{commit_name(version)}"
         body = made.request.body
         if body is None:
-            made.require_past(self._table, is_first=is_first)
-            lost = self._send(made.request, version, partial(storage.put_if_absent, path, head))
+            made.require_past(self._table)
+            lost = self._send(made.request, version, attempt, partial(storage.put_if_absent, path, head))
             return lost or _sent(made, version, head, now_ms)
-        from deltacli.storage.disk_faults import writing_faults
+        from deltacli.storage.base import writing_faults
 
         with storage.draft(path) as draft:
             with writing_faults(draft.place, path), open(draft.place, "wb") as file:
                 file.write(head)
                 file.writelines(body(slot_of(made.request, made.base)))
-            made.require_past(self._table, is_first=is_first)  # the lines of many files take a while
-            lost = self._send(made.request, version, draft.publish)
+            made.require_past(self._table)  # the lines of many files take a while
+            lost = self._send(made.request, version, attempt, draft.publish)
         return lost or _sent(made, version, head, now_ms)
 
-    def _send(self, request: CommitRequest, version: int, create: Callable[[], Creation]) -> _Lost | None:
+    def _send(self, request: CommitRequest, version: int, attempt: int, create: Callable[[], Creation]) -> _Lost | None:
         try:
-            return self._create(request, version, create)
+            return self._create(request, version, attempt, create)
         except BaseException as stop:
             if not isinstance(stop, Exception):
                 stop.add_note(self._note(request, version))
             raise
 
-    def _create(self, request: CommitRequest, version: int, create: Callable[[], Creation]) -> _Lost | None:
+    def _create(
+        self, request: CommitRequest, version: int, attempt: int, create: Callable[[], Creation]
+    ) -> _Lost | None:
         """Return None where the version is ours."""
         cause: str | None = None
         """The reason why the outcome is unknown. From then on the commit may exist or appear later."""
@@ -317,7 +393,7 @@ class _Sender:
                 case other:
                     assert_never(other)
             try:
-                lost, newest = self._winners(request, version)
+                lost, newest = self._winners(request, version, 0 if asked or cause else attempt)
             except DeltacliError as failed:
                 fault = failed
                 if isinstance(
@@ -335,14 +411,17 @@ class _Sender:
             raise fault
         raise self._unknown(version, cause, fault)
 
-    def _winners(self, request: CommitRequest, version: int) -> tuple[_Lost, int]:
+    def _winners(self, request: CommitRequest, version: int, pause: int = 0) -> tuple[_Lost, int]:
         """Read the commits from a version on, up to the first missing or torn one, and return them with the newest
-        listed version.
+        listed version; before that, wait where `pause` is the number of a retry.
 
         Raises StorageFailed, and CommitCorrupt where the first is torn.
         """
-        storage = self._table.storage
+        if pause:
+            self._pause(pause)
+        storage, looked_at = self._table.storage, self._table.machine.monotonic()
         listing = list_log(storage, start_version=max(version - 1, 0))
+        self._fetch([file for number, file in listing.commits.items() if number >= version])
         winners: list[ConflictingCommit] = []
         past: LogFile | None = None
         while (file := listing.commits.get(version + len(winners))) is not None:
@@ -353,7 +432,17 @@ class _Sender:
                 if not winners:
                     raise
                 break  # reported when it is reached: the commits before it may already decide
-        return _Lost(version, tuple(winners), past_of(listing, version - 1), past), listing.newest_version
+        before = past_of(listing, version - 1)
+        return _Lost(version, tuple(winners), before, past, looked_at), listing.newest_version
+
+    def _fetch(self, files: Sequence[LogFile]) -> None:
+        """Read small commits at the same time, where the store remembers them: one after the other is as slow as some
+        writers commit.
+        """
+        at_once = self._table.storage.capabilities.parallel_reads
+        small = [commit_location(file) for file in files if file.size_bytes <= _FETCHED_BYTES]
+        if not self._table.storage.capabilities.cheap_listing and len(small) > 1:
+            deque(self._table.engine.run(self._table.storage.read, small, at_once=at_once), maxlen=0)
 
     def _note(self, request: CommitRequest, version: int) -> str:
         """Return the outcome of a commit that was in flight when the run was interrupted; looks once."""
@@ -452,14 +541,15 @@ def _with_row_id_mark(base: Base, snapshot: Snapshot, request: CommitRequest) ->
     return base
 
 
-def _conflict(reason: str, lost: _Lost | None, attempts: int) -> ConflictLost:
-    facts = {"versions tried": str(attempts)}
+def _conflict(lost: _Lost | None, attempts: int, seconds: float) -> ConflictLost:
+    facts = {"versions tried": f"{attempts}, in {seconds:.0f} s"}
     if lost is not None and lost.winners:
         winner = lost.winners[-1]
         who = " by ".join(word for word in (winner.operation, winner.engine_info) if word)
         facts |= {"last lost to": f"version {winner.version}, {who or 'by an unnamed writer'}"}
+    facts["next"] = "let the other writers pause, or run the same command again when they commit less often"
     return ConflictLost(
-        f"nothing was committed: {reason}",
+        "nothing was committed: other writers created every version that was tried",
         facts=facts,
         hint=command("history", limit=10),
     )

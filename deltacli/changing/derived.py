@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from deltacli.changing.basis import Basis, require_past
 from deltacli.core.errors import ProtocolUnsupported, Unreadable
-from deltacli.delta.protocol import protocol_action
+from deltacli.delta.protocol.features import require_derivable as require_files_of_log
 from deltacli.storage import Created, Creation
 from deltacli.table.find_log import Log
 from deltacli.table.rebuild import rebuild
 
 if TYPE_CHECKING:
-    from deltacli.changing.gate import Gate
+    from deltacli.changing.change import Gate
     from deltacli.table.version import Snapshot
 
 
@@ -23,7 +23,7 @@ def require_derivable(snapshot: Snapshot) -> None:
 
     A newest version that is damaged forbids nothing.
     """
-    protocol_action.require_derivable(snapshot.protocol, snapshot.version)
+    require_files_of_log(snapshot.protocol, snapshot.version)
     newest = snapshot.listing.newest_version
     if newest > snapshot.version:
         try:
@@ -32,7 +32,7 @@ def require_derivable(snapshot: Snapshot) -> None:
             raise
         except Unreadable:
             return
-        protocol_action.require_derivable(now.protocol, newest)
+        require_files_of_log(now.protocol, newest)
 
 
 def require_unchanged(basis: Basis) -> None:

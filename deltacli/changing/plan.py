@@ -97,9 +97,8 @@ class Failures:
         path, reason = self.named[0]
         facts = {"first": path, "why": reason}
         if self.denial is not None and not has_deleted and self.denied >= self.count:
-            raise PermissionRefused(
-                f"nothing was deleted: no permission to delete {plural(self.count, 'file')}",
-                facts=facts,
-                hint=self.denial.hint,
-            ) from self.denial
+            message = f"nothing was deleted: no permission to delete {plural(self.count, 'file')}"
+            refused = PermissionRefused(message, facts=facts, hint=self.denial.hint)
+            refused.place = self.denial.place
+            raise refused from self.denial
         raise PartlyDone(f"{files} could not be deleted", code=code, facts=facts, hint=hint)

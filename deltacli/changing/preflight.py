@@ -2,7 +2,7 @@
 
 Judged is the version that a change would leave: metadata that it replaces stops nothing. Only what a plan has read
 anyway is judged. The rules about the columns of a data file stop that file where a task opens it
-(`work/rewrite/exactness.py`).
+(`work/rewrite/pieces.py`).
 """
 
 from __future__ import annotations
@@ -13,14 +13,13 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
-from deltacli.changing.acts import Act
-from deltacli.core.errors import Refusal, Refused
-from deltacli.core.hints import command
+from deltacli.changing.basis import Act
+from deltacli.core.errors import Refusal, Refused, command
 from deltacli.core.typing import RecordBatch
-from deltacli.delta.log.log_path import LOG_DIRECTORY, Place, commit_name
+from deltacli.delta.log.file_actions import num_records_column
 from deltacli.delta.log.row_ids import DOMAIN, FEATURE
+from deltacli.delta.log.segment import LOG_DIRECTORY, Place, commit_name
 from deltacli.delta.log.state import TableConfiguration, plain_action, plain_metadata
-from deltacli.delta.stats.record_counts import num_records_column
 
 if TYPE_CHECKING:
     import pyarrow
@@ -53,7 +52,7 @@ STOPS = (
 )
 """What errors of the metadata and of row ids stop: after the first ones it is not known which column is meant; with
 those of the second row it is not known what a file contains, or which ids are free. A rewrite leaves the files with a
-column of an unknown type alone (`work/rewrite/exactness.py`), and an append is refused for it by itself.
+column of an unknown type alone (`work/rewrite/pieces.py`), and an append is refused for it by itself.
 """
 REMOVED_OTHERWISE, TWICE = "action.remove-dv-mismatch", "action.readd-without-remove"
 """The errors that keep the live files they name out of a rewrite."""
@@ -134,8 +133,7 @@ def _errors(
     """Yield what `validate` calls an error of a protocol and a metadata, after a previous one if it is given, as far as
     it may stop an act.
     """
-    from deltacli.rules.framework.base import Severity
-    from deltacli.rules.framework.catalogue import CATALOGUE, RULES_OF_ADD
+    from deltacli.rules.framework.base import CATALOGUE, RULES_OF_ADD, Severity
     from deltacli.rules.framework.views import MetadataView, TableConfigurationView
 
     memory, place, config = {} if memory is None else memory, _place(version), _placed(config, version)

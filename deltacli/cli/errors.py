@@ -26,6 +26,10 @@ from deltacli.cli.terminal.shell import (
 from deltacli.cli.terminal.term import say, say_json, visible
 from deltacli.core.documents import dumps
 from deltacli.core.errors import (
+    TABLE,
+    Adding,
+    Command,
+    CommandLine,
     DeltacliError,
     NotATable,
     PaimonTable,
@@ -34,14 +38,58 @@ from deltacli.core.errors import (
     PermissionRefused,
     UsageError,
     VersionAbsent,
+    is_command,
+    is_shared,
+    is_whole,
+    nearest_directory,
+    option_of,
 )
-from deltacli.core.hints import TABLE, CommandLine, is_command, is_shared, is_whole, nearest_directory, nearest_name
 from deltacli.core.units import without_middle
+
+# -- what does the work of commands for Delta tables on a Paimon table -------------------------------------------------
+
+_BY_ROLLBACK = {"instead": "an engine returns to a snapshot or tag: sys.rollback_to"}
+
+INSTEAD: Mapping[str, Mapping[str, str]] = {
+    "changes": {"instead": "an engine reads row changes from the system table $audit_log"},
+    "checkpoint": {"instead": "nothing is needed: a Paimon snapshot names all its files"},
+    "diff": {"schemas": "deltacli schema diff TABLE --from schema:N", "snapshots": "deltacli history TABLE"},
+    "features": {"instead": "options enable features", "set options": "deltacli alter TABLE set KEY=VALUE"},
+    "log backup": {"instead": "an engine keeps a state as a tag or a branch: sys.create_tag, sys.create_branch"},
+    "log cat": {"snapshots": "deltacli snapshot TABLE --snapshot-id N"},
+    "log compact": {"instead": "writers merge manifests when they commit"},
+    "log crc": {"check it": "deltacli validate TABLE"},
+    "log expire": {
+        "instead": "an engine deletes old snapshots: sys.expire_snapshots",
+        "old schemas": "deltacli vacuum TABLE --schemas --dry-run",
+    },
+    "log restore": _BY_ROLLBACK,
+    "optimize": {"instead": "an engine compacts a table: sys.compact"},
+    "properties": {
+        "show options": "deltacli snapshot TABLE",
+        "set options": "deltacli alter TABLE set KEY=VALUE",
+    },
+    "reach": {"snapshots": "deltacli history TABLE"},
+    "read": {"instead": "an engine, or the package pypaimon, reads rows"},
+    "repair": {**_BY_ROLLBACK, "find errors": "deltacli validate TABLE"},
+    "restore": _BY_ROLLBACK,
+    "undelete": _BY_ROLLBACK,
+}
+"""Commands that work on Delta tables only -> what does their work on a Paimon table: prose, or commands to paste."""
+
+
+def without_avro(area: str) -> str:
+    """Return the option by which `validate` does without a package that is missing here, for codes of an area."""
+    from importlib.util import find_spec
+
+    return " --no-refs" if area == "paimon" and find_spec("fastavro") is None else ""
+
+
+# -- errors on stderr --------------------------------------------------------------------------------------------------
 
 
 def _instead_of(arguments: Sequence[str], table: str | None) -> Mapping[str, str]:
     """Return what does the work of a command line on a Paimon table; none for commands that work on both formats."""
-    from deltacli.cli.instead_for_paimon import INSTEAD
 
     found = INSTEAD.get(" ".join(path_of(arguments)), {})
     name = None if table is None else quoted_table(table)
@@ -53,7 +101,7 @@ def report_error(error: DeltacliError, arguments: Sequence[str], table: str | No
 
     `table` is the table as the user wrote it.
     """
-    error.message = without_middle(error.message)
+    error.reason = without_middle(error.reason)
     error.facts = {name: without_middle(value) for name, value in error.facts.items()}
     table = _subject(error, arguments, table)
     if error.code == "usage.config":
@@ -72,7 +120,7 @@ def report_error(error: DeltacliError, arguments: Sequence[str], table: str | No
     if not hint and "." in error.code and error.exit_code != UsageError.exit_code and error.code != "consent.denied":
         hint = f"deltacli help {error.code}"  # which says what to do
     if error.code == "usage.where":  # the help of the hint has them
-        from deltacli.delta.predicate.refusals import POSSIBLE
+        from deltacli.delta.predicate.columns import POSSIBLE
 
         for name in POSSIBLE:
             error.facts.pop(name, None)
@@ -82,7 +130,7 @@ def report_error(error: DeltacliError, arguments: Sequence[str], table: str | No
             *(error.code, error.exit_code, error.message), table=named, details=error.facts, hint=hint, cause_exit=cause
         )
     else:
-        message = error.message.removeprefix("nothing was changed: ") if "--dry-run" in arguments else error.message
+        message = error.without_outcome if "--dry-run" in arguments else error.message
         if hint and hint == error.facts.get("fix"):
             del error.facts["fix"]
         width = max((len(name) for name in error.facts), default=0)
@@ -182,7 +230,6 @@ _OF_LOG, _OF_DATA = ("action", "checkpoint", "commit", "paimon", "partition", "r
 """Areas of codes about damage that `validate` finds in the log, or only in the data."""
 _OF_PROFILES = frozenset({"share.access", "share.profile"})
 
-
 _OF_LOCAL_TABLES = {"head": "read {} --limit 20", "schema": "schema show {}", "changes": "changes {} --from 0"}
 """Command of shares -> the command that does the same for a table of one's own."""
 
@@ -209,9 +256,8 @@ def _is_at(word: str, place: str) -> bool:
     return word == place or f"file://{quote(os.fsencode(os.path.abspath(word)))}" == place.rstrip("/")
 
 
-def _is_below(hint: str, table: str) -> bool:
-    """Return whether a hint to look at a directory is about a local table, or a part of it."""
-    place = hint.removeprefix("ls -ld ").strip("'")
+def _is_below(place: str, table: str) -> bool:
+    """Return whether a path is that of a local table, or below it."""
     root = os.path.abspath(table.removeprefix("file://"))
     return place == root or place.startswith(f"{root}/")
 
@@ -223,8 +269,7 @@ def _hint(error: DeltacliError, arguments: Sequence[str], table: str | None) -> 
     """Return the next command; for a file outside the table, the same command with `--allow-external`."""
     if isinstance(error, PathExternal) and error.prefix is not None and arguments:
         return _of_external(error, error.prefix, arguments, table)
-    of_shares = error.code in ("share.address", "share.not-found")
-    if of_shares and not error.hint:
+    if error.code in ("share.address", "share.not-found") and not error.hint:
         return _of_shares(arguments)
     if (respelled := _with_meant(error, arguments) or _with_ends(error, arguments)) is not None:
         return respelled
@@ -234,22 +279,20 @@ def _hint(error: DeltacliError, arguments: Sequence[str], table: str | None) -> 
         return _with_table(arguments, table, near)
     if not error.hint:
         return _of_code(error, arguments, table)
-    if arguments and re.fullmatch(r"add(?: --[a-z-]+){2,}", error.hint):
-        return again_with_flags(arguments, error.hint.split()[1:])
-    option = re.match(r"add (--[a-z-]+)(?: (\S+))?( .*)?\Z", error.hint)
-    is_whole = option is not None and not re.search(r", | or ", error.hint)  # else it is one of several ways
-    if option and is_whole and arguments and arguments[0] != "fleet":  # whose tables have other options
-        return again_with(arguments, option[1], option[2], is_repeatable=option[1] in _REPEATABLE)
-    if error.code == "table.timestamp-before-start" and (found := re.search(r" --version (\d+)$", error.hint)):
-        return _of_version(found[1], error.message, arguments) or with_files(fill_hint(error.hint, table), arguments)
-    if isinstance(error, VersionAbsent) and error.hint.endswith((f" --version {error.nearest}", TABLE)):
-        return _of_nearest_version(error, arguments) or with_files(fill_hint(error.hint, table), arguments)
-    hint = fill_hint(error.hint, table)
-    if table and error.code.startswith(("commit.", "log.")) and hint.startswith("deltacli snapshot "):
-        hint = _of_damage(hint, arguments, table)
+    if isinstance(error.hint, Adding) and arguments and arguments[0] != "fleet":  # whose tables have other options
+        return _with_added(error.hint.parameters, arguments)
+    hint, version = fill_hint(error.hint, table), option_of(error.hint, "version")
+    if isinstance(error, VersionAbsent) and error.wanted_ms is not None and version is not None:
+        return _of_version(str(version), error.wanted_ms, arguments) or with_files(hint, arguments)
+    asked = error.hint if isinstance(error.hint, Command) else None
+    is_near = asked is not None and (not asked.options or version is not None)
+    if isinstance(error, VersionAbsent) and is_near and version in (None, error.nearest):
+        return _of_nearest_version(error, arguments) or with_files(hint, arguments)
+    if table and asked is not None and asked.operation == "snapshot" and error.code.startswith(("commit.", "log.")):
+        hint = _of_damage(hint, version, arguments, table)
         if error.code.startswith("commit."):
             error.facts["to repair it"] = f"deltacli repair {quoted_table(table)} --dry-run"
-    if isinstance(error, PermissionRefused) and table and _is_below(error.hint, table):
+    if isinstance(error, PermissionRefused) and error.place and table and _is_below(error.place, table):
         hint = f"deltacli doctor access {quoted_table(table)}"
     if table is not None and is_shared(table):  # of which a lower level does not ask for files
         hint = hint.replace("--level storage", "--level footers")
@@ -258,6 +301,14 @@ def _hint(error: DeltacliError, arguments: Sequence[str], table: str | None) -> 
     is_repeated = hint.replace(" --config ", " -c ") == again(arguments).replace(" --config ", " -c ")
     other = f"deltacli help {error.code}" if error.code == "share.config" else None
     return other if is_repeated and error.exit_code == UsageError.exit_code else hint
+
+
+def _with_added(parameters: Sequence[str], arguments: Sequence[str]) -> str:
+    """Return the command line with more options: flags, or one that may have a value."""
+    if len(parameters) > 1:
+        return again_with_flags(arguments, parameters)
+    option, _, value = parameters[0].partition(" ")
+    return again_with(arguments, option, value or None, is_repeatable=option in _REPEATABLE)
 
 
 def _of_external(error: DeltacliError, prefix: str, arguments: Sequence[str], table: str | None) -> str:
@@ -283,8 +334,8 @@ def _of_code(error: DeltacliError, arguments: Sequence[str], table: str | None) 
     if error.code == "recover.source-is-table":
         copied = again_with(without_option(arguments, "--from"), "--from", "COPY")
         return copied if {"--dry-run", "--yes"} & {*arguments} else f"{copied} --dry-run"
-    if error.code == "recover.source-missing":
-        return _near_path(arguments, error.message.removeprefix("there is no directory "))
+    if error.code == "recover.source-missing" and error.written is not None:
+        return _near_path(arguments, error.written)
     if error.code in _OF_PROFILES and path != ("share", "profile", "check") and (profile := _profile_in(arguments)):
         return f"deltacli share profile check {quoted_table(profile)}"
     if error.exit_code == UsageError.exit_code:
@@ -293,23 +344,22 @@ def _of_code(error: DeltacliError, arguments: Sequence[str], table: str | None) 
         return None
     if area == "checkpoint" and not _changes(arguments):  # no older start was found
         return with_files(f"deltacli reach {quoted_table(table)}", arguments)
-    from deltacli.cli.instead_for_paimon import without_avro
 
     options = " --level data" if area in _OF_DATA else without_avro(area)
     return with_files(f"deltacli validate {quoted_table(table)}{options}", arguments)
 
 
-def _of_damage(hint: str, arguments: Sequence[str], table: str) -> str:
+def _of_damage(hint: str, version: object, arguments: Sequence[str], table: str) -> str:
     """Return the command line with the readable version of a hint; `validate` for a command that has no versions."""
     from deltacli.cli.help_page import commands_with
 
-    path, found = " ".join(path_of(arguments)), re.search(r" --version (\d+)", hint)
+    path = " ".join(path_of(arguments))
     if path not in commands_with("--version") or _changes(arguments):
         return f"deltacli validate {quoted_table(table)}"
     if path == "snapshot":
         return hint
     typed = without_option(without_option(arguments, "--timestamp"), "--version")
-    return hint if found is None else again_with(typed, "--version", found[1]) + hint[found.end() :]
+    return hint if version is None else again_with(typed, "--version", str(version))
 
 
 def _changes(arguments: Sequence[str]) -> bool:
@@ -333,19 +383,9 @@ def _table_near(error: NotATable, table: str) -> str | None:
 
 def _with_meant(error: DeltacliError, arguments: Sequence[str]) -> str | None:
     """Return the command line with the name that an error suggests; None where it has the other one not once."""
-    is_name = error.code in ("paimon.no-such-snapshot", "properties.unknown-key")
-    if not (is_name or error.exit_code == UsageError.exit_code) or (error.hint or "").startswith("deltacli help "):
+    if (near := error.near) is None or error.written is None:
         return None
-    message, _, asked = error.message.partition("; did you mean ")
-    if re.match(r"[^:]+:\d+: ", message):  # misspelled in a line of a file
-        return None
-    near = error.facts.get("did you mean") or asked.removesuffix("?").strip("'")
-    said = [word.strip("':;") for word in message.split()]
-    wrong = error.written if isinstance(error, UsageError) else None
-    if not near or (" " in near and wrong is None):
-        return None
-    wrong = wrong or nearest_name(near, [word for word in said if word != near], ignores_case=True) or said[-1]
-    part = re.compile(rf"(?<![^,=:]){re.escape(wrong)}(?![^,=:])")
+    part = re.compile(rf"(?<![^,=:]){re.escape(error.written)}(?![^,=:])")
     places = [(place, word) for place, word in enumerate(arguments) if part.search(word)]
     if len(places) != 1 or len(part.findall(places[0][1])) != 1:
         return None
@@ -371,14 +411,13 @@ def _with_condition(where: str, meant: str, arguments: Sequence[str]) -> str | N
     return again(words) if words != list(arguments) else None
 
 
-def _of_version(version: str, message: str, arguments: Sequence[str]) -> str | None:
-    """Return the command line with a version in place of the time that a message names; None where it has none."""
-    from deltacli.cli.options.moments import parse_timestamp
-    from deltacli.core.units import format_timestamp
+def _of_version(version: str, moment_ms: int, arguments: Sequence[str]) -> str | None:
+    """Return the command line with a version in place of a time; None where it does not have that."""
+    from deltacli.cli.options.declared import parse_timestamp
 
     def is_meant(text: str) -> bool:
         try:
-            return message.endswith(format_timestamp(parse_timestamp(text.removeprefix("version:"))))
+            return parse_timestamp(text.removeprefix("version:")) == moment_ms
         except (UsageError, OverflowError):
             return False
 
@@ -399,10 +438,10 @@ def _of_version(version: str, message: str, arguments: Sequence[str]) -> str | N
 
 def _with_ends(error: DeltacliError, arguments: Sequence[str]) -> str | None:
     """Return the command line of `changes` with both ends that a hint has; None for another hint."""
-    found = re.search(r" --from (\d+) --to (\d+)\Z", error.hint or "")
-    if found is None or path_of(arguments) != ("changes",):
+    first, last = (option_of(error.hint, f"{end}_version") for end in ("from", "to"))
+    if first is None or last is None or path_of(arguments) != ("changes",):
         return None
-    ends, words = {"--from": found[1], "--to": found[2]}, list[str]()
+    ends, words = {"--from": str(first), "--to": str(last)}, list[str]()
     for last, word in pairwise(["", *arguments]):
         name, equals, _ = word.partition("=")
         words.append(ends.get(last) or (f"{name}={ends[name]}" if equals and name in ends else word))

@@ -13,16 +13,15 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 
-from deltacli.cli.command_tree import COMMANDS, GROUPS
+from deltacli.cli.command_tree import COMMANDS, GROUPS, TAKES_VALUE
 from deltacli.cli.help_page import fold_topic, names_in, options, show_generated_help
-from deltacli.cli.options.global_options import TAKES_VALUE
 from deltacli.core.errors import UsageError
 from deltacli.core.typing import Json
 
 GENERATED = os.path.join(os.path.dirname(__file__), "help_topics.json")
 
 
-def explain(words: Sequence[str], run: Callable[[Sequence[str]], int]) -> int:
+def explain_word(words: Sequence[str], run: Callable[[Sequence[str]], int]) -> int:
     """Write what is known of a word, such as an option, a rule, an area of rules or a topic, and return the exit code;
     `run` lists rules.
 
@@ -93,7 +92,7 @@ def explained() -> dict[str, Json]:
 
 def _rules() -> dict[tuple[str, ...], Mapping[str, str]]:
     """Return the command that lists rules -> their ids, with what they check."""
-    from deltacli.rules.framework.catalogue import CATALOGUE
+    from deltacli.rules.framework.base import CATALOGUE
     from deltacli.rules.paimon.catalogue import PAIMON_CATALOGUE
     from deltacli.sharing.conformance.run import areas
 
@@ -146,7 +145,9 @@ def _explain_unknown(word: str, name: str, topics: Collection[str], run: Callabl
     for one in asked & words.keys() - {word, name}:
         same = words[one]
         return (
-            0 if show_generated_help(same.split()) else explain(["help", same] if same.startswith("-") else [same], run)
+            0
+            if show_generated_help(same.split())
+            else explain_word(["help", same] if same.startswith("-") else [same], run)
         )
     alike = [near for one in asked for near in get_close_matches(one, words, _MOST, _ALIKE)]
     having = sorted((one for one in words if any(part in one for part in asked if part[3:])), key=len)

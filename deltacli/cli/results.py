@@ -1,24 +1,158 @@
-"""Results of commands: a document, lines, rows with columns, and sections, each made when a format asks for it."""
+"""Results of commands: documents, lines, rows and sections, each made when a format asks; and where they go."""
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import os
+import stat
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, BinaryIO, Generic, NamedTuple, Protocol, TypeVar
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, BinaryIO, Generic, NamedTuple, Protocol, TypeVar, cast
 
+from deltacli.cli.invocation import invocation
+from deltacli.cli.options.configuration import table_around
+from deltacli.cli.render.columns import (
+    DRAWN_ROWS,
+    GAP,
+    Column,
+    Row,
+    Section,
+    exact_line,
+    fit,
+    left_out,
+    pad,
+    without_repetition,
+)
+from deltacli.cli.terminal.shell import again_with
+from deltacli.cli.terminal.term import Style, Terminal, cells, encoded, folded_command, shorten, visible
 from deltacli.core.documents import dumps, envelope
+from deltacli.core.errors import UsageError
 from deltacli.core.typing import JsonObject
+from deltacli.core.units import without_middle
 
 if TYPE_CHECKING:
     import pyarrow
 
-    from deltacli.cli.render.columns import Column
-    from deltacli.cli.render.sections import Section
+    from deltacli.cli.render.columns import Column, Section
     from deltacli.cli.render.terminal.console import Canvas
     from deltacli.cli.render.validate.report import ValidationReport
+    from deltacli.cli.terminal.pager import Screen
     from deltacli.cli.terminal.term import Terminal
 
-Row = TypeVar("Row")
+# -- the destination of a result ---------------------------------------------------------------------------------------
+
+_OPEN_FILES = ("/dev/fd/", "/dev/stdin", "/dev/stdout", "/dev/stderr", "/proc/")
+
+
+def keep_heading(sink: BinaryIO, lines: int = 1) -> None:
+    """Keep the heading of a table in view in a pager that supports it. Called before the heading is written."""
+    if (keep := getattr(sink, "keep_heading", None)) is not None:
+        keep(lines)
+
+
+def errors_follow(sink: BinaryIO) -> bool:
+    """Return whether stderr goes to where a result is written: the same terminal, pipe or file."""
+    is_stdout = sink is getattr(sys.stdout, "buffer", None) or hasattr(sink, "keep_heading")
+    try:
+        return is_stdout and os.path.sameopenfile(1, 2)
+    except OSError:
+        return False
+
+
+@contextlib.contextmanager
+def open_sink(output: str | None, screen: Screen | None = None) -> Iterator[BinaryIO]:
+    """Yield the stream for the result; `screen` is stdout where that is a terminal.
+
+    A file is written under a temporary name, synced and renamed; on a fault it is removed. Links are followed.
+    """
+    if screen is not None:
+        with screen:
+            yield cast(BinaryIO, screen)  # results use only `write` of a stream's methods
+        return
+    if output is None or output == "-":
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
+    from deltacli.storage.local_write import replacement, unwritable
+
+    try:
+        if _is_written_in_place(output):
+            with open(output, "wb") as sink:
+                yield sink
+            return
+    except OSError as fault:
+        raise unwritable(output, fault) from fault
+    with replacement(output) as sink:
+        yield sink
+
+
+def _is_written_in_place(output: str) -> bool:
+    """Return True for a pipe, a device, or another name of an open file, which must not be replaced."""
+    with contextlib.suppress(FileNotFoundError):
+        mode = os.stat(output).st_mode
+        if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+            return True
+        return os.path.abspath(output).startswith(_OPEN_FILES)
+    return False
+
+
+def require_target(output: str, option: str) -> None:
+    """Raise UsageError for a file inside a table, where any name may be that of a data file."""
+    if not output:
+        raise UsageError(f"{option} is empty")
+    if output == "-":
+        return
+    directory = os.path.dirname(os.path.realpath(output))
+    if "_delta_log" in directory.split(os.sep):
+        raise UsageError(f"{option} {output} is inside the log of a table, which the output would damage")
+    if (table := table_around(output)) is None:
+        return
+    raise UsageError(
+        f"{option} {output} is inside a table, where the output would be mixed with or replace data files",
+        facts={"table": table},
+        hint=f"pass a file outside the table to {option}",
+    )
+
+
+def has_stdout(output: str | None, *files: str | None) -> bool:
+    """Return True if the result is written to stdout or to a file of its own: not if one of the other files of a
+    command is stdout, with which it would be mixed.
+    """
+    return output not in (None, "-") or "-" not in files
+
+
+def directory_of(output: str | None) -> str | None:
+    """Return the directory of Parquet files that `--output` names: an existing one, one with a slash at the end, or a
+    URI; None for a file.
+    """
+    if not output or output == "-":
+        return None
+    is_uri = "://" in output or output[:5].lower() == "file:"
+    return output if is_uri or output.endswith("/") or os.path.isdir(output) else None
+
+
+def require_empty_target(directory: str) -> None:
+    """Raise UsageError for an output directory inside a table, StorageFailed where its parent does not exist."""
+    if "://" in directory or directory[:5].lower() == "file:":
+        return  # the operation checks it
+    require_target(directory.rstrip("/") or "/", "--output")
+    require_directory(directory.rstrip("/") or "/")
+
+
+def require_directory(output: str) -> None:
+    """Raise StorageFailed where the directory for a result does not exist, before the command changes anything."""
+    if output != "-" and not os.path.isdir(os.path.dirname(os.path.realpath(output))):
+        from deltacli.storage.local_write import unwritable
+
+        raise unwritable(output, FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT)))
+
+
+# -- results of commands -----------------------------------------------------------------------------------------------
+
+Listed = TypeVar("Listed")
+"""An item of a list."""
 
 
 class EncodedItems:
@@ -30,9 +164,9 @@ class EncodedItems:
 
 def block_of(texts: pyarrow.StringArray) -> EncodedItems:
     """Return a column of texts without nulls as one block, end to end."""
-    from deltacli.delta.encoding.arrow_json import text_of
+    from deltacli.delta.encoding.arrow_json import join_texts
 
-    return EncodedItems(len(texts), text_of(texts))
+    return EncodedItems(len(texts), join_texts(texts))
 
 
 Emit = Callable[[EncodedItems], None]
@@ -71,11 +205,11 @@ class Grid(Protocol):
         """Yield the header and the rows in a form."""
 
 
-class RowGrid(NamedTuple, Generic[Row]):
+class RowGrid(NamedTuple, Generic[Listed]):
     """Rows that are Python objects. `is_chosen`: the user named the columns, so all of them are written."""
 
-    columns: Sequence[Column[Row]]
-    rows: Iterable[Row]
+    columns: Sequence[Column[Listed]]
+    rows: Iterable[Listed]
     is_chosen: bool = False
 
     def written(self, form: RowForm) -> Iterator[bytes | memoryview]:
@@ -96,7 +230,7 @@ class RowGrid(NamedTuple, Generic[Row]):
         yield form.header([columns[place].heading() for place in kept], [columns[place].right for place in kept])
         yield from (form.row([row[place] for place in kept]) for row in texts)
 
-    def _is_for_people(self, column: Column[Row]) -> bool:
+    def _is_for_people(self, column: Column[Listed]) -> bool:
         return column.picture is None and (self.is_chosen or (column.on_screen and column.in_pipe))
 
 
@@ -158,7 +292,6 @@ class Result:
 
     def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
         """Write the text form for a terminal or a pipe."""
-        from deltacli.cli.render.text_form import write_sections
 
         write_sections(sink, terminal, self.sections(terminal))
 
@@ -201,7 +334,7 @@ class Outcome(Result):
 
 
 @dataclass(eq=False, repr=False)
-class Listing(Result, Generic[Row]):
+class Listing(Result, Generic[Listed]):
     """A result that is a list: `items` in documents and lines, `rows` in columns.
 
     A document has the `fields`, then the items under the name `items_name`; `last` is a line after them.
@@ -210,8 +343,8 @@ class Listing(Result, Generic[Row]):
     fields: JsonObject
     line: str
     items: Sequence[JsonObject]
-    columns: Sequence[Column[Row]]
-    rows: Sequence[Row]
+    columns: Sequence[Column[Listed]]
+    rows: Sequence[Listed]
     items_name: str = "items"
     last: JsonObject | None = None
     said: Callable[[Terminal], Sequence[Section]] = field(default=lambda _: [])
@@ -237,7 +370,6 @@ class Listing(Result, Generic[Row]):
     def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
         if draw_if_drawn(sink, terminal, self.drawn):
             return
-        from deltacli.cli.render.text_form import write_sections
 
         if sections := self.sections(terminal):
             write_sections(sink, terminal, sections)
@@ -246,7 +378,6 @@ class Listing(Result, Generic[Row]):
 
     def draw_rows(self, sink: BinaryIO, terminal: Terminal) -> None:
         """Write the rows as a table."""
-        from deltacli.cli.render.text_form import write_whole_table
 
         shown = [column for column in self.columns if column.on_screen or not terminal.is_drawn]
         write_whole_table(sink, terminal, shown, self.rows)
@@ -278,3 +409,157 @@ def emit_lines(emit: Emit, items: Iterable[JsonObject], kind: str) -> None:
     """Write items as lines of NDJSON."""
     for item in items:
         emit(line_of(item, kind))
+
+
+# -- the text form of a result, its sections and tables ----------------------------------------------------------------
+
+
+def write_whole_table(
+    sink: BinaryIO, terminal: Terminal, columns: Sequence[Column[Row]], rows: Sequence[Row], **options: Any
+) -> None:
+    """Write a table as `write_table` does; on a terminal that is too narrow, name the columns that are left out below
+    it, and the command that shows them.
+    """
+    shown = write_columns(sink, terminal, columns, rows, **options)
+    if terminal.width is not None and (remark := left_out(columns, rows, shown)):
+        command = again_with(invocation.arguments, "--format", "csv")
+        lines = [f"{remark}; to show them: {command}"]
+        if cells(lines[0]) > terminal.width:
+            lines = [shorten(f"{remark}; to show them:", terminal.width), *folded_command(command, terminal.width)]
+        sink.write(encoded("".join(terminal.paint(line, Style.QUIET) + "\n" for line in lines)))
+
+
+def write_sections(sink: BinaryIO, terminal: Terminal, sections: Sequence[Section]) -> None:
+    """Write labelled lines: folded on a terminal, in one line in a pipe. Very long texts lose their middle, and what
+    the error says is not repeated.
+    """
+    if errors_follow(sink):
+        sections = without_repetition(sections)
+    sections = [section._replace(lines=[without_middle(line) for line in section.lines]) for section in sections]
+    if terminal.is_drawn:
+        from deltacli.cli.render.terminal.console import Canvas
+        from deltacli.cli.render.terminal.tables import draw_sections
+
+        draw_sections(Canvas(sink, terminal), sections)
+        return
+    sections = [section for section in sections if section.lines]
+    width = max(len(section.label) for section in sections)
+    for section in sections:
+        for number, line in enumerate(section.lines):
+            label = "" if number else section.label
+            sink.write(encoded(f"{label:<{width}}  {visible(line)}\n"))
+
+
+def write_columns(
+    sink: BinaryIO,
+    terminal: Terminal,
+    columns: Sequence[Column[Row]],
+    rows: Sequence[Row],
+    *,
+    note: Callable[[Row], str | None] | None = None,
+    heading: bool = True,
+    keep_empty: bool = False,
+    is_part: bool = False,
+) -> list[str]:
+    """Write aligned columns: fitted to a terminal, complete and uncut into a pipe, columns without any value left out
+    (but for `keep_empty`), and return the names of those shown.
+
+    `note` gives a row that is one line of text instead. A table that comes in several parts, of which this is one,
+    `is_part` of it: parts are never drawn by rich, so that all of them look alike.
+    """
+    if terminal.is_drawn and len(rows) <= DRAWN_ROWS and not is_part:
+        from deltacli.cli.render.terminal.console import Canvas
+        from deltacli.cli.render.terminal.tables import draw_table
+
+        canvas = Canvas(sink, terminal)
+        return draw_table(canvas, columns, rows, note=note, heading=heading, keep_empty=keep_empty)
+    columns = [column for column in columns if column.picture is None]
+    if terminal.width is None:
+        chosen = [replace(column, title=None) for column in columns]
+        if not keep_empty:
+            chosen = [c for c in chosen if not rows or any(c.value(row) is not None for row in rows)]
+        texts = [[_in_pipe(column, row) for column in chosen] for row in rows]
+        widths = _natural_widths(chosen, texts)
+    else:
+        chosen, texts, widths = _fitted(columns, rows, terminal, keep_empty=keep_empty)
+    notes = [note(row) if note else None for row in rows]
+    lines = _headings(terminal, chosen, widths) if chosen and heading else []
+    titles = max(len(lines), 1)
+    for row, cells_of_row, remark in zip(rows, texts, notes, strict=True):
+        if remark is not None:
+            text = visible(remark) if terminal.width is None else shorten(visible(remark), terminal.width)
+            lines.append(terminal.paint(text, Style.CHANGED))
+        else:
+            lines.append(_line(terminal, chosen, widths, cells_of_row, row))
+    if heading and terminal.width is not None:
+        keep_heading(sink, titles)
+    if lines:
+        sink.write(encoded("\n".join(lines) + "\n"))
+    return [column.name for column in chosen]
+
+
+def _in_pipe(column: Column[Row], row: Row) -> str:
+    """Return a value uncut, a truth value in the words of a screen where the column has some."""
+    value = column.value(row)
+    return column.shown(row) if isinstance(value, bool) and column.text is not None else exact_line(value)
+
+
+def _headings(terminal: Terminal, columns: Sequence[Column[Any]], widths: Sequence[int]) -> list[str]:
+    """The titles of the columns, and on a screen a line of their subtitles, if there are any."""
+
+    def line(texts: Sequence[str]) -> str:
+        padded = [
+            pad(shorten(text, width), width, right=column.right)
+            for text, column, width in zip(texts, columns, widths, strict=True)
+        ]
+        return GAP.join(padded).rstrip()
+
+    titles = [terminal.paint(line([column.heading() for column in columns]), Style.HEADING)]
+    if terminal.width is not None and any(column.subtitle for column in columns):
+        titles.append(terminal.paint(line([column.below_heading() for column in columns]), Style.QUIET))
+    return titles
+
+
+def _line(
+    terminal: Terminal, columns: Sequence[Column[Row]], widths: Sequence[int], texts: Sequence[str], row: Row
+) -> str:
+    parts = []
+    for column, width, text in zip(columns, widths, texts, strict=True):
+        padded = pad(text, width, right=column.right)
+        parts.append(terminal.paint(padded, column.style(row)) if column.style and terminal.colour else padded)
+    return GAP.join(parts).rstrip()
+
+
+def _natural_widths(columns: Sequence[Column[Any]], texts: Sequence[Sequence[str]]) -> list[int]:
+    return [
+        max([cells(column.heading()), cells(column.below_heading()), *(cells(row[index]) for row in texts)])
+        for index, column in enumerate(columns)
+    ]
+
+
+def cuts_values(columns: Sequence[Column[Row]], rows: Sequence[Row], terminal: Terminal) -> bool:
+    """Return whether values of rows do not fit the columns that a terminal has room for."""
+    chosen, texts, _ = _fitted(columns, rows, terminal, keep_empty=True)
+    return any(
+        text != column.shown(row)
+        for row, of_row in zip(rows, texts, strict=True)
+        for column, text in zip(chosen, of_row, strict=True)
+    )
+
+
+def _fitted(
+    columns: Sequence[Column[Row]], rows: Sequence[Row], terminal: Terminal, *, keep_empty: bool
+) -> tuple[list[Column[Row]], list[list[str]], list[int]]:
+    """Choose the columns for a screen, and return them with the texts cut to their widths; forced colour cuts none."""
+    texts = [[column.shown(row) for column in columns] for row in rows]
+    natural = _natural_widths(columns, texts)
+    width = terminal.width if terminal.is_terminal else None
+    chosen, widths = fit(columns, texts, natural, width, keep_empty=keep_empty)
+    cut = [
+        [
+            shorten(row[index], room, keep_end=columns[index].keep_end, keep_both=columns[index].keep_both)
+            for index, room in zip(chosen, widths, strict=True)
+        ]
+        for row in texts
+    ]
+    return [columns[index] for index in chosen], cut, widths

@@ -9,16 +9,100 @@ from glob import glob
 from itertools import pairwise
 from typing import NamedTuple
 
-from deltacli.cli.command_tree import COMMANDS, GROUPS, is_command, leads_on, path_in, path_of
+from deltacli.cli.command_tree import COMMANDS, GROUPS, TAKES_VALUE, is_command, leads_on, path_in, path_of
 from deltacli.cli.errors import say_document, wants_json
 from deltacli.cli.invocation import invocation
-from deltacli.cli.options.global_options import TAKES_VALUE
-from deltacli.cli.other_names import OF_A_TABLE, OF_OTHER_FORMATS, OF_OTHER_OPTIONS, OF_OTHERS, WHAT_FLAGS_ARE
 from deltacli.cli.terminal.shell import again, again_with, before_consent, quoted, without_value
 from deltacli.cli.terminal.term import say, visible
-from deltacli.core.errors import UsageError
-from deltacli.core.hints import PLACEHOLDERS, nearest_name
+from deltacli.core.errors import PLACEHOLDERS, UsageError, nearest_name
 from deltacli.core.typing import Click
+
+# -- names that commands, options and formats have in other programs ---------------------------------------------------
+
+OF_OTHERS = {
+    "cat": "read",
+    "check": "validate",
+    "clean": "vacuum",
+    "commits": "history",
+    "compact": "optimize",
+    "compaction": "optimize",
+    "cdf": "changes",
+    "compare": "diff",
+    "count": "read --count",
+    "describe": "snapshot",
+    "detail": "snapshot",
+    "export": "read",
+    "files": "snapshot --files",
+    "fix": "repair",
+    "fsck": "validate",
+    "gc": "vacuum",
+    "head": "read",
+    "info": "snapshot",
+    "inspect": "snapshot",
+    "ls": "snapshot --files",
+    "purge": "vacuum",
+    "query": "read",
+    "recover": "undelete",
+    "rename": "alter rename",
+    "rollback": "restore",
+    "select": "read",
+    "show": "snapshot",
+    "stats": "snapshot",
+    "table": "snapshot",
+    "undo": "restore",
+    "undrop": "undelete",
+    "verify": "validate",
+    "versions": "history",
+    "zorder": "optimize",
+}
+"""Name of a command of other programs -> the command that does it here."""
+
+OF_A_TABLE = {
+    "doctor": "doctor table",
+    "fleet": "fleet init",
+    "log": "history",
+    "schema": "schema show",
+    "share": "share serve",
+}
+"""Group -> its command for a table, or a directory of tables, that is named where a command was expected."""
+
+OF_OTHER_OPTIONS = {
+    "--as-of": "--timestamp",
+    "--at": "--timestamp",
+    "--cols": "--columns",
+    "--debug": "--verbose",
+    "--dry": "--dry-run",
+    "--end": "--to",
+    "--exclude": "--ignore",
+    "--filter": "--where",
+    "--keep": "--retention",
+    "--older-than": "--retention",
+    "--query": "--where",
+    "--retain": "--retention",
+    "--rule": "--select",
+    "--select": "--columns",
+    "--silent": "--quiet",
+    "--since": "--from",
+    "--start": "--from",
+    "--to": "--timestamp",
+    "--until": "--to",
+}
+"""Option of other programs -> the one that does it here, in commands that have it."""
+
+WHAT_FLAGS_ARE = {
+    "--all": ("--limit", "0"),
+    "--force": ("--yes",),
+    "--no-color": ("--color", "never"),
+    "--no-colour": ("--color", "never"),
+    "-y": ("--yes",),
+}
+"""Flag of other programs -> what it is here, in commands that have this option."""
+
+OF_OTHER_FORMATS = {"jsonl": "ndjson", "jsonlines": "ndjson", "md": "markdown", "text": "table", "txt": "table"}
+"""Other names of formats -> those of here."""
+
+
+# -- errors of the command-line parser ---------------------------------------------------------------------------------
 
 _ROWS = frozenset({"-n", "--head", "--last", "--lines", "--max-rows", "--number", "--rows"})
 _BEHIND_TABLE: Mapping[str, tuple[str, ...]] = {

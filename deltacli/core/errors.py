@@ -1,3 +1,510 @@
+"""One tree of errors: the class is the fault, the branch the exit code; and how texts name parameters and commands.
+
+raise UsageError(f"{parameter('vacuum.prefix')} and {parameter('vacuum.where')} exclude each other")
+    raise Refused("the log has a gap", hint=command("validate", level="storage"))
+
+Both return text as the caller of this process knows it: Python reads "`prefix` and `where`", and a method of the table;
+the command line has its own `Spelling`. So call them where the text is made, never while a module is imported.
+Parameters have the names of the Python API, or those of the option where Python has none.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import islice
+from types import MappingProxyType
+from typing import Any, NamedTuple, Self
+
+from deltacli.core.typing import Json
+
+# -- how errors, notes and rules name parameters and next commands -----------------------------------------------------
+
+_ALIKE, _ALIKE_TYPES, _ALIKE_PATHS = 0.6, 0.75, 0.8
+
+
+def nearest_name(name: str, known: Iterable[str], *, ignores_case: bool = False, alike: float = _ALIKE) -> str | None:
+    """Return the known name that is most like a name, else one with the same letters in another order, None where none
+    is; `alike` is a share, 1 for equal names.
+    """
+    from difflib import get_close_matches
+
+    by_spelling = {candidate.lower() if ignores_case else candidate: candidate for candidate in known}
+    wanted = name.lower() if ignores_case else name
+    found = get_close_matches(wanted, by_spelling, 1, alike)
+    found = found or [one for one in by_spelling if len(one) > 2 and sorted(one) == sorted(wanted)]
+    return by_spelling[found[0]] if found else None
+
+
+def nearest_type(text: str, known: Iterable[str]) -> str | None:
+    """Return a misspelled type, or one of another database, as it was probably meant, with its digits; None for other
+    texts.
+    """
+    word, bracket, rest = text.strip().partition("(")
+    word = _TYPES_OF_OTHERS.get(word.rstrip().lower(), word)
+    near = nearest_name(word.rstrip(), known, ignores_case=True, alike=_ALIKE_TYPES)
+    return None if near is None else near + bracket + rest
+
+
+_TYPES_OF_OTHERS = {
+    **dict.fromkeys(("clob", "json", "nvarchar", "str", "text", "uuid"), "string"),
+    **dict.fromkeys(("blob", "bytea", "bytes", "varbinary"), "binary"),
+    **dict.fromkeys(("int64", "uint32"), "bigint"),
+    **dict.fromkeys(("int32", "mediumint"), "int"),
+    "datetime": "timestamp",
+    "float64": "double",
+    "int16": "smallint",
+    "int8": "tinyint",
+    "number": "decimal",
+}
+
+
+def nearest_path(path: Sequence[str], known: Iterable[Sequence[str]]) -> Sequence[str] | None:
+    """Return the path of a column that was probably meant: one that differs in a letter or two, else one with the same
+    last name, else one that is alike as a whole or in its last name; None without one.
+    """
+    paths = {".".join(one): one for one in known}
+    text, last = ".".join(path), path[-1].lower()
+    namesakes = [written for written, one in paths.items() if one[-1].lower() == last]
+    near = nearest_name(text, paths, ignores_case=True, alike=_ALIKE_PATHS)
+    near = near or nearest_name(text, namesakes, ignores_case=True, alike=0.0)
+    near = near or nearest_name(text, paths, ignores_case=True)
+    if near is None:
+        by_last = {one[-1]: written for written, one in paths.items()}
+        near = by_last.get(nearest_name(last, by_last, ignores_case=True) or "")
+    return None if near is None else paths[near]
+
+
+def nearest_directory(path: str) -> str | None:
+    """Return a missing local path with the last name of the directory that was probably meant; None without one."""
+    above, _, name = path.rstrip("/").rpartition("/")
+    try:
+        with os.scandir(above or ("/" if path.startswith("/") else ".")) as entries:
+            found = [entry.name for entry in islice(entries, _MOST_NEIGHBOURS) if entry.is_dir()]
+    except (OSError, ValueError):
+        return None
+    near = nearest_name(name, found)
+    return near and f"{path.rstrip('/').removesuffix(name)}{near}"
+
+
+_MOST_NEIGHBOURS = 1_000
+_UNPRINTABLE = r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+TABLE = "{table}"
+SHELL_ONLY = frozenset({"explain", "format", "master", "remote", "save_plan", "spark_conf", "verify", "write_baseline"})
+"""Parameters without which a command is another one, and which no method has."""
+NEEDLESS = frozenset({"json", "schema", "yes"})
+"""Options that methods do without."""
+_OF_PAIMON = "paimon"
+"""What is True for an operation on a Paimon table, which Python opens by another function."""
+_OF_OPENING = ("allow_external", "storage_options")
+_WITHOUT_METHOD = frozenset(
+    {"alter", "doctor", "features", "fleet", "log cat", "log crc", "properties", "schema", "share", "spark"}
+)
+_GROUPS = ("doctor", "log", "schema")
+_WITHOUT_TABLE = ("fleet", "share", "spark")
+_OPTIONS = {
+    ("changes", "from_version"): "from",
+    ("changes", "to_version"): "to",
+    ("log compact", "first"): "from",
+    ("open_table", "storage_options"): "storage-option",
+    ("log compact", "last"): "to",
+    ("undelete", "sources"): "from",
+    ("repair", "sources"): "from",
+    ("restore", "sources"): "from",
+    ("vacuum", "keep_versions"): "keep-version",
+    ("validate", "with_manifests"): "refs",
+}
+"""Options that are not named like the parameter."""
+
+
+def quoted(word: str) -> str:
+    """Return a word quoted for a shell; `$'…'` if it has characters that must not reach a terminal."""
+    if not re.search(_UNPRINTABLE, word):
+        is_plain = "'" in word and not re.search(r"""["$`\\!]""", word)
+        return f'"{word}"' if is_plain else shlex.quote(word)
+    escaped = word.replace("\\", "\\\\").replace("'", "\\'")
+    return f"$'{re.sub(_UNPRINTABLE, _bytes_of, escaped)}'"
+
+
+def _bytes_of(match: re.Match[str]) -> str:
+    """Return the escapes of the bytes of characters; half a surrogate pair is a byte, or text from Python."""
+    try:
+        data = match[0].encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        data = match[0].encode("utf-8", "surrogatepass")
+    return "".join(f"\\x{byte:02x}" for byte in data)
+
+
+def quoted_table(table: str) -> str:
+    """Return a table as an argument: a path that begins with a dash must not be read as an option."""
+    return quoted(f"./{table}" if table.startswith("-") else table)
+
+
+def is_shared(table: str) -> bool:
+    """Return whether the name of a table is the address of a shared one, `PROFILE#SHARE.SCHEMA.TABLE`."""
+    return re.search(r"#[^#/.]+(?:\.[^#/.]+){2}\Z", table) is not None
+
+
+def in_backticks(name: str) -> str:
+    """Return the name of a column as SQL and conditions take it literally."""
+    return f"`{name.replace('`', '``')}`"
+
+
+def sql_name(name: str) -> str:
+    """Return the name of a column for SQL, in backticks where it is not a plain word."""
+    return name if name.isascii() and name.isidentifier() else in_backticks(name)
+
+
+class DoubleQuoted(str):
+    """A value that a shell shows in double quotes."""
+
+    __slots__ = ()
+
+
+class Duration(str):
+    """A duration as a shell takes it, such as 7d, which Python shows as its milliseconds."""
+
+    __slots__ = ("milliseconds",)
+    milliseconds: int
+
+    def __new__(cls, text: str, milliseconds: int) -> Duration:
+        found = super().__new__(cls, text)
+        found.milliseconds = milliseconds
+        return found
+
+    def __repr__(self) -> str:
+        return repr(self.milliseconds)
+
+
+class CommandLine(str):
+    """A whole command line: a hint with no place for a table, whatever its words are."""
+
+    __slots__ = ()
+
+
+class Command(str):
+    """A next command as a text, and what that spells: an operation on a table."""
+
+    __slots__ = ("arguments", "operation", "options", "table")
+    operation: str
+    table: str | None
+    arguments: tuple[object, ...]
+    options: Mapping[str, object]
+
+    def __new__(
+        cls,
+        text: str,
+        operation: str = "",
+        table: str | None = None,
+        arguments: tuple[object, ...] = (),
+        options: Mapping[str, object] = MappingProxyType({}),
+    ) -> Command:
+        found = super().__new__(cls, text)
+        found.operation, found.table, found.arguments, found.options = operation, table, arguments, dict(options)
+        return found
+
+    def with_options(self, **options: object) -> Command:
+        """Return the command with more options."""
+        return spelling().command(self.operation, self.table, self.arguments, {**self.options, **options})
+
+
+def method_of(operation: str) -> str:
+    """Return the method of a table for an operation."""
+    return "_".join(reversed(operation.split())).replace("-", "_")
+
+
+class Adding(str):
+    """A hint to repeat a call with more parameters, each as its caller writes it."""
+
+    __slots__ = ("parameters",)
+    parameters: tuple[str, ...]
+
+    def __new__(cls, text: str, parameters: tuple[str, ...] = ()) -> Adding:
+        found = super().__new__(cls, text)
+        found.parameters = parameters
+        return found
+
+
+def adding(*parameters: str, also: str = "") -> Adding:
+    """Return the hint to add parameters, as `parameter` returns them, with what else is to be said."""
+    return Adding(f"add {' '.join(parameters)}{also}", parameters)
+
+
+def option_of(hint: str | None, name: str) -> object:
+    """Return an option of a next command; None for another hint, and without it."""
+    return hint.options.get(name) if isinstance(hint, Command) else None
+
+
+_PLACES = {"save_plan": "FILE", "sources": "COPY", "version": "N"}
+"""Parameter -> the word that stands for its value in a command line."""
+PLACEHOLDERS = frozenset(
+    {"COLUMN", "CONDITION", "COPY", "DIRECTORY", "FILE", "KEY", "N", "NAME", "POSITION", "RECIPIENT"}
+    | {"TABLE", "TEXT", "TYPE", "URI", "URL", "VALUE"}
+)
+"""Words of hints in whose place users write their own."""
+
+
+def is_whole(line: str, typed: Iterable[str]) -> bool:
+    """Return whether a command can run as it is: it has no placeholder, except words of the command that was typed."""
+    return not any(
+        PLACEHOLDERS & {*re.split(r"[=,@]", word)} for word in shlex.split(line, comments=True) if word not in typed
+    )
+
+
+def is_command(advice: str) -> bool:
+    """Return True for advice that is a command to paste, False for a sentence."""
+    return advice.startswith("deltacli ")
+
+
+class Spelling:
+    """Names parameters and commands for callers of the Python API."""
+
+    def parameter(self, operation: str, name: str, value: object = None) -> str:
+        """Return the name of a parameter, with a value where there is one."""
+        if operation == "storage_options":
+            return f"`storage_options[{name!r}]`" if value is None else f"`storage_options={{{name!r}: {value!r}}}`"
+        return f"`{name}`" if value is None else f"`{name}={value!r}`"
+
+    def command(
+        self, operation: str, table: str | None, arguments: tuple[object, ...], options: Mapping[str, object]
+    ) -> Command:
+        """Return an operation on a table as a command to paste; empty where this caller has none."""
+        is_of_shell = operation in _WITHOUT_METHOD or operation.split(maxsplit=1)[0] in (
+            *_WITHOUT_TABLE,
+            "doctor",
+            "schema",
+        )
+        if is_of_shell or not SHELL_ONLY.isdisjoint(options):
+            return Command("")
+        of_opening = {name: options[name] for name in _OF_OPENING if name in options}
+        rest = {name: value for name, value in options.items() if name not in (*_OF_OPENING, *NEEDLESS, _OF_PAIMON)}
+        if operation == "read":
+            of_version = {name: rest.pop(name) for name in list(rest) if name in ("version", "timestamp")}
+            method = f"snapshot({_shown((), of_version)}).scan"
+        else:
+            method = method_of(operation)
+        opened = _shown((), of_opening)
+        place = table if table is None or _is_template(table) else repr(table)
+        function = "open_paimon" if _OF_PAIMON in options else "open_table"
+        handle = "table" if place is None else f"{function}({place}{opened and ', '}{opened})"
+        return Command(f"{handle}.{method}({_shown(arguments, rest)})", operation, table, arguments, options)
+
+    def fill(self, hint: str, table: str) -> str:
+        """Fill the table into a hint, where it says `{table}`, `{table}/NAME` or `{parent}`."""
+        if _has_no_place(hint):
+            return hint
+        if isinstance(hint, Command) and hint.table == TABLE:
+            return self.command(hint.operation, table, hint.arguments, hint.options)
+        if "deltacli " in hint:  # of a layer that does not call `command` yet
+            return fill_hint(hint, table)
+        if below := re.search(r"\{table\}(/[^)]*)", hint):
+            return hint.replace(below[0], repr(table.rstrip("/") + below[1]))
+        return hint.replace("{parent}", repr(_parent(table))).replace(TABLE, repr(table))
+
+
+class ShellSpelling(Spelling):
+    """Names parameters and commands for a shell. Not a part of `cli`, because executors of a cluster need it, too."""
+
+    def parameter(self, operation: str, name: str, value: object = None) -> str:
+        """Return the option of a parameter, with a value where there is one; `--no-NAME` for False."""
+        if operation == "storage_options":
+            return f"--storage-option {name}" if value is None else f"--storage-option {name}={value}"
+        option = _OPTIONS.get((operation, name)) or name.removesuffix("_ms").replace("_", "-")
+        if isinstance(value, bool) or value is None:
+            return f"--no-{option}" if value is False else f"--{option}"
+        if isinstance(value, Mapping):
+            value = " ".join(f"{key}={inner}" for key, inner in value.items())
+        return f"--{option} {value}"
+
+    def command(
+        self, operation: str, table: str | None, arguments: tuple[object, ...], options: Mapping[str, object]
+    ) -> Command:
+        """Return a command line, in which the table follows the words of the command."""
+        words = operation.split()
+        length = 2 if words[0] in _GROUPS else 1
+        place = [] if table is None else [table if _is_template(table) else quoted_table(table)]
+        if words[0] in _WITHOUT_TABLE:
+            place = []
+        given = [
+            self.parameter(operation, name, one if isinstance(one, bool) else _word(one, _PLACES.get(name, "VALUE")))
+            for name, value in options.items()
+            if name != _OF_PAIMON
+            for one in (value if isinstance(value, list) else [value])
+        ]
+        line = " ".join(["deltacli", *words[:length], *place, *words[length:], *map(_word, arguments), *given])
+        return Command(line, operation, table, arguments, options)
+
+    def fill(self, hint: str, table: str) -> str:
+        """Fill the table into a hint, quoted."""
+        return fill_hint(hint, table)
+
+
+def _word(value: object, place: str = "VALUE") -> str:
+    """Return a value as it is on a command line; `place` stands for one that the user fills in."""
+    if value is ...:
+        return place
+    if isinstance(value, tuple):
+        return " ".join(map(_word, value))
+    if isinstance(value, Mapping):
+        return " ".join(_pair(key, inner) for key, inner in value.items())
+    if isinstance(value, DoubleQuoted):
+        return f'"{value}"'
+    return quoted(str(value))
+
+
+def _pair(key: str, value: object) -> str:
+    if value is ...:
+        return f"{key}=VALUE"
+    return f"{key}={quoted(value)}" if isinstance(value, str) and " " in value else quoted(f"{key}={value}")
+
+
+def _is_template(table: str) -> bool:
+    return table in (TABLE, "{parent}") or table.startswith("{table}/")
+
+
+def _shown(arguments: tuple[object, ...], options: Mapping[str, object]) -> str:
+    words = [*map(repr, arguments), *(f"{name}={value!r}" for name, value in options.items())]
+    return ", ".join(words).replace("Ellipsis", "...")
+
+
+_chosen = [Spelling()]
+
+
+def spelling() -> Spelling:
+    """Return how this process names parameters and commands, for others that work for it."""
+    return _chosen[-1]
+
+
+@contextmanager
+def spelled(chosen: Spelling) -> Iterator[None]:
+    """Name parameters and commands in this way; a process does it for the whole of its work."""
+    _chosen.append(chosen)
+    try:
+        yield
+    finally:
+        _chosen.pop()
+
+
+def parameter(name: str, value: object = None) -> str:
+    """Return what the caller calls a parameter, with a value where there is one; True and False are values of flags.
+
+    `name` is `OPERATION.NAME`, with `open_table` for what all operations share, or `storage_options.NAME`.
+    """
+    operation, _, last = name.partition(".")
+    return spelling().parameter(operation, last, value)
+
+
+def command(operation: str, *arguments: object, table: str | None = TABLE, **options: object) -> str:
+    """Return a next command: an operation with the words and the options of its command line; empty where the caller
+    has none. `...` stands for what the user fills in, on a command line a word of PLACEHOLDERS. `table=None` leaves the
+    table out of a sentence.
+    """
+    return spelling().command(operation, table, arguments, options)
+
+
+def install_command(extra: str) -> str:
+    """Return the command that adds an extra to this installation: by uv or pipx for their tools, else by pip."""
+    by_tool = {"uv-receipt.toml": "uv tool install", "pipx_metadata.json": "pipx install --force"}
+    for receipt, install in by_tool.items():
+        if os.path.exists(os.path.join(sys.prefix, receipt)):
+            apart = _SPARKS - {extra} if extra in _SPARKS else set()
+            extras = ",".join(sorted({extra} | _present_extras() - apart))  # uv removes packages of others
+            return f"{install} {shlex.quote(f'{_installed_from()}[{extras}]')}"
+    return f"pip install 'deltacli[{extra}]'"
+
+
+_SPARKS = {"spark", "spark-local"}
+"""Extras of which one environment can have one only."""
+
+
+def _present_extras() -> set[str]:
+    """Return the extras of deltacli whose packages are installed."""
+    from importlib.metadata import PackageNotFoundError, requires
+
+    try:
+        extras = set(re.findall(r"extra == ['\"]([\w-]+)", "\n".join(requires("deltacli") or [])))
+    except PackageNotFoundError:
+        return set()
+    return {extra for extra in extras if _has_extra("deltacli", extra)}
+
+
+def _has_extra(package: str, extra: str) -> bool:
+    """Return whether a package is installed, with all that one of its extras ("": none) needs on every system."""
+    from importlib.metadata import PackageNotFoundError, requires
+
+    try:
+        lines = requires(package) or []
+    except PackageNotFoundError:
+        return False
+    needed = [re.fullmatch(r"([\w.-]+)(?:\[(.*)\])?[^;]*; extra == ['\"](.+)['\"]", line) for line in lines]
+    return all(
+        _has_extra(one[1], nested)
+        for one in needed
+        if one is not None and one[3] == extra
+        for nested in (one[2] or "").split(",")
+    )
+
+
+def _installed_from() -> str:
+    """Return the directory from which deltacli was installed, else its name on an index."""
+    import json
+    from importlib.metadata import PackageNotFoundError, distribution
+    from urllib.parse import unquote
+
+    try:
+        origin = json.loads(distribution("deltacli").read_text("direct_url.json") or "{}").get("url", "")
+    except PackageNotFoundError:
+        origin = ""
+    return unquote(origin.removeprefix("file://")) if origin.startswith("file:///") else "deltacli"
+
+
+def command_of_paimon(operation: str) -> str:
+    """Return an operation on a Paimon table as a next command."""
+    return spelling().command(operation, TABLE, (), {_OF_PAIMON: True})
+
+
+class Worded:
+    """A sentence that is written before it is known who reads it: `{}` stands for a parameter or a command, which is
+    spelled when the sentence is read.
+    """
+
+    __slots__ = ("_sentence", "_spelled")
+
+    def __init__(self, sentence: str, spelled: Callable[[], str]) -> None:
+        self._sentence = sentence
+        self._spelled = spelled
+
+    def __str__(self) -> str:
+        """Return the sentence as the caller of this process knows it; without the command where it has none."""
+        return self._sentence.replace("{}", self._spelled()).removesuffix(": ")
+
+
+def fill_hint(hint: str, table: str | None) -> str:
+    """Fill the table into a hint: `{table}`, `{table}/NAME` for one below it, `{parent}` for the directory above."""
+    if _has_no_place(hint):
+        return hint
+    if table is None:
+        return hint.replace("{table}", "TABLE").replace("{parent}", "TABLE")
+    if below := re.search(r"\{table\}/(.*)\Z", hint, re.DOTALL):
+        return hint[: below.start()] + quoted_table(f"{table.rstrip('/')}/{below[1]}")
+    return hint.replace("{table}", quoted_table(table)).replace("{parent}", quoted_table(_parent(table)))
+
+
+def _has_no_place(hint: str) -> bool:
+    is_filled = isinstance(hint, Command) and hint.table is not None and not _is_template(hint.table)
+    return is_filled or isinstance(hint, CommandLine)
+
+
+def _parent(table: str) -> str:
+    return (table.rstrip("/").rpartition("/")[0] or "/") if "/" in table.rstrip("/") else "."
+
+
+# -- one tree of errors ------------------------------------------------------------------------------------------------
+
 # DeltacliError                 exit   what it says
 # ├── UsageError                   2   the command line is wrong: option, column, value, scheme, missing extra
 # │   └── PaimonTable                  a Paimon table where a Delta table is needed
@@ -22,16 +529,7 @@
 # ├── ClusterFailed                7   a cluster that cannot be reached, or a job that failed there
 # ├── MemoryExhausted              7   memory, or the address space that a limit allows, is used up
 # └── OutcomeUnknown               8   a commit was sent and its fate could not be read back
-"""One tree of errors: the class is the fault, the branch is the exit code."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping, Sequence
-from types import MappingProxyType
-from typing import NamedTuple
-
-from deltacli.core.hints import command
-from deltacli.core.typing import Json
 
 EXIT_OK = 0
 EXIT_FINDINGS = 1
@@ -55,7 +553,8 @@ class DeltacliError(Exception):
     """What failed, the facts that show it, and the next command.
 
     `code` is the rule id of `validate` if one fits. `facts` are printed one per line, in order. `table` is set by the
-    operation if the code that raised the error does not know it.
+    operation if the code that raised the error does not know it. The message is `reason`, behind what is `said_first`:
+    NOTHING_CHANGED, what failed for this reason, or nothing.
     """
 
     exit_code = EXIT_BUG
@@ -65,17 +564,49 @@ class DeltacliError(Exception):
         self,
         message: str,
         *,
+        said_first: str = "",
         code: str | None = None,
         facts: Mapping[str, str] | None = None,
         hint: str | None = None,
         table: str | None = None,
     ) -> None:
-        super().__init__(message)
-        self.message = message
+        super().__init__(said_first + message)
+        self.said_first, self.reason = said_first, message
         self.code = code or type(self).code
         self.facts: dict[str, str] = dict(facts or {})
         self.hint = hint or None  # a caller may have no command for it
         self.table = table
+        self.written: str | None = None
+        """The word that is wrong, as it was given."""
+        self.near: str | None = None
+        """What was probably meant instead."""
+
+    @property
+    def message(self) -> str:
+        """What failed, as one line."""
+        return self.said_first + self.reason
+
+    @message.setter
+    def message(self, message: str) -> None:
+        self.said_first, self.reason = "", message
+
+    def asking(self, written: str, near: str | None, question: str = "; did you mean {}?") -> Self:
+        """Return the error with a question for what was probably meant instead of a word; None: nothing."""
+        if near is not None:
+            self.written, self.near = written, near
+            self.reason += question.format(near)
+        return self
+
+    def meaning(self, written: str, near: str | None) -> Self:
+        """Return the error with a fact about what was probably meant instead of a word; None: nothing."""
+        if near is not None:
+            self.facts.setdefault("did you mean", near)
+        return self.asking(written, near, "")
+
+    @property
+    def without_outcome(self) -> str:
+        """The message, without what it says of the table."""
+        return self.reason if self.said_first == NOTHING_CHANGED else self.message
 
     def __str__(self) -> str:
         """Return the message behind the table, as the command line shows them."""
@@ -89,8 +620,6 @@ class UsageError(DeltacliError):
 
     exit_code = 2
     code = "usage"
-    written: str | None = None
-    """The word that is wrong, as it was given, where the message suggests another one."""
 
 
 class Unreadable(DeltacliError):
@@ -98,6 +627,10 @@ class Unreadable(DeltacliError):
 
     exit_code = 3
     code = "table.unreadable"
+
+
+QUOTED = "; did you mean {!r}?"
+"""The question about a word that an error has in quotes."""
 
 
 class PaimonTable(UsageError):
@@ -121,9 +654,13 @@ class LogIncomplete(Unreadable):
 
 
 class CommitCorrupt(Unreadable):
-    """A commit file that cannot be parsed."""
+    """A commit file that cannot be parsed; `file` is its name."""
 
     code = "commit.bad-json"
+
+    def __init__(self, message: str, *, file: str | None = None, **parts: Any) -> None:  # Any: of every error
+        super().__init__(message, **parts)
+        self.file = file
 
 
 class CheckpointUnreadable(Unreadable):
@@ -144,6 +681,8 @@ class VersionAbsent(Unreadable):
     code = "table.version-absent"
     wanted: int | None = None
     """The version, where it is one that was asked for."""
+    wanted_ms: int | None = None
+    """The time at which one was asked for, where that is before the first one."""
     nearest: int | None = None
     """The newest version that can be rebuilt."""
 
@@ -203,7 +742,8 @@ class Refused(DeltacliError):
         first, *others = refusals
         also = {"also": ", ".join(one.code for one in others)} if others else {}
         found = cls(
-            f"{said_first}{first.message}",
+            first.message,
+            said_first=said_first,
             code=first.code,
             facts={**(first.facts if facts is None else facts), **also},
             hint=first.hint if hint is None else hint,
@@ -245,9 +785,8 @@ class PartlyDone(DeltacliError):
     @classmethod
     def after(cls, cause: DeltacliError, so_far: str) -> PartlyDone:
         """Return the error for one that came after something was done: under its code, with what was done so far."""
-        message = cause.message.removeprefix(NOTHING_CHANGED)  # it was true when the message was made
         facts = {**cause.facts, "so far": so_far}
-        found = cls(message, code=cause.code, facts=facts, hint=cause.hint, table=cause.table)
+        found = cls(cause.without_outcome, code=cause.code, facts=facts, hint=cause.hint, table=cause.table)
         found.cause_exit = cause.exit_code
         return found
 
@@ -276,6 +815,8 @@ class PermissionRefused(StorageFailed):
     """The store, or the file system, denies read or write access."""
 
     code = "storage.permission"
+    place: str | None = None
+    """The local path that is not accessible."""
 
 
 class CredentialsMissing(StorageFailed):

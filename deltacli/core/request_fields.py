@@ -1,6 +1,5 @@
 """The fields of requests. Each declares a value once, with type, default and help; the options of commands, the
-parameters of the Python API and the keys of fleet policies are made from them.
-"""
+parameters of the Python API and the keys of fleet policies are made from them."""
 
 from __future__ import annotations
 
@@ -12,8 +11,7 @@ from importlib import import_module
 from inspect import Signature, signature
 from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 
-from deltacli.core.errors import UsageError
-from deltacli.core.hints import nearest_name
+from deltacli.core.errors import UsageError, nearest_name
 
 Fields = ParamSpec("Fields")
 Request = TypeVar("Request")
@@ -154,10 +152,10 @@ def _require_least(request: object) -> None:
             raise UsageError(f"{one.name} is {value}", facts={"expected": f"at least {least}"})
 
 
-def require_word(value: object, name: str, words: Iterable[str]) -> None:
+def require_known_word(value: object, name: str, words: Iterable[str]) -> None:
     """Raise UsageError for a value that is none of the words, with the one that was probably meant."""
     known = [*words]
     if value not in known:
         near, expected = nearest_name(str(value), known), ", ".join(known)
-        meant = f"; did you mean {near}?" if near else ""
-        raise UsageError(f"{name} is {value!r}, expected {expected}{meant}", facts={"expected": expected})
+        wrong = UsageError(f"{name} is {value!r}, expected {expected}", facts={"expected": expected})
+        raise wrong.asking(str(value), near)

@@ -9,9 +9,8 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
-from deltacli.core.errors import UsageError, require_path
-from deltacli.core.hints import Duration, nearest_name
-from deltacli.core.patterns import pattern
+from deltacli.core.errors import Duration, UsageError, nearest_name, require_path
+from deltacli.core.made_once import pattern
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SIZE_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
@@ -117,9 +116,7 @@ def parse_duration(text: str, where: str, unit: str | None = None) -> int:
             code="usage.duration",
             facts={"expected": f"a number and one of {', '.join(DURATIONS_MS)}, as in 30d or 168h"},
         )
-        if near := f"{text}{unit}" if is_number else _near_duration(text):
-            unknown.facts["did you mean"], unknown.written = near, text
-        raise unknown
+        raise unknown.meaning(text, f"{text}{unit}" if is_number else _near_duration(text))
     duration = int(match[1]) * DURATIONS_MS[match[2]]
     if duration > LONGEST_MS:
         raise UsageError(f"{where}: {text!r} is longer than a thousand years", code="usage.duration")
@@ -151,8 +148,7 @@ def parse_names(text: str, where: str, part: re.Pattern[str] | None = None, **er
     if not all(part.sub(lambda found: found[0].strip() and "-", text).split(",")):
         facts = {"did you mean": ",".join(names)} | error.pop("facts", {})
         empty = UsageError(f"{where}: a name is empty", facts=facts, **error | {"hint": None})
-        empty.written = text
-        raise empty
+        raise empty.meaning(text, facts["did you mean"])
     return names
 
 

@@ -1,11 +1,13 @@
-"""Snapshots, changelogs and tags: JSON files that name a schema and lists of manifests, which are read as far as they
-name schemas. Manifests are written as Avro, ORC or Parquet.
+"""The files of a Paimon table: their names, and the content of snapshots, changelogs, tags and manifests.
+
+Manifests are written as Avro, ORC or Parquet.
 
 Avro needs the package fastavro, the other two pyarrow. Both are imported only when such a file is read.
 """
 
 from __future__ import annotations
 
+import re
 from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,10 +15,51 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from deltacli.core.errors import Unreadable, UsageError
-from deltacli.core.hints import command, install_command
+from deltacli.core.errors import Unreadable, UsageError, command, install_command
 from deltacli.core.typing import ArrowTable, JsonObject
-from deltacli.paimon.json_text import BadJson, read_object
+from deltacli.paimon.schema import BadJson, read_object
+
+# -- the names of the files of a Paimon table --------------------------------------------------------------------------
+
+MAIN_BRANCH = "main"
+SCHEMA_DIRECTORY = "schema"
+SNAPSHOT_DIRECTORY = "snapshot"
+CHANGELOG_DIRECTORY = "changelog"
+TAG_DIRECTORY = "tag"
+MANIFEST_DIRECTORY = "manifest"
+BRANCH_DIRECTORY = "branch"
+
+SCHEMA_PREFIX = "schema-"
+SNAPSHOT_PREFIX = "snapshot-"
+CHANGELOG_PREFIX = "changelog-"
+TAG_PREFIX = "tag-"
+BRANCH_PREFIX = "branch-"
+
+MAX_NUMBER = (1 << 63) - 1
+"""The greatest number of a schema or snapshot."""
+
+_NUMBER = re.compile(r"[0-9]{1,19}")
+
+
+def branch_root(branch: str) -> str:
+    """Return the directory of a branch, with a slash at its end; '' for the main branch."""
+    return "" if branch == MAIN_BRANCH else f"{BRANCH_DIRECTORY}/{BRANCH_PREFIX}{branch}/"
+
+
+def schema_path(schema_id: int, branch: str = MAIN_BRANCH) -> str:
+    """Return the path of a schema file."""
+    return f"{branch_root(branch)}{SCHEMA_DIRECTORY}/{SCHEMA_PREFIX}{schema_id}"
+
+
+def number_of(name: str, prefix: str) -> int | None:
+    """Return the number in a file name, such as 3 in `schema-3`; None for another name, also `schema-03`."""
+    digits = name.removeprefix(prefix)
+    if digits == name or not _NUMBER.fullmatch(digits) or digits != str(int(digits)):
+        return None
+    return int(digits) if int(digits) <= MAX_NUMBER else None
+
+
+# -- snapshots, changelogs and tags ------------------------------------------------------------------------------------
 
 MAX_SNAPSHOT_BYTES = 64 << 20
 

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from deltacli.paimon.casts import Loss
 from deltacli.paimon.schema import CURRENT_VERSION, Schema, is_true
-from deltacli.paimon.schema_changes import ChangeKind, changes_between
+from deltacli.paimon.schema_changes import ChangeKind, Loss, changes_between
 from deltacli.paimon.types import AtomicType, DataType, Root, types_in
 
 UNREADABLE = "manifest.unreadable"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from deltacli.core.cached import cached_property
+from deltacli.core.made_once import cached_property
 
 
 @dataclass(frozen=True)

@@ -18,9 +18,8 @@ if TYPE_CHECKING:
     from deltacli.spark.care.delta_table import DeltaTable, maintain, register_tables
     from deltacli.spark.care.facts import detail, diff, files, findings, fleet_facts, history, tombstones, vacuum_plan
     from deltacli.spark.data_source import register
-    from deltacli.spark.planner import plan_table, read_changes, read_table
     from deltacli.spark.shares.read_share import read_share
-    from deltacli.spark.table_plan import TablePlan
+    from deltacli.spark.table_plan import TablePlan, plan_table, read_changes, read_table
 
 __all__ = [
     "DeltaTable",
@@ -43,12 +42,23 @@ __all__ = [
 ]
 
 _HOMES = {
-    "care.delta_table": ("DeltaTable", "maintain", "register_tables"),
-    "care.facts": ("detail", "diff", "files", "findings", "fleet_facts", "history", "tombstones", "vacuum_plan"),
-    "data_source": ("register",),
-    "planner": ("plan_table", "read_changes", "read_table"),
-    "shares.read_share": ("read_share",),
-    "table_plan": ("TablePlan",),
+    "DeltaTable": "deltacli.spark.care.delta_table",
+    "TablePlan": "deltacli.spark.table_plan",
+    "detail": "deltacli.spark.care.facts",
+    "diff": "deltacli.spark.care.facts",
+    "files": "deltacli.spark.care.facts",
+    "findings": "deltacli.spark.care.facts",
+    "fleet_facts": "deltacli.spark.care.facts",
+    "history": "deltacli.spark.care.facts",
+    "maintain": "deltacli.spark.care.delta_table",
+    "plan_table": "deltacli.spark.table_plan",
+    "read_changes": "deltacli.spark.table_plan",
+    "read_share": "deltacli.spark.shares.read_share",
+    "read_table": "deltacli.spark.table_plan",
+    "register": "deltacli.spark.data_source",
+    "register_tables": "deltacli.spark.care.delta_table",
+    "tombstones": "deltacli.spark.care.facts",
+    "vacuum_plan": "deltacli.spark.care.facts",
 }
 
 
@@ -58,9 +68,8 @@ def __dir__() -> list[str]:
 
 def __getattr__(name: str) -> object:
     """Import a public name at its first use. Executors import modules of this package, but not its driver's side."""
-    home = next((home for home, names in _HOMES.items() if name in names), None)
-    if home is None:
+    if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    return getattr(import_module(f"{__name__}.{home}"), name)
+    return getattr(import_module(_HOMES[name]), name)

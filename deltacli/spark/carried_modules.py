@@ -16,14 +16,14 @@ from importlib.util import find_spec
 from typing import Any
 
 from deltacli.core.release import VERSION
-from deltacli.rules.framework.catalogue import CATALOGUE, RULES_OF_ADD
+from deltacli.rules.framework.base import CATALOGUE, RULES_OF_ADD
 
 _NEEDED = (
     "deltacli.engine.spark.orjson_stand_in",
-    "deltacli.spark.shares.share_plans",
+    "deltacli.spark.shares.read_share",
     "deltacli.spark.source_plans",
     "deltacli.spark.executor_rows",
-    "deltacli.spark.sink",
+    "deltacli.spark.source_plans",
 )
 """The modules that the classes of the data source import; those of the rules that an append asks come by name."""
 _PACKAGES = ("pyarrow", "fsspec", "botocore", "urllib3", "google", "azure")

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.spark.carried_modules import carried_package
-from deltacli.spark.session_settings import require_session
+from deltacli.spark.parquet_scan import require_session
 from deltacli.spark.source_options import has_limits, has_stream_writers
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 _ROWS = "deltacli.spark.executor_rows"
-_SINK = "deltacli.spark.sink"
+_SINK = "deltacli.spark.source_plans"
 
 
 class Kind(NamedTuple):
@@ -29,7 +29,7 @@ class Kind(NamedTuple):
 
 
 TABLES = Kind("deltacli", "deltacli.spark.source_plans")
-SHARES = Kind("deltacli_share", "deltacli.spark.shares.share_plans")
+SHARES = Kind("deltacli_share", "deltacli.spark.shares.read_share")
 
 
 def register(spark: SparkSession) -> None:

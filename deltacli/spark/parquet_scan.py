@@ -1,5 +1,10 @@
 """Scans of Spark over exactly the files of a plan: by their paths, or by the table's directory without other files.
 
+A setting that a read option overrides is overridden. For any other, rows are read by our own scan.
+
+Values come from the log alone. Directories are used only where each of them names exactly what the log has, in the way
+that Spark reads it.
+
 Spark lists more than 32 paths in a job with a task for each, which takes seconds per hundred. So many files are read
 as a directory, after its listing was compared with the plan: a live file that it lacks is an error, and any other file
 is excluded by a filter on its path, so that Spark never opens it.
@@ -7,7 +12,7 @@ is excluded by a filter on its path, so that Spark never opens it.
 Spark compares two scans by the paths that they were given, and not by the files that it listed below them. An option
 with another value for each scan keeps it from replacing one scan by another, or by the cached rows of another.
 
-Spec: Data Files; Deletion Vectors.
+Spec: Add File and Remove File; Per-file Statistics; Partition Value Serialization; Data Files; Deletion Vectors.
 """
 
 from __future__ import annotations
@@ -16,25 +21,375 @@ import os
 import re
 import threading
 import weakref
-from collections.abc import Mapping, Sequence
-from contextlib import nullcontext, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from enum import StrEnum
 from itertools import count
-from typing import Any, NamedTuple
+from threading import Lock
+from typing import TYPE_CHECKING, Any, NamedTuple
 from zlib import crc32
 
 from deltacli.arrow import compute as pc
 from deltacli.core.clock import system_clock
-from deltacli.core.errors import DataUnreadable, DeltacliError, Refused
-from deltacli.core.hints import command
-from deltacli.core.typing import ArrowArray, SparkFrame, SparkSession
-from deltacli.delta.paths import canonical
-from deltacli.engine.spark.tasks import local_frame
-from deltacli.spark.live_files import Locations, SparkFile, missing_file
-from deltacli.spark.session_settings import READ_OPTIONS, few_listing_tasks, is_connect
+from deltacli.core.errors import (
+    DataUnreadable,
+    DeltacliError,
+    FileMissing,
+    Refused,
+    UsageError,
+    command,
+    install_command,
+)
+from deltacli.core.typing import ArrowArray, ArrowScalar, SparkFrame, SparkSession
+from deltacli.delta.data_files import canonical, decode
+from deltacli.delta.schema.types import StructField, simple_name
+from deltacli.engine.spark.jobs import local_frame
+from deltacli.storage.secrets import without_secrets
+from deltacli.table.scan import Selection, data_files
+from deltacli.work.rows.data_files import DataFile, read_vector
 from deltacli.work.rows.table_files import TableFiles
-from deltacli.work.rows.vector_bytes import read_vector
+
+if TYPE_CHECKING:
+    import pyarrow
+
+    from deltacli.storage import ReadStorage
+    from deltacli.table.version import Snapshot
+    from deltacli.work.rows.table_files import TableFiles
+
+# -- settings of a session that change what Spark's Parquet scan returns -----------------------------------------------
+
+READ_OPTIONS: Mapping[str, str] = {
+    "ignoreCorruptFiles": "false",
+    "ignoreMissingFiles": "false",
+    "mergeSchema": "false",
+    "datetimeRebaseMode": "CORRECTED",
+    "int96RebaseMode": "CORRECTED",
+    "timeZone": "UTC",
+}
+"""Options of every scan."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hazard:
+    """A setting that no read option overrides, with the values that are harmless."""
+
+    name: str
+    default: str
+    is_harmless: Callable[[str], bool]
+
+
+HAZARDS = (
+    Hazard("spark.sql.parquet.int96TimestampConversion", "false", lambda value: value == "false"),
+    Hazard("spark.sql.sources.useV1SourceList", "parquet", lambda value: "parquet" in re.split(r"[\s,]+", value)),
+    Hazard("spark.sql.parquet.int96AsTimestamp", "true", lambda value: value == "true"),
+    Hazard("spark.sql.variant.allowReadingShredded", "true", lambda value: value == "true"),
+    Hazard("spark.sql.parquet.ignoreVariantAnnotation", "false", lambda value: value == "false"),
+)
+
+
+def hazard_of(session: SparkSession) -> str | None:
+    """Return the first setting of a session that forbids Spark's own scan, with its value; None for none."""
+    for hazard in HAZARDS:
+        value = _value(session, hazard.name, hazard.default)
+        if not hazard.is_harmless(value):
+            return f"{hazard.name} is {value}"
+    return None
+
+
+_LISTING_TASKS = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
+_counting = Lock()
+_listings: dict[Any, tuple[int, str | None]] = {}  # Any: a session, or that of the JVM
+"""The sessions that list paths, with how many threads do, and the setting from before."""
+
+
+@contextmanager
+def few_listing_tasks(session: SparkSession) -> Iterator[None]:
+    """Let Spark list paths in 64 tasks instead of one for each path, which takes 10 times longer."""
+    key = getattr(session, "_jsparkSession", session)
+    with _counting:
+        others, before = _listings.get(key) or (0, session.conf.get(_LISTING_TASKS, None))
+        _listings[key] = others + 1, before
+        session.conf.set(_LISTING_TASKS, "64")
+    try:
+        yield
+    finally:
+        with _counting:
+            threads, before = _listings.pop(key)
+            if threads > 1:
+                _listings[key] = threads - 1, before
+            elif before is None:
+                session.conf.unset(_LISTING_TASKS)
+            else:
+                session.conf.set(_LISTING_TASKS, before)
+
+
+def is_case_sensitive(session: SparkSession) -> bool:
+    """Return whether the session tells `a` from `A`."""
+    return _value(session, "spark.sql.caseSensitive", "false") == "true"
+
+
+def is_before_4_1(session: SparkSession) -> bool:
+    """Return True for Spark 4.0."""
+    return str(session.version).startswith("4.0.")
+
+
+def is_connect(session: SparkSession) -> bool:
+    """Return True for a session of Spark Connect, which analyzes a plan again for each action."""
+    return type(session).__module__.startswith("pyspark.sql.connect")
+
+
+def require_session(session: Any) -> None:  # Any: as the caller gave it
+    """Raise UsageError unless this is a session of Spark 4."""
+    version = str(getattr(session, "version", ""))
+    if not re.match(r"[4-9]\.", version) or not hasattr(session, "createDataFrame"):
+        raise UsageError(
+            f"Spark {version} is too old" if version else f"{session!r} is not a Spark session",
+            code="cluster.pyspark",
+            facts={"supported": "4.0 to 4.3"},
+            hint=install_command("spark-local"),
+        )
+
+
+def _value(session: Any, name: str, default: str) -> str:
+    return str(session.conf.get(name, default)).lower()
+
+
+# -- the files of a version that a plan reads --------------------------------------------------------------------------
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+_ALIASES = {"s3": "s3", "s3a": "s3", "s3n": "s3"}
+"""Schemes that name one store. Spark is given the one that the caller wrote."""
+
+
+class SparkFile(NamedTuple):
+    """A live file. `location` is how Spark is given it, not encoded; `place` is how its own spelling is compared."""
+
+    file: DataFile
+    location: str
+    place: str
+    inner: str | None
+    """The path below the table's directory; None for a file elsewhere."""
+
+    @property
+    def name(self) -> str:
+        """Return the last part of the path."""
+        return self.place.rpartition("/")[2]
+
+
+@dataclass
+class LiveFiles:
+    """The files of a version that may have matching rows, and how many were pruned."""
+
+    files: list[DataFile]
+    by_partition: int = 0
+    by_statistics: int = 0
+
+
+def find_live_files(snapshot: Snapshot, selection: Selection) -> LiveFiles:
+    """Return the live files, without those that the condition excludes. Raises DataUnreadable (`partition.*`)."""
+
+    def judged(adds: pyarrow.RecordBatch) -> LiveFiles:
+        if selection.predicate is None:
+            return LiveFiles(data_files(adds, snapshot.config, selection.needed))
+        from deltacli.delta.predicate.prune import prune_files
+
+        pruned = prune_files(adds, selection.predicate, snapshot.config)
+        kept = data_files(pc.filter(adds, pruned.kept), snapshot.config, selection.needed)
+        by_partition = pruned.by_partition.true_count
+        return LiveFiles(kept, by_partition, adds.num_rows - len(kept) - by_partition)
+
+    found = LiveFiles([])
+    for part in snapshot.file_actions.map_actions("add", judged, fields=_FIELDS):
+        found.files += part.files
+        found.by_partition += part.by_partition
+        found.by_statistics += part.by_statistics
+    return found
+
+
+_FIELDS = ("path", "size", "partitionValues", "stats", "deletionVector")
+
+
+class Locations:
+    """Where Spark finds files of a table. `uri` is the table as the caller wrote it."""
+
+    def __init__(self, files: TableFiles, storage: ReadStorage, uri: str) -> None:
+        self._files, self._storage = files, storage
+        scheme = _SCHEME.match(uri)
+        self._scheme = scheme[1] if scheme else None
+        self.root_place = canonical(storage.uri).rstrip("/")
+        self.root = self._spelled(self.root_place)
+
+    def locate(self, file: DataFile) -> SparkFile:
+        """Return the place of a file. Raises PathExternal and UsageError as `TableFiles.locate` does."""
+        storage, inner = self._files.locate(file.path)
+        if decode(file.path) != file.path and (other := self._files.as_written(file.path)) is not None:
+            storage, inner = self._existing((storage, inner), other)
+        root = self.root_place if storage is self._storage else canonical(storage.uri).rstrip("/")
+        place = f"{root}/{inner}"
+        return SparkFile(file, self._spelled(place), place, inner if storage is self._storage else None)
+
+    def _existing(self, decoded: tuple[ReadStorage, str], written: tuple[ReadStorage, str]) -> tuple[ReadStorage, str]:
+        """Return which of two spellings exists: some writers do not encode paths."""
+        for storage, path in (decoded, written):
+            try:
+                storage.stat(path)
+            except FileMissing:
+                continue
+            return storage, path
+        return decoded
+
+    def _spelled(self, place: str) -> str:
+        if place.startswith("/"):
+            return f"file:{place}"
+        scheme = _SCHEME.match(place)
+        if scheme and self._scheme and _ALIASES.get(self._scheme) == _ALIASES.get(scheme[1], scheme[1]):
+            return f"{self._scheme}://{place[scheme.end() :]}"
+        return place
+
+
+def odd_name(file: SparkFile) -> str | None:
+    """Return why Spark would skip a file without an error, or cannot open it; None where it reads the file."""
+    name = file.name
+    if name.startswith(".") or (name.startswith("_") and "=" not in name) or name.endswith("._COPYING_"):
+        return "Spark skips files with such a name"
+    if ":" in name:
+        return "Spark cannot open a name with a colon"
+    try:
+        file.place.encode()
+    except UnicodeEncodeError:
+        return "its name is not UTF-8"
+    return None
+
+
+def repeated_places(files: list[SparkFile]) -> Iterator[SparkFile]:
+    """Yield each file that has the place of an earlier one. A list of paths gives Spark such a file once or twice."""
+    seen: set[str] = set()
+    for file in files:
+        if file.place in seen:
+            yield file
+        seen.add(file.place)
+
+
+def missing_file(file: SparkFile) -> DataUnreadable:
+    """Return the error for a live file that Spark does not find."""
+    return DataUnreadable(
+        f"{without_secrets(decode(file.file.path))} does not exist",
+        code="data.file-missing",
+        facts={"file": without_secrets(file.location)},
+        hint=command("validate", level="storage"),
+    )
+
+
+# -- how the partition values of files get into their rows -------------------------------------------------------------
+
+MOST_BRANCHES = 32
+"""Scans of one plan. More of them take longer to plan than a join takes to run."""
+_MOST_FILES_OF_BRANCHES = 1_000
+_NULL = "__HIVE_DEFAULT_PARTITION__"
+_EXACT = frozenset({"string", "byte", "short", "integer", "long", "date", "boolean"})
+"""Types that Spark reads out of a directory's name as the table means them, in any session."""
+
+
+_FIRST_DAY, _LAST_DAY = -135_140, 2_932_896
+"""1600-01-01 and 9999-12-31: dates with one spelling in every calendar."""
+
+
+class Values(StrEnum):
+    """Where a plan takes partition values from."""
+
+    NONE = "no partition values needed"
+    DIRECTORIES = "partition values from directories"
+    LITERALS = "partition values as literals"
+    JOIN = "partition values by a join"
+
+
+def choose_values(
+    files: Sequence[SparkFile],
+    needed: Sequence[StructField],
+    columns: Mapping[str, StructField | None],
+    *,
+    scans: int,
+) -> Values:
+    """Return where the values of the needed partition columns come from.
+
+    `columns` are all partition columns by physical name, in order. `scans` is how many scans the plan has anyway.
+    """
+    if not needed:
+        return Values.NONE
+    if agrees_with_directories(files, columns):
+        return Values.DIRECTORIES
+    names = [column.name for column in needed]
+    keys = {key_of(file, names) for file in files}
+    few = len(keys) * max(scans, 1) <= MOST_BRANCHES and len(files) <= _MOST_FILES_OF_BRANCHES
+    return Values.LITERALS if few else Values.JOIN
+
+
+def key_of(file: SparkFile, names: Sequence[str]) -> tuple[Any, ...]:  # Any: Arrow scalars, or texts
+    """Return what is the same for two files with the same values: -0.0 is not 0.0, and NaN is NaN."""
+    import pyarrow as pa
+
+    values = (file.file.constants[name] for name in names)
+    return tuple(str(value) if pa.types.is_floating(value.type) else value for value in values)
+
+
+def agrees_with_directories(files: Sequence[SparkFile], columns: Mapping[str, StructField | None]) -> bool:
+    """Return whether the directories of all files name their partition values, as Spark reads them.
+
+    Only values that a file has as constants are compared; the others are not needed.
+    """
+    if len({name.lower() for name in columns}) < len(columns):
+        return False
+    needed = {column.name: column for column in columns.values() if column and column.name in files[0].file.constants}
+    if any(simple_name(column.data_type) not in _EXACT for column in needed.values()):
+        return False
+    checked: dict[tuple[str, tuple[Any, ...]], bool] = {}
+    for file in files:
+        if file.inner is None:
+            return False
+        key = file.inner.rpartition("/")[0], key_of(file, list(needed))
+        if key not in checked:
+            checked[key] = _agrees(key[0], columns, file.file.constants)
+        if not checked[key]:
+            return False
+    return True
+
+
+def _agrees(directory: str, columns: Mapping[str, StructField | None], values: Mapping[str, Any]) -> bool:
+    segments = directory.split("/")
+    if len(segments) != len(columns):
+        return False
+    for segment, (name, column) in zip(segments, columns.items(), strict=True):
+        named, equals, text = segment.partition("=")
+        if not equals or _unescaped(named) != name or not text:
+            return False
+        if column is not None and column.name in values and _unescaped(text) != _text(values[column.name]):
+            return False
+    return True
+
+
+def _text(value: ArrowScalar) -> str | None:
+    """Return the only text of a value that is accepted, None where there is none."""
+    import pyarrow as pa
+
+    if not value.is_valid:
+        return _NULL
+    if pa.types.is_date(value.type):
+        days = value.cast(pa.int32()).as_py()
+        return str(value.as_py().isoformat()) if _FIRST_DAY <= days <= _LAST_DAY else None
+    plain = value.as_py()
+    if pa.types.is_boolean(value.type):
+        return "true" if plain else "false"
+    return str(plain) if plain not in ("", _NULL) else None
+
+
+def _unescaped(text: str) -> str:
+    """Return a part of a directory's name as Spark reads it: each escape is a character, not a byte."""
+    return re.sub(r"%([0-9A-Fa-f]{2})", lambda found: chr(int(found[1], 16)), text)
+
+
+# -- scans of Spark over exactly the files of a plan -------------------------------------------------------------------
 
 MOST_PATHS = 32
 """Paths that Spark lists without a job."""

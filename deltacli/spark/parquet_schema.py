@@ -1,20 +1,180 @@
 """How Spark's Parquet scan has to read the columns of a table in one file: names, types and missing fields.
 
+Everything is nullable, as in every scan of files. Described fields have the comments and the metadata of users: from
+other metadata Spark takes field ids, defaults for missing columns, and padding of CHAR, which are not what a table's
+files mean.
+
 Spark finds columns by name, and pushes filters down by name. So it is given the names and the types that the file
 itself has, and the table's names and types are derived from these. Files with the same answer share one scan.
-Spec: Reader Requirements for Column Mapping; Type Widening; Delta Data Type to Parquet Type Mappings.
+
+Literals are compared as values of the column's type, never as text and never in the session's time zone.
+
+Spec: Schema Serialization Format; Primitive Types; Reader Requirements for Column Mapping; Type Widening; Delta Data
+Type to Parquet Type Mappings.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import math
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from math import isfinite
 from typing import Any, TypeAlias
 
-from deltacli.core.typing import ArrowField, ArrowType
-from deltacli.delta.schema.kinds import FIXED_TEXTS, WHOLE_BITS, decimal_parts
-from deltacli.delta.schema.names import NameIndex
-from deltacli.delta.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
+from deltacli.core.errors import Refused, in_backticks
+from deltacli.core.typing import ArrowField, ArrowScalar, ArrowType, SparkColumn, SparkSchema, SparkType
+from deltacli.delta.predicate.columns import Column
+from deltacli.delta.predicate.conditions import (
+    And,
+    Compare,
+    CompareColumns,
+    CompareConditions,
+    Condition,
+    Constant,
+    Contained,
+    Flag,
+    IsNull,
+    Like,
+    Not,
+    Or,
+    Truth,
+)
+from deltacli.delta.predicate.literals import BytesLimit, FloatLimit, Limit, Order, WholeLimit, decimal_of
+from deltacli.delta.schema.to_arrow import note_of, read_columns, unread_columns, unread_type
+from deltacli.delta.schema.types import (
+    FIXED_TEXTS,
+    NANOSECONDS,
+    WHOLE_BITS,
+    YEAR_MONTH,
+    ArrayType,
+    DataType,
+    Kind,
+    MapType,
+    NameIndex,
+    PrimitiveType,
+    StructField,
+    StructType,
+    decimal_parts,
+    interval_name,
+    types_within,
+)
+
+# -- types of a table schema as types of PySpark -----------------------------------------------------------------------
+
+_NAMES = {
+    "string": "StringType",
+    "long": "LongType",
+    "integer": "IntegerType",
+    "short": "ShortType",
+    "byte": "ByteType",
+    "float": "FloatType",
+    "double": "DoubleType",
+    "boolean": "BooleanType",
+    "binary": "BinaryType",
+    "date": "DateType",
+    "timestamp": "TimestampType",
+    "timestamp_ntz": "TimestampNTZType",
+    "void": "NullType",
+    "variant": "VariantType",
+}
+
+
+def spark_type(data_type: DataType, path: str = "", *, described: bool = False) -> SparkType:
+    """Return a type of the table as a type of Spark: intervals are numbers of months or microseconds, as they are
+    stored. Raises Refused (`type.unsupported`), naming the column.
+    """
+    from pyspark.sql import types
+
+    match data_type:
+        case StructType(fields):
+            return spark_schema(fields, path, described=described)
+        case ArrayType(element, _):
+            return types.ArrayType(spark_type(element, f"{path}.element", described=described), True)
+        case MapType(key, value, _):
+            parts = (("key", key), ("value", value))
+            return types.MapType(
+                *(spark_type(part, f"{path}.{name}", described=described) for name, part in parts), True
+            )
+        case PrimitiveType(name):
+            if digits := decimal_parts(name):
+                return types.DecimalType(*digits)
+            if name.startswith((*FIXED_TEXTS, "string collate ")):
+                return types.StringType()
+            if name in _NAMES:
+                return getattr(types, _NAMES[name])()
+            if interval := interval_name(name):
+                return types.IntegerType() if interval == YEAR_MONTH else types.LongType()
+            raise Refused(
+                f"column {path} has type {name[:80]}, which this version of deltacli does not read",
+                code="type.unsupported",
+                facts={"column": path, "type": name[:80]},
+                hint="read_table(…, columns=[…])   # the other columns",
+            )
+
+
+def unread_in_spark(data_type: DataType) -> str | None:
+    """Return the name of the first type within a type that frames cannot have, as `unread_type` does: Spark has no
+    timestamps of nanoseconds either.
+    """
+    names = (one.name for one in types_within(data_type) if isinstance(one, PrimitiveType))
+    return unread_type(data_type) or next((name for name in names if name in NANOSECONDS), None)
+
+
+def columns_for_spark(schema: StructType, columns: Sequence[str] | None) -> Sequence[str] | None:
+    """Return the columns to read: the requested ones, else all. Of all, those that frames cannot have are left out,
+    with a warning.
+    """
+    left_out = () if columns is not None else unread_columns(schema.fields, unread_in_spark)
+    kept = [column.name for column in read_columns(schema.fields, unread_in_spark)]
+    if not left_out or not kept:
+        return columns
+    warnings.warn(note_of(left_out), stacklevel=2)
+    return kept
+
+
+def spark_schema(fields: Iterable[StructField], path: str = "", *, described: bool = False) -> SparkSchema:
+    """Return fields as a struct of Spark, under their logical names. Raises as `spark_type` does."""
+    from pyspark.sql import types
+
+    prefix = f"{path}." if path else ""
+    return types.StructType(
+        [
+            types.StructField(
+                field.name,
+                spark_type(field.data_type, f"{prefix}{field.name}", described=described),
+                True,
+                _described(field.metadata) if described else None,
+            )
+            for field in fields
+        ]
+    )
+
+
+_OF_ENGINES = ("delta.", "parquet.", "spark.", "__", "CURRENT_DEFAULT", "EXISTS_DEFAULT")
+"""How the names of metadata begin that engines act upon."""
+
+
+def _described(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the metadata that only describes a field, as far as Spark can have it."""
+    return {name: value for name, value in metadata.items() if not name.startswith(_OF_ENGINES) and _is_of_spark(value)}
+
+
+def _is_of_spark(value: Any) -> bool:
+    match value:
+        case dict():
+            return all(map(_is_of_spark, value.values()))
+        case list():
+            return len({type(each) for each in value}) < 2 and all(map(_is_of_spark, value))
+        case int():
+            return -(2**63) <= value < 2**63
+        case float():
+            return isfinite(value)
+    return isinstance(value, str)
+
+
+# -- how Spark's Parquet scan has to read the columns of a table in one file -------------------------------------------
 
 _FIELD_ID = b"PARQUET:field_id"
 
@@ -346,3 +506,216 @@ def _time(kind: Any, name: str, is_int96: bool) -> str | None:
     if name == "timestamp":
         return name
     return name if name == "timestamp_ntz" and kind.tz is None and not is_int96 else None
+
+
+# -- a `where` as a condition of Spark ---------------------------------------------------------------------------------
+
+_MOST_NTZ = 10**17
+"""Microseconds (3,000 years) beyond which a timestamp without a zone is not written as a literal of Spark."""
+
+
+def _unit_literal(data_type: DataType, number: int, scale: int = 0) -> SparkColumn:
+    """Return a number of units as a value of a type: days, microseconds, or the last digits of a decimal.
+
+    Raises NotNative for a timestamp_ntz that cannot be written.
+    """
+    from pyspark.sql import functions as fn
+
+    match data_type:
+        case PrimitiveType("date"):
+            return fn.date_from_unix_date(fn.lit(number))
+        case PrimitiveType("timestamp"):
+            return fn.timestamp_micros(fn.lit(number).cast("bigint"))
+        case PrimitiveType("timestamp_ntz"):
+            if abs(number) > _MOST_NTZ:
+                raise NotNative("Spark has no literal for a timestamp_ntz so far from 1970")
+            seconds = decimal_of(number, 6)
+            return fn.expr(f"timestamp_ntz'1970-01-01 00:00:00' + make_dt_interval(0, 0, 0, {seconds:f})")
+        case PrimitiveType(name) if name.startswith("decimal"):
+            return fn.lit(decimal_of(number, scale)).cast(spark_type(data_type))
+    return fn.lit(number).cast(spark_type(data_type))
+
+
+def has_literal(data_type: DataType, scalar: ArrowScalar) -> bool:
+    """Return whether `scalar_literal` can write a scalar."""
+    import pyarrow as pa
+
+    is_ntz = data_type == PrimitiveType("timestamp_ntz")
+    return not (is_ntz and scalar.is_valid and abs(scalar.cast(pa.int64()).as_py()) > _MOST_NTZ)
+
+
+def scalar_literal(data_type: DataType, scalar: ArrowScalar) -> SparkColumn:
+    """Return an Arrow scalar of a column of the table as a literal; it must have one (`has_literal`)."""
+    import pyarrow as pa
+    from pyspark.sql import functions as fn
+
+    wanted = spark_type(data_type)
+    if not scalar.is_valid:
+        return fn.lit(None).cast(wanted)
+    if pa.types.is_date32(scalar.type):
+        return _unit_literal(data_type, scalar.cast(pa.int32()).as_py())
+    if pa.types.is_timestamp(scalar.type):
+        return _unit_literal(data_type, scalar.cast(pa.int64()).as_py())
+    plain = scalar.as_py()
+    return fn.lit(bytearray(plain) if isinstance(plain, bytes) else plain).cast(wanted)
+
+
+_DATE_BITS, _TIME_BITS = 32, 64
+
+
+def spark_condition(condition: Condition) -> SparkColumn:
+    """Return the condition over a frame with the table's columns. Raises NotNative for a comparison of two columns
+    that Spark would make in another type.
+    """
+    from pyspark.sql import functions as fn
+
+    match condition:
+        case Constant(value):
+            return fn.lit(value).cast("boolean")
+        case Flag(column):
+            return _column(column)
+        case IsNull(column):
+            return _column(column).isNull()
+        case Like(column, pattern):
+            return fn.like(_column(column), fn.lit(pattern.escaped))
+        case Compare(column, order, limit):
+            return _compare(column, order, limit)
+        case Contained(column, limits):
+            return reduce(lambda one, other: one | other, _equal_to_any(column, limits))
+        case CompareColumns(left, order, right):
+            return _compare_columns(left, order, right)
+        case _:
+            return _combined(condition)
+
+
+def _combined(condition: Truth | CompareConditions | Not | And | Or | Any) -> Any:  # Any: no other condition is left
+    from pyspark.sql import functions as fn
+
+    match condition:
+        case Truth(part, wanted):
+            inner = spark_condition(part)
+            if wanted is None:
+                return inner.isNull()
+            return fn.coalesce(inner if wanted else ~inner, fn.lit(False))
+        case CompareConditions(left, order, right):
+            return _ordered(order, spark_condition(left), spark_condition(right))
+        case Not(part):
+            return ~spark_condition(part)
+        case And(parts):
+            return reduce(lambda one, other: one & other, map(spark_condition, parts))
+        case Or(parts):
+            return reduce(lambda one, other: one | other, map(spark_condition, parts))
+    raise AssertionError(f"unknown condition {condition}")
+
+
+def _column(column: Column) -> Any:
+    from pyspark.sql import functions as fn
+
+    found = fn.col(in_backticks(column.path[0]))
+    for name in column.path[1:]:
+        found = found.getField(name)
+    return found
+
+
+def _ordered(order: Order, left: Any, right: Any) -> Any:
+    match order:
+        case Order.LESS:
+            return left < right
+        case Order.LESS_EQUAL:
+            return left <= right
+    return left == right
+
+
+def _constant(column: Column, answer: bool) -> Any:
+    """Return one answer for every value of a column, null where it is null."""
+    from pyspark.sql import functions as fn
+
+    return fn.when(_column(column).isNotNull(), fn.lit(answer))
+
+
+def _compare(column: Column, order: Order, limit: Limit) -> Any:
+    match limit:
+        case WholeLimit():
+            return _compare_whole(column, order, limit.value)
+        case FloatLimit():
+            return _compare_double(column, order, limit.value)
+        case BytesLimit():
+            return _ordered(order, _column(column), _bytes(limit))
+    raise AssertionError(f"unknown limit {limit}")
+
+
+def _bytes(limit: BytesLimit) -> Any:
+    from pyspark.sql import functions as fn
+
+    return fn.lit(limit.value if limit.is_text else bytearray(limit.value))
+
+
+def _equal_to_any(column: Column, limits: tuple[Limit, ...]) -> list[Any]:
+    """Return conditions, one of which is true where a column is equal to one of the limits."""
+    texts = [_bytes(limit) for limit in limits if isinstance(limit, BytesLimit)]
+    if len(texts) == len(limits):
+        return [_column(column).isin(texts)]
+    wholes = [limit.value for limit in limits if isinstance(limit, WholeLimit)]
+    if len(wholes) < len(limits):
+        return [_compare(column, Order.EQUAL, limit) for limit in limits]
+    least, greatest = _range(column)
+    fitting = [number for number in map(_whole, wholes) if number is not None and least <= number <= greatest]
+    return (
+        [_column(column).isin([_unit(column, number) for number in fitting])] if fitting else [_constant(column, False)]
+    )
+
+
+def _whole(value: Any) -> int | None:  # Any: a Fraction, or a float that is infinite or NaN
+    return None if isinstance(value, float) or value.denominator != 1 else int(value.numerator)
+
+
+def _compare_whole(column: Column, order: Order, value: Any) -> Any:
+    """Compare a column of whole numbers of a unit with a fraction of it."""
+    if isinstance(value, float):
+        return _constant(column, order is not Order.EQUAL and not value < 0)
+    least, greatest = _range(column)
+    if order is Order.EQUAL:
+        number = _whole(value)
+        if number is None or not least <= number <= greatest:
+            return _constant(column, False)
+        return _column(column) == _unit(column, number)
+    most = math.ceil(value) - 1 if order is Order.LESS else math.floor(value)
+    if most < least or most >= greatest:
+        return _constant(column, most >= greatest)
+    return _column(column) <= _unit(column, most)
+
+
+def _range(column: Column) -> tuple[int, int]:
+    """Return the least and the greatest value of a column, in its unit."""
+    if column.kind is Kind.DECIMAL:
+        parts = decimal_parts(column.type_name)
+        assert parts is not None
+        return -(10 ** parts[0]) + 1, 10 ** parts[0] - 1
+    bits = {Kind.DATE: _DATE_BITS, Kind.TIMESTAMP: _TIME_BITS, Kind.NTZ: _TIME_BITS}.get(column.kind)
+    bits = bits or WHOLE_BITS[column.type_name]
+    return -(1 << bits - 1), (1 << bits - 1) - 1
+
+
+def _unit(column: Column, number: int) -> Any:
+    """Return a literal of a column's type: so many of its units."""
+    return _unit_literal(column.data_type, number, column.scale)
+
+
+def _compare_double(column: Column, order: Order, value: float) -> Any:
+    """Compare doubles. NaN is above every other number, but writers omit it from the bounds of a row group: the
+    addition keeps Spark from skipping row groups by them.
+    """
+    from pyspark.sql import functions as fn
+
+    return _ordered(order, _column(column).cast("double") + fn.lit(0.0), fn.lit(value))
+
+
+def _compare_columns(left: Column, order: Order, right: Column) -> Any:
+    kinds = {left.kind, right.kind}
+    if Kind.FLOAT in kinds and Kind.DECIMAL not in kinds:
+        return _ordered(order, _column(left).cast("double"), _column(right).cast("double"))
+    if kinds == {Kind.WHOLE}:
+        return _ordered(order, _column(left).cast("bigint"), _column(right).cast("bigint"))
+    if spark_type(left.data_type) != spark_type(right.data_type):
+        raise NotNative(f"`where` compares {left.name} with {right.name}, which have different types")
+    return _ordered(order, _column(left), _column(right))

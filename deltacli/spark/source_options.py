@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from deltacli.core.errors import UsageError
-from deltacli.core.hints import nearest_name
+from deltacli.core.errors import UsageError, nearest_name
 from deltacli.core.units import EPOCH, parse_size
 
 LATEST = "latest"
@@ -181,8 +180,8 @@ def _unknown(
     return UsageError(
         f"{where if is_of_the_other else 'the data source'} has no option {name}",
         code="usage.stream-option",
-        facts={"did you mean": near} if near else {"options": ", ".join((*known, *also))},
-    )
+        facts={} if near else {"options": ", ".join((*known, *also))},
+    ).meaning(name, near)
 
 
 def fields_of(given: Mapping[str, str], known: Mapping[str, tuple[str, OptionReader]]) -> dict[str, Any]:

@@ -10,6 +10,8 @@ from urllib.parse import unquote
 
 from deltacli.core.errors import UsageError, require_path
 from deltacli.storage.base import (
+    NOTHING,
+    Allowed,
     Capabilities,
     Draft,
     FileStat,
@@ -20,8 +22,8 @@ from deltacli.storage.base import (
     WalkEntry,
     folds_names,
     is_flat_level,
+    path_external,
 )
-from deltacli.storage.bounds import NOTHING, Allowed, path_external
 from deltacli.storage.local import LocalStorage, has_link, is_taken, leads_outside, link_targets, require_inside
 from deltacli.storage.outcomes import Created, Creation, Deleted, Deletion, Existed, Failed, Missing, Unknown
 

@@ -1,19 +1,44 @@
-"""The storage port: the operations of every back end and their guarantees."""
+"""The storage port: the operations of every back end, their guarantees and faults, and limits of the files to open.
+
+An untrusted table can name any file or host by an absolute path, by `..` or by a symbolic link.
+
+Spec: Add File and Remove File.
+"""
 
 from __future__ import annotations
 
+import errno
+import os
+import re
+import shlex
+import stat
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import timedelta
 from enum import StrEnum
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Protocol, Self, runtime_checkable
+from urllib.parse import unquote
 
-from deltacli.core.errors import NoAtomicCreate, Refused, UsageError
+from deltacli.core.errors import (
+    NoAtomicCreate,
+    NoSpace,
+    PathExternal,
+    PermissionRefused,
+    Refused,
+    StorageFailed,
+    UsageError,
+    parameter,
+    require_path,
+)
 from deltacli.core.typing import BinaryFile
 from deltacli.storage.outcomes import Creation, Deletion
 
 if TYPE_CHECKING:
     from deltacli.storage.versions import VersionedObjects
+
+# -- the storage port --------------------------------------------------------------------------------------------------
 
 _LEVELS = 2
 """Levels of directories that are listed one by one by stores that list flat."""
@@ -348,3 +373,243 @@ def folds_names(storage: ReadStorage) -> bool:
     if any(storage.kind_of(name) is not PathKind.DIRECTORY for name in spellings):
         return False
     return not set(spellings) <= set(storage.list_directories(""))
+
+
+# -- translation of errors of the operating system about local files to errors of deltacli -----------------------------
+
+_NO_SPACE = {errno.ENOSPC, errno.EDQUOT}
+_DENIED = {errno.EACCES, errno.EPERM, errno.EROFS}
+
+
+def reason_of(fault: OSError) -> str:
+    """Return why a call failed, in the words of the system and on one line."""
+    text = os.strerror(fault.errno) if fault.errno else " ".join(str(fault).split())[:200]
+    return text.lower()
+
+
+def disk_fault(fault: OSError, name: str, place: str, what: str) -> StorageFailed:
+    """Return the error of a file that could not be `what`, such as "written".
+
+    `name` is the file's name in the message, `place` its path.
+    """
+    reason, said_first = reason_of(fault), f"{name} cannot be {what}: "
+    if fault.errno in _DENIED:
+        where = _visible(place if what == "read" else os.path.dirname(place))
+        denied = PermissionRefused(reason, said_first=said_first, hint=f"ls -ld {shlex.quote(where)}")
+        denied.place = where
+        return denied
+    if fault.errno in _NO_SPACE:
+        return NoSpace(reason, said_first=said_first, hint=f"df -h {shlex.quote(_visible(os.path.dirname(place)))}")
+    return StorageFailed(reason, said_first=said_first)
+
+
+@contextmanager
+def writing_faults(place: str, name: str) -> Iterator[None]:
+    """Raise StorageFailed where the block cannot write the file at `place`, which errors refer to as `name`."""
+    try:
+        yield
+    except OSError as fault:
+        raise disk_fault(fault, name, place, "written") from fault
+
+
+def _visible(place: str) -> str:
+    """Return the path, or the nearest accessible directory above it, which lacks the permission."""
+    while not os.path.lexists(place) and os.path.dirname(place) != place:
+        place = os.path.dirname(place)
+    return place
+
+
+def is_no_file(place: str) -> bool:
+    """Return whether a name is taken by something else than a file or a link to one, such as a directory."""
+    try:
+        return not (os.path.isfile(place) or stat.S_ISREG(os.lstat(place).st_mode))
+    except (OSError, ValueError):
+        return False
+
+
+# -- what stores that nothing is written to have in common -------------------------------------------------------------
+
+
+class ReadOnlyFiles(ABC):
+    """The part of the port that writes, all of it refused. Such a store has no other names and keeps no versions."""
+
+    @property
+    def aliases(self) -> tuple[str, ...]:
+        return ()
+
+    @property
+    def versions(self) -> None:
+        return None
+
+    @abstractmethod
+    def _refuse(self) -> NoReturn:
+        """Raise the refusal."""
+
+    def put_if_absent(self, path: str, data: bytes, *, modified_ms: int | None = None) -> NoReturn:  # noqa: ARG002
+        self._refuse()
+
+    def put(self, path: str, data: bytes, *, modified_ms: int | None = None) -> NoReturn:  # noqa: ARG002
+        self._refuse()
+
+    def draft(self, path: str) -> NoReturn:  # noqa: ARG002
+        self._refuse()
+
+    def copy_within(self, source: str, target: str) -> NoReturn:  # noqa: ARG002
+        self._refuse()
+
+    def delete_many(self, paths: Iterable[str]) -> NoReturn:  # noqa: ARG002
+        self._refuse()
+
+    def remove_directory(self, path: str) -> NoReturn:  # noqa: ARG002
+        self._refuse()
+
+
+# -- limits on the location of files to open ---------------------------------------------------------------------------
+
+_MOST_KNOWN = 1 << 16
+"""Number of directories whose resolved path is cached."""
+
+_ROOT = r"(?:[A-Za-z][A-Za-z0-9+.-]*:)?/*"
+
+_WHY = "only files of the table itself are opened; if you trust the table, allow a prefix"
+
+_MOST_ESCAPES = 4
+"""Maximum number of decodings of a path to find hidden `..`."""
+_LONGEST_PATH = 32_767
+"""Of Windows; of others it is 4,096."""
+
+
+class Allowed(NamedTuple):
+    """Prefixes outside a table below which its files may be opened: local directories without symbolic links, and URIs
+    as `deltacli.delta.data_files.canonical` spells them.
+    """
+
+    directories: tuple[str, ...] = ()
+    uris: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, prefixes: Iterable[str]) -> Self:
+        """Sort canonical prefixes into local ones, whose links are resolved, and URIs. Raises UsageError for a prefix
+        that names neither a directory nor a host or bucket.
+        """
+        directories, uris = list[str](), list[str]()
+        for prefix in prefixes:
+            require_path(prefix, parameter("open_table.allow_external"))
+            scheme, separator, rest = prefix.partition("://")
+            if not separator and prefix:
+                directories.append(os.path.realpath(prefix))
+            elif separator and scheme and rest.strip("/"):
+                uris.append(prefix.rstrip("/"))
+            else:
+                raise UsageError(
+                    f"{parameter('open_table.allow_external')} {prefix!r} does not name a directory, host or bucket",
+                    code="usage.allow-external",
+                    hint=parameter("open_table.allow_external", "s3://BUCKET/PATH"),
+                )
+        return cls(tuple(directories), tuple(uris))
+
+    def has_directory(self, real: str) -> bool:
+        """Return whether a local path without links is one of the prefixes or lies below one."""
+        return any(is_below(real, directory) for directory in self.directories)
+
+    def has_uri(self, uri: str) -> bool:
+        """Return whether a canonical URI lies below a prefix. A path that contains `..` after decoding by a server
+        is not.
+        """
+        return any(is_below(uri, prefix) for prefix in self.uris) and not _may_climb(uri)
+
+
+NOTHING = Allowed()
+
+
+def require_openable(path: str) -> None:
+    """Raise OSError for a path that is longer than any system opens, before each directory of it is looked at."""
+    if len(path) > _LONGEST_PATH:
+        raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG))
+
+
+def is_below(path: str, prefix: str) -> bool:
+    """Return whether a path is a prefix or lies below it, compared by whole segments."""
+    return path == prefix or path.startswith(f"{prefix.rstrip('/')}/")
+
+
+def _may_climb(uri: str) -> bool:
+    for _ in range(_MOST_ESCAPES):
+        if ".." in uri.replace("\\", "/").split("/"):
+            return True
+        if (decoded := unquote(uri, errors="surrogateescape")) == uri:
+            return False
+        uri = decoded
+    return True
+
+
+class LocalBounds:
+    """Resolves directories below a local root. Raises PathExternal for paths outside the root and the allowed
+    prefixes.
+    """
+
+    def __init__(self, root: str, allowed: Allowed) -> None:
+        self.allowed = allowed
+        self._root = root
+        self._real: dict[str, str] = {}
+
+    def directory_of(self, path: str) -> str:
+        """Return the resolved path of the directory that contains `path`, which is relative to the root."""
+        require_openable(path)
+        directory = path.rpartition("/")[0]
+        known = self._real.get(directory)
+        return known if known is not None else self._place(directory, path)
+
+    def file(self, path: str) -> str:
+        """Return the resolved path of a file."""
+        real = os.path.realpath(f"{self.directory_of(path)}/{path.rpartition('/')[2]}")
+        self._require(real, path)
+        return real
+
+    def _place(self, directory: str, path: str) -> str:
+        known = self._real.get("")
+        if known is None:
+            known = self._real[""] = os.path.realpath(self._root)
+        place = known
+        parts = directory.split("/") if directory else []
+        for count, name in enumerate(parts, 1):
+            above = "/".join(parts[:count])
+            if (real := self._real.get(above)) is None:
+                real = f"{place.rstrip('/')}/{name}"
+                if name in ("", ".", "..") or os.path.islink(real):
+                    real = os.path.realpath(real)
+                    self._require(real, path, is_directory=True)
+                if len(self._real) >= _MOST_KNOWN:
+                    self._real.clear()
+                self._real[above] = real
+            place = real
+        return place
+
+    def _require(self, real: str, path: str, *, is_directory: bool = False) -> None:
+        """Check that `real`, the resolved path of `path` or of a directory above it, is allowed."""
+        root = os.path.realpath(self._root)
+        if is_below(real, root) or self.allowed.has_directory(real):
+            return
+        self._real.clear()  # the root may be a link that was changed
+        raise path_external(f"{self._root}/{path}", self._root, real, is_directory=is_directory)
+
+
+def path_external(path: str, root: str, place: str, *, is_directory: bool = False) -> PathExternal:
+    """Return the refusal to open `place`, outside the table or store at `root`. The prefix to allow is a directory
+    itself, or one around a file, but not the root of a disk.
+    """
+    prefix = (None if re.fullmatch(_ROOT, place) else place) if is_directory else _prefix_around(place)
+    return PathExternal(
+        f"{path} was not opened: it leads outside {root}", facts={"leads to": place, "why": _WHY}, prefix=prefix
+    )
+
+
+def _prefix_around(place: str) -> str | None:
+    """Return the directory to allow for a file: the one with its siblings of other partitions, or the file itself where
+    that is the root of a disk.
+    """
+    parent = place.rpartition("/")[0]
+    above = parent
+    while "=" in above.rpartition("/")[2]:
+        above = above.rpartition("/")[0]
+    return next((prefix for prefix in (above, parent, place) if not re.fullmatch(_ROOT, prefix)), None)

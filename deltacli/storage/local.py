@@ -14,19 +14,23 @@ from urllib.parse import quote, unquote_to_bytes
 
 from deltacli.core.errors import DeltacliError, FileMissing, PathExternal, PermissionRefused, StorageFailed
 from deltacli.storage.base import (
+    NOTHING,
+    Allowed,
     Capabilities,
     Draft,
     FileStat,
+    LocalBounds,
     PathKind,
     Place,
     ReadStorage,
     ShouldDescend,
     WalkEntry,
+    disk_fault,
+    is_no_file,
     other_place,
+    reason_of,
     running_kernel,
 )
-from deltacli.storage.bounds import NOTHING, Allowed, LocalBounds
-from deltacli.storage.disk_faults import disk_fault, is_no_file, reason_of
 from deltacli.storage.outcomes import Creation, Deleted, Deletion, Failed, Missing
 
 _LOCAL = Capabilities(cheap_listing=True, parallel_reads=1, atomic_create=True, has_directories=True)
@@ -221,11 +225,11 @@ class LocalStorage:
             raise _translate(fault, os.fsdecode(fault.filename)) from fault
 
     def put_if_absent(self, path: str, data: bytes, *, modified_ms: int | None = None) -> Creation:
-        from deltacli.storage.local_write import create
+        from deltacli.storage.local_write import create_file
 
         place = self._to_write(path)
         try:
-            return create(place, data, modified_ms, swept=self._sweep, here=self.require_place)
+            return create_file(place, data, modified_ms, swept=self._sweep, here=self.require_place)
         except OSError as fault:
             raise _translate(fault, place, "written") from fault
 
@@ -283,8 +287,7 @@ class LocalStorage:
 
     def _sweep(self, directory: str, now_ns: int) -> None:
         """Remove abandoned drafts in the log and in directories that are written to, once per directory."""
-        from deltacli.storage.drafts import sweep
-        from deltacli.storage.local_write import DRAFT_PREFIX
+        from deltacli.storage.local_write import DRAFT_PREFIX, sweep
 
         for place in (directory, *(self._at(log) for log in _LOG_DIRECTORIES)):
             if place not in self._swept:
@@ -447,7 +450,9 @@ def _open(place: str, flags: int = 0) -> int:
     if stat_module.S_ISREG(os.fstat(descriptor).st_mode):
         return descriptor
     os.close(descriptor)
-    raise StorageFailed(f"{place} cannot be read: it is not a regular file", hint=f"ls -ld {shlex.quote(place)}")
+    raise StorageFailed(
+        "it is not a regular file", said_first=f"{place} cannot be read: ", hint=f"ls -ld {shlex.quote(place)}"
+    )
 
 
 def _remove(remove: Callable[..., None], place: str, directory: _HeldDirectory | None, path: str) -> None:

@@ -8,8 +8,7 @@ import stat as stat_module
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
-from deltacli.storage.base import WalkEntry
-from deltacli.storage.bounds import require_openable
+from deltacli.storage.base import WalkEntry, require_openable
 
 _PIECE = 1 << 16
 """Number of names returned at a time for a large directory."""

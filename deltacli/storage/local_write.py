@@ -1,4 +1,8 @@
-"""Writing local files atomically and durably: a name appears with its complete content, or not at all.
+"""Writing local files atomically and durably: drafts, new files, and files that replace another.
+
+A draft is locked while its writer runs, and its name identifies the running kernel and the file system. A later run on
+the same kernel can therefore tell by a free lock that the draft is abandoned. Where that is not possible, as on a
+network file system or after a restart, a draft is deleted if it was not changed for a day.
 
 A temporary file next to the target is written and synced, then linked to the name by a hard link, which fails if the
 name exists. Its own name begins with a dot, so that a leftover is not mistaken for a file of a log or a table.
@@ -6,20 +10,201 @@ name exists. Its own name begins with a dot, so that a leftover is not mistaken 
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import errno
+import fcntl
 import os
+import re
 import shlex
-from collections.abc import Callable
+import stat
+from collections.abc import Callable, Iterator
 from contextlib import suppress
+from enum import Enum, auto
 from functools import cache
-from typing import Any, Self
+from pathlib import Path
+from typing import Any, BinaryIO, Self
+from uuid import uuid4
 
-from deltacli.core.errors import StorageFailed
-from deltacli.storage.base import no_atomic_create
-from deltacli.storage.disk_faults import is_no_file
-from deltacli.storage.drafts import LockedDraft
+from deltacli.core import tempfiles
+from deltacli.core.errors import StorageFailed, quoted_table
+from deltacli.storage.base import is_no_file, no_atomic_create, running_kernel
 from deltacli.storage.outcomes import Created, Creation, Existed, Unknown
+
+# -- temporary files of writers ----------------------------------------------------------------------------------------
+
+OLD_NS = 24 * 3_600 * 1_000_000_000
+"""Age after which an unchanged draft is abandoned, by the clock of the file system."""
+
+_TAG_DIGITS = 12
+_NO_TAG = "0" * _TAG_DIGITS
+_TAIL = rf"[0-9a-f]{{32}}(?:\.(?P<tag>[0-9a-f]{{{_TAG_DIGITS}}}))?\.tmp"
+_BUSY = {errno.EAGAIN, errno.EACCES}
+_PREFIX = "deltacli-"
+
+
+class Lock(Enum):
+    """The outcome of an attempt to lock a draft."""
+
+    TAKEN = auto()
+    HELD = auto()
+    """It is locked by its writer, or by a run that is about to remove it."""
+    UNSUPPORTED = auto()
+
+
+class LockedDraft:
+    """An empty file with a name prefix in a directory, locked until it is closed. Raises OSError."""
+
+    def __init__(self, directory: str, prefix: str, mode: int = 0o666) -> None:
+        self.place = ""
+        self._descriptor = -1
+        while self._descriptor < 0:
+            self.place = f"{directory}/{prefix}{uuid4().hex}.{_tag(directory)}.tmp"
+            tempfiles.remember(Path(self.place))
+            try:
+                self._descriptor = _make(self.place, mode)
+            finally:
+                if self._descriptor < 0:
+                    tempfiles.forget(Path(self.place))
+
+    @property
+    def changed_ns(self) -> int:
+        """Return the time of the last change by the clock of the file system."""
+        return os.fstat(self._descriptor).st_ctime_ns
+
+    def sync(self) -> None:
+        """Write the content to the disk, also of a file that may not be opened again."""
+        if os.path.samestat(os.fstat(self._descriptor), os.stat(self.place)):
+            os.fsync(self._descriptor)
+            return
+        descriptor = os.open(self.place, os.O_RDWR | os.O_CLOEXEC)  # a writer has made it anew
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def close(self) -> None:
+        """Remove the file, unless it was renamed, and release the lock."""
+        with suppress(OSError):  # renamed, or not removable: both are harmless
+            os.unlink(self.place)
+        tempfiles.forget(Path(self.place))
+        with suppress(OSError):
+            os.close(self._descriptor)
+
+
+def sweep(directory: str, prefix: str, now_ns: int) -> int:
+    """Remove the abandoned drafts of a directory whose names begin with a prefix, and return their number.
+
+    `now_ns` is the time of the file system. Inaccessible files and files that are not drafts are kept.
+    """
+    pattern = re.compile(re.escape(prefix) + _TAIL)
+    try:
+        with os.scandir(directory) as entries:
+            matches = [match for entry in entries if (match := pattern.fullmatch(entry.name))]
+    except OSError:
+        return 0
+    removed = 0
+    for match in matches:
+        with suppress(OSError):
+            removed += _remove_abandoned(directory, match[0], match["tag"], now_ns)
+    return removed
+
+
+def is_abandoned(lock: Lock, tag: str | None, here: str, age_ns: int) -> bool:
+    """Return True for an abandoned draft: `tag` is that of its name, `here` that of this kernel."""
+    if lock is Lock.HELD:
+        return False
+    is_gone = lock is Lock.TAKEN and tag == here != _NO_TAG
+    return is_gone or age_ns >= OLD_NS
+
+
+def _remove_abandoned(directory: str, name: str, tag: str | None, now_ns: int) -> bool:
+    place = f"{directory}/{name}"
+    descriptor = os.open(place, os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        status = os.fstat(descriptor)
+        # The change time, because a writer sets the modification time.
+        age_ns = now_ns - status.st_ctime_ns
+        is_due = stat.S_ISREG(status.st_mode) and is_abandoned(_lock(descriptor), tag, _tag(directory), age_ns)
+        if is_due and os.path.samestat(status, os.lstat(place)):
+            os.unlink(place)  # while the lock is held: a writer that has just started notices that its file is deleted
+            return True
+        return False
+    finally:
+        os.close(descriptor)
+
+
+def _make(place: str, mode: int) -> int:
+    """Return the descriptor of a new locked file, -1 where a cleaning run was faster."""
+    descriptor = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+    try:
+        if _lock(descriptor) is not Lock.HELD and os.fstat(descriptor).st_nlink:
+            return descriptor
+    except BaseException:
+        os.close(descriptor)
+        os.unlink(place)
+        raise
+    os.close(descriptor)
+    with suppress(OSError):
+        os.unlink(place)
+    return -1
+
+
+def _lock(descriptor: int) -> Lock:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as fault:
+        return Lock.HELD if fault.errno in _BUSY else Lock.UNSUPPORTED
+    return Lock.TAKEN
+
+
+def _tag(directory: str) -> str:
+    """Return a text that identifies the running kernel since its start, and the file system of a directory."""
+    kernel = running_kernel()
+    if not kernel:
+        return _NO_TAG  # only the age is used
+    import hashlib
+
+    return hashlib.sha256(f"{kernel} {os.stat(directory).st_dev}".encode()).hexdigest()[:_TAG_DIGITS]
+
+
+class ScratchDraft:
+    """A file in the directory for temporary files (`TMPDIR`), which is always removed at the end."""
+
+    def __init__(self, create: Callable[[str], Creation], replace: Callable[[str], None]) -> None:
+        """`create` and `replace` get the local path of what they send."""
+        self._create, self._replace = create, replace
+        self.place = ""
+        self._draft: LockedDraft | None = None
+
+    def __enter__(self) -> Self:
+        import tempfile
+
+        try:
+            directory = tempfile.gettempdir()
+            self._draft = LockedDraft(directory, _PREFIX, mode=0o600)
+            self.place = self._draft.place
+            sweep(directory, _PREFIX, self._draft.changed_ns)
+        except OSError as fault:
+            raise StorageFailed(
+                f"cannot create a temporary file: {(fault.strerror or str(fault)).lower()}",
+                hint="set TMPDIR to a directory with free space",
+            ) from fault
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._draft is not None:
+            self._draft.close()
+
+    def publish(self, *, replace: bool = False) -> Creation:
+        """Send the file."""
+        if not replace:
+            return self._create(self.place)
+        self._replace(self.place)
+        return Created()
+
+
+# -- writing local files atomically and durably ------------------------------------------------------------------------
 
 DRAFT_PREFIX = "."
 _NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
@@ -37,7 +222,7 @@ Here = Callable[[], None]
 """Called before a file gets its name; raises Refused where its directory is not that of the store any more."""
 
 
-def create(
+def create_file(
     place: str, data: bytes, modified_ms: int | None = None, *, swept: Swept | None = None, here: Here | None = None
 ) -> Creation:
     """Return whether the file was created; raises OSError, or NoAtomicCreate, with nothing left behind."""
@@ -252,3 +437,64 @@ def _sync_directory(directory: str) -> None:
             raise
     finally:
         os.close(descriptor)
+
+
+# -- a local file that a result is written to --------------------------------------------------------------------------
+
+_PREFIX_BYTES = 100
+
+
+@contextlib.contextmanager
+def replacement(output: str) -> Iterator[BinaryIO]:
+    """Yield a file next to the target of `output`, which replaces it at the end and gets its mode.
+
+    On a fault it is removed. Raises StorageFailed (`output.unwritable`). The target must be a regular file or missing,
+    because anything else would be replaced by a regular file.
+    """
+
+    target = os.path.realpath(output)
+    directory, name = os.path.split(target)
+    prefix = _draft_prefix(name)
+    try:
+        if os.path.lexists(target) and not os.access(target, os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        draft = LockedDraft(directory, prefix)
+    except OSError as fault:
+        raise unwritable(output, fault) from fault
+    temporary = Path(draft.place)
+    try:
+        sweep(directory, prefix, draft.changed_ns)
+        with temporary.open("wb") as sink:
+            yield sink
+            sink.flush()
+            os.fsync(sink.fileno())
+        with contextlib.suppress(FileNotFoundError):
+            temporary.chmod(stat.S_IMODE(os.stat(target).st_mode))
+        temporary.replace(target)
+    except OSError as fault:
+        raise unwritable(output, fault) from fault
+    finally:
+        draft.close()
+
+
+def _draft_prefix(name: str) -> str:
+    """Return the start of the names of drafts, at most 102 bytes long: file systems limit a name to 255 bytes."""
+    encoded = os.fsencode(name)
+    kept = name if len(encoded) <= _PREFIX_BYTES else encoded[:_PREFIX_BYTES].decode(errors="ignore")
+    return f".{kept}."
+
+
+def unwritable(output: str, fault: OSError) -> StorageFailed:
+    """Return the error for a file that cannot be written, with the reason of the system."""
+    from deltacli.storage.base import disk_fault
+
+    try:
+        place = os.path.realpath(output)
+    except ValueError:  # no file can have such a name
+        place = output
+    error = disk_fault(fault, output, place, "written")
+    error.code = "output.unwritable"
+    above = os.path.dirname(output)
+    if fault.errno == errno.ENOENT and above and not os.path.lexists(above):
+        error.hint = f"mkdir -p {quoted_table(above)}"
+    return error

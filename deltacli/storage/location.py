@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple, Protocol, Self
 
 from deltacli.storage import open_storage
-from deltacli.storage.base import Place, StoreWithPlace
-from deltacli.storage.bounds import NOTHING, Allowed
+from deltacli.storage.base import NOTHING, Allowed, Place, StoreWithPlace
 from deltacli.storage.secrets import holds_secret
 
 if TYPE_CHECKING:

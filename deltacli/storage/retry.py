@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from threading import Event, Lock, Thread, local
 from typing import Any, NamedTuple, TypeVar
 
-from deltacli.core.hints import parameter
+from deltacli.core.errors import parameter
 from deltacli.storage.base import RETRY_BUDGET
 from deltacli.storage.tally import Tally
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import operator
 import os
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,8 +16,18 @@ from numbers import Real
 from reprlib import Repr
 from typing import Concatenate, NamedTuple, ParamSpec, Protocol, TypeVar
 
-from deltacli.core.errors import DeltacliError, UsageError, VersionAbsent, require_bytes_or_text
-from deltacli.core.hints import TABLE, CommandLine, nearest_directory, spelling
+from deltacli.core.errors import (
+    TABLE,
+    Command,
+    CommandLine,
+    DeltacliError,
+    UsageError,
+    VersionAbsent,
+    method_of,
+    nearest_directory,
+    require_bytes_or_text,
+    spelling,
+)
 from deltacli.core.units import EPOCH, require_number
 from deltacli.storage.secrets import without_secrets
 
@@ -145,30 +154,28 @@ def named(
         except DeltacliError as fault:
             _name_meant(fault, method.__name__, self, arguments, options)
             name_table(fault, self.name)
-            if opener := getattr(self, "opener", None):
-                _open_by(opener, fault)
-            if options.get("dry_run") is True and fault.hint:
+            if getattr(self, "is_paimon", False):
+                _open_as_paimon(fault)
+            if options.get("dry_run") is True and isinstance(fault.hint, Command):
                 fault.hint = _as_plan(fault.hint, type(self))
             raise
 
     return call
 
 
-def _open_by(opener: str, fault: DeltacliError) -> None:
-    """Let the commands of an error open the table by another function than `open_table`."""
-    if fault.hint and fault.hint.startswith("open_table("):
-        fault.hint = CommandLine(fault.hint.replace("open_table(", f"{opener}("))
+def _open_as_paimon(fault: DeltacliError) -> None:
+    """Let the commands of an error open the table as one of Paimon."""
+    if isinstance(fault.hint, Command):
+        fault.hint = fault.hint.with_options(paimon=True)
     for key, value in fault.facts.items():
-        if value.startswith("open_table("):
-            fault.facts[key] = value.replace("open_table(", f"{opener}(")
+        if isinstance(value, Command) and value:
+            fault.facts[key] = value.with_options(paimon=True)
 
 
-def _as_plan(hint: str, handle: type) -> str:
+def _as_plan(hint: Command, handle: type) -> str:
     """Return a hint with `dry_run=True`, where it calls a method of the handle that has it."""
-    called = re.fullmatch(r"(open_\w+\(.+?\)\.(\w+)\()(.*)\)", hint)
-    if called is None or "dry_run" not in signature(getattr(handle, called[2], len)).parameters or "dry_run=" in hint:
-        return hint
-    return CommandLine(f"{called[1]}{called[3]}{called[3] and ', '}dry_run=True)")
+    has_plan = "dry_run" in signature(getattr(handle, method_of(hint.operation), len)).parameters
+    return hint.with_options(dry_run=True) if has_plan and "dry_run" not in hint.options else hint
 
 
 def _name_meant(
@@ -201,8 +208,7 @@ def _meant(fault: DeltacliError, given: Mapping[Key, object]) -> dict[Key, objec
     elif fault.code == "usage.where":
         wrong, near = fault.facts.get("where"), fault.facts.get("meant")
     else:
-        asked = re.search(r"; did you mean (.+)\?\Z", fault.message)
-        wrong, near = getattr(fault, "written", None), fault.facts.get("did you mean", asked[1] if asked else None)
+        wrong, near = fault.written, fault.near
 
     def as_meant(value: object) -> object:
         if isinstance(value, list):

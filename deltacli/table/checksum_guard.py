@@ -7,10 +7,9 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import NamedTuple
 
-from deltacli.core.errors import CommitCorrupt, FileMissing, Refused
-from deltacli.core.hints import command
+from deltacli.core.errors import CommitCorrupt, FileMissing, Refused, command
 from deltacli.core.typing import JsonObject
-from deltacli.delta.log.log_path import LOG_DIRECTORY
+from deltacli.delta.log.segment import LOG_DIRECTORY
 from deltacli.delta.log.state import read_metadata, read_protocol
 from deltacli.rules.log.configuration_differences import metadata_differences, protocol_differences
 from deltacli.table.version import Snapshot
@@ -34,9 +33,9 @@ class Contradiction(NamedTuple):
         return command("repair") if self.rule.endswith("-differs") else command("validate")
 
 
-def contradiction(snapshot: Snapshot, files: int, size_bytes: int) -> Contradiction | None:
-    """Compare the live files and bytes of a state, its protocol and its metadata with `N.crc`; return None where they
-    match or cannot be compared.
+def contradiction(snapshot: Snapshot, files: int | None = None, size_bytes: int | None = None) -> Contradiction | None:
+    """Compare the live files and bytes of a state, where they are known, its protocol and its metadata with `N.crc`;
+    return None where they match or cannot be compared.
 
     A missing or unreadable checksum file is not a contradiction.
     """
@@ -49,7 +48,7 @@ def contradiction(snapshot: Snapshot, files: int, size_bytes: int) -> Contradict
         return None
     for name, rule, ours in (("numFiles", "crc.num-files", files), ("tableSizeBytes", "crc.table-size", size_bytes)):
         theirs = found.get(name)
-        if type(theirs) is int and theirs != ours:
+        if ours is not None and type(theirs) is int and theirs != ours:
             differs = f"has {name} {ours}, but its checksum file has {theirs}"
             more = theirs - ours if name == "numFiles" else 0
             return Contradiction(rule, path, f"the log of version {snapshot.version} {differs}", more)
@@ -81,6 +80,16 @@ def require_as_in_checksum(snapshot: Snapshot, files: int, size_bytes: int) -> N
 
     A missing or unreadable one is ignored.
     """
-    found = contradiction(snapshot, files, size_bytes)
+    _require_none(contradiction(snapshot, files, size_bytes))
+
+
+def require_configuration_as_in_checksum(snapshot: Snapshot) -> None:
+    """Raise Refused where `N.crc` has another protocol or metadata: a commit would make those of a wrong checkpoint the
+    newest ones.
+    """
+    _require_none(contradiction(snapshot))
+
+
+def _require_none(found: Contradiction | None) -> None:
     if found is not None:
         raise Refused(found.message, code=found.rule, facts={"file": found.path}, hint=found.hint)

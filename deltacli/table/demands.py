@@ -11,30 +11,26 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
-from deltacli.core.cached import cached_property
-from deltacli.core.errors import UsageError
-from deltacli.core.hints import in_backticks
+from deltacli.core.errors import UsageError, in_backticks
+from deltacli.core.made_once import cached_property
 from deltacli.core.progress import SILENT
 from deltacli.core.typing import ArrowArray, RecordBatch
 from deltacli.core.units import plural
+from deltacli.delta.data_files import key_text
+from deltacli.delta.log.file_actions import num_records_column
 from deltacli.delta.log.state import TableConfiguration
-from deltacli.delta.paths import text_of
 from deltacli.delta.predicate.parse import Predicate, parse_predicate
 from deltacli.delta.predicate.prune import certainly_true
-from deltacli.delta.schema.names import places_of
-from deltacli.delta.schema.to_arrow import unread_type
-from deltacli.delta.schema.types import StructType
-from deltacli.delta.schema.unread_columns import unread_columns
+from deltacli.delta.schema.to_arrow import unread_columns, unread_type
+from deltacli.delta.schema.types import StructType, places_of
 from deltacli.delta.sql.parser import parse_expression
 from deltacli.delta.sql.stored import StoredKind, StoredSql, stored_sql
 from deltacli.delta.sql.translation.translate import translate_condition
 from deltacli.delta.sql.translation.values import NotTranslated
-from deltacli.delta.stats.record_counts import num_records_column
 from deltacli.rules.expressions.row_values import CONDITIONS, NOT_EVALUATED_MEMORY, NULLS, Violations
-from deltacli.table.needed import look_for, needed_files
-from deltacli.work.file_facts import FileFacts, FilesInListing
+from deltacli.table.live_files import look_for, needed_files
+from deltacli.work.file_facts import FileFacts, FilesInListing, VectorPiece, file_of_vector
 from deltacli.work.rows.row_checks import CHECKS, ChecksOfTable, ReadRows, RowPiece, not_null_places, weight_of_rows
-from deltacli.work.vector_facts import VectorPiece, file_of_vector
 
 if TYPE_CHECKING:
     from deltacli.table.handle import TableHandle
@@ -206,7 +202,7 @@ class DemandCheck:
         rows = num_records_column(adds.column("stats"))
         needed = needed_files(uris, adds.column("path"), adds.column("size"), rows, vectors)
         needed, sizes = look_for(table.storage, needed, table.engine, SILENT)
-        names = map(text_of, needed.files["path"].to_pylist())
+        names = map(key_text, needed.files["path"].to_pylist())
         there = {name: size for name, size in zip(names, sizes.to_pylist(), strict=True) if size is not None}
         files = table.files()
         listing = FilesInListing(files, there)

@@ -9,11 +9,10 @@ from fnmatch import fnmatchcase
 from typing import NamedTuple
 from urllib.parse import quote
 
-from deltacli.core.errors import DeltacliError, NotATable, StorageFailed
-from deltacli.core.hints import command
-from deltacli.core.patterns import pattern
+from deltacli.core.errors import DeltacliError, NotATable, StorageFailed, command
+from deltacli.core.made_once import pattern
 from deltacli.core.progress import SILENT, Progress, Step
-from deltacli.delta.log.log_path import LOG_DIRECTORY
+from deltacli.delta.log.segment import LOG_DIRECTORY
 from deltacli.storage import LocalStorage, PathKind, ReadStorage, Storage
 from deltacli.table.find_log import is_paimon_directory, table_directories
 

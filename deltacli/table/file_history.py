@@ -1,7 +1,7 @@
 """Files that commits name: adds, removes and change data, in columns; and those that no later commit removes. A version
 that lacks one of these was rebuilt from a wrong checkpoint.
 
-Files are compared by 64-bit hashes of their keys, as in `deltacli.delta.vacuum.keys`. Spec: Actions; Action
+Files are compared by 64-bit hashes of their keys, as in `deltacli.delta.listing`. Spec: Actions; Action
 Reconciliation.
 """
 
@@ -11,11 +11,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow import compute as pc
-from deltacli.arrow.rows import grouped
-from deltacli.core.errors import CommitCorrupt
-from deltacli.core.hints import command
+from deltacli.arrow.compute import grouped
+from deltacli.core.errors import CommitCorrupt, command
 from deltacli.core.typing import ArrowArray
-from deltacli.delta.log.commit_lines import Action
+from deltacli.delta.log.actions import Action
 from deltacli.delta.log.segment import LogFile, LogListing
 from deltacli.table.replay import read_contents
 from deltacli.work.commits.file_references import FileReferences, NamedFiles, commit_actions
@@ -24,7 +23,7 @@ from deltacli.work.commits.reading import is_large
 if TYPE_CHECKING:
     import pyarrow
 
-    from deltacli.delta.vacuum.keys import PathKeys
+    from deltacli.delta.listing import PathKeys
     from deltacli.table.handle import TableHandle
     from deltacli.table.version import Snapshot
 
@@ -169,7 +168,7 @@ def _whole(arrays: list[ArrowArray]) -> ArrowArray:
 
 def count_lost_files(state: Snapshot, listing: LogListing) -> int:
     """Return the number of logical files that the commits of a listing add and do not remove, but a state lacks."""
-    from deltacli.delta.vacuum.keys import PathKeys
+    from deltacli.delta.listing import PathKeys
 
     table = state.table
     keys, history = PathKeys((table.uri, *table.storage.aliases)), FileHistory()

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection
 from itertools import islice
 from typing import NamedTuple
 
+from deltacli.core.clock import MACHINE
 from deltacli.core.errors import (
     DeltacliError,
     FileMissing,
@@ -17,13 +18,25 @@ from deltacli.core.errors import (
     PermissionRefused,
     StorageFailed,
     UsageError,
+    adding,
+    command,
+    command_of_paimon,
+    parameter,
 )
-from deltacli.core.hints import command, command_of_paimon, parameter
-from deltacli.core.machine import MACHINE
 from deltacli.core.progress import SILENT, Progress, reported
 from deltacli.delta.checkpoint.last_checkpoint_content import MAX_HINT_BYTES, BadHint, Hint, read_hint
-from deltacli.delta.log.log_path import AFTER_VERSIONED_NAMES, HINT_NAME, LOG_DIRECTORY, commit_name, version_prefix
-from deltacli.delta.log.segment import LogFile, LogListing, make_log_file, not_a_file, read_listing
+from deltacli.delta.log.segment import (
+    AFTER_VERSIONED_NAMES,
+    HINT_NAME,
+    LOG_DIRECTORY,
+    LogFile,
+    LogListing,
+    commit_name,
+    make_log_file,
+    not_a_file,
+    read_listing,
+    version_prefix,
+)
 from deltacli.storage import LocalStorage, PathKind, ReadStorage, is_taken
 
 _FIRST_VERSIONED_NAME = "0"
@@ -92,7 +105,7 @@ def require_delta(storage: ReadStorage) -> None:
             "this directory is both a Delta table and a Paimon table",
             code="table.format-ambiguous",
             facts={"found": f"{LOG_DIRECTORY}/ and schema/{name}"},
-            hint=f"add {parameter('open_table.table_format', 'delta')}",
+            hint=adding(parameter("open_table.table_format", "delta")),
         )
 
 

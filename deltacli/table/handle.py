@@ -11,11 +11,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Self, cast
 
-from deltacli.core.clock import Clock, system_clock
-from deltacli.core.machine import MACHINE, Machine
+from deltacli.core.clock import MACHINE, Clock, Machine, system_clock
 from deltacli.core.progress import SILENT, Progress
-from deltacli.engine.base import Engine
-from deltacli.engine.embedded import EmbeddedEngine
+from deltacli.engine.base import EmbeddedEngine, Engine
 from deltacli.storage import NOTHING, Allowed, ReadStorage, Storage, open_storage
 from deltacli.storage.base import StoreOfVersions, StoreWithPlace, held, require_writable
 from deltacli.work.task import TableStores

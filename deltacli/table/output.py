@@ -16,23 +16,32 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from deltacli.core.errors import DeltacliError, FileMissing, PermissionRefused, StorageFailed, UsageError
 from deltacli.core.units import some_of
-from deltacli.delta.paths import canonical
+from deltacli.delta.data_files import canonical
 from deltacli.storage import Existed, Failed, LocalStorage, PathKind, ReadStorage, Storage, Unknown, is_inside
 from deltacli.storage.base import require_writable
 from deltacli.storage.secrets import without_secrets
 from deltacli.table.api_arguments import name_table
 from deltacli.table.handle import TableHandle
-from deltacli.work.outputs.actions import ActionColumns, ActionsPiece, WriteActions, plan_action_pieces
-from deltacli.work.outputs.files import CLAIM, OutputFile, OutputTarget, write_batches
-from deltacli.work.outputs.rows import RowsPiece, WriteRows, plan_pieces
+from deltacli.work.outputs import (
+    CLAIM,
+    ActionColumns,
+    ActionsPiece,
+    OutputFile,
+    OutputTarget,
+    RowsPiece,
+    WriteActions,
+    WriteRows,
+    plan_action_pieces,
+    plan_row_pieces,
+    write_batches,
+)
 from deltacli.work.rows.data_files import DataFile, ReadSpec
 from deltacli.work.task import Task, TaskContext
 
 if TYPE_CHECKING:
     import pyarrow
 
-    from deltacli.delta.log.file_actions import FileBatch
-    from deltacli.delta.log.replay import TouchedFiles
+    from deltacli.delta.log.file_actions import FileBatch, TouchedFiles
     from deltacli.work.checkpoints.reading import CheckpointPiece
 
 SUCCESS = "_SUCCESS"
@@ -87,7 +96,7 @@ def write_rows(
     """
     with _output_run(table, directory, spec.schema, limit) as run:
         task = WriteRows(run.target)
-        run.spread(task, plan_pieces(files), {"spec": spec}, what="writing rows", unit="files")
+        run.spread(task, plan_row_pieces(files), {"spec": spec}, what="writing rows", unit="files")
         return run.finish()
 
 

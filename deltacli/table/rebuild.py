@@ -1,10 +1,15 @@
-"""Rebuilding a version, and choosing the files of the log to rebuild it from."""
+"""Rebuilding a version, and finding the one that was the newest at a time.
+
+Spec: In-Commit Timestamps, Recommendations for Readers.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import date, datetime
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.core.errors import (
     CheckpointUnreadable,
@@ -13,25 +18,37 @@ from deltacli.core.errors import (
     LogIncomplete,
     ProtocolUnsupported,
     Unreadable,
+    UsageError,
     VersionAbsent,
+    command,
+    parameter,
 )
-from deltacli.core.hints import command
 from deltacli.core.progress import reported
-from deltacli.core.units import named_ranges
-from deltacli.delta.log.file_actions import FileBatch, narrow_batches
-from deltacli.delta.log.log_path import LogFileKind
-from deltacli.delta.log.replay import Survivors, decided_keys, reconcile_commit
-from deltacli.delta.log.segment import CheckpointInstance, LogSegment, choose_segment, hint_readable
-from deltacli.delta.log.state import StateBuilder, plain_action
-from deltacli.delta.protocol.protocol_action import require_readable
-from deltacli.table.api_arguments import named
+from deltacli.core.units import format_timestamp, named_ranges
+from deltacli.delta.log.file_actions import FileBatch, Survivors, decided_keys, narrow_batches, reconcile_commit
+from deltacli.delta.log.segment import (
+    CheckpointInstance,
+    LogFileKind,
+    LogListing,
+    LogSegment,
+    choose_segment,
+    file_times,
+    hint_readable,
+)
+from deltacli.delta.log.state import StateBuilder, in_commit_keys, parse_integer, plain_action
+from deltacli.delta.protocol.features import require_readable
+from deltacli.storage.base import StoreOfVersions
+from deltacli.table.api_arguments import VersionTime, moment_ms, named, optional_version
 from deltacli.table.find_log import Log, find_log, list_log
 from deltacli.table.handle import TableHandle
 from deltacli.table.replay import read_tail
 from deltacli.table.version import Snapshot
+from deltacli.work.commits.provenance import read_provenance
 
 if TYPE_CHECKING:
     from deltacli.work.checkpoints.reading import CheckpointContents, CheckpointPiece
+
+# -- rebuilding a version ----------------------------------------------------------------------------------------------
 
 
 @named
@@ -112,7 +129,7 @@ def _rebuild(table: TableHandle, log: Log, version: int | None, rejected: dict[C
             table.note_version(log.listing.newest_version)
             return state
         except CommitCorrupt as fault:
-            broken = [file.version for file in segment.commits if file.name in fault.message]
+            broken = [file.version for file in segment.commits if file.name == fault.file]
             fault.hint = hint_readable(log.listing, broken) or command("validate")
             raise
         except CheckpointUnreadable as fault:
@@ -182,10 +199,10 @@ def _open(table: TableHandle, checkpoint: CheckpointInstance) -> CheckpointConte
 def _pieces_of(table: TableHandle, sidecars: Sequence[str]) -> Iterator[CheckpointPiece]:
     if not sidecars:
         return
-    from deltacli.work.checkpoints.reading import plan_pieces
+    from deltacli.work.checkpoints.reading import plan_checkpoint_pieces
 
     reads = table.storage.capabilities.parallel_reads  # a footer is small: on a remote store the time is latency
-    planned = table.engine.spread(plan_pieces, sidecars, table.stores, at_once=reads if reads > 1 else None)
+    planned = table.engine.spread(plan_checkpoint_pieces, sidecars, table.stores, at_once=reads if reads > 1 else None)
     for found in reported(planned, table.progress, "opening sidecars", unit="files", total=len(sidecars)):
         yield from found
 
@@ -220,3 +237,257 @@ def _problems(
     if state.metadata is not None and state.metadata.schema_string is None:
         found.add("action.missing-required")  # metaData without schemaString, read as an empty schema
     return frozenset(found)
+
+
+# -- finding the version that was the newest at a time -----------------------------------------------------------------
+
+
+@named
+def find_snapshot(
+    table: TableHandle,
+    *,
+    version: int | None = None,
+    timestamp: datetime | date | None = None,
+    timestamp_ms: int | None = None,
+) -> Snapshot:
+    """Rebuild the newest version, `version`, or the newest one committed at or before a time: a datetime, a date
+    (midnight UTC), or epoch milliseconds.
+
+    Raises UsageError for arguments of a wrong type and for more than one of them, and what `read_snapshot` raises.
+    """
+    if sum(given is not None for given in (version, timestamp, timestamp_ms)) > 1:
+        raise UsageError("version, timestamp and timestamp_ms exclude each other")
+    version = optional_version(version, "version")
+    if timestamp is not None:
+        timestamp_ms = moment_ms(timestamp, "timestamp")
+    if isinstance(table.storage, StoreOfVersions):
+        snapshot = read_snapshot(table.over(table.storage.at(version, timestamp_ms)))
+        # The store has no commits, so a missing one is not a problem.
+        return replace(snapshot, _problems=snapshot._problems - {"log.checkpoint-commit-missing"})
+    if timestamp_ms is not None:
+        version = version_at(table, timestamp_ms)
+    return read_snapshot(table, version=version)
+
+
+def version_at(table: TableHandle, timestamp_ms: int, listing: LogListing | None = None) -> int:
+    """Return the newest version committed at or before a time; a time after the newest version returns that one.
+    `listing` is the whole log where it is known already.
+
+    Versions since in-commit timestamps were enabled use these, older ones use file times made monotonic.
+    Raises VersionAbsent (`table.timestamp-before-start`), naming the range.
+    """
+    return _newest_until(table, _list_dated(table, listing), timestamp_ms)
+
+
+def last_commit_before(table: TableHandle, listing: LogListing, timestamp_ms: int) -> int | None:
+    """Return the newest version committed before a time, whether or not it can still be rebuilt; None where every
+    commit of the log is newer. `listing` is the whole log.
+    """
+    searched, position, _ = _search(table, listing, timestamp_ms - 1)
+    return searched[position - 1] if position else None
+
+
+def committed_at(table: TableHandle, listing: LogListing, version: int) -> int | None:
+    """Return when a version was committed, in epoch milliseconds; None where its commit is missing. `listing` is the
+    whole log.
+    """
+    if version not in listing.commits:
+        return None
+    return _search(table, listing, 0)[2](version)
+
+
+class VersionRange(NamedTuple):
+    """The first and the last version of a range; `first` is greater than `last` where the range is empty."""
+
+    first: int
+    last: int
+
+
+def find_range(
+    table: TableHandle,
+    first: int | VersionTime,
+    last: int | VersionTime | None,
+    listing: LogListing | None = None,
+) -> VersionRange:
+    """Return the versions from one end to another, or to the newest. A time selects the first version committed at or
+    after it, or the last one at or before it. A range that begins one above the newest version is empty. `listing` is
+    the whole log where it is known already.
+
+    Raises VersionAbsent where the log does not reach back far enough to determine the first version, or lacks a
+    requested version; UsageError for versions in the wrong order.
+    """
+    _require_order(first, last)
+    if isinstance(table.storage, StoreOfVersions):
+        return _find_range_in(table.storage, first, last)
+    listing = _list_dated(table, listing)
+    newest = listing.newest_version
+    _require_existing(first, last, newest)
+    begin = _oldest_since(table, listing, first.timestamp_ms) if isinstance(first, VersionTime) else first
+    if last is None:
+        return VersionRange(begin, newest)
+    return VersionRange(
+        begin, _newest_until(table, listing, last.timestamp_ms) if isinstance(last, VersionTime) else last
+    )
+
+
+def commits_between(
+    table: TableHandle, listing: LogListing, first: int | VersionTime | None, last: int | VersionTime | None
+) -> VersionRange:
+    """Return the versions of a range that may begin before the log does, or at no version that can be rebuilt. Ends
+    are as in `find_range`, the first one None for the oldest commit. `listing` is the whole log.
+
+    Raises VersionAbsent for versions that do not exist yet.
+    """
+    if isinstance(table.storage, StoreOfVersions):
+        return _find_range_in(table.storage, first or 0, last)
+    newest = listing.newest_version
+    _require_existing(first, last, newest)
+    begin = min(listing.commits, default=0) if first is None else first
+    end = newest if last is None else last
+    if isinstance(begin, VersionTime):
+        older = last_commit_before(table, listing, begin.timestamp_ms)
+        begin = 0 if older is None else older + 1
+    if isinstance(end, VersionTime):
+        older = last_commit_before(table, listing, end.timestamp_ms + 1)
+        end = -1 if older is None else older
+    return VersionRange(begin, end)
+
+
+def _find_range_in(store: StoreOfVersions, first: int | VersionTime, last: int | VersionTime | None) -> VersionRange:
+    """Return the range of versions of a store that answers such questions itself."""
+    newest = store.newest_version()
+    try:
+        _require_existing(first, last, newest)
+    except VersionAbsent as absent:
+        absent.nearest = newest if store.has_change_feed() else None  # without one no version has changes
+        raise
+    begin = store.version_since(first.timestamp_ms) if isinstance(first, VersionTime) else first
+    if isinstance(last, VersionTime):
+        return VersionRange(begin, store.version_until(last.timestamp_ms))
+    return VersionRange(begin, newest if last is None else last)
+
+
+def _require_existing(first: int | VersionTime | None, last: int | VersionTime | None, newest: int) -> None:
+    """Raise VersionAbsent for versions that do not exist yet."""
+    for end, highest in ((first, newest + 1 if last is None else newest), (last, newest)):
+        if isinstance(end, int) and end > highest:
+            absent = VersionAbsent(f"version {end} does not exist yet: the newest is {newest}", hint=command("history"))
+            absent.wanted, absent.nearest = end, newest
+            raise absent
+
+
+def _require_order(first: int | VersionTime, last: int | VersionTime | None) -> None:
+    """Raise UsageError for versions in the wrong order."""
+    if isinstance(first, int) and isinstance(last, int) and first > last:
+        of_end, of_begin = parameter("changes.to_version", last), parameter("changes.from_version", first)
+        swapped = command("changes", from_version=last, to_version=first)
+        raise UsageError(f"{of_end} is before {of_begin}", hint=swapped)
+
+
+def _oldest_since(table: TableHandle, listing: LogListing, timestamp_ms: int) -> int:
+    """Return the oldest version committed at or after a time; one above the newest where there is none."""
+    try:
+        return _newest_until(table, listing, timestamp_ms - 1) + 1
+    except VersionAbsent as fault:
+        if 0 in listing.commits:
+            return 0
+        oldest = min(listing.reconstructable, default=None)
+        moment = format_timestamp(timestamp_ms)
+        raise VersionAbsent(
+            f"the log does not reach back to {moment}: the oldest version that can be rebuilt is {oldest}",
+            code=fault.code,
+            facts=fault.facts,
+            hint=command("history") if oldest is None else command("changes", from_version=oldest),
+        ) from fault
+
+
+def _list_dated(table: TableHandle, known: LogListing | None = None) -> LogListing:
+    """Return the log, listed from its start unless it is known. Raises where there is no version, or none with a
+    time.
+    """
+    listing = list_log(table.storage, progress=table.progress) if known is None else known
+    listing.require_versions()
+    if not listing.commits:
+        raise VersionAbsent("the log has no commit files, so no version has a time", code="table.timestamp-unknown")
+    return listing
+
+
+def _newest_until(table: TableHandle, listing: LogListing, timestamp_ms: int) -> int:
+    """Return the newest version committed at or before a time."""
+    searched, position, committed_ms = _search(table, listing, timestamp_ms)
+    reconstructable = set(listing.reconstructable)
+    if position == 0 or (
+        searched[position - 1] not in reconstructable and searched[position - 1] < min(reconstructable, default=0)
+    ):
+        raise _before_start(timestamp_ms, {version: committed_ms(version) for version in _ends(listing)})
+    return searched[position - 1]
+
+
+def _search(table: TableHandle, listing: LogListing, timestamp_ms: int) -> tuple[list[int], int, Callable[[int], int]]:
+    """Return the versions to search, how many of them were committed until a time, and the time of each."""
+    enabled_at = _enablement(table, listing)
+    times = file_times(listing.commits)
+    versions = sorted(listing.commits)
+    by_file = [version for version in versions if enabled_at is None or version < enabled_at[0]]
+    by_commit = [version for version in versions if enabled_at is not None and version >= enabled_at[0]]
+
+    def committed_ms(version: int) -> int:
+        stamped = (
+            read_provenance(table.storage, listing.commits[version]).in_commit_timestamp
+            if version in stamped_versions
+            else None
+        )
+        return times[version].timestamp_ms if stamped is None else stamped
+
+    stamped_versions = set(by_commit)
+    searched = by_commit if enabled_at is not None and timestamp_ms >= enabled_at[1] else by_file or by_commit
+    low, high = 0, len(searched)
+    while low < high:
+        middle = (low + high) // 2
+        if committed_ms(searched[middle]) <= timestamp_ms:
+            low = middle + 1
+        else:
+            high = middle
+    return searched, low, committed_ms
+
+
+def _enablement(table: TableHandle, listing: LogListing) -> tuple[int, int] | None:
+    """Return (version, epoch milliseconds) of the start of in-commit timestamps, by the newest version that can be
+    rebuilt; None without them.
+    """
+    for version in reversed(listing.reconstructable[-8:]):
+        try:
+            snapshot = rebuild(table, Log(listing), version)
+        except Unreadable:
+            continue
+        keys = in_commit_keys(snapshot.protocol.supported_features, snapshot.properties)
+        if keys is None:
+            return None
+        since = parse_integer(snapshot.properties, keys.version)
+        moment = parse_integer(snapshot.properties, keys.timestamp)
+        return (0, -(2**63)) if since is None or moment is None else (since, moment)
+    return None
+
+
+def _ends(listing: LogListing) -> list[int]:
+    """Return the oldest and newest reconstructable version that has a commit file."""
+    dated = [version for version in listing.readable_without(()) if version in listing.commits]
+    return [dated[0], dated[-1]] if dated else []
+
+
+def _before_start(timestamp_ms: int, ends: dict[int, int]) -> VersionAbsent:
+    facts = {}
+    if ends:
+        first, last = min(ends), max(ends)
+        facts = {
+            "earliest": f"version {first}, {format_timestamp(ends[first])}",
+            "newest": f"version {last}, {format_timestamp(ends[last])}",
+        }
+    absent = VersionAbsent(
+        f"no version that can be rebuilt was committed at or before {format_timestamp(timestamp_ms)}",
+        code="table.timestamp-before-start",
+        facts=facts,
+        hint=command("snapshot", version=min(ends)) if ends else command("history"),
+    )
+    absent.wanted_ms = timestamp_ms
+    return absent

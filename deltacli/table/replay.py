@@ -13,23 +13,27 @@ from deltacli.arrow import compute as pc
 from deltacli.core.errors import CommitCorrupt, FileMissing
 from deltacli.core.progress import SILENT, Progress, reported, reported_weighed
 from deltacli.core.typing import RecordBatch
-from deltacli.delta.log.commit_lines import Action, read_actions, stream_actions
-from deltacli.delta.log.file_actions import FileBatch, NarrowRows, action_schemas, narrow_batches, whole_actions
-from deltacli.delta.log.replay import (
+from deltacli.delta.data_files import canonical
+from deltacli.delta.log.actions import Action, read_actions, stream_actions
+from deltacli.delta.log.file_actions import (
+    FileBatch,
+    NarrowRows,
     Survivors,
     TouchedFiles,
+    action_schemas,
     decided_keys,
     file_key,
     key_column,
+    narrow_batches,
     reconcile_commit,
+    stated_records,
     survivors_of_stream,
     texts_of,
     values_that_repeat,
+    whole_actions,
 )
 from deltacli.delta.log.segment import LogFile
 from deltacli.delta.log.state import StateBuilder
-from deltacli.delta.paths import canonical
-from deltacli.delta.stats.record_counts import stated_records
 from deltacli.engine.base import Engine
 from deltacli.storage import ReadStorage
 from deltacli.work.commits.reading import is_large, read_commit, stream_commit, stream_lines
@@ -37,7 +41,7 @@ from deltacli.work.commits.reading import is_large, read_commit, stream_commit, 
 if TYPE_CHECKING:
     import pyarrow
 
-    from deltacli.delta.encoding.many_keys import KeyIndex
+    from deltacli.delta.encoding.many_values import KeyIndex
     from deltacli.table.handle import TableHandle
     from deltacli.work.commits.blocks import NarrowBlock
 
@@ -161,12 +165,11 @@ def read_tail(
                     live = {id(add) for add in survived.adds}
                     tail.of_other_vectors |= {canonical(str(one["path"])) for one in suspects if id(one) in live}
                 tail.compare_records(actions, survived)
-                held.append(file, survived)
                 tail.state.take(small, file.name)
             except CommitCorrupt as corrupt:
-                if corrupt.message.startswith(file.name):  # else it is of a commit that was held
-                    corrupt.facts = {**corrupt.facts, **_place_of(corrupt, content, file.name)}
+                corrupt.facts = {**corrupt.facts, **_place_of(corrupt, content, file.name)}
                 raise
+            held.append(file, survived)
             info_is_first = bool(actions) and actions[0][0] == "commitInfo"
         else:
             held.flush()
@@ -365,7 +368,7 @@ def _take_large(
     storage: ReadStorage, engine: Engine, file: LogFile, tail: LogTail, *, remember: bool, progress: Progress
 ) -> list[tuple[str, Action]]:
     """Append a large commit's survivors to the tail, in columns, and return its small actions."""
-    from deltacli.delta.encoding.many_keys import KeyIndex
+    from deltacli.delta.encoding.many_values import KeyIndex
     from deltacli.work.commits.blocks import plan_blocks, read_narrow_block
 
     read = partial(read_narrow_block, storage, touched=tail.touched)

@@ -13,14 +13,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow import compute as pc
 from deltacli.core.typing import ArrowArray, RecordBatch
-from deltacli.delta.log.counts import FileCounts
-from deltacli.delta.log.replay import key_column
-from deltacli.delta.stats.record_counts import num_records_column, tight_column
+from deltacli.delta.log.file_actions import FileCounts, key_column, num_records_column, tight_column
 
 if TYPE_CHECKING:
     from deltacli.table.version import Snapshot
+    from deltacli.work.rows.data_files import Descriptor
     from deltacli.work.rows.table_files import TableFiles
-    from deltacli.work.rows.vector_bytes import Descriptor
 
 TIGHT, EXCEEDS, DISAGREE = "stats.tight-with-dv", "stats.cardinality-exceeds", "stats.records-disagree"
 
@@ -107,8 +105,7 @@ def _counted(contradicted: frozenset[bytes], adds: RecordBatch) -> tuple[int, li
 
 
 def _rows_left(files: TableFiles, file: _Counted) -> int:
-    from deltacli.work.rows.data_files import DataFile, open_data_file
-    from deltacli.work.rows.vector_bytes import read_vector
+    from deltacli.work.rows.data_files import DataFile, open_data_file, read_vector
 
     rows = file.records
     if rows is None:

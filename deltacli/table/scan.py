@@ -1,4 +1,4 @@
-"""Reading the rows of a version: selected files, columns and rows, streamed as Arrow batches.
+"""The requests for rows and for commits, and reading the rows of a version, streamed as Arrow batches.
 
 Spec: Data Files; Deletion Vectors; Column Mapping; Per-file Statistics.
 """
@@ -9,31 +9,38 @@ import os
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import chain, islice
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from deltacli.arrow import compute as pc
-from deltacli.arrow.rows import first_rows
-from deltacli.core.cached import cached_property
-from deltacli.core.errors import UsageError
-from deltacli.core.hints import command
+from deltacli.arrow.compute import first_rows
+from deltacli.core.errors import UsageError, command
+from deltacli.core.made_once import cached_property
 from deltacli.core.progress import SILENT, Progress
+from deltacli.core.request_fields import Kind, option
 from deltacli.core.typing import ArrowArray
 from deltacli.core.units import some_of
+from deltacli.delta.log.file_actions import num_records_column
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.partitions.values import partition_columns
 from deltacli.delta.schema.column_path import nearest_place
 from deltacli.delta.schema.file_columns import FileColumns
-from deltacli.delta.schema.names import NameIndex
-from deltacli.delta.schema.to_arrow import arrow_schema, unread_type
+from deltacli.delta.schema.to_arrow import (
+    Judge,
+    UnreadColumn,
+    arrow_schema,
+    read_columns,
+    unread_columns,
+    unread_type,
+    unsupported,
+)
 from deltacli.delta.schema.type_changes import require_readable_rows
-from deltacli.delta.schema.types import StructField, StructType
-from deltacli.delta.schema.unread_columns import Judge, UnreadColumn, read_columns, unread_columns, unsupported
-from deltacli.delta.stats.record_counts import num_records_column
+from deltacli.delta.schema.types import NameIndex, StructField, StructType
 from deltacli.engine.base import Engine
 from deltacli.storage.secrets import without_secrets
-from deltacli.table.api_arguments import named_items
+from deltacli.table.api_arguments import VersionEnds, count_number, named_items, optional_count
 from deltacli.work.rows.data_files import DataFile, ReadSpec, split_file
 from deltacli.work.rows.row_reader import read_rows
 from deltacli.work.rows.table_files import TableFiles
@@ -44,7 +51,57 @@ if TYPE_CHECKING:
     from deltacli.delta.predicate import Predicate
     from deltacli.table.handle import TableHandle
     from deltacli.table.output import WrittenDirectory
-    from deltacli.table.read_requests import ScanRequest
+
+# -- the requests for rows, those of a version and how they changed ----------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScanRequest:
+    """Which rows: top-level columns in the order wanted (None: all), a condition in SQL, and how many at most."""
+
+    columns: Sequence[str] | None = option("Show only these columns, in this order.", "A,B,…", Kind.NAMES)
+    where: str | None = option("Return only rows that match it.", "CONDITION")
+    limit: int | None = None
+
+    def __post_init__(self) -> None:
+        """Raise UsageError for a limit that is not a number of rows."""
+        object.__setattr__(self, "limit", optional_count(self.limit, "limit"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChangesRequest(ScanRequest, VersionEnds):
+    """Which changes of rows: those of a range of versions, both ends included. An end is a version, or a time: the
+    first version committed at or after it, the last one at or before it. Without an end, the newest version.
+    """
+
+    columns: Sequence[str] | None = option(
+        "Show only these columns of the table; those of the change follow.", "A,B,…", Kind.NAMES
+    )
+
+    def __post_init__(self) -> None:
+        """Raise UsageError also for ends that are given twice, and for a range without a begin."""
+        ScanRequest.__post_init__(self)
+        VersionEnds.__post_init__(self)
+        if self.from_version is None and self.from_timestamp_ms is None:
+            raise UsageError("the range of changes has no begin", facts={"expected": "from_version or from_timestamp"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class HistoryRequest(VersionEnds):
+    """Which commits: the newest `limit` (0: all) of a range with both ends, and whether their files are counted."""
+
+    limit: int = 0
+    counts: bool = False
+
+    def __post_init__(self) -> None:
+        """Raise UsageError also for versions in the wrong order, and a limit that is not a number of commits."""
+        super().__post_init__()
+        if self.from_version is not None and self.to_version is not None and self.to_version < self.from_version:
+            raise UsageError(f"to_version {self.to_version} is before from_version {self.from_version}")
+        object.__setattr__(self, "limit", count_number(self.limit, "limit"))
+
+
+# -- reading the rows of a version -------------------------------------------------------------------------------------
 
 BY_PARTITION, BY_STATISTICS = "partition", "statistics"
 Result = TypeVar("Result")
@@ -321,14 +378,12 @@ def _find_column(schema: StructType, index: NameIndex, name: str) -> StructField
     reason = ""
     if near is not None and len(near.steps) > 1:
         reason = f": {'it' if near.text == name else near.text} is a field, and only whole columns can be read"
-    absent = UsageError(
+    raise UsageError(
         f"the table has no column {name}{reason}",
         code="usage.column",
-        facts={"did you mean": near.column.name} if near else {"columns": _names(schema)},
+        facts={} if near else {"columns": _names(schema)},
         hint=command("snapshot", schema=True),
-    )
-    absent.written = name
-    raise absent
+    ).meaning(name, near and near.column.name)
 
 
 def _first_repeated(names: Iterable[str]) -> str | None:

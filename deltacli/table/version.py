@@ -9,13 +9,11 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from deltacli.arrow import compute as pc
-from deltacli.core.cached import cached_property
 from deltacli.core.errors import Unreadable, UsageError
+from deltacli.core.made_once import cached_property
 from deltacli.core.request_fields import Lazy, takes
-from deltacli.delta.log.commit_lines import Action
-from deltacli.delta.log.counts import FileCounts, TombstoneCounts, count_batch
-from deltacli.delta.log.file_actions import FileBatch
-from deltacli.delta.log.replay import Survivors, TouchedFiles
+from deltacli.delta.log.actions import Action
+from deltacli.delta.log.file_actions import FileBatch, FileCounts, Survivors, TombstoneCounts, TouchedFiles, count_batch
 from deltacli.delta.log.segment import (
     CheckpointInstance,
     CommitTime,
@@ -29,11 +27,11 @@ from deltacli.delta.log.state import (
     Metadata,
     SetTransaction,
     TableConfiguration,
+    deleted_file_retention_ms,
     has_in_commit_timestamps,
 )
-from deltacli.delta.protocol.property_values import deleted_file_retention_ms
-from deltacli.delta.protocol.protocol_action import Protocol
-from deltacli.delta.schema.names import PHYSICAL_NAME
+from deltacli.delta.protocol.features import Protocol
+from deltacli.delta.schema.types import PHYSICAL_NAME
 from deltacli.storage.secrets import without_secrets
 from deltacli.table.api_arguments import named, named_items
 from deltacli.table.find_log import Log, list_log
@@ -47,11 +45,10 @@ if TYPE_CHECKING:
 
     from deltacli.delta.schema.types import StructType
     from deltacli.table.output import WrittenDirectory
-    from deltacli.table.read_requests import ScanRequest
-    from deltacli.table.scan import Scan
+    from deltacli.table.scan import Scan, ScanRequest
     from deltacli.work.checkpoints.reading import CheckpointPiece
 else:
-    ScanRequest = Lazy("deltacli.table.read_requests", "ScanRequest")
+    ScanRequest = Lazy("deltacli.table.scan", "ScanRequest")
 
 
 Batch = TypeVar("Batch")
@@ -186,8 +183,8 @@ class Snapshot:
         """
         import pyarrow
 
-        from deltacli.delta.log.replay import key_column, texts_of
-        from deltacli.delta.vectors import no_vector_ids, unique_id_column
+        from deltacli.delta.data_files import no_vector_ids, unique_id_column
+        from deltacli.delta.log.file_actions import key_column, texts_of
 
         tail, vectors = self._tail, adds.column("deletionVector")
         doubted, decided = tail.of_other_vectors, tail.seen
@@ -255,7 +252,7 @@ class Snapshot:
         if not (files or tombstones):
             raise UsageError("neither files nor tombstones are to be written")
         from deltacli.table.output import write_actions
-        from deltacli.work.outputs.actions import ActionColumns
+        from deltacli.work.outputs import ActionColumns
 
         kinds = (*(("add",) if files else ()), *(("remove",) if tombstones else ()))
         return write_actions(self.file_actions, directory, ActionColumns(kinds), None)
@@ -318,7 +315,7 @@ class FileActions(NamedTuple):
                 yield work(rows)
         if not self.pieces:
             return
-        from deltacli.work.checkpoints.whole_rows import read_whole
+        from deltacli.work.checkpoints.reading import read_whole
 
         read = partial(read_whole, table.stores, touched=self.touched, kind=kind, fields=fields)
         yield from self._of_pieces(read, _rows_of_columns, work, several_at_once=True)
@@ -330,7 +327,7 @@ class FileActions(NamedTuple):
         tombstones, including expired ones, with all their own fields, in one pass. It must be thread-safe, as in
         `map_actions`.
         """
-        from deltacli.work.checkpoints.whole_rows import read_both
+        from deltacli.work.checkpoints.reading import read_both
 
         table = self.table
         yield from map(of_commits or work, self.batches_of_commits())

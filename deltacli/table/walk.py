@@ -1,29 +1,36 @@
-"""Listing a table: directory by directory, without hidden ones and other tables; links in it are noted, because the log
-may name their targets through the link.
+"""Listing a table: directory by directory, without hidden ones and other tables, which are found on the way.
 
-Links are not followed, so a listing contains such a file only by its other name. Spec: Add File and Remove File.
+Links are not followed, so a listing contains such a file only by its other name.
+
+Spec: Add File and Remove File.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
-from deltacli.core.cached import cached_property
-from deltacli.core.errors import DeltacliError, FileMissing, UsageError
-from deltacli.core.hints import parameter
+from deltacli.core.errors import (
+    CredentialsMissing,
+    DeltacliError,
+    FileMissing,
+    PermissionRefused,
+    UsageError,
+    parameter,
+)
+from deltacli.core.made_once import cached_property
 from deltacli.core.typing import ArrowArray
-from deltacli.delta.log.commit_lines import Action
-from deltacli.delta.log.log_path import LOG_DIRECTORY
+from deltacli.delta.data_files import key_text
+from deltacli.delta.listing import HiddenNames, binary_paths, find_table_roots, kind_of_directories, partition_names
+from deltacli.delta.log.actions import Action
+from deltacli.delta.log.segment import LOG_DIRECTORY
 from deltacli.delta.log.state import TableConfiguration, read_metadata
-from deltacli.delta.paths import text_of
 from deltacli.delta.schema.types import parse_schema
-from deltacli.delta.vacuum.file_kinds import HiddenNames, kind_of_directories, partition_names
-from deltacli.delta.vacuum.keys import binary_paths
 from deltacli.storage import PathKind, ReadStorage, WalkEntry, is_flat_level, link_targets
-from deltacli.table.other_tables import kind_at
 from deltacli.work.files.classifying import (
     KNOWN_FILES,
     ClassifiedDirectory,
@@ -32,11 +39,90 @@ from deltacli.work.files.classifying import (
     KnownFiles,
     classify_directory,
 )
-from deltacli.work.files.listing import ListedFiles, in_batches
+from deltacli.work.files.listing import TELLING, ListedFiles, in_batches
 
 if TYPE_CHECKING:
+    import pyarrow
+
+    from deltacli.storage import ReadStorage, Storage
     from deltacli.table.handle import TableHandle
     from deltacli.table.version import Snapshot
+
+# -- detection of other tables below a table, without a complete listing -----------------------------------------------
+
+
+def kind_at(storage: ReadStorage, directory: str) -> str | None:
+    """Return the format of the table in a directory, None without one; the root's own log is ignored.
+
+    Raises FileMissing where there is no such directory.
+    """
+    names = [name for name in storage.list_directories(directory) if directory or name != LOG_DIRECTORY]
+    kind = kind_of_directories(names)
+    if kind is not None:
+        return kind
+    below = f"{directory}/" if directory else ""
+    telling = [name for name in TELLING if name in names]
+    paths = [f"{name}/{stat.name}" for name in telling for stat in storage.list_from(f"{below}{name}")]
+    return find_table_roots(binary_paths(paths)).get("")
+
+
+def tables_above(table: TableHandle, paths: pyarrow.Array) -> dict[str, str]:
+    """Return the directories above files (binary array), including the root, that are tables of their own: directory ->
+    format. Each directory is checked once.
+    """
+    above = {""}
+    for parent in pc.unique(pc.replace_substring_regex(paths, "/?[^/]*$", "")).to_pylist():
+        parts = parent.decode("utf-8", "surrogateescape").split("/")
+        above |= {"/".join(parts[:length]) for length in range(1, len(parts) + 1)}
+    directories, storage = sorted(above), table.storage
+    look = partial(_kind_if_there, storage)
+    kinds = table.engine.run(look, directories, at_once=storage.capabilities.parallel_reads)
+    return {directory: kind for directory, kind in zip(directories, kinds, strict=True) if kind is not None}
+
+
+def _kind_if_there(storage: ReadStorage, directory: str) -> str | None:
+    try:
+        return kind_at(storage, directory)
+    except FileMissing:
+        return None
+
+
+def table_at(storage: ReadStorage) -> str | None:
+    """Return the URI of the root of a store where that is a table of any format, whatever is left of its log."""
+    with suppress(FileMissing):
+        if kind_at(storage, "") is not None:
+            return storage.uri
+    with suppress(FileMissing):
+        if any(True for _ in storage.list_from(LOG_DIRECTORY)):
+            return storage.uri
+    return None
+
+
+def tables_around(table: TableHandle) -> Iterator[str]:
+    """Yield the URIs of the Delta tables that contain a table, the nearest first; inaccessible directories are
+    skipped.
+    """
+    for storage in stores_around(table):
+        with suppress(FileMissing, PermissionRefused, CredentialsMissing):
+            if any(file.name.endswith((".json", ".parquet")) for file in storage.list_from(LOG_DIRECTORY)):
+                yield storage.uri
+
+
+def stores_around(table: TableHandle) -> Iterator[Storage]:
+    """Yield the directories that contain a table, the nearest first."""
+    # Of a local directory, aliases have other directories above them; elsewhere they spell the same ones differently.
+    aliases = table.storage.aliases if table.storage.capabilities.has_directories else ()
+    for root in dict.fromkeys((table.uri, *aliases)):
+        scheme, separator, path = root.partition("://")
+        place = path.rstrip("/")
+        while separator and "/" in place:
+            place = place.rpartition("/")[0]
+            if not place:
+                break
+            yield table.open_other(f"{scheme}://{place}")
+
+
+# -- listing a table ---------------------------------------------------------------------------------------------------
 
 _ICEBERG_FEATURES = ("icebergCompatV1", "icebergCompatV2", "icebergCompatV3")
 _UNIVERSAL = "delta.universalFormat.enabledFormats"
@@ -206,7 +292,7 @@ class KeptWalk(TableWalk):
             return pc.if_else(is_there, is_there, pa.scalar(None, pa.bool_()))
         parents = pc.replace_substring_regex(paths, r"/?[^/]*$", "")
         unseen = pa.array(
-            [one for one in pc.unique(parents).to_pylist() if self._is_left_out(text_of(one))], pa.binary()
+            [one for one in pc.unique(parents).to_pylist() if self._is_left_out(key_text(one))], pa.binary()
         )
         is_unseen = pc.and_not(pc.is_in(parents, value_set=unseen), is_there)
         return pc.if_else(is_unseen, pa.scalar(None, pa.bool_()), is_there)

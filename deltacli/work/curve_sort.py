@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
 from deltacli.core.typing import ArrowArray
-from deltacli.delta.clustering.curve_keys import Curve, comparable, hilbert, range_bounds, range_ids, ranks, z_order
+from deltacli.delta.clustering.sorting import Curve, hilbert, orderable_values, range_bounds, range_ids, ranks, z_order
 from deltacli.delta.encoding.digests import MultisetDigest
 from deltacli.work.spill import SpillFile, require_space
 
@@ -235,7 +235,7 @@ def _compared(batch: pyarrow.RecordBatch, columns: Sequence[tuple[str, ...]]) ->
     found = []
     for first, *below in columns:
         column = batch.column(batch.schema.names.index(first))
-        found.append(comparable(pc.struct_field(column, below) if below else column))
+        found.append(orderable_values(pc.struct_field(column, below) if below else column))
     return found
 
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 from deltacli.core.errors import NoSpace, StorageFailed
 from deltacli.core.units import format_size
-from deltacli.storage.disk_faults import disk_fault
-from deltacli.storage.drafts import LockedDraft, sweep
+from deltacli.storage.base import disk_fault
+from deltacli.storage.local_write import LockedDraft, sweep
 
 if TYPE_CHECKING:
     import pyarrow

@@ -13,8 +13,8 @@ from threading import Lock
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
-from deltacli.core.cached import cached_property
-from deltacli.core.machine import MACHINE, Machine
+from deltacli.core.clock import MACHINE, Machine
+from deltacli.core.made_once import cached_property
 from deltacli.storage import NOTHING, Allowed, Storage, open_storage
 
 if TYPE_CHECKING:

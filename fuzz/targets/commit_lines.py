@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from deltacli.core.documents import dumps
 from deltacli.core.errors import DeltacliError
-from deltacli.delta.log.commit_lines import stream_actions
+from deltacli.delta.log.actions import stream_actions
 from deltacli.table.version import Snapshot
 from fuzz.mutate import JSON_TOKENS
 from fuzz.targets.collect import collect

@@ -9,9 +9,8 @@ import orjson
 import pyarrow as pa
 
 from deltacli.core.errors import DeltacliError
-from deltacli.delta.log.file_actions import action_schemas, narrow_batches, whole_actions
-from deltacli.delta.log.replay import file_key
-from deltacli.delta.vectors import fault_of, unique_id, unique_id_column
+from deltacli.delta.data_files import fault_of, unique_id, unique_id_column
+from deltacli.delta.log.file_actions import action_schemas, file_key, narrow_batches, whole_actions
 from fuzz.mutate import JSON_TOKENS
 from fuzz.targets.collect import collect
 from tests.support import strategies as some

@@ -8,8 +8,8 @@ import io
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from deltacli.delta.footers.columns import read_schema
 from deltacli.delta.footers.parse import FooterReader
-from deltacli.delta.footers.schema import read_schema
 from deltacli.delta.footers.thrift import ThriftFaultError
 
 TOKENS = (

@@ -7,9 +7,8 @@ import contextlib
 import pyarrow as pa
 
 from deltacli.core.errors import DeltacliError
-from deltacli.delta.log.log_path import LogFileKind, parse_log_path
-from deltacli.delta.log.segment import choose_segment, make_log_file, read_listing
-from deltacli.delta.paths import canonical, canonical_column, decode, decode_column
+from deltacli.delta.data_files import canonical, canonical_column, decode, decode_column
+from deltacli.delta.log.segment import LogFileKind, choose_segment, make_log_file, parse_log_path, read_listing
 from fuzz.mutate import JSON_TOKENS
 from fuzz.targets.collect import collect
 from tests.support import strategies as some

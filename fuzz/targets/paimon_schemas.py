@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import contextlib
 
-from deltacli.cli.render.paimon.snapshot import schema_rows, tree_lines
+from deltacli.cli.render.paimon import paimon_schema_rows, tree_lines
 from deltacli.core.errors import Unreadable
 from deltacli.operations.schemas.described import read_ddl
-from deltacli.paimon.ddl import create_table
+from deltacli.paimon.conversions import create_table, parse_sql_type
 from deltacli.paimon.schema import Schema, read_schema
 from deltacli.paimon.schema_changes import changes_between
-from deltacli.paimon.sql_types import parse_sql_type
-from deltacli.paimon.type_objects import parse_type
-from deltacli.paimon.type_strings import BadType, parse_type_string
-from deltacli.paimon.types import type_json
+from deltacli.paimon.types import BadType, parse_type, parse_type_string, type_json
 from deltacli.rules.paimon.catalogue import PAIMON_CATALOGUE, SchemaFileView
 from fuzz.mutate import JSON_TOKENS
 from tests.support.paimon_builder import ID, NAME, PaimonBuilder, field
@@ -68,7 +65,7 @@ def test_one_input(data: bytes) -> None:
     else:
         if read_schema(content.encode()) != content or changes_between(content, content):
             raise AssertionError("the schema is not read as it is written")
-        if sum(1 for _ in schema_rows(content)) > len(tree_lines(content)) or not create_table(content, "t"):
+        if sum(1 for _ in paimon_schema_rows(content)) > len(tree_lines(content)) or not create_table(content, "t"):
             raise AssertionError("a field is not drawn")
     view = SchemaFileView(0, content)
     for check in PAIMON_CATALOGUE.checks_of(SchemaFileView):

@@ -5,8 +5,16 @@ from __future__ import annotations
 import contextlib
 from functools import lru_cache
 
-from deltacli.sharing.signing.keys import ServerKey, ServerKeys
-from deltacli.sharing.signing.tokens import Bound, LocalUrlSigner, Seal, TokenRefused, open_file_url, to_text
+from deltacli.sharing.signing.keys import (
+    Bound,
+    LocalUrlSigner,
+    Seal,
+    ServerKey,
+    ServerKeys,
+    TokenRefused,
+    open_file_url,
+    to_text,
+)
 
 TOKENS = (b"AQ", b"?sp=r&se=", b"&sig=", b"-_", b"==", b"/", b"%2F", b"\x00")
 _KEYS = ServerKeys((ServerKey(b"k" * 32, 0),))

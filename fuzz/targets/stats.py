@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from deltacli.delta.stats.record_counts import num_records_column, parse_num_records
+from deltacli.delta.log.file_actions import num_records_column, parse_num_records
 from fuzz.mutate import JSON_TOKENS
 from fuzz.targets.collect import collect
 from tests.support import strategies as some

@@ -9,13 +9,11 @@ from typing import Any
 
 import pytest
 
-from deltacli.changing.change import carry_out, plan_change
-from deltacli.changing.gate import Consent, Plan, for_plan, standing
+from deltacli.changing.change import Consent, Plan, carry_out, for_plan, plan_change, standing
 from deltacli.core.errors import ConflictLost, DeltacliError, Refused, UsageError
 from deltacli.operations.change.alter import Alteration, AlterationRequest
 from deltacli.operations.change.drop_feature import DropFeature
-from deltacli.operations.change.table_features import FeaturesAddition
-from deltacli.operations.change.table_properties import PropertiesChange, PropertyEdits
+from deltacli.operations.change.properties_and_features import FeaturesAddition, PropertiesChange, PropertyEdits
 from deltacli.operations.change.widen_type import Widening, WidenRequest
 from deltacli.storage import LocalStorage
 from tests.support.actions import add as add_file

@@ -25,41 +25,35 @@ BESIDE_GATES = {
 CONSENT, STALENESS, FAILURE, EXIT = "consent", "staleness", "partial failure", "exit code"
 DECIDES = {
     CONSENT: {
-        "api/changes.py": "a call agrees to the command, an executed plan to itself",
-        "changing/change.py": "without an answer, the command was agreed to",
-        "changing/gate.py": "what a consent is, and whether it is one to a plan that was made again",
-        "cli/changing.py": "the question, its answer and --yes",
+        "changing/change.py": "what a consent is, also to a plan made again; without one, the command was agreed to",
+        "cli/running/changing.py": "how it is asked: the question, its answer and --yes",
         "cli/commands/doctor/access_and_storage.py": "a question without a table",
         "cli/commands/schema.py": "a question without a table",
-        "cli/confirmation.py": "how it is asked",
-        "sharing/client/client.py": "as api/changes.py, for a table that is not there yet",
     },
     STALENESS: {
         "changing/basis.py": "what a plan was made from, and whether the table still is that",
         "changing/commit.py": "the version before each attempt",
         "changing/derived.py": "the commit that a file of the log follows from",
-        "changing/gate.py": "before the first act",
+        "changing/change.py": "before the first act",
         "operations/change/append.py": "a log that may have been cleaned past the plan of a query",
-        "operations/checkpoint/execute.py": "before each file of a checkpoint",
-        "operations/log/expire_execute.py": "before each batch, with the proof",
-        "operations/log/log_restore_execute.py": "a log that may be damaged, or not there",
+        "operations/checkpoint/checkpoint.py": "before each file of a checkpoint",
+        "operations/log/expire.py": "before each batch, with the proof",
+        "operations/log/log_restore.py": "a log that may be damaged, or not there",
         "operations/paimon/vacuum_schemas.py": "schemas, which are no log",
-        "operations/recover/execute.py": "a log that may be damaged",
-        "operations/repair/execute.py": "before each pass",
-        "operations/vacuum/plan_context.py": "between the reading of the version and that of the whole log",
+        "operations/recover/undelete.py": "a log that may be damaged",
+        "operations/repair/repair.py": "before each pass",
         "operations/vacuum/rechecking.py": "before each batch, with newer commits and protected tables",
     },
     FAILURE: {
         "changing/change.py": "an error after the first act",
         "changing/plan.py": "files that could not be deleted",
         "operations/optimize/execute.py": "files that were left alone",
-        "operations/recover/execute.py": "a plan that follows, and nobody agrees to",
-        "operations/recover/plan.py": "files that no source has",
-        "operations/repair/execute.py": "steps that were refused or failed",
-        "operations/restore/execute.py": "files that were deleted meanwhile",
+        "operations/recover/undelete.py": "a plan that follows, and nobody agrees to",
+        "operations/repair/repair.py": "steps that were refused or failed",
+        "operations/restore/restore.py": "files that were deleted meanwhile",
     },
     EXIT: {
-        "cli/changing.py": "1 where --check finds a change that is due; what the same command continues",
+        "cli/running/changing.py": "1 where --check finds a change that is due; what the same command continues",
         "cli/errors.py": "how an error and its cause are told",
         "core/errors.py": "that of each error, and of its cause",
     },
@@ -104,7 +98,9 @@ def _decided(module: ast.Module) -> Iterator[str]:
             yield from (what for what in (CONSENT, STALENESS) if node.name in _NAMES[what])
     for part in ast.walk(module):
         match part:
-            case ast.ImportFrom(str() as room, names) if room.startswith(("deltacli.changing", "deltacli.cli.conf")):
+            case ast.ImportFrom(str() as room, names) if room.startswith(
+                ("deltacli.changing", "deltacli.cli.running.changing")
+            ):
                 used = {one.name for one in names}
                 yield from (what for what in (CONSENT, STALENESS) if used & _NAMES[what])
             case ast.Call(ast.Name("PartlyDone") | ast.Attribute(ast.Name("PartlyDone"))):

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from deltacli.api.table import Table
-from deltacli.changing.change import carry_out
-from deltacli.changing.gate import Gate
+from deltacli.changing.change import Gate, carry_out
 from deltacli.core.errors import FileMissing, Refused
 from deltacli.operations.change.alter import Alteration, AlterationOutcome, AlterationRequest
 from deltacli.storage import LocalStorage, Storage

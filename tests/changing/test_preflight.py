@@ -9,12 +9,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from deltacli.changing.acts import Act
+from deltacli.changing.basis import Act
 from deltacli.changing.preflight import REMOVED_OTHERWISE, STOPS, TWICE, Stop, broken_rules
 from deltacli.core.errors import PartlyDone, Refused
 from deltacli.delta.evolution.draft import Draft
-from deltacli.rules.framework.base import Check, Severity
-from deltacli.rules.framework.catalogue import CATALOGUE, RULES_OF_ADD
+from deltacli.rules.framework.base import CATALOGUE, RULES_OF_ADD, Check, Severity
 from deltacli.rules.framework.views import MetadataView, TableConfigurationView
 from tests.operations.optimize.test_cases import TRACKED
 from tests.support.actions import Line, add, commit_info, metadata, protocol, remove

@@ -8,16 +8,14 @@ from typing import Any
 import pytest
 
 from deltacli.api.table import Table
-from deltacli.changing import gate
-from deltacli.changing.change import carry_out, plan_change
-from deltacli.changing.gate import Consent, Plan, for_plan, standing
+from deltacli.changing import change as gate
+from deltacli.changing.change import Consent, Plan, carry_out, for_plan, plan_change, standing
+from deltacli.core.clock import Machine
 from deltacli.core.errors import ConflictLost, DeltacliError, Refused
-from deltacli.core.machine import Machine
 from deltacli.operations.optimize.execute import Optimize
 from deltacli.operations.optimize.request import OptimizeRequest
-from deltacli.operations.restore import execute
-from deltacli.operations.restore.execute import Restore
-from deltacli.operations.restore.request import RestoreRequest
+from deltacli.operations.restore import restore as execute
+from deltacli.operations.restore.restore import Restore, RestoreRequest
 from deltacli.storage import Storage
 from deltacli.table.handle import TableHandle
 from deltacli.table.rebuild import read_snapshot

@@ -14,10 +14,10 @@ import pytest
 from deltacli.api.table import Table
 from deltacli.changing import basis
 from deltacli.changing import commit as committing
-from deltacli.core.clock import fixed_clock
+from deltacli.core.clock import Machine, fixed_clock
 from deltacli.core.errors import DeltacliError, FileMissing, PartlyDone, Refused
-from deltacli.core.machine import Machine
-from deltacli.engine.embedded import EmbeddedEngine
+from deltacli.delta.log import conflicts
+from deltacli.engine.base import EmbeddedEngine
 from deltacli.fleet.policy_file.model import OptimizePolicy, Policy
 from deltacli.fleet.running.steps import StepWork, attempt
 from deltacli.operations.optimize import plan as plans
@@ -129,11 +129,11 @@ def test_a_commit_that_is_rewritten_with_a_winner_behind_it_ends_it(
     real = committing._Sender._create
     events = [rewritten(made, storage, version), rewritten(made, storage, version + 1)]
 
-    def create(self: Any, request: Any, at: int, send: Any) -> Any:
+    def create(self: Any, request: Any, at: int, *how: Any) -> Any:
         if at == version + 1:
             while events:
                 events.pop(0)()
-        return real(self, request, at, send)
+        return real(self, request, at, *how)
 
     monkeypatch.setattr(committing._Sender, "_create", create)
 
@@ -145,17 +145,21 @@ def test_a_commit_that_is_rewritten_with_a_winner_behind_it_ends_it(
     assert not [path for path in live_paths(open_at(storage)) if "part-" in path]
 
 
-def test_no_commit_is_created_above_a_gap(ids: tuple[Ids, Storage]) -> None:
+def test_no_commit_is_created_above_a_gap(ids: tuple[Ids, Storage], monkeypatch: pytest.MonkeyPatch) -> None:
     """
     The winner of the first attempt is rolled back before the second.
     """
     made, storage = ids
     rewritten(made, storage, 4)()
+    real = conflicts.look_at
 
-    def roll_back(_: float) -> None:
+    def look_at(*of_commit: Any) -> Any:
+        found = real(*of_commit)
         list(storage.delete_many([commit_path(5)]))
+        return found
 
-    table = Table(storage, clock=fixed_clock(NOW_MS), machine=Machine(sleep=roll_back))
+    monkeypatch.setattr(committing, "look_at", look_at)
+    table = Table(storage, clock=fixed_clock(NOW_MS), machine=Machine(sleep=lambda _: None))
     plan = table.plan_optimize()
     rewritten(made, storage, 5)()
 

@@ -13,15 +13,14 @@ from typing import Any
 import pytest
 
 from deltacli.api.table import Table, open_table
-from deltacli.changing.change import plan_change
-from deltacli.changing.views import files_of_manifests
+from deltacli.changing.change import files_of_manifests, plan_change
 from deltacli.cli.app import run
 from deltacli.core.errors import PermissionRefused
 from deltacli.operations.change.append import Append
-from deltacli.operations.change.table_properties import PropertiesChange, PropertyEdits
+from deltacli.operations.change.properties_and_features import PropertiesChange, PropertyEdits
 from deltacli.operations.vacuum.explain import explain_file
 from deltacli.operations.vacuum.full_plan import VacuumChange
-from deltacli.operations.vacuum.request import Mode, VacuumRequest
+from deltacli.operations.vacuum.plan import Mode, VacuumRequest
 from deltacli.storage import open_storage
 from tests.docs.test_schemas import faults, line_faults
 from tests.support.in_memory import MemoryStorage

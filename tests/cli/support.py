@@ -19,7 +19,7 @@ from tempfile import TemporaryDirectory
 from threading import Lock
 from typing import Any
 
-from deltacli.core.hints import TABLE
+from deltacli.core.errors import TABLE
 from tests.support.forked_commands import Order, exit_code, program_text, send
 from tests.support.waiting import in_time
 

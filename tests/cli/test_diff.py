@@ -13,7 +13,7 @@ import pytest
 from deltacli import open_table
 from deltacli.cli.terminal.term import cells
 from deltacli.core.errors import DeltacliError, UsageError
-from deltacli.operations.diff import files
+from deltacli.operations import diff as files
 from tests.cli.support import Result, deltacli
 from tests.cli.test_terminal import ESCAPE, on_terminal
 from tests.docs.test_schemas import faults, line_faults

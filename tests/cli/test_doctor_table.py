@@ -13,8 +13,8 @@ import pytest
 
 from deltacli import open_table
 from deltacli.cli.terminal.term import cells
-from deltacli.core.hints import Spelling, spelled
-from deltacli.operations.doctor.table.advice import saves
+from deltacli.core.errors import Spelling, spelled
+from deltacli.operations.doctor.advice import saves
 from tests.cli.support import Result, deltacli
 from tests.docs.test_schemas import faults, line_faults
 from tests.support import corpus

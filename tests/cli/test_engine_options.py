@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from deltacli.cli.options.cluster import ClusterOptions, EngineChoice, settle_engine
+from deltacli.cli.running.cluster import ClusterOptions, EngineChoice, settle_engine
 from deltacli.core.errors import UsageError
-from deltacli.engine.spark.session import SparkSettings
+from deltacli.engine.spark.engine import SparkSettings
 from tests.cli.support import deltacli
 
 SECRET = "hidden-value"

@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 
 from deltacli.cli.render.terminal.findings import excerpt_of
-from deltacli.delta.log.log_path import Place
-from deltacli.operations.validate.lenient_log_reader import LONGEST_LINE, MOST_BYTES, read_log_line
-from deltacli.rules.framework.base import Finding, Severity
-from deltacli.rules.framework.catalogue import CATALOGUE
+from deltacli.delta.log.segment import Place
+from deltacli.operations.validate.log_reader import LONGEST_LINE, MOST_BYTES, read_log_line
+from deltacli.rules.framework.base import CATALOGUE, Finding, Severity
 from deltacli.storage import LocalStorage
 
 RULE = next(iter(CATALOGUE.rules.values()))

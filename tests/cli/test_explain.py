@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from deltacli import open_table
-from deltacli.operations.explain.explain import beginnings, states
+from deltacli.operations.explain import beginnings, states
 from tests.cli.support import Result, deltacli
 from tests.docs.test_schemas import faults, line_faults
 from tests.support.actions import add, domain, metadata, protocol

@@ -14,10 +14,9 @@ from deltacli.cli.formats.csv import CsvForm, csv_block
 from deltacli.cli.render.columns import exact
 from deltacli.cli.render.data import file_list
 from deltacli.cli.render.data.file_list import FileListing, FilesResult
-from deltacli.cli.render.text_form import write_table
-from deltacli.cli.results import RowGrid
+from deltacli.cli.results import RowGrid, write_columns
 from deltacli.table.version import Snapshot
-from deltacli.work.outputs.actions import fields_of
+from deltacli.work.outputs import fields_of
 from tests.cli.test_rows import PIPE
 from tests.support.actions import add, deletion_vector, metadata, protocol, remove
 from tests.support.builder import TableBuilder
@@ -70,7 +69,7 @@ def test_lists_of_files_are_written_in_columns_with_the_text_of_rows(
         grid = RowGrid([file_list._exact_column(name) for name in names], row_by_row(snapshot))
         expected.writelines(grid.written(CsvForm()))
     else:
-        write_table(expected, PIPE, file_list._screen_columns(BOTH), row_by_row(snapshot))
+        write_columns(expected, PIPE, file_list._screen_columns(BOTH), row_by_row(snapshot))
     monkeypatch.setattr(file_list, "_rows", None)
 
     found = listed(form, snapshot)

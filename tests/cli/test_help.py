@@ -16,10 +16,10 @@ from deltacli.cli import help_page, help_topics
 from deltacli.cli.command_tree import COMMANDS, EXITS, FINDINGS, FORMER_OPTIONS, setting
 from deltacli.cli.command_tree import HEADINGS as HEADINGS_OF_COMMANDS
 from deltacli.cli.commands.completion import SCRIPTS
-from deltacli.cli.options.sections import OptionHeading, section_of
-from deltacli.delta.evolution.sql_types import POSSIBLE
+from deltacli.cli.help_page import OptionHeading, section_of
+from deltacli.delta.evolution.requests import POSSIBLE
 from deltacli.delta.schema.widened_schema import POSSIBLE as WIDER_TYPES
-from deltacli.rules.framework.catalogue import CATALOGUE
+from deltacli.rules.framework.base import CATALOGUE
 from deltacli.rules.paimon.catalogue import PAIMON_CATALOGUE
 from deltacli.storage.base import RETRY_BUDGET
 from tests.cli.pty_session import Session
@@ -73,7 +73,7 @@ def test_history_imports_neither_pyarrow_nor_the_modules_of_clusters_and_help(
         "import sys\nfrom deltacli.cli.app import run\n"
         f"code = run(['history', {str(log.parent)!r}, '--json'])\n"
         "loaded = {name for name in sys.modules if name.split('.')[0] in ('pyarrow', 'fsspec', 'rich', 'numpy')}\n"
-        "unused = {'deltacli.work.task', 'deltacli.cli.options.cluster', 'deltacli.cli.help_page'}\n"
+        "unused = {'deltacli.work.task', 'deltacli.cli.running.cluster', 'deltacli.cli.help_page'}\n"
         "loaded |= unused & sys.modules.keys()\n"
         "sys.exit(repr(sorted(loaded)) if loaded or code else 0)"
     )

@@ -16,7 +16,7 @@ from jsonschema import Draft202012Validator
 from deltacli.api.table import Table
 from deltacli.changing.change import carry_out
 from deltacli.core.documents import dumps
-from deltacli.operations.log.version_checksum import Checksum, ChecksumStatus
+from deltacli.operations.log.crc_and_compact import Checksum, ChecksumStatus
 from deltacli.storage import open_storage
 from tests.cli.support import ROOT, Result, deltacli
 

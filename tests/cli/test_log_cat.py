@@ -94,7 +94,7 @@ def test_a_line_too_long_for_memory_is_copied_but_not_parsed(
     odd: Path, monkeypatch: pytest.MonkeyPatch, capsysbinary: Capture
 ) -> None:
     monkeypatch.setattr("deltacli.work.commits.reading._BLOCK_BYTES", 16)
-    monkeypatch.setattr("deltacli.work.commits.raw_actions.MAX_LINE_BYTES", 32)
+    monkeypatch.setattr("deltacli.work.commits.inspection.MAX_LINE_BYTES", 32)
 
     assert (0, ODD_LINES, "") == cat(capsysbinary, odd, 3)
     code, _, err = cat(capsysbinary, odd, 3, "--actions", "add")

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from deltacli.cli.app import run
-from deltacli.cli.options import cluster
-from deltacli.cli.options.cluster import LongJobs
+from deltacli.cli.running import cluster
+from deltacli.cli.running.cluster import LongJobs
 from deltacli.core.progress import SILENT, reported, reported_weighed
 
 

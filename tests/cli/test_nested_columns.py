@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from deltacli.core.hints import nearest_path
+from deltacli.core.errors import nearest_path
 from tests.cli.support import deltacli
 from tests.support.altering import fields_of
 

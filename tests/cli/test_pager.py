@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from deltacli.cli.results import keep_heading
 from deltacli.cli.terminal import pager
-from deltacli.cli.terminal.output import keep_heading
 from deltacli.cli.terminal.pager import Screen, with_heading
 
 

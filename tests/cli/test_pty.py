@@ -222,7 +222,7 @@ def test_an_interruption_behind_a_change_does_not_deny_it(
         raise Interrupted(signal.SIGINT)
 
     make_sample(tmp_path / "tbl")
-    monkeypatch.setattr("deltacli.cli.options.run.Run.say_next", interrupt)
+    monkeypatch.setattr("deltacli.cli.running.run.Run.say_next", interrupt)
 
     assert 130 == run([words[0], str(tmp_path / "tbl"), *words[1:]])
     assert f"interrupted; {said}" in capsys.readouterr().err

@@ -15,7 +15,7 @@ from deltacli import open_table
 from deltacli.cli.terminal.term import cells
 from deltacli.core.errors import DeltacliError
 from deltacli.core.units import DAY_MS
-from deltacli.operations.reach.versions import Part
+from deltacli.operations.reach import Part
 from tests.cli.support import Result, deltacli
 from tests.docs.test_schemas import faults, line_faults
 from tests.support.actions import add, metadata, protocol

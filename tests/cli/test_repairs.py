@@ -11,10 +11,9 @@ from pathlib import Path
 import pytest
 
 from deltacli.cli.app import run
-from deltacli.core.hints import ShellSpelling, spelled
+from deltacli.core.errors import ShellSpelling, spelled
 from deltacli.core.units import DAY_MS, format_timestamp
-from deltacli.rules.framework.base import LOST_BY_VACUUM
-from deltacli.rules.framework.catalogue import CATALOGUE
+from deltacli.rules.framework.base import CATALOGUE, LOST_BY_VACUUM
 from deltacli.rules.framework.repairs import Family, repair_command, repair_to_try, row_of
 from tests.cli.pty_session import Session
 from tests.cli.screen import as_pasted

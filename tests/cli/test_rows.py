@@ -19,11 +19,11 @@ from hypothesis import strategies as st
 
 from deltacli.cli.formats import FORMATS
 from deltacli.cli.render.data.rows import Rows, RowsResult, Written
-from deltacli.cli.terminal.output import open_sink
+from deltacli.cli.results import open_sink
 from deltacli.cli.terminal.term import Terminal
 from deltacli.core.errors import Unreadable, UsageError
 from deltacli.delta.encoding import arrow_json
-from deltacli.work.outputs import parquet_stream
+from deltacli.work import parquet_writing as parquet_stream
 
 PIPE = Terminal(is_terminal=False, width=None, colour=False)
 SCHEMA = pa.schema(

@@ -18,8 +18,8 @@ import pytest
 from deltacli.changing.plan import Amount, Failures
 from deltacli.cli.render.columns import Column
 from deltacli.cli.render.data.rows import Rows, RowsResult
-from deltacli.cli.render.text_form import write_table
-from deltacli.cli.render.vacuum.formats import VacuumResult
+from deltacli.cli.render.vacuum import VacuumResult
+from deltacli.cli.results import write_columns
 from deltacli.cli.terminal.term import Terminal, cells
 from deltacli.operations.vacuum.plan import VacuumOutcome
 from tests.cli.pty_session import Session
@@ -364,8 +364,8 @@ def test_more_rows_than_rich_draws_are_streamed_with_the_same_columns() -> None:
     ]
     drawn, streamed = io.BytesIO(), io.BytesIO()
 
-    shown = write_table(drawn, Terminal(True, 40, False), columns, range(1_000))
-    written = write_table(streamed, Terminal(True, 40, False), columns, range(1_001))
+    shown = write_columns(drawn, Terminal(True, 40, False), columns, range(1_000))
+    written = write_columns(streamed, Terminal(True, 40, False), columns, range(1_001))
 
     lines, others = drawn.getvalue().decode().splitlines(), streamed.getvalue().decode().splitlines()
     assert shown == written == ["n", "text"]

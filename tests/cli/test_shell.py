@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from deltacli.cli.formats import TABLE
-from deltacli.cli.options.run import Run
+from deltacli.cli.running.run import Run
 from deltacli.cli.terminal.shell import again, again_without, again_without_limit, fill_hint, quoted
 from deltacli.cli.terminal.term import Terminal
 from deltacli.core.clock import fixed_clock
@@ -93,7 +93,7 @@ def test_a_command_that_would_lose_a_secret_is_not_suggested(sample: Path) -> No
     )
     said: list[str] = []
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("deltacli.cli.options.run.say", lambda text, painted=str: said.append(painted(text)))
+        patched.setattr("deltacli.cli.running.run.say", lambda text, painted=str: said.append(painted(text)))
         run.note("next: deltacli history s3://user:hunter2@host/t")
         run.note(f"next: deltacli history {sample}")
 

@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from deltacli.cli.render.sections import Section
-from deltacli.cli.render.text_form import write_sections
+from deltacli.cli.render.columns import Section
+from deltacli.cli.results import write_sections
 from deltacli.cli.terminal.term import Terminal, folded_command, pasted_lines
 from tests.cli.screen import as_pasted
 from tests.cli.support import ROOT, deltacli, start_with

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from deltacli.cli.app import run
-from deltacli.cli.terminal.shell import again
-from deltacli.cli.typed_secrets import remember_words, repeatable
+from deltacli.cli.terminal.shell import again, remember_words, repeatable
 from deltacli.storage import secrets
 
 CAPTURE = pytest.CaptureFixture[str]

@@ -11,14 +11,13 @@ from typing import Any
 import pytest
 
 from deltacli import open_table
-from deltacli.changing.change import carry_out
-from deltacli.changing.gate import Gate
-from deltacli.cli.render.undelete import UndeleteScreen
+from deltacli.changing.change import Gate, carry_out
+from deltacli.cli.commands.undelete import UndeleteScreen
 from deltacli.cli.terminal.term import Terminal
 from deltacli.core.errors import PartlyDone, Refused, StorageFailed
-from deltacli.operations.recover import execute
-from deltacli.operations.recover.plan import UndeletePlan, UndeleteResult
-from deltacli.operations.recover.request import UndeleteRequest
+from deltacli.operations.recover import undelete as execute
+from deltacli.operations.recover.plan import UndeletePlan, UndeleteRequest
+from deltacli.operations.recover.undelete import UndeleteResult
 from tests.cli.support import Result, deltacli, make_sample
 from tests.cli.test_documents import lines_of, validate
 from tests.operations.recover.test_find_and_put import content_of, table_at

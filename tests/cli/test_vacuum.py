@@ -22,10 +22,9 @@ from deltacli.changing.plan import Amount, Failures
 from deltacli.cli.app import run
 from deltacli.cli.terminal.interrupts import Interrupted
 from deltacli.core.errors import Refused
-from deltacli.operations.vacuum.plan import Kept, VacuumOutcome, VacuumPlan
+from deltacli.operations.vacuum.plan import Kept, Mode, VacuumOutcome, VacuumPlan, VacuumRequest
 from deltacli.operations.vacuum.rechecking import digest_commit
-from deltacli.operations.vacuum.request import Mode, VacuumRequest
-from deltacli.operations.vacuum.saved.plan_file import read_plan, save_plan
+from deltacli.operations.vacuum.saved import read_plan, save_plan
 from deltacli.table.find_log import list_log
 from deltacli.table.handle import TableHandle
 from tests.cli.pty_session import Session

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from deltacli.cli.app import run
-from deltacli.operations.vacuum.explain import ExplainedCommit, Explanation
-from deltacli.operations.vacuum.request import VacuumRequest
+from deltacli.operations.vacuum.explain import ExplainedCommit, FileExplanation
+from deltacli.operations.vacuum.plan import VacuumRequest
 from tests.cli.support import deltacli, make_sample
 from tests.cli.vacuum_plans import DAY_MS, NOW_MS
 from tests.docs.test_schemas import faults, line_faults
@@ -20,7 +20,7 @@ from tests.docs.test_schemas import faults, line_faults
 def test_one_file_is_explained_with_the_commits_that_name_it(
     sample: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    found = Explanation(
+    found = FileExplanation(
         "day=1/a b.parquet",
         "kept",
         "Version 3 removed it within the retention.",
@@ -32,7 +32,7 @@ def test_one_file_is_explained_with_the_commits_that_name_it(
     )
     asked: list[tuple[VacuumRequest, str]] = []
 
-    def explain(_table: object, request: VacuumRequest, path: str) -> Explanation:
+    def explain(_table: object, request: VacuumRequest, path: str) -> FileExplanation:
         asked.append((request, path))
         return found
 

@@ -12,13 +12,11 @@ import pytest
 
 from deltacli.changing.plan import Amount, Failures
 from deltacli.cli.formats import NDJSON
-from deltacli.cli.render.sections import Section
-from deltacli.cli.render.text_form import write_sections
-from deltacli.cli.render.vacuum.formats import VacuumResult
-from deltacli.cli.render.vacuum.screen import vacuum_sections
+from deltacli.cli.render.columns import Section
+from deltacli.cli.render.vacuum import VacuumResult, vacuum_sections
+from deltacli.cli.results import write_sections
 from deltacli.cli.terminal.term import Terminal
-from deltacli.operations.vacuum.plan import Kept, TimeTravelRange, VacuumOutcome
-from deltacli.operations.vacuum.request import Mode
+from deltacli.operations.vacuum.plan import Kept, Mode, TimeTravelRange, VacuumOutcome
 from tests.cli.vacuum_plans import ROWS, TOO_MUCH, TORN, make_plan
 
 PLAN = """\

@@ -14,12 +14,11 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from deltacli.cli.validate_runner import failure_code
+from deltacli.cli.commands.validate import failure_code
 from deltacli.core.errors import DeltacliError, NotATable, StorageFailed
-from deltacli.delta.log.log_path import Place
+from deltacli.delta.log.segment import Place
 from deltacli.operations.validate.validate import Validation
-from deltacli.rules.framework.base import Finding, Severity
-from deltacli.rules.framework.catalogue import CATALOGUE
+from deltacli.rules.framework.base import CATALOGUE, Finding, Severity
 from deltacli.table.handle import TableHandle
 from tests.cli.conftest import BAD, Run
 from tests.cli.pty_session import Session, gate

@@ -20,7 +20,7 @@ from deltacli.cli.render.validate.report import CheckedTable, ValidationReport, 
 from deltacli.cli.render.validate.result import FindingsResult
 from deltacli.cli.terminal.term import CONTROL, Terminal
 from deltacli.core.errors import NotATable
-from deltacli.delta.log.log_path import Place
+from deltacli.delta.log.segment import Place
 from deltacli.operations.validate.validate import Validation
 from deltacli.rules.framework.base import Finding, Fix, Level, Rule, Severity
 from tests.cli.support import ROOT, deltacli, make_sample

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from deltacli.cli import trend_file
-from deltacli.cli.trend_file import Trend, comparison
-from deltacli.operations.validate.trend import Entry, TableTally, Tally, last_like, read_history
+from deltacli.cli.running import trend_file
+from deltacli.cli.running.trend_file import Trend, comparison
+from deltacli.operations.validate.trend import Entry, TableTally, Tally, last_like, read_trend
 from tests.cli.conftest import BAD, Run
 from tests.cli.pty_session import Session
 from tests.cli.support import ROOT
@@ -85,7 +85,7 @@ def test_tables_and_history_can_be_moved_together(lake: Path, validate: Run) -> 
         shutil.move(name, lake / "moved" / name)
     validate("moved/lake", *ONLY, "--trend", "moved/trend.ndjson")
 
-    before, after = read_history(Path("moved/trend.ndjson").read_bytes(), "")
+    before, after = read_trend(Path("moved/trend.ndjson").read_bytes(), "")
 
     assert before.is_like(after)
 
@@ -102,7 +102,7 @@ def test_a_last_line_without_its_end_gets_one(start: bytes, lake: Path, validate
     validate("lake", *ONLY, "--trend", str(FILE))
 
     assert start + b"{" == FILE.read_bytes()[: len(start) + 1]
-    assert 2 == len(read_history(FILE.read_bytes(), "trend.ndjson"))
+    assert 2 == len(read_trend(FILE.read_bytes(), "trend.ndjson"))
 
 
 @pytest.mark.parametrize(
@@ -146,14 +146,15 @@ def test_an_unsuitable_trend_path_is_refused(name: str, said: str, lake: Path, v
 def test_runs_that_end_together_do_not_mix_their_lines(tmp_path: Path) -> None:
     path = tmp_path / "trend.ndjson"
     program = (
-        "import sys\nfrom deltacli.cli.trend_file import Trend\nfrom tests.cli.test_validate_history import entry\n"
+        "import sys\nfrom deltacli.cli.running.trend_file import Trend\n"
+        "from tests.cli.test_validate_history import entry\n"
         "trend = Trend(sys.argv[1])\nfor _ in range(200): trend.append(entry(*map('area.{}'.format, range(500))))\n"
     )
 
     runs = [subprocess.Popen([sys.executable, "-c", program, str(path)], cwd=ROOT) for _ in range(2)]
 
     assert [0, 0] == [run.wait(SECONDS) for run in runs]
-    assert 400 == len(read_history(path.read_bytes(), "trend.ndjson"))
+    assert 400 == len(read_trend(path.read_bytes(), "trend.ndjson"))
 
 
 def test_a_lock_that_the_caller_holds_does_not_block_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -165,7 +166,7 @@ def test_a_lock_that_the_caller_holds_does_not_block_a_run(tmp_path: Path, monke
 
         Trend(str(path)).append(entry("a.b"))
 
-    assert 1 == len(read_history(path.read_bytes(), "trend.ndjson"))
+    assert 1 == len(read_trend(path.read_bytes(), "trend.ndjson"))
 
 
 def test_only_runs_of_the_same_tables_in_the_same_way_are_compared() -> None:

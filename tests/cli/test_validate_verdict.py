@@ -13,12 +13,11 @@ import pytest
 from deltacli.cli.render.validate.findings import all_sentence, judge
 from deltacli.cli.render.validate.report import CheckedTable, ValidationReport
 from deltacli.core.errors import ProtocolUnsupported
-from deltacli.delta.log.log_path import Place
+from deltacli.delta.log.segment import Place
 from deltacli.operations.validate.findings import COULD_NOT_BE_READ
 from deltacli.operations.validate.validate import Validation
-from deltacli.rules.framework.base import Finding, Severity
-from deltacli.rules.framework.catalogue import CATALOGUE
-from deltacli.rules.framework.risks import SAYS, Risk
+from deltacli.rules.framework.base import CATALOGUE, Finding, Severity
+from deltacli.rules.framework.repairs import SAYS, Risk
 from tests.cli.conftest import Run
 from tests.cli.pty_session import Session
 from tests.cli.support import ROOT, deltacli

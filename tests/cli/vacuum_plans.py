@@ -9,8 +9,7 @@ import pyarrow as pa
 
 from deltacli.changing.plan import Amount
 from deltacli.core.errors import Refusal
-from deltacli.operations.vacuum.plan import Kept, TimeTravelRange, VacuumPlan
-from deltacli.operations.vacuum.request import Mode
+from deltacli.operations.vacuum.plan import Kept, Mode, TimeTravelRange, VacuumPlan
 from tests.support.vacuum_plans import SCHEMA
 
 DAY_MS = 86_400_000

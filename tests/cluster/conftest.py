@@ -87,7 +87,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory, gates: Gates, s3_server: S
 @pytest.fixture(scope="session")
 def spark_engine(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkEngine]:
     """An engine on a session of the cluster, one for all tests."""
-    from deltacli.engine.spark.session import open_engine
+    from deltacli.engine.spark.engine import open_engine
 
     engine = open_engine(cluster.settings)
     engine._cluster.session.addArtifacts(str(_tasks(tmp_path_factory.mktemp("tasks"))), pyfile=True)

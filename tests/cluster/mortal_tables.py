@@ -11,10 +11,9 @@ from deltacli.api.table import Table, open_table
 from deltacli.changing.change import carry_out
 from deltacli.core.clock import fixed_clock
 from deltacli.operations.checkpoint.verify import CheckpointVerdict, verify_checkpoints
-from deltacli.operations.log.expire import ExpiryRequest
-from deltacli.operations.log.expire_execute import LogExpiry
+from deltacli.operations.log.expire import ExpiryRequest, LogExpiry
 from deltacli.operations.vacuum.full_plan import plan_vacuum
-from deltacli.operations.vacuum.request import VacuumRequest
+from deltacli.operations.vacuum.plan import VacuumRequest
 from deltacli.storage import open_storage
 from deltacli.table.find_log import list_log
 from deltacli.work.checkpoints.reading import open_checkpoint

@@ -13,9 +13,9 @@ import pytest
 from deltacli import open_table
 from deltacli.core.clock import fixed_clock
 from deltacli.core.errors import DeltacliError, UsageError
-from deltacli.delta.stats.record_counts import num_records_column
-from deltacli.engine.embedded import EmbeddedEngine
-from deltacli.fleet.planning.plan import plan_fleet
+from deltacli.delta.log.file_actions import num_records_column
+from deltacli.engine.base import EmbeddedEngine
+from deltacli.fleet.planning.due import plan_fleet
 from deltacli.fleet.policy_file.reading import require_fleet_file
 from deltacli.operations.read.snapshot import summarize
 from deltacli.spark import detail, files, findings, fleet_facts, history, tombstones, vacuum_plan

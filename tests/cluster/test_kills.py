@@ -44,6 +44,8 @@ CHECKPOINT_STEPS = [
 """What the driver was about to do, or had done, when it was killed; or an executor that worked for it."""
 SIDECARS = tables.FILES // tables.ROWS_PER_FILE
 """Sidecars of a checkpoint by executors; the driver writes one more for newer commits."""
+BESIDE = 2
+"""Tasks that may run beside one that fails: each can publish its sidecar after the failed run has swept."""
 VACUUM = ("--yes", "--json", "--max-delete", "100%")
 VACUUM_STEPS = [
     Step("walk", executor=True),
@@ -159,7 +161,8 @@ def test_a_checkpoint_of_which_an_executor_is_killed(
 
     assert failed == (cluster.kind != "standalone")  # a local master tries nothing again
     tables.require_sound(place, before)
-    assert tables.named_sidecars(place) == {name for name in tables.present_sidecars(place) if name[0] != "."}
+    unnamed = {name for name in tables.present_sidecars(place) if name[0] != "."} - tables.named_sidecars(place)
+    assert len(unnamed) <= (BESIDE if failed else 0)
     gates.open()
     if failed:
         _write_again(place, "v2", spark_engine)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from deltacli.spark import read_table
-from deltacli.spark.session_settings import is_connect
+from deltacli.spark.parquet_scan import is_connect
 from tests.cluster.spark_rows import counts_of
 from tests.cluster.test_table_traps import explained, many, numbers, own_rows
 from tests.support.rows import parquet_bytes

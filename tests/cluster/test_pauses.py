@@ -9,11 +9,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from deltacli.api.table import open_table
-from deltacli.core.machine import Machine
+from deltacli.core.clock import Machine
 from deltacli.engine.spark.engine import SparkEngine
 from deltacli.operations.vacuum.execute import execute_vacuum
 from deltacli.operations.vacuum.full_plan import plan_vacuum
-from deltacli.operations.vacuum.request import VacuumRequest
+from deltacli.operations.vacuum.plan import VacuumRequest
 from tests.cluster import mortal_tables as tables
 from tests.cluster.gates import Gates, Step
 from tests.cluster.tasks import ClockInFile

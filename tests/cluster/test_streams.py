@@ -12,7 +12,7 @@ import pytest
 
 from deltacli import open_table
 from deltacli.spark import register
-from deltacli.spark.session_settings import is_connect
+from deltacli.spark.parquet_scan import is_connect
 from deltacli.spark.source_options import has_limits
 from tests.cluster.gates import wait_until
 from tests.cluster.grown_tables import Grown

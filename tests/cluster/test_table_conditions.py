@@ -13,7 +13,7 @@ import pytest
 from deltacli import open_table
 from deltacli.delta.predicate import parse_predicate
 from deltacli.spark import plan_table, read_table
-from deltacli.spark.conditions import spark_condition
+from deltacli.spark.parquet_schema import spark_condition
 from tests.cluster.spark_rows import counted, counts_of
 from tests.support.rows import parquet_bytes, schema_of, table_of
 

@@ -15,8 +15,7 @@ import pytest
 from deltacli import open_table
 from deltacli.core.errors import DataUnreadable, DeltacliError, ProtocolUnsupported, Refused, UsageError
 from deltacli.spark import parquet_scan, plan_table, read_table
-from deltacli.spark.parquet_scan import file_keys
-from deltacli.spark.partition_values import Values
+from deltacli.spark.parquet_scan import Values, file_keys
 from tests.cluster.spark_rows import counts_of
 from tests.spark.test_parquet_shapes import calls_of
 from tests.support.actions import Action, Line, add, metadata, protocol
@@ -271,7 +270,7 @@ def test_deleted_rows_stay_deleted_in_directories_of_many_files(session: Any, tm
 def test_files_of_more_deleted_rows_than_a_plan_sends_are_read_by_our_own_scan(
     session: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("deltacli.spark.planner.MOST_DELETED_ROWS", 3)
+    monkeypatch.setattr("deltacli.spark.table_plan.MOST_DELETED_ROWS", 3)
     vectors: dict[str, Action] = {name: inline([0, 1]) for name in ("a.parquet", "b.parquet")}
     files = {"a.parquet": numbers(1, 2, 3), "b.parquet": numbers(4, 5, 6)}
     root = built(tmp_path / "t", files, ID, features=["deletionVectors"], vectors=vectors)
@@ -298,7 +297,7 @@ def test_a_missing_file_is_an_error(count: int, session: Any, setting: Change, t
 
 
 def test_a_missing_file_is_found_without_footers(session: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("deltacli.spark.planner.MOST_FOOTERS", 10)
+    monkeypatch.setattr("deltacli.spark.table_plan.MOST_FOOTERS", 10)
     root = many(tmp_path / "t")
     (root / "f1.parquet").unlink()
 
@@ -599,7 +598,7 @@ def test_a_damaged_file_is_an_error_even_where_spark_ignores_them(
     session: Any, setting: Change, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     setting("spark.sql.files.ignoreCorruptFiles", "true")
-    monkeypatch.setattr("deltacli.spark.planner.MOST_FOOTERS", 10)
+    monkeypatch.setattr("deltacli.spark.table_plan.MOST_FOOTERS", 10)
     root = many(tmp_path / "t")
     (root / "f1.parquet").write_bytes(b"not Parquet")
 

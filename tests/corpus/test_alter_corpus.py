@@ -19,7 +19,7 @@ import pytest
 from deltacli.api.table import Table
 from deltacli.core.clock import fixed_clock
 from deltacli.core.errors import DataUnreadable, DeltacliError
-from deltacli.delta.protocol.feature_drops import REMOVALS
+from deltacli.delta.protocol.feature_changes import REMOVALS
 from deltacli.storage import open_storage
 from tests.corpus.test_checkpoints import NOW_MS, TABLES
 from tests.corpus.test_settings import EXPECTED, REFUSALS

@@ -9,8 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from deltacli.operations.checkpoint.execute import CheckpointResult, write_checkpoint
-from deltacli.operations.checkpoint.plan import StatsForm
+from deltacli.operations.checkpoint.checkpoint import CheckpointResult, StatsForm, write_checkpoint
 from tests.corpus.test_checkpoints import LARGE, REFUSED, WRITABLE, each, known_versions
 from tests.support.corpus import CorpusTable
 from tests.support.corpus_checkpoints import (

@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from deltacli.core.errors import DeltacliError
-from deltacli.engine.embedded import EmbeddedEngine
-from deltacli.operations.checkpoint.execute import write_checkpoint
-from deltacli.operations.checkpoint.plan import StatsForm
+from deltacli.engine.base import EmbeddedEngine
+from deltacli.operations.checkpoint.checkpoint import StatsForm, write_checkpoint
 from deltacli.operations.read.snapshot import summarize
 from deltacli.storage import open_storage
 from deltacli.table.version import Snapshot

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from deltacli import open_table
 from deltacli.core.errors import DeltacliError
-from deltacli.operations.diff.tables import TableDiff
+from deltacli.operations.diff import TableDiff
 from deltacli.table.version import Snapshot
 from tests.support.corpus import tables
 

@@ -10,11 +10,9 @@ from deltacli.api.table import Table
 from deltacli.changing.change import carry_out
 from deltacli.core.clock import fixed_clock
 from deltacli.core.errors import Refused
-from deltacli.engine.embedded import EmbeddedEngine
-from deltacli.operations.log.compact_log import MOST_BYTES, LogCompaction
-from deltacli.operations.log.expire import ExpiryRequest, plan_expiry
-from deltacli.operations.log.expire_execute import LogExpiry
-from deltacli.operations.log.version_checksum import Checksum, ChecksumStatus
+from deltacli.engine.base import EmbeddedEngine
+from deltacli.operations.log.crc_and_compact import MOST_BYTES, Checksum, ChecksumStatus, LogCompaction
+from deltacli.operations.log.expire import ExpiryRequest, LogExpiry, plan_expiry
 from deltacli.operations.read.snapshot import summarize
 from deltacli.storage import open_storage
 from tests.corpus.test_checkpoints import LARGE, NOW_MS, REFUSED, TWO_STATES, WRITABLE, known_versions

@@ -14,7 +14,7 @@ from deltacli.api.table import Table
 from deltacli.cli.app import run
 from deltacli.core.clock import fixed_clock
 from deltacli.core.errors import Unreadable
-from deltacli.delta.log.log_path import LogFileKind, parse_log_path
+from deltacli.delta.log.segment import LogFileKind, parse_log_path
 from deltacli.operations.read.snapshot import summarize
 from deltacli.storage import LocalStorage
 from tests.operations.log_copies import back_up, restore

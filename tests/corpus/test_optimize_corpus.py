@@ -16,8 +16,7 @@ import pyarrow as pa
 import pytest
 
 from deltacli.api.table import Table
-from deltacli.core.errors import DeltacliError, Refused, StorageFailed, UsageError
-from deltacli.core.hints import in_backticks
+from deltacli.core.errors import DeltacliError, Refused, StorageFailed, UsageError, in_backticks
 from deltacli.delta.clustering.order_columns import order_columns
 from tests.corpus.test_checkpoints import TABLES, UNWRITABLE
 from tests.corpus.test_widen_corpus import HUGE

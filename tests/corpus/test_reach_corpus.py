@@ -8,8 +8,7 @@ import pytest
 
 from deltacli import open_table
 from deltacli.core.errors import DeltacliError, NotATable
-from deltacli.operations.reach.request import ReachRequest
-from deltacli.operations.reach.table_reach import find_reach
+from deltacli.operations.reach import ReachRequest, find_reach
 from tests.support.corpus import CorpusTable, tables
 
 FEW_VERSIONS = 6

@@ -14,7 +14,7 @@ import pytest
 from deltacli import open_table
 from deltacli.core.errors import DeltacliError
 from deltacli.delta.predicate.columns import Column
-from deltacli.delta.schema.kinds import Kind
+from deltacli.delta.schema.types import Kind
 from deltacli.sharing.hints.file_selection import Hints, select_files
 from deltacli.table.scan import Selection, data_files, stream_files
 from deltacli.table.version import Snapshot

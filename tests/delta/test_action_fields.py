@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 ONE_MORE_FIELD = """
-from deltacli.delta.log.action_fields import FIELDS, Field, FieldType
+from deltacli.delta.log.actions import FIELDS, Field, FieldType
 FIELDS["add"]["newField"] = Field(FieldType.LONG)  # before anything is derived
 
 from deltacli.delta.checkpoint.comparison import comparable, compare

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from deltacli.core.errors import Refused
 from deltacli.core.typing import RecordBatch
 from deltacli.delta.encoding import arrow_json
-from deltacli.delta.log.body_lines import body_lines, encoded_files
-from deltacli.delta.log.commit_content import Slot
+from deltacli.delta.log.commit_content import Slot, body_lines, encoded_files
 from deltacli.delta.log.file_actions import action_schemas, whole_actions
 from tests.support.actions import Line, add, deletion_vector, remove
 

@@ -13,7 +13,7 @@ from deltacli.delta.checkpoint.comparison import (
     CheckpointComparison,
     Difference,
     DuplicateFinder,
-    comparable,
+    comparable_adds,
     compare,
     parsed_partition_differences,
     parsed_record_differences,
@@ -36,7 +36,7 @@ def batch_of(*adds: dict[str, Any]) -> pa.RecordBatch:
 
 
 def compared(found: list[dict[str, Any]], expected: list[dict[str, Any]]) -> CheckpointComparison:
-    return compare(comparable(batch_of(*found)), comparable(batch_of(*expected)), TableConfiguration())
+    return compare(comparable_adds(batch_of(*found)), comparable_adds(batch_of(*expected)), TableConfiguration())
 
 
 def fields_that_differ(found: dict[str, Any], expected: dict[str, Any]) -> list[str]:

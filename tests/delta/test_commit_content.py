@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from deltacli.core.errors import ProtocolUnsupported, Refused
+from deltacli.delta.log.actions import read_actions
 from deltacli.delta.log.commit_content import Base, CommitRequest, encode, require_allowed
-from deltacli.delta.log.commit_lines import read_actions
 from deltacli.delta.log.state import read_metadata, read_protocol
-from deltacli.delta.protocol.protocol_action import require_committable
+from deltacli.delta.protocol.features import require_committable
 from tests.support.actions import Line, domain, metadata, protocol
 
 ICT = {"delta.enableInCommitTimestamps": "true"}

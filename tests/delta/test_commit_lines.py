@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from deltacli.core.errors import CommitCorrupt
-from deltacli.delta.log.commit_lines import read_actions, split_lines, stream_actions
+from deltacli.delta.log.actions import read_actions, split_lines, stream_actions
 
 NAME = "00000000000000000003.json"
 

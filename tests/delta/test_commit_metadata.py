@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from deltacli.core.errors import UsageError
-from deltacli.delta.log.commit_metadata import RESERVED, parse_commit_metadata, require_free
+from deltacli.delta.log.actions import RESERVED, parse_commit_metadata, require_free
 
 
 def test_pairs_become_keys_and_texts() -> None:

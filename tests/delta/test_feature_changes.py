@@ -11,8 +11,7 @@ import pytest
 from deltacli.core.errors import Refused, UsageError
 from deltacli.delta.log.state import TableConfiguration, read_protocol
 from deltacli.delta.protocol.feature_changes import FeaturesPlan, plan_features, show_features
-from deltacli.delta.protocol.features import FEATURES, FeatureKind
-from deltacli.delta.protocol.protocol_action import require_committable, require_readable
+from deltacli.delta.protocol.features import FEATURES, FeatureKind, require_committable, require_readable
 from tests.delta.test_property_changes import config, raw
 
 Action = dict[str, Any]  # Any: JSON values

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deltacli.delta.encoding.many_keys import KeyIndex, fingerprints, repeated, rows_that_may_repeat
+from deltacli.delta.encoding.many_values import KeyIndex, fingerprints, repeated, rows_that_may_repeat
 from tests.support.effort import examples
 
 

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from deltacli.delta.footers.columns import read_schema
 from deltacli.delta.footers.parse import Footer, FooterReader
-from deltacli.delta.footers.schema import read_schema
 from deltacli.delta.footers.thrift import ThriftFaultError
 from tests.support.effort import examples
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deltacli.delta.encoding.integer_set import IntegerSet, Repeated
+from deltacli.delta.encoding.many_values import IntegerSet, Repeated
 from tests.support.effort import examples
 
 PLENTY = 1 << 24

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from deltacli.delta.log.commit_lines import Action
+from deltacli.delta.log.actions import Action
 from deltacli.delta.log.file_actions import action_schemas, whole_actions
 from deltacli.rules.framework import known_files
 from deltacli.rules.framework.known_files import KnownFiles

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deltacli.delta.log.log_path import MAX_VERSION, LogFileKind, LogPath, commit_name, parse_log_path
+from deltacli.delta.log.segment import MAX_VERSION, LogFileKind, LogPath, commit_name, parse_log_path
 from tests.support.effort import examples
 
 UUID = "80a083e8-7026-4e79-81be-64bd76c43a11"

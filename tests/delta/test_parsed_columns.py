@@ -11,14 +11,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from deltacli.delta.checkpoint.parsed_columns import (
-    parse_partition_values,
-    parse_statistics,
-    partition_type,
-    stats_type,
-)
+from deltacli.delta.checkpoint.content import parse_partition_values, parse_statistics, partition_type, stats_type
 from deltacli.delta.log.state import Metadata, TableConfiguration
-from deltacli.delta.protocol.protocol_action import Protocol
+from deltacli.delta.protocol.features import Protocol
 from deltacli.delta.schema.types import parse_schema
 
 LARGEST = 1.7976931348623157e308

@@ -7,8 +7,14 @@ from typing import cast
 import pytest
 
 from deltacli.core.errors import ProtocolUnsupported, Refused
-from deltacli.delta.protocol.features import FEATURES, Feature, FeatureKind
-from deltacli.delta.protocol.protocol_action import Protocol, require_readable, require_writable
+from deltacli.delta.protocol.features import (
+    FEATURES,
+    Feature,
+    FeatureKind,
+    Protocol,
+    require_readable,
+    require_writable,
+)
 
 
 @pytest.mark.parametrize("reader", [1, 2, 3])

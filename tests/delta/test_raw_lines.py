@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from deltacli.delta.log.commit_lines import Action
-from deltacli.delta.log.log_path import Place
-from deltacli.rules.framework import raw_lines
-from deltacli.rules.framework.raw_lines import LineScanner, ScannedLines
+from deltacli.delta.log.actions import Action
+from deltacli.delta.log.segment import Place
+from deltacli.rules.log import commit_lines as raw_lines
+from deltacli.rules.log.commit_lines import LineScanner, ScannedLines
 
 PLACE = Place("_delta_log/00000000000000000001.json", version=1)
 

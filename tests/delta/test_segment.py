@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from deltacli.core.errors import LogIncomplete, NotATable, VersionAbsent
-from deltacli.delta.log.log_path import LogFileKind
-from deltacli.delta.log.segment import LogListing, LogSegment, choose_segment, make_log_file, read_listing
+from deltacli.delta.log.segment import LogFileKind, LogListing, LogSegment, choose_segment, make_log_file, read_listing
 
 CLASSIC = "checkpoint.parquet"
 UUID_JSON = "checkpoint.80a083e8-7026-4e79-81be-64bd76c43a11.json"

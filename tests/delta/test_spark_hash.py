@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from deltacli.delta.checkpoint.spark_hash import part_of_others, parts_of, spark_hash
+from deltacli.delta.checkpoint.layout import assign_parts, part_of_others, spark_hash
 
 OF_SPARK = {
     "": 142593372,
@@ -44,5 +44,5 @@ def test_a_text_has_its_hash_in_a_slice_and_alone() -> None:
 def test_the_part_is_the_positive_rest(parts: int) -> None:
     expected = [found % parts for found in OF_SPARK.values()]
 
-    assert expected == parts_of(pa.array(list(OF_SPARK), pa.string()), parts).to_pylist()
+    assert expected == assign_parts(pa.array(list(OF_SPARK), pa.string()), parts).to_pylist()
     assert 42 % parts == part_of_others(parts)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from deltacli.delta.sql.nodes import Form
-from deltacli.delta.sql.parser import parse_expression
+from deltacli.delta.sql.parser import Form, parse_expression
 
 UNDERSTOOD = (
     "id >= 0",

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import pytest
 
 from deltacli.core.errors import Refused
-from deltacli.delta.log.commit_lines import Action
-from deltacli.delta.protocol.upgrade import added_features, upgraded
+from deltacli.delta.log.actions import Action
+from deltacli.delta.protocol.feature_use import added_features, upgraded
 
 PLAIN = ("appendOnly", "invariants")
 CHECKS = (*PLAIN, "checkConstraints")

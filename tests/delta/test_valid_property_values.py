@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from deltacli.delta.log.state import PORTABLE_INTERVAL, parse_interval
 from deltacli.delta.protocol.known_properties import known_keys
 from deltacli.delta.protocol.property_changes import expected_of, normal_form
-from deltacli.delta.protocol.property_values import PORTABLE_INTERVAL, parse_interval
 from tests.property.test_intervals import terms
 from tests.support.effort import examples
 

@@ -7,13 +7,12 @@ from typing import Any
 
 import pytest
 
+from deltacli.delta.data_files import decode_z85, vector_file
 from deltacli.delta.encoding.value_text import ParsedMoment, parse_date, parse_moment
 from deltacli.delta.partitions.text import Spelling, may_be_equal, spelling_of
-from deltacli.delta.schema.kinds import decimal_parts
-from deltacli.delta.schema.types import PrimitiveType
-from deltacli.delta.stats.schema import StatColumn, kind_of
-from deltacli.delta.stats.values import INFINITE, WRONG_TYPE, exact_decimal, read_bound
-from deltacli.delta.vectors import decode_z85, vector_file
+from deltacli.delta.schema.types import PrimitiveType, decimal_parts
+from deltacli.delta.stats.columns import INFINITE, WRONG_TYPE, exact_decimal, read_bound
+from deltacli.delta.stats.schema import StatColumn, bound_kind
 
 
 @pytest.mark.parametrize(
@@ -52,7 +51,7 @@ from deltacli.delta.vectors import decode_z85, vector_file
 def test_bounds_are_limited_by_their_type(type_name: str, given: Any, expected: Any) -> None:
     data_type = PrimitiveType(type_name)
 
-    assert expected == read_bound(StatColumn("x", kind_of(data_type), data_type, is_partition=False), given)
+    assert expected == read_bound(StatColumn("x", bound_kind(data_type), data_type, is_partition=False), given)
 
 
 def test_decimals_of_hundreds_of_digits_are_not_worth_their_time() -> None:

@@ -10,8 +10,8 @@ import pytest
 
 from deltacli.core.errors import Unreadable, UsageError
 from deltacli.delta.log.state import TableConfiguration
-from deltacli.delta.schema.kinds import decimal_parts
-from deltacli.delta.schema.widening_plan import plan_widening
+from deltacli.delta.schema.types import decimal_parts
+from deltacli.delta.schema.widening import plan_widening
 from tests.support.widening import (
     ENABLED,
     array,

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from deltacli.delta.schema.widening_guards import parses
+from deltacli.delta.schema.widening import parses
 from tests.support.widening import ENABLED, WIDENING, Json, array, codes, field, map_of, planned, protocol, struct
 
 NESTED = struct(field("b", "integer"), field("B2", "date"), field("c.d", "short"))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from deltacli.operations.checkpoint.plan import StatsForm
+from deltacli.operations.checkpoint.checkpoint import StatsForm
 from tests.corpus.test_checkpoints import LARGE, STATS, WRITABLE, allowed, is_refused, known_versions
 from tests.differential.known import DIFFERENCES
 from tests.differential.test_peers import PEERS, relative

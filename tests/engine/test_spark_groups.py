@@ -13,9 +13,9 @@ import pytest
 from deltacli import open_table
 from deltacli.core.errors import DataUnreadable
 from deltacli.engine.base import GROUPS
-from deltacli.engine.spark.regroup import PickledResults, kept_rows, merged_rows
+from deltacli.engine.spark.jobs import PickledResults, kept_rows, merged_rows
 from deltacli.engine.spark.worker import DONE, FAULT, Job
-from deltacli.operations.diff.rows import RowDiff
+from deltacli.operations.diff import RowDiff
 from deltacli.storage.location import StoreLocation
 from deltacli.work.rows.kept_rows import CompareRows
 from tests.support.rows import parquet_bytes, schema_of, table_of

@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from deltacli.core.errors import Refused, UsageError
-from deltacli.core.hints import Spelling
+from deltacli.core.errors import Refused, Spelling, UsageError
 from deltacli.engine.spark import engine as module
 from deltacli.engine.spark.cluster import Cluster
 from deltacli.engine.spark.engine import SparkEngine

@@ -16,12 +16,10 @@ import pytest
 from deltacli.api.table import Table
 from deltacli.changing.change import plan_change
 from deltacli.core.errors import DeltacliError
-from deltacli.engine.base import Engine
-from deltacli.engine.embedded import EmbeddedEngine
+from deltacli.engine.base import EmbeddedEngine, Engine
 from deltacli.operations.change.widen_type import Widening, WidenRequest
 from deltacli.operations.read.snapshot import summarize
-from deltacli.rules.framework.base import Level
-from deltacli.rules.framework.catalogue import CATALOGUE
+from deltacli.rules.framework.base import CATALOGUE, Level
 from deltacli.storage import open_storage
 from deltacli.storage.location import StoreLocation
 from deltacli.table.output import WrittenDirectory

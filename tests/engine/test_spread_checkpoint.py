@@ -17,16 +17,14 @@ from deltacli.core.errors import StorageFailed
 from deltacli.delta.checkpoint.content import Columns
 from deltacli.delta.checkpoint.layout import is_sidecar_of, sidecar_name
 from deltacli.delta.log.state import TableConfiguration
-from deltacli.engine.base import Engine
-from deltacli.engine.embedded import EmbeddedEngine
-from deltacli.operations.checkpoint.rows import StateRows
+from deltacli.engine.base import EmbeddedEngine, Engine
+from deltacli.operations.checkpoint.file_writer import StateRows
 from deltacli.operations.checkpoint.verify import CheckpointVerdict, verify_checkpoints
 from deltacli.storage import Storage
 from deltacli.table.find_log import list_log
 from deltacli.work.checkpoints.reading import open_checkpoint
-from deltacli.work.checkpoints.writing import FileEncoder
-from deltacli.work.checkpoints.writing_sidecars import SidecarPiece, WriteSidecars
-from deltacli.work.parquet_encoding import Encoding
+from deltacli.work.checkpoints.writing import FileEncoder, SidecarPiece, WriteSidecars
+from deltacli.work.parquet_writing import Encoding
 from deltacli.work.task import TableStores, TaskContext
 from tests.support import corpus
 from tests.support.actions import add, remove

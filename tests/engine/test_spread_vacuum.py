@@ -20,16 +20,12 @@ from deltacli.changing.change import carry_out
 from deltacli.core.clock import fixed_clock
 from deltacli.core.errors import ClusterFailed, DeltacliError
 from deltacli.core.progress import SILENT
-from deltacli.delta.vacuum.file_kinds import HiddenNames
-from deltacli.delta.vacuum.keys import PathKeys, binary_paths
-from deltacli.engine.base import Engine
-from deltacli.engine.embedded import EmbeddedEngine
-from deltacli.operations.log.expire import ExpiryRequest
-from deltacli.operations.log.expire_execute import LogExpiry
+from deltacli.delta.listing import HiddenNames, PathKeys, binary_paths
+from deltacli.engine.base import EmbeddedEngine, Engine
+from deltacli.operations.log.expire import ExpiryRequest, LogExpiry
 from deltacli.operations.vacuum.execute import execute_vacuum
 from deltacli.operations.vacuum.full_plan import plan_vacuum
-from deltacli.operations.vacuum.plan import VacuumOutcome
-from deltacli.operations.vacuum.request import VacuumRequest
+from deltacli.operations.vacuum.plan import VacuumOutcome, VacuumRequest
 from deltacli.operations.validate.inspect_storage import list_table
 from deltacli.storage import Storage, open_storage
 from deltacli.work.files.classifying import KnownFiles

@@ -9,13 +9,12 @@ from typing import Any
 
 import pytest
 
-from deltacli.core.clock import system_clock
+from deltacli.core.clock import Machine, system_clock
 from deltacli.core.errors import ClusterFailed
-from deltacli.core.machine import Machine
 from deltacli.engine.base import Engine
 from deltacli.fleet.policy_file.model import OptimizePolicy, Policy
-from deltacli.fleet.running.cluster import FleetCluster, StepPiece, carry_out_there
-from deltacli.fleet.running.runner import FleetReport
+from deltacli.fleet.running.run import FleetReport
+from deltacli.fleet.running.steps import FleetCluster, StepPiece, carry_out_there
 from deltacli.storage import open_storage
 from deltacli.storage.location import StoreLocation
 from deltacli.table.handle import TableHandle

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from deltacli.cli.app import run
-from deltacli.cli.render.fleet.plan import plan_result
+from deltacli.cli.commands.fleet.plan import plan_result
 from deltacli.cli.render.fleet.status import status_result
 from deltacli.cli.terminal.term import Terminal, shorten
 from deltacli.core.units import DAY_MS, format_timestamp
-from deltacli.engine.embedded import EmbeddedEngine
-from deltacli.fleet.planning.plan import plan_fleet
+from deltacli.engine.base import EmbeddedEngine
+from deltacli.fleet.planning.due import plan_fleet
 from deltacli.fleet.policy_file.reading import read_fleet_file
 from deltacli.fleet.status import read_status
 from deltacli.storage import open_storage

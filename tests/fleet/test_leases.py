@@ -11,8 +11,8 @@ import orjson
 import pytest
 
 from deltacli.core.errors import StorageFailed
-from deltacli.fleet.names import table_digest
-from deltacli.fleet.running.leases import Holder, Lease, Leases, process_identity, process_is_alive
+from deltacli.fleet.policy_file.model import table_digest
+from deltacli.fleet.running.journal import Holder, Lease, Leases, process_identity, process_is_alive
 from deltacli.storage import Creation
 from tests.support.faulty import Fault, FaultyStorage
 from tests.support.in_memory import MemoryStorage

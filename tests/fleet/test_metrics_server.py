@@ -16,7 +16,7 @@ from threading import Thread
 import pytest
 
 from deltacli.core.errors import Refused, UsageError
-from deltacli.fleet.reporting.metrics import MetricsServer, parse_address
+from deltacli.fleet.reporting.monitoring import MetricsServer, parse_address
 from tests.support.waiting import in_time, join
 
 
@@ -61,8 +61,8 @@ def test_only_this_machine_gets_the_metrics_and_they_are_kept_for_a_while() -> N
 
 
 def test_a_client_that_drips_or_holds_connections_ends_nothing_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("deltacli.fleet.reporting.metrics._Handler.timeout", 0.3)
-    monkeypatch.setattr("deltacli.fleet.reporting.metrics._MOST_CONNECTIONS", 2)
+    monkeypatch.setattr("deltacli.fleet.reporting.monitoring._Handler.timeout", 0.3)
+    monkeypatch.setattr("deltacli.fleet.reporting.monitoring._MOST_CONNECTIONS", 2)
     with serving(MetricsServer(("127.0.0.1", 0), lambda: "x 1\n# EOF\n")) as server:
         place = ("127.0.0.1", int(server.server_address[1]))
         held = [create_connection(place, timeout=30) for _ in range(2)]

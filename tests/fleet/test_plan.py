@@ -12,14 +12,13 @@ import pytest
 from deltacli.cli.app import run
 from deltacli.core.errors import PermissionRefused, UsageError
 from deltacli.core.units import DAY_MS
-from deltacli.engine.embedded import EmbeddedEngine
+from deltacli.engine.base import EmbeddedEngine
 from deltacli.fleet.planning.discovery import FoundTable
-from deltacli.fleet.planning.due import LastRun
-from deltacli.fleet.planning.plan import FleetPlan, plan_fleet
+from deltacli.fleet.planning.due import FleetPlan, LastRun, plan_fleet
 from deltacli.fleet.policy_file.model import Group
 from deltacli.fleet.policy_file.reading import require_fleet_file
 from deltacli.fleet.running.journal import Journal, JournalWriter
-from deltacli.fleet.running.session import summarize
+from deltacli.fleet.running.run import summarize
 from deltacli.storage import open_storage
 from tests.cli.test_documents import validate
 from tests.support import damage

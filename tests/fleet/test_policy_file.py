@@ -14,10 +14,9 @@ from jsonschema import Draft202012Validator
 from deltacli.cli.app import run
 from deltacli.core.errors import UsageError
 from deltacli.core.units import DAY_MS
-from deltacli.fleet.policy_file.checking import check_fleet_file
+from deltacli.fleet.policy_file.init_and_check import check_fleet_file
 from deltacli.fleet.policy_file.model import CheckpointPolicy, VacuumPolicy
-from deltacli.fleet.policy_file.reading import read_fleet_file, require_fleet_file
-from deltacli.fleet.policy_file.toml_lines import key_lines
+from deltacli.fleet.policy_file.reading import key_lines, read_fleet_file, require_fleet_file
 from tests.cli.test_documents import validate
 from tools.fleet_schema import fleet_file_schema
 

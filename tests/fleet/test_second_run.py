@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from deltacli.fleet.running.runner import FleetReport
+from deltacli.fleet.running.run import FleetReport
 from tests.fleet.lake import data_files, with_files
 from tests.fleet.sessions import session_on
 from tests.support import damage

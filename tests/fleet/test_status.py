@@ -15,9 +15,9 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from deltacli.cli.app import run
 from deltacli.core.units import DAY_MS
-from deltacli.fleet.alerts import StepStatus, advice_for
 from deltacli.fleet.policy_file.model import VacuumPolicy
 from deltacli.fleet.running.journal import JournalWriter
+from deltacli.fleet.status import StepStatus, advice_for
 from tests.cli.test_documents import validate
 from tests.cli.test_validate_formats import SARIF
 from tests.support.builder import TableBuilder

@@ -13,17 +13,15 @@ from urllib.request import url2pathname
 import pytest
 
 from deltacli.cli.app import run as run_cli
-from deltacli.cli.options.run import Run
+from deltacli.cli.running.run import Run
 from deltacli.core.typing import JsonObject
 from deltacli.core.units import format_size
-from deltacli.fleet.alerts import StepStatus, Unread
-from deltacli.fleet.names import plain_name
+from deltacli.fleet.policy_file.model import plain_name
 from deltacli.fleet.policy_file.reading import read_fleet_file
-from deltacli.fleet.reporting.html import Area, area_map, command_line, line, text, words
 from deltacli.fleet.reporting.page import status_page
-from deltacli.fleet.reporting.table_page import _map, _series
+from deltacli.fleet.reporting.table_page import Area, _map, _series, area_map, command_line, line, text, words
 from deltacli.fleet.running.journal import JournalWriter
-from deltacli.fleet.status import FleetStatus, read_status
+from deltacli.fleet.status import FleetStatus, StepStatus, Unread, read_status
 from tests.cli.support import ROOT, deltacli
 from tests.support.browser import Page, chromium
 from tests.support.builder import TableBuilder

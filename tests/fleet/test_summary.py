@@ -25,7 +25,7 @@ from deltacli.fleet.running.journal import (
     new_run_id,
     read_record,
 )
-from deltacli.fleet.running.session import summarize
+from deltacli.fleet.running.run import summarize
 from deltacli.fleet.status import read_status
 from tests.fleet.sessions import session_of, session_on
 from tests.support.builder import EPOCH_MS

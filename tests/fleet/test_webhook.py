@@ -17,7 +17,7 @@ import pytest
 from deltacli.cli.app import run
 from deltacli.core.errors import UsageError
 from deltacli.fleet.policy_file.model import Webhook
-from deltacli.fleet.reporting.webhook import Sender, read_secret
+from deltacli.fleet.reporting.monitoring import Sender, read_secret
 from tests.cli.test_documents import validate
 from tests.support.builder import TableBuilder
 from tests.support.certificates import certify

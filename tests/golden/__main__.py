@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from functools import partial
 
-from tests.golden.cases import CHANGES
+from tests.golden.cases import CHANGES, READINGS
 from tests.golden.places import Places
 from tests.golden.recording import PYTHON, difference, places, record, record_calls, store, stored
 
@@ -17,7 +17,7 @@ def main(arguments: list[str]) -> int:
     """Show or keep what differs, and return 1 where something does."""
     updates, names = "--update" in arguments, [word for word in arguments if word != "--update"]
     records: dict[str, Callable[[Places], dict[str, str]]] = {
-        change.name: partial(record, change=change) for change in CHANGES
+        change.name: partial(record, change=change) for change in (*CHANGES, *READINGS)
     }
     records[PYTHON] = record_calls
     if unknown := {*names} - records.keys():

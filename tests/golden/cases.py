@@ -342,6 +342,43 @@ CHANGES = (
     Change("fleet plan", places.lake, "fleet plan fleet.toml --details", asks=False, has_plan=False, act=0),
 )  # fmt: skip
 
+READINGS = tuple(
+    Change(name, place, words, asks=False, has_plan=False, act=0)
+    for name, place, words in (
+        ("history", places.sample, "history tbl"),
+        ("history with counts", places.garbage, "history tbl --limit 0 --counts"),
+        ("history of Paimon", places.paimon, "history paimon"),
+        ("snapshot", places.sample, "snapshot tbl --schema"),
+        ("snapshot of damages", places.damaged, "snapshot tbl"),
+        ("snapshot of files", places.vectors, "snapshot tbl --files"),
+        ("snapshot of an unknown feature", places.sample, "snapshot other"),
+        ("snapshot of Paimon", places.paimon, "snapshot paimon"),
+        ("read", places.sample, "read tbl --where \"day = '2026-01-02'\" --limit 3"),
+        ("read with vectors", places.vectors, "read tbl --count"),
+        ("read a lost file", places.lost, "read tbl"),
+        ("changes", places.sample, "changes tbl --from 1 --limit 4"),
+        ("diff", places.sample, "diff tbl 1 4"),
+        ("diff of a copy", places.lost, "diff tbl copy --rows --key trip"),
+        ("reach", places.lost, "reach tbl --retention 7d"),
+        ("explain", places.sample, "explain other"),
+        ("explain a change", places.sample, "explain tbl --if add=deletionVectors"),
+        ("schema show", places.sample, "schema show tbl"),
+        ("schema diff", places.paimon, "schema diff paimon --from schema:0"),
+        ("schema convert", places.paimon, "schema convert paimon --to delta --yes"),
+        ("validate", places.sample, "validate tbl other"),
+        ("validate damages", places.damaged, "validate tbl --level data"),
+        ("validate Paimon", places.paimon, "validate paimon"),
+        ("doctor table", places.vectors, "doctor table tbl"),
+        ("properties", places.vectors, "properties tbl"),
+        ("features", places.unused, "features tbl"),
+        ("log cat", places.vectors, "log cat tbl 1"),
+        ("fleet status", places.lake, "fleet status fleet.toml"),
+        ("share ls", places.shared, "share ls p.share"),
+        ("share head", places.shared, "share head p.share#Sales.Main.t"),
+    )
+)
+"""What commands show that change nothing. The way in which they go is named done."""
+
 
 class Case(NamedTuple):
     """One run."""

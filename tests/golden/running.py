@@ -17,7 +17,7 @@ from unittest import mock
 from deltacli.cli.app import run
 from deltacli.cli.invocation import invocation
 from deltacli.cli.terminal import interrupts
-from deltacli.core.hints import ShellSpelling, spelled
+from deltacli.core.errors import ShellSpelling, spelled
 from deltacli.storage import Creation, Existed, local
 from deltacli.storage.local_write import LocalDraft
 

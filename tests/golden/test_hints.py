@@ -14,8 +14,7 @@ import pytest
 
 from deltacli import open_paimon, open_table
 from deltacli.core.clock import fixed_clock
-from deltacli.core.errors import DeltacliError
-from deltacli.core.hints import Spelling, spelled
+from deltacli.core.errors import DeltacliError, Spelling, spelled
 from tests.golden import places as at
 from tests.golden import recording
 from tests.golden.cases import CHANGES

@@ -19,9 +19,8 @@ import orjson
 import typer
 
 from deltacli.cli.app import build_app, run
-from deltacli.cli.command_tree import COMMANDS
-from deltacli.cli.options.global_options import GlobalOptions
-from deltacli.cli.options.request_options import options_of
+from deltacli.cli.command_tree import COMMANDS, GlobalOptions
+from deltacli.cli.options.declared import options_of
 from deltacli.core.typing import Click
 from tests.golden import places
 

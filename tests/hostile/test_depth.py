@@ -13,9 +13,9 @@ import pytest
 
 from deltacli.core.errors import CommitCorrupt
 from deltacli.delta.encoding.ndjson import MAX_DEPTH, is_nested_deeply, parse_ndjson
-from deltacli.delta.log.action_fields import shown
+from deltacli.delta.log.actions import shown
 from deltacli.delta.log.file_actions import NarrowRows
-from deltacli.delta.stats.values import read_json
+from deltacli.delta.stats.columns import read_json
 from tests.support.actions import add, commit_info, metadata, protocol
 from tests.support.builder import LOG, TableBuilder
 from tests.support.peak import deltacli

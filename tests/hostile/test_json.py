@@ -10,10 +10,10 @@ import pytest
 
 from deltacli.core.documents import dumps
 from deltacli.core.errors import CommitCorrupt, DeltacliError
-from deltacli.delta.log.commit_lines import MAX_DEPTH, read_actions
+from deltacli.delta.log.actions import MAX_DEPTH, read_actions
+from deltacli.delta.log.file_actions import num_records_column, parse_num_records
 from deltacli.delta.schema.to_arrow import arrow_type
 from deltacli.delta.schema.types import PrimitiveType, parse_schema
-from deltacli.delta.stats.record_counts import num_records_column, parse_num_records
 from tests.support.actions import add, birth, commit_info, metadata, protocol, to_bytes
 from tests.support.builder import TableBuilder
 from tests.support.reading import large_commits, open_built

@@ -7,11 +7,10 @@ from typing import Any
 from deltacli.changing.change import carry_out
 from deltacli.core.clock import fixed_clock
 from deltacli.core.errors import Unreadable
-from deltacli.engine.embedded import EmbeddedEngine
+from deltacli.engine.base import EmbeddedEngine
 from deltacli.operations.log.log_backup import BackupResult, LogBackup
 from deltacli.operations.log.log_copy import read_list
-from deltacli.operations.log.log_restore import RestorePlan
-from deltacli.operations.log.log_restore_execute import LogRestore
+from deltacli.operations.log.log_restore import LogRestore, LogRestorePlan
 from deltacli.storage import Storage
 from deltacli.table.handle import TableHandle
 from tests.support.builder import LOG, TableBuilder
@@ -58,7 +57,7 @@ def back_up(table: Storage, destination: Storage, *, full: bool = False) -> Back
     return carry_out(LogBackup(destination, full), handle(table))
 
 
-def restore(table: Storage, source: Storage, *, replace: bool = False) -> RestorePlan:
+def restore(table: Storage, source: Storage, *, replace: bool = False) -> LogRestorePlan:
     return carry_out(LogRestore(source, replace), handle(table)).plan
 
 

@@ -19,9 +19,8 @@ from deltacli.api.table import Table
 from deltacli.changing.change import plan_change
 from deltacli.core.errors import ConflictLost, Refused
 from deltacli.operations.change.append import Append, AppendBasis, Transaction, plan_append
-from deltacli.spark.sink import _Plan, abort_sink, commit_sink
 from deltacli.spark.source_options import WriteOptions
-from deltacli.spark.source_plans import open_source
+from deltacli.spark.source_plans import _Plan, abort_sink, commit_sink, open_source
 from tests.support import corpus
 from tests.support.actions import commit_info, metadata, protocol
 from tests.support.altering import table_of

@@ -16,12 +16,16 @@ import pytest
 from deltacli.core.errors import FileMissing, NoSpace, StorageFailed
 from deltacli.delta.checkpoint.last_checkpoint_content import Hint, read_hint
 from deltacli.operations.checkpoint import file_writer
-from deltacli.operations.checkpoint.execute import write_checkpoint
-from deltacli.operations.checkpoint.plan import CheckpointPlan, CheckpointRequest, plan_checkpoint
+from deltacli.operations.checkpoint.checkpoint import (
+    CheckpointPlan,
+    CheckpointRequest,
+    plan_checkpoint,
+    write_checkpoint,
+)
 from deltacli.operations.checkpoint.verify import CheckpointVerdict, verify_checkpoints
 from deltacli.storage import Created, Storage
+from deltacli.work.checkpoints import writing as checkpoint_sidecars
 from deltacli.work.checkpoints import writing as checkpoint_writing
-from deltacli.work.checkpoints import writing_sidecars as checkpoint_sidecars
 from tests.support.builder import HINT, LOG, TableBuilder
 from tests.support.checkpointing import FORMS, Form, any_form_table, expired, left_alone, log_names, write
 from tests.support.effort import InTurn

@@ -10,7 +10,7 @@ import pytest
 
 from deltacli import open_table
 from deltacli.core.errors import Refused
-from deltacli.operations.checkpoint.plan import CheckpointRequest, plan_checkpoint
+from deltacli.operations.checkpoint.checkpoint import CheckpointRequest, plan_checkpoint
 from deltacli.storage import Storage
 from tests.support import damage
 from tests.support.altering import table_of

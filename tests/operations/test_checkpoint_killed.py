@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from deltacli.operations.checkpoint.plan import CheckpointRequest
+from deltacli.operations.checkpoint.checkpoint import CheckpointRequest
 from deltacli.operations.checkpoint.verify import CheckpointVerdict, verify_checkpoints
 from deltacli.storage import LocalStorage
 from tests.cli.support import ROOT

@@ -12,7 +12,7 @@ import pytest
 
 import deltacli
 from deltacli.core.errors import DeltacliError
-from deltacli.operations.checkpoint.plan import CheckpointRequest
+from deltacli.operations.checkpoint.checkpoint import CheckpointRequest
 from deltacli.storage import FileStat, LocalStorage, Storage, open_storage
 from tests.support import damage
 from tests.support.actions import add, birth, metadata, protocol, txn

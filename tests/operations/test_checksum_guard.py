@@ -1,4 +1,4 @@
-"""What a change reads of a checksum file is compared: also the metadata and the protocol."""
+"""A change compares a checksum file with what it builds on: also the metadata and the protocol."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 
 from deltacli.api.table import Table
 from deltacli.core.errors import Refused
+from deltacli.delta.evolution.requests import SetTableComment
 from tests.rules.corruptions_checkpoints import change, with_rows
 from tests.rules.test_rewrites_of_damages import filled
 from tests.support.repairing import open_damaged
@@ -28,7 +29,19 @@ def vacuumed(table: Table) -> object:
     return None
 
 
-@pytest.mark.parametrize("command", [Table.checkpoint, vacuumed])
+def altered(table: Table) -> object:
+    return table.alter([SetTableComment("new")])
+
+
+def with_property(table: Table) -> object:
+    return table.set_properties({"delta.checkpointInterval": "20"})
+
+
+def restored(table: Table) -> object:
+    return table.restore(version=0, trust_listing=True)
+
+
+@pytest.mark.parametrize("command", [Table.checkpoint, vacuumed, altered, with_property, restored])
 @pytest.mark.parametrize("kind", FIELDS)
 def test_a_change_that_reads_it_is_refused_where_the_checkpoint_contradicts_it_until_a_repair(
     kind: str, command: Callable[[Table], object], tmp_path: Path

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from deltacli.changing.commit import ENGINE_INFO, Committed, NothingToDo, commit, jittered_pause
+from deltacli.core.clock import Machine
 from deltacli.core.errors import (
     CommitCorrupt,
     ConflictLost,
@@ -17,7 +18,6 @@ from deltacli.core.errors import (
     Refused,
     StorageFailed,
 )
-from deltacli.core.machine import Machine
 from deltacli.delta.log.commit_content import CommitRequest
 from deltacli.storage import Created, Creation, Existed, Storage, Unknown
 from deltacli.table.handle import TableHandle
@@ -273,8 +273,12 @@ def test_repeated_conflicts_name_the_winners(winner: list[Line]) -> None:
         run(Rivals(storage, *rounds), count_up(), max_attempts=5, pauses=pauses)
 
     assert 6 == raised.value.exit_code
-    assert {"versions tried": "5", "last lost to": "version 7, WRITE by Other/1"} == raised.value.facts
-    assert [1, 2, 3, 4] == pauses
+    assert {
+        "versions tried": "5, in 0 s",
+        "last lost to": "version 7, WRITE by Other/1",
+        "next": "let the other writers pause, or run the same command again when they commit less often",
+    } == raised.value.facts
+    assert [1, 2, 3, 4, 5] == pauses
     assert [] == versions_of(storage)
 
 

@@ -15,9 +15,8 @@ import pytest
 
 from deltacli.changing.commit import Committed, Dropped, NothingToDo, commit
 from deltacli.core.errors import DeltacliError, OutcomeUnknown, StorageFailed
-from deltacli.delta.log.body_lines import body_lines
-from deltacli.delta.log.commit_content import CommitRequest, EveryFile, FilesAt, FilesRead, OnConflict, Slot
-from deltacli.delta.log.commit_lines import Action
+from deltacli.delta.log.actions import Action
+from deltacli.delta.log.commit_content import CommitRequest, EveryFile, FilesAt, FilesRead, OnConflict, Slot, body_lines
 from deltacli.storage import Creation, PathKind
 from deltacli.storage.base import Draft
 from deltacli.table.handle import TableHandle

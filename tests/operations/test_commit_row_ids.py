@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from deltacli.core.errors import Refused
-from deltacli.delta.log.body_lines import body_lines
-from deltacli.delta.log.commit_content import CommitRequest
-from deltacli.delta.log.commit_lines import Action
+from deltacli.delta.log.actions import Action
+from deltacli.delta.log.commit_content import CommitRequest, body_lines
 from tests.support.actions import Line, add, commit_info, domain, metadata, protocol
 from tests.support.builder import TableBuilder
 from tests.support.committing import Make, Rivals, commits, infos, run, table_of_commits

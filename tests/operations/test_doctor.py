@@ -11,12 +11,13 @@ import pytest
 
 from deltacli.core.clock import fixed_clock
 from deltacli.core.errors import NotATable
-from deltacli.operations.doctor import findings as found
-from deltacli.operations.doctor.access import AccessReport, check_access
+from deltacli.operations.doctor import advice as found
 from deltacli.operations.doctor.storage import (
     PROBES,
+    AccessReport,
     Outcome,
     StorageReport,
+    check_access,
     plan_probes,
     probe_storage,
     require_directory,

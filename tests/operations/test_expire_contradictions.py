@@ -10,8 +10,7 @@ import pytest
 from deltacli.api.table import Table
 from deltacli.changing.change import carry_out
 from deltacli.core.errors import NoAtomicCreate, PathExternal, Refused
-from deltacli.operations.log.expire import ExpiryRequest, plan_expiry
-from deltacli.operations.log.expire_execute import LogExpiry
+from deltacli.operations.log.expire import ExpiryRequest, LogExpiry, plan_expiry
 from tests.support.actions import add, commit_info
 from tests.support.builder import LOG, TableBuilder
 from tests.support.damage import gap
@@ -88,7 +87,7 @@ def test_an_impossible_proof_does_not_refuse_the_plan(monkeypatch: pytest.Monkey
     def prove(*_: object) -> None:
         raise PathExternal("a sidecar lies outside the table")
 
-    monkeypatch.setattr("deltacli.operations.log.expire_execute.unproven", prove)
+    monkeypatch.setattr("deltacli.operations.log.expire.unproven", prove)
 
     with pytest.raises(PathExternal):
         LogExpiry(REQUEST).plan(opened)

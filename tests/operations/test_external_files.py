@@ -11,7 +11,7 @@ import pytest
 from deltacli import open_table
 from deltacli.api.table import Table
 from deltacli.core.errors import PathExternal, UsageError
-from deltacli.engine.embedded import EmbeddedEngine
+from deltacli.engine.base import EmbeddedEngine
 from deltacli.operations.validate.validate import Validation
 from deltacli.storage import LocalStorage, Storage, open_storage
 from deltacli.work.rows.table_files import TableFiles, read_prefixes

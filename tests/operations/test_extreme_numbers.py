@@ -6,13 +6,12 @@ import pytest
 
 from deltacli.changing.change import carry_out
 from deltacli.changing.commit import Committed
-from deltacli.cli.render.vacuum.screen import vacuum_sections
+from deltacli.cli.render.vacuum import vacuum_sections
 from deltacli.cli.terminal.term import Terminal
 from deltacli.core.errors import CommitCorrupt, Refused, VersionAbsent
 from deltacli.delta.log.commit_content import CommitRequest
-from deltacli.delta.log.log_path import MAX_VERSION
-from deltacli.delta.log.segment import MAX_TIME_MS
-from deltacli.operations.log.version_checksum import Checksum
+from deltacli.delta.log.segment import MAX_TIME_MS, MAX_VERSION
+from deltacli.operations.log.crc_and_compact import Checksum
 from deltacli.table.version import Snapshot
 from tests.support.actions import add, birth, commit_info, metadata, protocol, remove, to_bytes, txn
 from tests.support.builder import EPOCH_MS, LOG, StoredFile, TableBuilder, commit_path

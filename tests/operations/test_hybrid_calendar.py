@@ -11,11 +11,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from deltacli import Table, open_table
-from deltacli.delta.schema.hybrid_calendar import Hybrid, rebased
-from deltacli.operations.optimize.planning import plan_optimize
+from deltacli.delta.schema.file_columns import Hybrid, rebased
+from deltacli.operations.optimize.plan import plan_optimize
 from deltacli.operations.optimize.request import OptimizeRequest
-from deltacli.operations.repair.planning import plan_repair
-from deltacli.operations.validate.request import ValidateRequest
+from deltacli.operations.repair.repair import plan_repair
+from deltacli.operations.validate.findings import ValidateRequest
 from deltacli.operations.validate.validate import validate_table
 from tests.support.actions import add, metadata, protocol
 from tests.support.builder import TableBuilder

@@ -10,8 +10,8 @@ import pytest
 
 from deltacli import open_table
 from deltacli.core.errors import DataUnreadable
-from deltacli.operations.repair.planning import plan_repair
-from deltacli.operations.validate.request import ValidateRequest
+from deltacli.operations.repair.repair import plan_repair
+from deltacli.operations.validate.findings import ValidateRequest
 from deltacli.operations.validate.validate import validate_table
 from tests.support.repairing import request
 from tests.support.rows import parquet_bytes, schema_of, table_of

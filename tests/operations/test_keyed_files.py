@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from deltacli.core.typing import ArrowArray
-from deltacli.table.keyed_files import KEY_BYTES, differing_keys
+from deltacli.table.live_files import KEY_BYTES, differing_keys
 
 
 @pytest.mark.parametrize("width", [8, KEY_BYTES])

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 
 from deltacli.api.table import Table
-from deltacli.operations.checkpoint.execute import write_checkpoint
-from deltacli.operations.checkpoint.plan import CheckpointRequest, plan_checkpoint
+from deltacli.operations.checkpoint.checkpoint import CheckpointRequest, plan_checkpoint, write_checkpoint
 from tests.support.builder import TableBuilder
 from tests.support.reading import open_built
 

@@ -10,15 +10,13 @@ from pathlib import Path
 import pytest
 
 from deltacli.api.table import Table
-from deltacli.changing.change import carry_out, plan_change
-from deltacli.changing.gate import Gate
+from deltacli.changing.change import Gate, carry_out, plan_change
 from deltacli.core.clock import fixed_clock
 from deltacli.core.errors import DeltacliError, PartlyDone, Refused, UsageError
 from deltacli.fleet.policy_file.model import ExpirePolicy, Policy
 from deltacli.fleet.running.steps import StepWork, attempt
-from deltacli.operations.log import expire_execute
-from deltacli.operations.log.expire import ExpiryPlan, ExpiryRequest
-from deltacli.operations.log.expire_execute import ExpiryOutcome, LogExpiry
+from deltacli.operations.log import expire as expire_execute
+from deltacli.operations.log.expire import ExpiryOutcome, ExpiryPlan, ExpiryRequest, LogExpiry
 from deltacli.storage import LocalStorage, open_storage
 from deltacli.storage.base import Place
 from deltacli.work.files.deleting import BatchOutcome, DeleteBatch, DeletePiece, Permit

@@ -11,10 +11,8 @@ from deltacli.api.table import Table
 from deltacli.changing.change import carry_out
 from deltacli.core.clock import fixed_clock
 from deltacli.core.errors import DeltacliError
-from deltacli.operations.log.compact_log import LogCompaction
-from deltacli.operations.log.expire import ExpiryRequest
-from deltacli.operations.log.expire_execute import LogExpiry
-from deltacli.operations.log.version_checksum import Checksum
+from deltacli.operations.log.crc_and_compact import Checksum, LogCompaction
+from deltacli.operations.log.expire import ExpiryRequest, LogExpiry
 from deltacli.storage import Storage
 from deltacli.storage.base import Capabilities
 from tests.support.builder import EPOCH_MS, LOG, TableBuilder

@@ -23,8 +23,7 @@ from deltacli.core.errors import (
     Unreadable,
 )
 from deltacli.operations.log.log_copy import LIST_NAME, at_once
-from deltacli.operations.log.log_restore import Action, RestorePlan, plan_restore
-from deltacli.operations.log.log_restore_execute import LogRestore
+from deltacli.operations.log.log_restore import Action, LogRestore, LogRestorePlan, plan_log_restore
 from deltacli.storage import Creation, LocalStorage
 from tests.operations.log_copies import back_up, builder_of, handle, how_it_reads, log_of, restore, without
 from tests.storage import stores
@@ -144,7 +143,7 @@ def test_a_version_of_another_past_is_named_and_nothing_written() -> None:
 
     for replace in (False, True):
         with pytest.raises(Refused) as raised:
-            plan_restore(handle(table), backup, replace=replace)
+            plan_log_restore(handle(table), backup, replace=replace)
         assert ("restore.diverged", "6, 8") == (raised.value.code, raised.value.facts["commits that differ"])
         assert "commit 6 of the log" in raised.value.message
     assert before == log_of(table)
@@ -166,7 +165,7 @@ def test_a_damaged_commit_is_replaced_on_request(tear: str) -> None:
     table.write(f"{LOG}/{4:020d}.crc", b"[1]")
 
     with pytest.raises(Refused) as raised:
-        plan_restore(handle(table), backup)
+        plan_log_restore(handle(table), backup)
     plan = restore(table, backup, replace=True)
 
     assert ("restore.damaged", "7") == (raised.value.code, raised.value.facts["damaged commits"])
@@ -231,9 +230,9 @@ def test_the_backup_of_another_table_is_refused_unless_there_is_no_log() -> None
     elsewhere = without(TableBuilder().commits(6).checkpoint(4).in_memory(), *commits(0, 1, 2))
 
     with pytest.raises(Refused) as one:
-        plan_restore(handle(other), backup)
+        plan_log_restore(handle(other), backup)
     with pytest.raises(Refused) as two:
-        plan_restore(handle(elsewhere), backup)
+        plan_log_restore(handle(elsewhere), backup)
 
     assert ["backup.other-table"] * 2 == [one.value.code, two.value.code]
     assert "one" == two.value.facts["table id of the backup"]
@@ -284,7 +283,7 @@ def test_a_backup_that_contradicts_its_list_is_refused(
     backup.put(LIST_NAME, b"".join(json.dumps(line).encode() + b"\n" for line in lines))
 
     with pytest.raises(Unreadable) as raised:
-        plan_restore(handle(table), backup)
+        plan_log_restore(handle(table), backup)
 
     assert code == raised.value.code
     assert {} == log_of(table)
@@ -299,9 +298,9 @@ def test_every_file_is_checked_before_the_first_is_written(spoil: str) -> None:
         backup.put(commit_path(2), b"{}")
 
     with pytest.raises(Unreadable) as raised:
-        plan_restore(handle(table), backup)
+        plan_log_restore(handle(table), backup)
     with pytest.raises(Unreadable) as nothing:
-        plan_restore(handle(table), MemoryStorage("elsewhere"))
+        plan_log_restore(handle(table), MemoryStorage("elsewhere"))
 
     assert ("backup.damaged", f"{2:020d}.json") == (raised.value.code, raised.value.facts["files"])
     assert "backup.list-missing" == nothing.value.code
@@ -314,7 +313,7 @@ def test_a_log_that_can_be_read_is_not_made_one_that_cannot() -> None:
     back_up(without(builder.in_memory(), *commits(6)), with_gap)
 
     with pytest.raises(Refused) as raised:
-        plan_restore(handle(without(builder.in_memory(), *commits(6, 7, 8))), with_gap)
+        plan_log_restore(handle(without(builder.in_memory(), *commits(6, 7, 8))), with_gap)
 
     assert "restore.gap" == raised.value.code
     assert restore(without(builder.in_memory(), *commits(3, 6, 7)), with_gap).writes
@@ -347,7 +346,7 @@ def test_a_faster_writer_wins_and_its_commit_is_not_mixed_with_others(at: int) -
     with pytest.raises(ConflictLost) as raised:
         restore(Rival(table, at=at, version=5), backup)
     with pytest.raises(Refused) as afterwards:
-        plan_restore(handle(table), backup)
+        plan_log_restore(handle(table), backup)
 
     assert (6, "restore.conflict") == (raised.value.exit_code, raised.value.code)
     assert log_of(expected) == log_of(table)
@@ -359,7 +358,7 @@ def test_a_commit_from_after_the_plan_is_met_before_anything_is_written() -> Non
     builder = TableBuilder().commits(9)
     backup, table = saved(builder), without(builder.in_memory(), *commits(5, 6, 7, 8))
     counted = Rival(table, at=-1, version=5)
-    plan = plan_restore(handle(counted), backup)
+    plan = plan_log_restore(handle(counted), backup)
     table.write(commit_path(5), RIVAL)
 
     with pytest.raises(ConflictLost) as raised:
@@ -404,7 +403,7 @@ def test_a_log_that_is_not_that_of_the_plan_is_left_alone(
 ) -> None:
     builder = TableBuilder().commits(9)
     backup, table = saved(builder), without(builder.in_memory(), *lost)
-    plan = plan_restore(handle(table), backup)
+    plan = plan_log_restore(handle(table), backup)
     event(table)
     expected = log_of(table)
 
@@ -443,13 +442,13 @@ def test_a_file_that_changed_since_the_plan_is_not_replaced() -> None:
     backup, table = saved(builder), builder.in_memory()
     table.write(commit_path(7), b"")
     table.write(f"{LOG}/{4:020d}.crc", b"[1]")
-    plan: RestorePlan = plan_restore(handle(table), backup, replace=True)
+    plan: LogRestorePlan = plan_log_restore(handle(table), backup, replace=True)
     table.write(f"{LOG}/{4:020d}.crc", b"[2]")
     carry_out(LogRestore(backup), handle(table), plan=plan)
     assert b"[2]" == table.read(f"{LOG}/{4:020d}.crc")
 
     table.write(commit_path(7), b"")
-    plan = plan_restore(handle(table), backup, replace=True)
+    plan = plan_log_restore(handle(table), backup, replace=True)
     table.write(commit_path(7), RIVAL)
     with pytest.raises(ConflictLost):
         carry_out(LogRestore(backup), handle(table), plan=plan)
@@ -477,7 +476,7 @@ def test_a_store_that_cannot_create_atomically_is_not_restored_into() -> None:
             return super().capabilities._replace(atomic_create=False)
 
     with pytest.raises(DeltacliError) as raised:
-        plan_restore(handle(ReadOnly(MemoryStorage("table"), Countdown())), saved(builder_of()))
+        plan_log_restore(handle(ReadOnly(MemoryStorage("table"), Countdown())), saved(builder_of()))
 
     assert "storage.no-atomic-create" == raised.value.code
 
@@ -571,7 +570,7 @@ def test_a_checkpoint_that_cannot_be_compared_replaces_none(fault: DeltacliError
     before = log_of(table)
 
     with pytest.raises(type(fault)):
-        plan_restore(handle(table), Unverified(backup, fault), replace=True)
+        plan_log_restore(handle(table), Unverified(backup, fault), replace=True)
 
     assert before == log_of(table)
 
@@ -581,7 +580,7 @@ def test_an_unreadable_checkpoint_of_the_backup_does_not_hide_a_wrong_one() -> N
     backup = saved(lossy(lossy(builder, 2), 4).damaged(truncate(2)))
     table = builder.checkpoint(2).checkpoint(4).in_memory()
 
-    plan = plan_restore(handle(table), backup, replace=True)
+    plan = plan_log_restore(handle(table), backup, replace=True)
 
     assert [] == list(plan.writes)
     assert 2 == len(plan.kept)

@@ -14,7 +14,7 @@ import pytest
 
 from deltacli import Table, open_table
 from deltacli.core.errors import CommitCorrupt
-from deltacli.delta.log.commit_lines import read_actions
+from deltacli.delta.log.actions import read_actions
 from deltacli.work.commits import reading
 from tests.support.actions import add, commit_info, metadata, protocol, to_bytes
 from tests.support.builder import EPOCH_MS, LOG, TableBuilder

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from deltacli.api.table import Table
-from deltacli.delta.manifests import MANIFESTS
+from deltacli.delta.data_files import MANIFESTS
 from deltacli.storage import Storage, open_storage
 from tests.support.actions import add, remove
 from tests.support.builder import TableBuilder

@@ -18,8 +18,7 @@ import deltacli
 import deltacli.spark
 from deltacli.api.paimon import Paimon
 from deltacli.api.table import Table
-from deltacli.core.errors import DataUnreadable, DeltacliError, UsageError
-from deltacli.core.hints import Spelling, spelled
+from deltacli.core.errors import DataUnreadable, DeltacliError, Spelling, UsageError, spelled
 from deltacli.spark.care.delta_table import DeltaTable
 from tests.cli.support import make_sample
 

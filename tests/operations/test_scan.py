@@ -16,8 +16,7 @@ import pytest
 from deltacli.api.table import Table, open_table
 from deltacli.core.errors import DataUnreadable, UsageError, VersionAbsent
 from deltacli.delta.schema.file_columns import FileColumns
-from deltacli.delta.schema.names import NameIndex
-from deltacli.delta.schema.types import StructField, parse_schema
+from deltacli.delta.schema.types import NameIndex, StructField, parse_schema
 from deltacli.storage import Storage, open_storage
 from deltacli.work.rows.table_files import read_prefixes
 from tests.operations.test_far_tables import upload

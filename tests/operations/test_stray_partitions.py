@@ -12,11 +12,10 @@ import pytest
 from deltacli import Table, open_table
 from deltacli.core.errors import Unreadable
 from deltacli.operations.change.append import plan_append
-from deltacli.operations.doctor.table.examine import examine_table
-from deltacli.operations.doctor.table.prices import DoctorRequest
-from deltacli.operations.explain.explain import explain
-from deltacli.operations.explain.request import ExplainRequest
-from deltacli.operations.optimize.planning import plan_optimize
+from deltacli.operations.doctor.advice import DoctorRequest
+from deltacli.operations.doctor.table import examine_table
+from deltacli.operations.explain import ExplainRequest, explain
+from deltacli.operations.optimize.plan import plan_optimize
 from deltacli.operations.optimize.request import OptimizeRequest
 from tests.sharing.served import DELTA, Served, shared
 from tests.support.actions import add, metadata, protocol

@@ -8,7 +8,7 @@ import pytest
 
 from deltacli.core.errors import NoAtomicCreate, Refused
 from deltacli.delta.log.state import plain_action
-from deltacli.operations.change.table_properties import show_properties
+from deltacli.operations.change.properties_and_features import show_properties
 from tests.support.actions import add, commit_info, metadata, protocol
 from tests.support.builder import TableBuilder
 from tests.support.checkpoints import CheckpointKind

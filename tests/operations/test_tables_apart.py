@@ -116,4 +116,4 @@ def test_no_module_uses_the_cached_property_that_holds_a_lock() -> None:
     ]
 
     assert len(modules) > 800
-    assert ["core/cached.py"] == users
+    assert ["core/made_once.py"] == users

@@ -11,8 +11,7 @@ import deltacli
 from deltacli.api.table import Table
 from deltacli.core.clock import fixed_clock
 from deltacli.core.errors import NotATable
-from deltacli.rules.framework.base import Area, Finding
-from deltacli.rules.framework.catalogue import CATALOGUE
+from deltacli.rules.framework.base import CATALOGUE, Area, Finding
 from deltacli.rules.framework.views import CommitView
 from deltacli.storage import open_storage
 from tests.rules.table_builder import NOW_MS, TableBuilder

@@ -7,11 +7,10 @@ from typing import Any
 
 import pytest
 
-from deltacli.engine.embedded import EmbeddedEngine
+from deltacli.engine.base import EmbeddedEngine
 from deltacli.operations.validate.inspect_files import FileInspector
-from deltacli.work.file_facts import ListedFile
+from deltacli.work.file_facts import ListedFile, ReadFootersAndVectors
 from deltacli.work.task import TaskContext
-from deltacli.work.vector_facts import ReadFootersAndVectors
 
 
 def test_files_without_vectors_are_not_read_ahead_in_search_of_one(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from deltacli.engine.embedded import EmbeddedEngine
+from deltacli.engine.base import EmbeddedEngine
 from deltacli.storage import open_storage
 from deltacli.work.rows.table_files import read_prefixes
 from tests.support.external import add, put_commit, put_rows, write_table

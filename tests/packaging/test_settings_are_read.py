@@ -15,14 +15,15 @@ import pytest
 import deltacli
 from deltacli.cli.options.configuration import _KEYS, Variable
 from deltacli.fleet.policy_file import model
-from deltacli.sharing.client import guards
-from deltacli.sharing.configuration import profiles, settings
+from deltacli.sharing.client import faults as guards
+from deltacli.sharing.configuration import secrets as profiles
+from deltacli.sharing.configuration import shares_yaml as settings
 
 ROOT = Path(deltacli.__file__).parent
 PLACES = {
-    settings: ("sharing/configuration/settings.py", "sharing/configuration/shares_yaml.py"),
-    profiles: ("sharing/configuration/profiles.py",),
-    guards: ("sharing/client/guards.py",),
+    settings: ("sharing/configuration/shares_yaml.py", "sharing/configuration/shares_yaml.py"),
+    profiles: ("sharing/configuration/secrets.py",),
+    guards: ("sharing/client/faults.py",),
     model: ("fleet/policy_file/",),
 }
 """The modules whose classes have the settings -> the modules that only read files."""

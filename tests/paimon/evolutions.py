@@ -23,8 +23,7 @@ from deltacli.paimon.evolution.requests import (
 )
 from deltacli.paimon.schema import Schema
 from deltacli.paimon.schema_changes import Change, ChangeKind, changes_between
-from deltacli.paimon.type_objects import parse_type
-from deltacli.paimon.types import DataField, walk_fields
+from deltacli.paimon.types import DataField, parse_type, walk_fields
 
 _ORDER = (
     ChangeKind.DROP_COLUMN,

@@ -10,18 +10,15 @@ from typing import Any, NamedTuple
 import pytest
 
 import deltacli
-from deltacli.changing.change import carry_out
-from deltacli.changing.gate import Consent, Plan, for_plan, standing
+from deltacli.changing.change import Consent, Plan, carry_out, for_plan, standing
 from deltacli.cli.app import run
-from deltacli.cli.instead_for_paimon import INSTEAD
-from deltacli.core.errors import Refused, UsageError, VersionAbsent
-from deltacli.core.hints import Spelling, spelled
+from deltacli.cli.errors import INSTEAD
+from deltacli.core.errors import Refused, Spelling, UsageError, VersionAbsent, spelled
 from deltacli.operations.paimon.alter import AlterRequest, SchemaAlteration
+from deltacli.paimon.conversions import parse_sql_type
 from deltacli.paimon.evolution.requests import SetOption
-from deltacli.paimon.sql_types import parse_sql_type
-from deltacli.paimon.type_strings import BadType
-from deltacli.paimon.types import type_text
-from deltacli.rules.paimon.fields import why_bad_default
+from deltacli.paimon.types import BadType, type_text
+from deltacli.rules.paimon.schema_files import why_bad_default
 from tests.cli.support import make_sample
 from tests.docs.test_schemas import faults, line_faults
 from tests.support.paimon_builder import ID, NAME, PaimonBuilder, field

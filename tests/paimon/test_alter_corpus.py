@@ -11,11 +11,10 @@ from deltacli.changing.change import carry_out
 from deltacli.core.errors import DeltacliError
 from deltacli.operations.paimon.alter import AlterRequest, SchemaAlteration
 from deltacli.paimon.evolution.requests import UpdateType, change_json, read_changes
-from deltacli.paimon.json_text import java_text
-from deltacli.paimon.schema import Schema, read_schema
+from deltacli.paimon.schema import Schema, java_text, read_schema
 from deltacli.paimon.schema_changes import ChangeKind, changes_between
-from deltacli.paimon.table_paths import schema_path
-from deltacli.paimon.type_objects import parse_type
+from deltacli.paimon.snapshots import schema_path
+from deltacli.paimon.types import parse_type
 from deltacli.table.handle import TableHandle
 from tests.paimon.evolutions import request_of
 from tests.support.in_memory import MemoryStorage

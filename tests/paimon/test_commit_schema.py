@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deltacli.changing.change import carry_out
+from deltacli.core.clock import Machine
 from deltacli.core.errors import DeltacliError, OutcomeUnknown, Refused, UsageError
-from deltacli.core.machine import Machine
 from deltacli.operations.paimon.alter import AlterOutcome, AlterRequest, SchemaAlteration
+from deltacli.paimon.conversions import parse_sql_type
 from deltacli.paimon.evolution.evolve import EvolutionSettings, evolve
 from deltacli.paimon.evolution.requests import (
     AddColumn,
@@ -28,7 +29,6 @@ from deltacli.paimon.evolution.requests import (
     UpdateType,
 )
 from deltacli.paimon.schema import Schema, read_schema
-from deltacli.paimon.sql_types import parse_sql_type
 from deltacli.paimon.types import walk_fields
 from deltacli.storage import Storage
 from deltacli.table.handle import TableHandle

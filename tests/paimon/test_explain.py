@@ -12,8 +12,8 @@ import pytest
 
 from deltacli.api.paimon import open_paimon
 from deltacli.delta.protocol.clients import ClientAccess
-from deltacli.operations.paimon.references import traits_of_manifests
-from deltacli.paimon.table_paths import MAIN_BRANCH
+from deltacli.operations.paimon.table_files import traits_of_manifests
+from deltacli.paimon.snapshots import MAIN_BRANCH
 from deltacli.table.known_clients import paimon_clients
 from tests.paimon.answers import SCHEMAS, Capture, ask
 from tests.support.paimon_corpus import Branch, branches

@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 import deltacli
-from deltacli.core.errors import UsageError
-from deltacli.core.hints import Spelling, spelled
-from deltacli.operations.paimon.history import read_paimon_history
+from deltacli.core.errors import Spelling, UsageError, spelled
+from deltacli.operations.paimon.facts import read_paimon_history
 from deltacli.table.handle import TableHandle
 from tests.cli.screen import screen_of
 from tests.paimon.answers import Capture, ask, document, lines, rows

@@ -10,10 +10,10 @@ import pytest
 
 from deltacli.changing.change import carry_out
 from deltacli.core.errors import Refused
-from deltacli.engine.embedded import EmbeddedEngine
+from deltacli.engine.base import EmbeddedEngine
 from deltacli.operations.paimon.alter import AlterRequest, SchemaAlteration
 from deltacli.paimon.evolution.requests import SetOption
-from deltacli.rules.paimon.option_conflicts import CONFLICTS
+from deltacli.rules.paimon.table_options import CONFLICTS
 from deltacli.table.handle import TableHandle
 from tests.support.in_memory import MemoryStorage
 from tests.support.validating import validate_paimon

@@ -10,12 +10,11 @@ import pytest
 
 from deltacli.changing.change import carry_out
 from deltacli.core.alter_verbs import Details, Verb
-from deltacli.operations.paimon.alter import AlterRequest, SchemaAlteration
-from deltacli.operations.paimon.commit_schema import read_newest
-from deltacli.paimon.casts import Loss, judge_cast
+from deltacli.operations.paimon.alter import AlterRequest, SchemaAlteration, read_newest
+from deltacli.paimon.conversions import parse_sql_type
 from deltacli.paimon.evolution.requests import AddColumn, RenameColumn, SchemaChange, UpdateType, changes_of
 from deltacli.paimon.schema import Schema, is_true
-from deltacli.paimon.sql_types import parse_sql_type
+from deltacli.paimon.schema_changes import Loss, judge_cast
 from deltacli.paimon.types import AtomicType, DataField, type_text, with_nullability
 from deltacli.storage import open_storage
 from deltacli.table.handle import TableHandle

@@ -7,16 +7,18 @@ from pathlib import Path
 from typing import Any
 
 from deltacli.core.errors import Unreadable
-from deltacli.engine.embedded import EmbeddedEngine
-from deltacli.operations.paimon.references import collect_references, read_branch
-from deltacli.operations.paimon.table_files import is_paimon, list_branches, list_schemas
-from deltacli.paimon.casts import Loss, judge_cast
+from deltacli.engine.base import EmbeddedEngine
+from deltacli.operations.paimon.table_files import (
+    collect_schema_references,
+    is_paimon,
+    list_branches,
+    list_schemas,
+    read_branch,
+)
 from deltacli.paimon.schema import Schema, read_schema
-from deltacli.paimon.schema_changes import Change, ChangeKind, changes_between
-from deltacli.paimon.table_paths import schema_path
-from deltacli.paimon.type_objects import parse_type
-from deltacli.paimon.type_strings import BadType
-from deltacli.paimon.types import type_json
+from deltacli.paimon.schema_changes import Change, ChangeKind, Loss, changes_between, judge_cast
+from deltacli.paimon.snapshots import schema_path
+from deltacli.paimon.types import BadType, parse_type, type_json
 from deltacli.storage import open_storage
 from tests.support.paimon_corpus import Branch, branches, cases
 
@@ -136,7 +138,7 @@ def test_every_reference_to_a_schema_is_found(corpus: Path) -> None:
         storage, facts = open_storage(str(corpus / branch.table)), branch.facts
 
         files = read_branch(storage, engine, branch.name)
-        found = collect_references(storage, engine, files)
+        found = collect_schema_references(storage, engine, files)
 
         assert is_paimon(storage)
         assert branch.name in list_branches(storage)

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from deltacli.engine.embedded import EmbeddedEngine
+from deltacli.engine.base import EmbeddedEngine
 from deltacli.operations.validate.validate import Validation
+from deltacli.rules.framework.base import Rule
 from deltacli.rules.paimon.catalogue import PAIMON_CATALOGUE, Profile
 from tests.support.paimon_builder import ID, NAME, AsUser, PaimonBuilder, field
 from tests.support.paimon_corpus import branches, cases, manifest
@@ -209,7 +210,7 @@ def test_a_change_of_type_that_only_an_option_forbade_is_a_warning_with_that_rea
 
 def test_every_schema_file_of_the_corpus_has_the_verdict_of_java(corpus: Path) -> None:
     wrong, seen = [], 0
-    files = [rule.id for area in ("schema_files", "fields", "table_options") for rule in _area(area)]
+    files = [rule.id for area in ("Schema files", "Fields and keys", "Options") for rule in _rules_of(area)]
     for branch in branches():
         findings = check(corpus / branch.table, select=files, max_findings=0).findings
         prefix = "schema/" if branch.name == "main" else f"branch/branch-{branch.name}/"
@@ -223,10 +224,8 @@ def test_every_schema_file_of_the_corpus_has_the_verdict_of_java(corpus: Path) -
     assert [] == wrong
 
 
-def _area(name: str) -> Any:  # Any: rules of an area
-    from importlib import import_module
-
-    return import_module(f"deltacli.rules.paimon.{name}").AREA.rules
+def _rules_of(name: str) -> list[Rule]:
+    return next(area.rules for area in PAIMON_CATALOGUE.areas() if area.name == name)
 
 
 def test_every_single_schema_of_the_corpus_has_its_verdict(corpus: Path, tmp_path: Path) -> None:

@@ -12,8 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from deltacli.delta.schema.types import parse_schema
-from deltacli.paimon.arrow_types import arrow_schema
-from deltacli.paimon.losses import ConversionLoss
+from deltacli.paimon.conversions import ConversionLoss, arrow_schema
 from deltacli.paimon.schema import read_schema
 from deltacli.paimon.types import AtomicType, DataField, Root
 from tests.paimon.answers import SCHEMAS, Capture, ask

@@ -8,13 +8,9 @@ from typing import Any
 import pytest
 
 from deltacli.core.errors import Unreadable
-from deltacli.paimon.casts import Loss, judge_cast
-from deltacli.paimon.json_text import java_text
-from deltacli.paimon.schema import read_schema
-from deltacli.paimon.schema_changes import ChangeKind, changes_between, sentence
-from deltacli.paimon.type_objects import parse_type
-from deltacli.paimon.type_strings import BadType
-from deltacli.paimon.types import simple_text, type_json, type_text
+from deltacli.paimon.schema import java_text, read_schema
+from deltacli.paimon.schema_changes import ChangeKind, Loss, changes_between, judge_cast, sentence
+from deltacli.paimon.types import BadType, parse_type, simple_text, type_json, type_text
 
 ROW = {"type": "ROW", "fields": [{"id": 2, "name": "a b", "type": "INT"}]}
 

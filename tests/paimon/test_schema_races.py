@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from deltacli.changing.change import carry_out
-from deltacli.engine.embedded import EmbeddedEngine
-from deltacli.operations.paimon import commit_schema
+from deltacli.engine.base import EmbeddedEngine
+from deltacli.operations.paimon import alter as commit_schema
 from deltacli.operations.paimon.alter import AlterRequest, SchemaAlteration
 from deltacli.operations.paimon.table_files import list_schemas, read_schemas
+from deltacli.paimon.conversions import parse_sql_type
 from deltacli.paimon.evolution.requests import AddColumn
 from deltacli.paimon.schema import Schema
 from deltacli.paimon.schema_changes import ChangeKind, changes_between
-from deltacli.paimon.sql_types import parse_sql_type
 from deltacli.paimon.types import walk_fields
 from deltacli.storage import open_storage
 from deltacli.table.handle import TableHandle

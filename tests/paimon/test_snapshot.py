@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from deltacli.paimon.ddl import create_table
+from deltacli.paimon.conversions import create_table
 from deltacli.paimon.schema import read_schema
 from tests.cli.support import deltacli
 from tests.paimon.answers import Capture, ask, document, lines, rows

@@ -15,18 +15,18 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from deltacli.delta.encoding.arrow_json import json_column, json_lines
-from deltacli.delta.log.replay import TouchedFiles, file_key, key_column
-from deltacli.delta.paths import (
+from deltacli.delta.data_files import (
     canonical,
     canonical_column,
     decode,
     decode_column,
+    unique_id,
+    unique_id_column,
     without_dots,
     without_dots_column,
 )
-from deltacli.delta.stats.record_counts import num_records_column, parse_num_records
-from deltacli.delta.vectors import unique_id, unique_id_column
+from deltacli.delta.encoding.arrow_json import json_column, json_lines
+from deltacli.delta.log.file_actions import TouchedFiles, file_key, key_column, num_records_column, parse_num_records
 from tests.support import strategies as some
 from tests.support.effort import examples
 

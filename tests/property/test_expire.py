@@ -13,10 +13,8 @@ from deltacli.api.table import Table
 from deltacli.changing.change import carry_out
 from deltacli.core.clock import fixed_clock
 from deltacli.core.errors import Refused, Unreadable
-from deltacli.operations.checkpoint.execute import write_checkpoint
-from deltacli.operations.checkpoint.plan import CheckpointRequest, plan_checkpoint
-from deltacli.operations.log.expire import ExpiryPlan, ExpiryRequest, plan_expiry
-from deltacli.operations.log.expire_execute import LogExpiry
+from deltacli.operations.checkpoint.checkpoint import CheckpointRequest, plan_checkpoint, write_checkpoint
+from deltacli.operations.log.expire import ExpiryPlan, ExpiryRequest, LogExpiry, plan_expiry
 from tests.support import strategies as some
 from tests.support.actions import add, commit_info, metadata, protocol, remove
 from tests.support.builder import EPOCH_MS, TableBuilder, commit_path

@@ -16,19 +16,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deltacli.core.errors import DataUnreadable
+from deltacli.delta.footers.columns import read_schema
 from deltacli.delta.footers.parse import FooterReader
-from deltacli.delta.footers.schema import read_schema
-from deltacli.delta.log.log_path import Place
+from deltacli.delta.log.segment import Place
 from deltacli.delta.log.state import Metadata, TableConfiguration
-from deltacli.delta.protocol.protocol_action import Protocol
+from deltacli.delta.protocol.features import Protocol
 from deltacli.delta.schema.file_columns import FileColumns, absent
 from deltacli.delta.schema.to_arrow import arrow_field
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
-from deltacli.engine.embedded import EmbeddedEngine
-from deltacli.rules.files import data_columns, data_files, data_types
+from deltacli.engine.base import EmbeddedEngine
+from deltacli.rules.files import data_files, data_types
+from deltacli.rules.files import data_files as data_columns
+from deltacli.rules.files import data_files as mapping_files
 from deltacli.rules.framework.base import Finding, Level, Severity
 from deltacli.rules.framework.data_file_views import FileSchemaView
-from deltacli.rules.mapping import files as mapping_files
 from deltacli.storage import open_storage
 from tests.support.effort import examples
 from tests.support.reading import NOW_MS

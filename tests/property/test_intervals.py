@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deltacli.delta.protocol.property_values import parse_interval
+from deltacli.delta.log.state import parse_interval
 from tests.support.effort import examples
 
 MICROSECONDS = {

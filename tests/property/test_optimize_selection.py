@@ -10,7 +10,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deltacli.operations.optimize.select import FilesAtHand, Rules, Selection, select
+from deltacli.operations.optimize.live_files import FilesAtHand, Rules, Selection, select
 from tests.support.effort import examples
 
 

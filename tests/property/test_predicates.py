@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from deltacli.delta.predicate import Predicate, parse_predicate
 from deltacli.delta.predicate.prune import prune_files
 from deltacli.delta.predicate.row_groups import PredicateLeaf, kept_row_groups
-from deltacli.work.checkpoints.reading_limits import read_footer
+from deltacli.work.checkpoints.reading_limits import read_footer_bytes
 from tests.delta.predicate.support import adds_of, config_of
 from tests.support.effort import examples
 from tests.support.predicates import Leaf, Maker, Row, array_of, batch_of
@@ -99,7 +99,7 @@ def check_row_groups(
     predicate: Modelled, parsed: Predicate, rows: list[Row], data: bytes, leaves: dict[tuple[str, ...], PredicateLeaf]
 ) -> None:
     metadata = pa.parquet.read_metadata(io.BytesIO(data))
-    found = kept_row_groups(parsed, metadata, leaves, read_footer(io.BytesIO(data)))
+    found = kept_row_groups(parsed, metadata, leaves, read_footer_bytes(io.BytesIO(data)))
     start = 0
     for group in range(metadata.num_row_groups):
         end = start + metadata.row_group(group).num_rows

@@ -7,8 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deltacli.operations.restore.plan import plan_restore
-from deltacli.operations.restore.request import RestoreRequest
+from deltacli.operations.restore.restore import RestoreRequest, plan_restore
 from tests.support.actions import Line, add, commit_info, metadata, protocol, remove
 from tests.support.builder import TableBuilder
 from tests.support.effort import examples

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deltacli.engine import embedded
-from deltacli.operations.diff.tables import TableDiff
+from deltacli.engine import base as embedded
+from deltacli.operations.diff import TableDiff
 from deltacli.work.rows import kept_rows
 from tests.support.effort import examples
 from tests.support.reading import open_at

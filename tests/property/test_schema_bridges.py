@@ -10,11 +10,8 @@ from hypothesis import strategies as st
 
 from deltacli.operations.schemas.delta_types import fields_of_delta, fields_of_paimon
 from deltacli.operations.schemas.described import read_ddl, with_ids
-from deltacli.paimon.arrow_types import arrow_schema, fields_of_arrow
-from deltacli.paimon.ddl import create_table
-from deltacli.paimon.losses import ConversionLoss
+from deltacli.paimon.conversions import ConversionLoss, arrow_schema, create_table, fields_of_arrow, parse_sql_type
 from deltacli.paimon.schema import Schema
-from deltacli.paimon.sql_types import parse_sql_type
 from deltacli.paimon.types import (
     MAX_LENGTH,
     AtomicType,

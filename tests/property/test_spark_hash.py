@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deltacli.delta.checkpoint.spark_hash import part_of_others, parts_of, spark_hash
+from deltacli.delta.checkpoint.layout import assign_parts, part_of_others, spark_hash
 from tests.support.effort import examples
 
 KNOWN = {"ABC": -757602832, "": 142593372, "a": 1485273170, "abcd": -396302900}
@@ -54,7 +54,7 @@ def test_known_hashes(text: str) -> None:
 @examples(25)
 @given(st.lists(st.text(max_size=9), min_size=1, max_size=9), st.integers(1, 7))
 def test_a_part_is_the_positive_remainder(texts: list[str], parts: int) -> None:
-    assert [murmur(text.encode()) % parts for text in texts] == parts_of(pa.array(texts), parts).to_pylist()
+    assert [murmur(text.encode()) % parts for text in texts] == assign_parts(pa.array(texts), parts).to_pylist()
 
 
 def test_actions_without_a_path_are_handled_as_in_the_seed() -> None:

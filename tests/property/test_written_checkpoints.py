@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from deltacli.core.errors import ProtocolUnsupported, Refused
 from deltacli.delta.checkpoint.last_checkpoint_content import Hint, read_hint
-from deltacli.operations.checkpoint.plan import CheckpointRequest
+from deltacli.operations.checkpoint.checkpoint import CheckpointRequest
 from deltacli.table.version import Snapshot
 from tests.support import strategies
 from tests.support.actions import Action, metadata, protocol

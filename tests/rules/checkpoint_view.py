@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from deltacli.delta.log.commit_lines import Action
+from deltacli.delta.log.actions import Action
 from deltacli.delta.log.segment import CheckpointInstance, make_log_file
 from deltacli.delta.log.state import TableConfiguration
-from deltacli.operations.validate.file_rows import next_config
-from deltacli.rules.framework.base import Finding
-from deltacli.rules.framework.catalogue import CATALOGUE
+from deltacli.operations.validate.log_reader import next_config
+from deltacli.rules.framework.base import CATALOGUE, Finding
 from deltacli.rules.framework.views import CheckpointView, ExpectedState, LocatedAction, Totals
 from tests.rules.table_builder import NOW_MS, TableBuilder
 

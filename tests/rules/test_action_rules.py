@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from deltacli.delta.log.state import TableConfiguration
-from deltacli.operations.validate.file_rows import next_config
+from deltacli.operations.validate.log_reader import next_config
 from deltacli.rules.actions.commit_contents import MOST_ACTIONS, MOST_BYTES, commits_too_large_to_hold, provenance
 from deltacli.rules.framework.base import Severity
 from deltacli.rules.framework.views import CommitView, LocatedAction
-from deltacli.rules.paths.paths import faults_of_path, suspicious
+from deltacli.rules.paths import faults_of_path, suspicious
 from tests.rules.corruptions_actions import (
     DAY_MS,
     INLINE_VECTOR,

@@ -10,11 +10,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from deltacli.engine.embedded import EmbeddedEngine
+from deltacli.engine.base import EmbeddedEngine
 from deltacli.operations.validate.validate import Validation
 from deltacli.rules.checkpoints.columns import is_older
 from deltacli.rules.framework.base import Severity
-from deltacli.rules.log.checksum_files import DELETED_RECORDS, bins_of
+from deltacli.rules.log.checksums import DELETED_RECORDS, bins_of
 from deltacli.storage import open_storage
 from tests.rules.corruptions_checkpoints import (
     DAY_MS,

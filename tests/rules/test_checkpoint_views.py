@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from deltacli.delta.log.commit_lines import Action
+from deltacli.delta.log.actions import Action
 from deltacli.rules.framework.views import CheckpointView
 from tests.rules.checkpoint_view import (
     PATH,

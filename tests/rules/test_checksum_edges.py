@@ -9,11 +9,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from deltacli.delta.log.commit_lines import Action
+from deltacli.delta.log.actions import Action
 from deltacli.delta.log.state import TableConfiguration
-from deltacli.operations.validate.file_rows import next_config
-from deltacli.rules.framework.base import Finding
-from deltacli.rules.framework.catalogue import CATALOGUE
+from deltacli.operations.validate.log_reader import next_config
+from deltacli.rules.framework.base import CATALOGUE, Finding
 from deltacli.rules.framework.views import ChecksumView, ExpectedState, LiveFile, LocatedAction, Totals
 from deltacli.rules.log import checksums
 from tests.rules.table_builder import TableBuilder

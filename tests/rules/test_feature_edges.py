@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from deltacli.delta.log.state import read_metadata
-from deltacli.delta.protocol.protocol_action import Protocol
+from deltacli.delta.protocol.features import Protocol
 from deltacli.rules.log.configuration_differences import metadata_differences, protocol_differences
 from tests.rules.corruptions_checkpoints import v2
 from tests.rules.corruptions_iceberg import compatible_table

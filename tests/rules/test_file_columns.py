@@ -13,11 +13,10 @@ import pytest
 
 from deltacli.delta.log.file_actions import action_schemas
 from deltacli.delta.log.state import TableConfiguration, read_metadata
-from deltacli.delta.protocol.protocol_action import Protocol
+from deltacli.delta.protocol.features import Protocol
 from deltacli.delta.schema.types import parse_schema
 from deltacli.delta.stats import columns as stats_columns
-from deltacli.rules.framework.base import Finding
-from deltacli.rules.framework.catalogue import CATALOGUE
+from deltacli.rules.framework.base import CATALOGUE, Finding
 from deltacli.rules.framework.views import FilesView, StateView
 from deltacli.rules.partitions.partitions import partitions_that_are_too_small
 from tests.rules.table_builder import column, struct

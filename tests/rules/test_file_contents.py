@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from deltacli.engine.embedded import EmbeddedEngine
-from deltacli.operations.validate import inspect_vectors
+from deltacli.engine.base import EmbeddedEngine
+from deltacli.operations.validate import inspect_files as inspect_vectors
 from deltacli.operations.validate.validate import Validation
 from deltacli.storage import open_storage
 from tests.rules.corruptions_change_files import ChangedTable, changes_of

@@ -14,19 +14,20 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow.parquet import encryption
 
+from deltacli.delta.footers.columns import read_schema
 from deltacli.delta.footers.parse import FooterReader
-from deltacli.delta.footers.schema import read_schema
 from deltacli.delta.log.file_actions import action_schemas
-from deltacli.delta.log.log_path import Place
+from deltacli.delta.log.segment import Place
 from deltacli.delta.log.state import TableConfiguration, read_metadata
-from deltacli.delta.protocol.protocol_action import Protocol
+from deltacli.delta.protocol.features import Protocol
 from deltacli.delta.schema.types import parse_schema
-from deltacli.engine.embedded import EmbeddedEngine
-from deltacli.rules.files import data_columns, data_files, data_types
+from deltacli.engine.base import EmbeddedEngine
+from deltacli.rules.files import data_files, data_types
+from deltacli.rules.files import data_files as data_columns
+from deltacli.rules.files import data_files as mapping_files
+from deltacli.rules.files import data_files as widening_files
 from deltacli.rules.framework.base import Finding, Severity
 from deltacli.rules.framework.data_file_views import AllFootersView, FileSchemaView, FootersView, LiveAdds
-from deltacli.rules.mapping import files as mapping_files
-from deltacli.rules.widening import files as widening_files
 from deltacli.storage import open_storage
 from tests.rules.corruptions_data_schema import widened_table
 from tests.rules.corruptions_mapping import MAX_ID, MODE, array_of, mapped

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from deltacli.delta.log.log_path import Place
-from deltacli.rules.log.commit_lines import UNKNOWN_FIELD, FieldFault, faults_of, shown, unknown_fields
+from deltacli.delta.log.segment import Place
+from deltacli.rules.log.commit_lines import UNKNOWN_FIELD, FieldFault, describe_value, faults_of, unknown_fields
 
 
 def test_a_finding_has_only_the_known_parts_of_its_location() -> None:
@@ -112,8 +112,8 @@ def test_a_missing_field_is_reported_differently_from_a_wrong_one() -> None:
 
 
 def test_long_values_are_cut() -> None:
-    assert f'the string "{"x" * 60}"' == shown("x" * 61)
-    assert 80 == len(shown(10**100))
+    assert f'the string "{"x" * 60}"' == describe_value("x" * 61)
+    assert 80 == len(describe_value(10**100))
 
 
 def test_unknown_fields_are_sorted_and_free_kinds_have_none() -> None:

@@ -9,8 +9,7 @@ import pytest
 from deltacli.api.table import Table
 from deltacli.delta.checkpoint.last_checkpoint_content import checksums
 from deltacli.delta.checkpoint.layout import Layout, TopFile
-from deltacli.operations.checkpoint.execute import write_checkpoint
-from deltacli.operations.checkpoint.plan import CheckpointRequest, plan_checkpoint
+from deltacli.operations.checkpoint.checkpoint import CheckpointRequest, plan_checkpoint, write_checkpoint
 from tests.support.actions import add, metadata, protocol
 from tests.support.builder import TableBuilder
 from tests.support.reading import open_built

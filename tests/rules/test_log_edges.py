@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import pytest
 
-from deltacli.delta.log.log_path import MAX_VERSION, commit_name, parse_log_path
-from deltacli.delta.log.segment import CheckpointInstance, LogFile, LogListing
+from deltacli.delta.log.segment import MAX_VERSION, CheckpointInstance, LogFile, LogListing, commit_name, parse_log_path
 from deltacli.delta.log.state import TableConfiguration, read_metadata
-from deltacli.delta.protocol.protocol_action import Protocol
+from deltacli.delta.protocol.features import Protocol
 from deltacli.rules.framework.base import Finding
 from deltacli.rules.framework.views import ListingView
-from deltacli.rules.log import file_times, log_files
+from deltacli.rules.log import log_files
+from deltacli.rules.log import log_files as file_times
 from tests.rules.table_builder import NOW_MS, START_MS
 
 

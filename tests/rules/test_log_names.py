@@ -10,9 +10,8 @@ import pytest
 
 from deltacli.delta.log.segment import LogFile, make_log_file, read_listing
 from deltacli.delta.log.state import TableConfiguration
-from deltacli.operations.validate.file_rows import next_config
-from deltacli.rules.framework.base import Finding, Severity
-from deltacli.rules.framework.catalogue import CATALOGUE
+from deltacli.operations.validate.log_reader import next_config
+from deltacli.rules.framework.base import CATALOGUE, Finding, Severity
 from deltacli.rules.framework.views import ListingView, LocatedAction, StoredFile
 from deltacli.rules.log.checksums import checksums_have_their_commits, versions_have_a_checksum
 from tests.rules.table_builder import NOW_MS, TableBuilder

@@ -9,13 +9,8 @@ import pytest
 
 from deltacli.delta.log.state import TableConfiguration, read_metadata
 from deltacli.rules.framework.views import StateView
-from deltacli.rules.partitions.partitions import (
-    MANY_FILES,
-    MANY_PARTITIONS,
-    SMALL_BYTES,
-    partitions_that_are_too_small,
-)
-from deltacli.rules.paths.path_collisions import paths_that_differ_in_case
+from deltacli.rules.partitions.partitions import MANY_FILES, MANY_PARTITIONS, SMALL_BYTES, partitions_that_are_too_small
+from deltacli.rules.paths import paths_that_differ_in_case
 
 PARTITIONED = TableConfiguration(metadata=read_metadata({"id": "x", "format": {}, "partitionColumns": ["p"]}, ""))
 

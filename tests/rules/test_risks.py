@@ -7,11 +7,10 @@ from collections import Counter
 
 import pytest
 
-from deltacli.delta.log.log_path import Place
+from deltacli.delta.log.segment import Place
 from deltacli.operations.validate.findings import CHECK_CRASHED
-from deltacli.rules.framework.base import Level, Severity
-from deltacli.rules.framework.catalogue import CATALOGUE
-from deltacli.rules.framework.risks import RULES, SAYS, UNREADABLE, UNREADABLE_FILES, Risk, risk_of
+from deltacli.rules.framework.base import CATALOGUE, Level, Severity
+from deltacli.rules.framework.repairs import RULES, SAYS, UNREADABLE, UNREADABLE_FILES, Risk, risk_of
 from tests.support.material import REFERENCE
 
 NAMED = [rule for rules in RULES.values() for rule in rules.split()]

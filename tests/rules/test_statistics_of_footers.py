@@ -12,11 +12,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from deltacli.delta.footers.columns import read_schema
 from deltacli.delta.footers.parse import ChunkFacts, FooterReader, GroupFacts
-from deltacli.delta.footers.schema import read_schema
 from deltacli.delta.log.file_actions import action_schemas
 from deltacli.delta.log.state import TableConfiguration
-from deltacli.rules.files.data_columns import nulls_in_required_columns
+from deltacli.rules.files.data_files import nulls_in_required_columns
 from deltacli.rules.framework.data_file_views import FootersView, LiveAdds
 from deltacli.rules.statistics.compared import statistics_against_footers
 from tests.rules.checkpoint_view import config_of
@@ -218,7 +218,7 @@ def test_nulls_of_required_columns_are_reported_after_a_thousand_files_with_dele
 def test_footers_are_reported_in_order_however_they_are_read(
     seconds: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("deltacli.work.vector_facts.ReadFootersAndVectors.quick_seconds", seconds)
+    monkeypatch.setattr("deltacli.work.file_facts.ReadFootersAndVectors.quick_seconds", seconds)
     monkeypatch.setattr("deltacli.operations.validate.inspect_files._NEAR_FILES_A_PIECE", 1)
     table = DataTable()
     for version in (2, 3):

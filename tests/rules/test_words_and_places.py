@@ -9,11 +9,11 @@ import pytest
 
 from deltacli import open_table
 from deltacli.core.units import format_timestamp
-from deltacli.engine.embedded import EmbeddedEngine
+from deltacli.engine.base import EmbeddedEngine
 from deltacli.operations.validate.validate import Validation
 from deltacli.rules.actions import single_actions
 from deltacli.rules.log import history
-from deltacli.rules.paths.paths import faults_of_path
+from deltacli.rules.paths import faults_of_path
 from deltacli.storage import LocalStorage, open_storage
 from tests.rules.corruptions_deletion_vectors import table_with_a_vector
 from tests.rules.corruptions_log_files import commit_often

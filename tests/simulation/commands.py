@@ -13,40 +13,34 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from deltacli.api.table import Table
-from deltacli.changing.change import Change, carry_out, plan_change
-from deltacli.changing.gate import for_plan, standing
+from deltacli.changing.change import Change, carry_out, for_plan, plan_change, standing
 from deltacli.core.errors import ConflictLost, DeltacliError, OutcomeUnknown, PartlyDone, StorageFailed
 from deltacli.delta.evolution.requests import AddColumn, ChangeType, RenameColumn
-from deltacli.engine.embedded import EmbeddedEngine
+from deltacli.engine.base import EmbeddedEngine
 from deltacli.operations.change.alter import Alteration, AlterationRequest
 from deltacli.operations.change.drop_feature import DropFeature
-from deltacli.operations.change.table_features import FeaturesAddition
-from deltacli.operations.change.table_properties import PropertiesChange, PropertyEdits
+from deltacli.operations.change.properties_and_features import FeaturesAddition, PropertiesChange, PropertyEdits
 from deltacli.operations.change.widen_type import Widening, WidenRequest
-from deltacli.operations.checkpoint.execute import Checkpoint
-from deltacli.operations.checkpoint.plan import CheckpointRequest
-from deltacli.operations.log.compact_log import LogCompaction
-from deltacli.operations.log.expire import ExpiryRequest
-from deltacli.operations.log.expire_execute import LogExpiry
+from deltacli.operations.checkpoint.checkpoint import Checkpoint, CheckpointRequest
+from deltacli.operations.log.crc_and_compact import Checksum, LogCompaction
+from deltacli.operations.log.expire import ExpiryRequest, LogExpiry
 from deltacli.operations.log.log_backup import LogBackup
-from deltacli.operations.log.log_restore_execute import LogRestore
-from deltacli.operations.log.version_checksum import Checksum
+from deltacli.operations.log.log_restore import LogRestore
 from deltacli.operations.optimize.execute import Optimize
 from deltacli.operations.optimize.request import OptimizeRequest
-from deltacli.operations.recover.execute import Undelete
-from deltacli.operations.recover.request import UndeleteRequest
-from deltacli.operations.repair import saved as saved_repair
+from deltacli.operations.recover.plan import UndeleteRequest
+from deltacli.operations.recover.undelete import Undelete
+from deltacli.operations.repair import plan as saved_repair
 from deltacli.operations.repair.backup import Undo
-from deltacli.operations.repair.execute import Repair
-from deltacli.operations.repair.request import RepairRequest
-from deltacli.operations.restore.execute import Restore
-from deltacli.operations.restore.request import RestoreRequest
+from deltacli.operations.repair.plan import RepairRequest
+from deltacli.operations.repair.repair import Repair
+from deltacli.operations.restore.restore import Restore, RestoreRequest
+from deltacli.operations.vacuum import saved as saved_vacuum
 from deltacli.operations.vacuum.execute import SavedVacuum
 from deltacli.operations.vacuum.full_plan import VacuumChange
-from deltacli.operations.vacuum.quarantine.purge import QuarantinePurge
+from deltacli.operations.vacuum.plan import VacuumRequest
+from deltacli.operations.vacuum.quarantine import QuarantinePurge
 from deltacli.operations.vacuum.rechecking import with_past
-from deltacli.operations.vacuum.request import VacuumRequest
-from deltacli.operations.vacuum.saved import plan_file as saved_vacuum
 from tests.simulation.oracle import Oracle
 from tests.simulation.promises import Answer, Intent
 from tests.simulation.schedule import Crash
@@ -206,9 +200,9 @@ def _repair(turn: Turn) -> AnyChange:
 def _repair_saved(turn: Turn) -> AnyChange:
     request = _repair_request(turn)
     path = turn.a_place()
-    saved_repair.save_plan(plan_change(Repair(request), turn.table()), path)
+    saved_repair.save_repair_plan(plan_change(Repair(request), turn.table()), path)
     turn.world.schedule.sleep(turn.chance.choice((1.0, 600.0, 90_000.0)))
-    saved = saved_repair.read_plan(path)
+    saved = saved_repair.read_repair_plan(path)
     return Repair(saved.request, saved)
 
 

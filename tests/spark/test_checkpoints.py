@@ -13,9 +13,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from deltacli.delta.checkpoint.spark_hash import parts_of, spark_hash
-from deltacli.operations.checkpoint.execute import CheckpointResult
-from deltacli.operations.checkpoint.plan import StatsForm
+from deltacli.delta.checkpoint.layout import assign_parts, spark_hash
+from deltacli.operations.checkpoint.checkpoint import CheckpointResult, StatsForm
 from tests.corpus.test_checkpoints import known_versions
 from tests.support import corpus
 from tests.support.corpus import CorpusTable
@@ -263,4 +262,4 @@ def prove_parts(files: list[Written], answers: dict[str, Any]) -> None:
             assert file.index == part, (file.name, path)
             if path is not None:
                 assert [hashed] == spark_hash(pa.array([path])).to_pylist()
-                assert [part] == parts_of(pa.array([path]), PARTS).to_pylist()
+                assert [part] == assign_parts(pa.array([path]), PARTS).to_pylist()

@@ -23,7 +23,7 @@ from deltacli.core.errors import (
     StorageFailed,
     UsageError,
 )
-from deltacli.delta.vacuum.keys import PathKeys
+from deltacli.delta.listing import PathKeys
 from deltacli.storage import (
     Created,
     Creation,
@@ -38,10 +38,8 @@ from deltacli.storage import (
     is_inside,
     open_storage,
 )
-from deltacli.storage.azure.credentials import AzureCredentials, authorization
-from deltacli.storage.azure.options import read_address, read_options
-from deltacli.storage.objects.contents import Body
-from deltacli.storage.objects.http import HttpFault
+from deltacli.storage.azure.credentials import AzureCredentials, authorization, read_address, read_azure_options
+from deltacli.storage.objects.http import Body, HttpFault
 from deltacli.storage.objects.store import ObjectStorage
 from deltacli.storage.retry import Retry, sending_while
 from tests.support.azure import ACCOUNT, KEY, AzureServer, problem
@@ -102,8 +100,8 @@ def test_a_creation_is_sent_again_only_if_nothing_was_done(
 
 @pytest.fixture
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> int:
-    monkeypatch.setattr("deltacli.storage.azure.calls.LARGEST_SINGLE", 100)
-    monkeypatch.setattr("deltacli.storage.azure.calls._BLOCK_BYTES", 100)
+    monkeypatch.setattr("deltacli.storage.azure.store.LARGEST_SINGLE", 100)
+    monkeypatch.setattr("deltacli.storage.azure.store._BLOCK_BYTES", 100)
     return 100
 
 
@@ -359,7 +357,9 @@ def test_a_token_that_the_store_refuses_is_renewed_once(
 
 def test_a_token_that_another_thread_renewed_is_kept(identified: AzureServer, monkeypatch: pytest.MonkeyPatch) -> None:
     address = read_address(f"abfss://lake@{ACCOUNT}.dfs.core.windows.net/t")
-    credentials = AzureCredentials(read_options({"endpoint_url": f"{identified.url}/{ACCOUNT}"}, address, {}), "t")
+    credentials = AzureCredentials(
+        read_azure_options({"endpoint_url": f"{identified.url}/{ACCOUNT}"}, address, {}), "t"
+    )
     _, refused = credentials.authorized("GET", "http://host/c", {})
     monkeypatch.setattr(identified, "token", "token-of-after")
 
@@ -496,8 +496,8 @@ def test_the_key_of_another_account_in_the_environment_is_not_sent() -> None:
     environment = {"AZURE_STORAGE_ACCOUNT_NAME": "others", "AZURE_STORAGE_ACCOUNT_KEY": KEY}
     address = read_address("abfss://box@lakes.dfs.core.windows.net/t")
 
-    options = read_options({}, address, environment)
-    own = read_options({}, address, {**environment, "AZURE_STORAGE_ACCOUNT_NAME": "lakes"})
+    options = read_azure_options({}, address, environment)
+    own = read_azure_options({}, address, {**environment, "AZURE_STORAGE_ACCOUNT_NAME": "lakes"})
 
     assert ("", KEY) == (options.account_key, own.account_key)
     assert "https://lakes.blob.core.windows.net" == options.endpoint

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from deltacli.storage.azure.calls import DIALECT as AZURE
-from deltacli.storage.gcs.calls import DIALECT as GCS
-from deltacli.storage.objects.faults import Dialect, Sent, fate_of_create
-from deltacli.storage.objects.http import Fate, HttpFault
+from deltacli.storage.azure.store import DIALECT as AZURE
+from deltacli.storage.gcs.store import DIALECT as GCS
+from deltacli.storage.objects.http import Dialect, Fate, HttpFault, Sent, fate_of_create
 from deltacli.storage.s3.calls import DIALECT as S3
 
 

@@ -14,8 +14,7 @@ import pytest
 
 from deltacli.core.errors import NoSpace
 from deltacli.storage import Created, LocalStorage
-from deltacli.storage.drafts import OLD_NS, Lock, LockedDraft, ScratchDraft, is_abandoned, sweep
-from deltacli.storage.replacement import replacement
+from deltacli.storage.local_write import OLD_NS, Lock, LockedDraft, ScratchDraft, is_abandoned, replacement, sweep
 from tests.cli.support import ROOT
 
 _LOG = "_delta_log"
@@ -23,8 +22,8 @@ _HERE, _ELSEWHERE, _UNKNOWN = "a" * 12, "b" * 12, "0" * 12
 _KILLED = """
 import os, signal, sys, tempfile
 from deltacli.storage import LocalStorage
-from deltacli.storage.replacement import replacement
-from deltacli.storage.drafts import ScratchDraft
+from deltacli.storage.local_write import replacement
+from deltacli.storage.local_write import ScratchDraft
 root = sys.argv[1]
 drafts = {
     "log": lambda: LocalStorage(root).draft("_delta_log/1.json"),

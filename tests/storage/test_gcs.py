@@ -22,11 +22,9 @@ from deltacli.core.errors import (
     UsageError,
 )
 from deltacli.storage import Created, Creation, Deleted, Existed, Failed, Missing, Storage, Unknown, open_storage
-from deltacli.storage.gcs import calls as gcs_calls
-from deltacli.storage.gcs.credentials import GcsCredentials
-from deltacli.storage.gcs.options import GcsOptions
-from deltacli.storage.objects.contents import Body
-from deltacli.storage.objects.http import HttpFault
+from deltacli.storage.gcs import store as gcs_calls
+from deltacli.storage.gcs.credentials import GcsCredentials, GcsOptions
+from deltacli.storage.objects.http import Body, HttpFault
 from deltacli.storage.objects.store import ObjectStorage
 from deltacli.storage.retry import Retry
 from tests.support.cloud import Fault, Said, answers, breaks, done_but, half_a_body, loses_reply
@@ -83,7 +81,7 @@ def test_a_creation_is_sent_again_only_if_nothing_was_done(
 @pytest.fixture
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> int:
     monkeypatch.setattr(gcs_calls, "LARGEST_SINGLE", 1 << 10)
-    monkeypatch.setattr("deltacli.storage.gcs.calls.LARGEST_SINGLE", 1 << 10)
+    monkeypatch.setattr("deltacli.storage.gcs.store.LARGEST_SINGLE", 1 << 10)
     monkeypatch.setattr(gcs_calls, "PIECE_BYTES", 256 << 10)
     return 256 << 10
 

@@ -12,9 +12,8 @@ import pytest
 
 from deltacli.core.errors import FileMissing, PermissionRefused, StorageFailed
 from deltacli.storage import Created, Creation, Deleted, Existed, Failed, Missing, Storage, Unknown, open_storage
-from deltacli.storage.gcs import calls as gcs_calls
-from deltacli.storage.objects.contents import Body
-from deltacli.storage.objects.http import HttpFault
+from deltacli.storage.gcs import store as gcs_calls
+from deltacli.storage.objects.http import Body, HttpFault
 from deltacli.storage.objects.store import ObjectStorage
 from deltacli.storage.retry import Retry
 from tests.support.cloud import answers, done_but, half_a_body, loses_reply
@@ -39,7 +38,7 @@ def opened(bucket: str, path: str = "t", **options: str) -> Storage:
 @pytest.fixture
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gcs_calls, "LARGEST_SINGLE", 1 << 10)
-    monkeypatch.setattr("deltacli.storage.gcs.calls.LARGEST_SINGLE", 1 << 10)
+    monkeypatch.setattr("deltacli.storage.gcs.store.LARGEST_SINGLE", 1 << 10)
     monkeypatch.setattr(gcs_calls, "PIECE_BYTES", PIECE)
 
 
@@ -149,7 +148,7 @@ def test_listings_are_complete_in_the_order_of_bytes_over_pages_of_any_size(
     gcs_api.put(bucket, "tt/outside", b"")
     for name in ODD:
         gcs_api.put(bucket, f"t/d/{name}", b"x")
-    monkeypatch.setattr("deltacli.storage.gcs.calls._PAGE", size)
+    monkeypatch.setattr("deltacli.storage.gcs.store._PAGE", size)
     monkeypatch.setattr(gcs_api, "short_pages", short_pages)
 
     direct = sorted((name for name in ODD if "/" not in name), key=str.encode)

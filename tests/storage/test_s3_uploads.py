@@ -9,7 +9,7 @@ import pytest
 
 from deltacli.core.errors import PermissionRefused, StorageFailed
 from deltacli.storage import Created, Existed, Unknown, open_storage
-from deltacli.storage.objects.contents import Body
+from deltacli.storage.objects.http import Body
 from deltacli.storage.objects.store import ObjectStorage
 from deltacli.storage.retry import Retry
 from deltacli.storage.s3 import store as s3_store

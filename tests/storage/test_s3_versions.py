@@ -12,7 +12,7 @@ from deltacli.storage import Created, Existed, Unknown
 from deltacli.storage.objects.store import ObjectStorage
 from deltacli.storage.retry import Retry
 from deltacli.storage.s3 import store as s3_store
-from deltacli.storage.s3 import versions
+from deltacli.storage.s3 import store as versions
 from deltacli.storage.s3.store import open_s3
 from deltacli.storage.versions import Keeping, ObjectVersion, VersionedObjects, VersionState
 from tests.storage.stores import ODD_NAMES

@@ -13,8 +13,8 @@ from botocore import exceptions as boto
 from deltacli.cli.options.configuration import parse_storage_option
 from deltacli.core.errors import DeltacliError
 from deltacli.storage import open_storage, secrets
-from deltacli.storage.s3.faults import translate
-from deltacli.storage.s3.options import read_options
+from deltacli.storage.s3.faults import translate_boto
+from deltacli.storage.s3.options import read_s3_options
 from deltacli.storage.secrets import without_secrets
 from tests.support.marked import KEY_ID, MARKED, PASSWORD, SECRET, TOKEN
 
@@ -45,9 +45,9 @@ class AnyText(dict[str, str]):
 def test_library_errors_contain_no_secret(kind: type[Exception]) -> None:
     fault = kind.__new__(kind)
     Exception.__init__(fault, str(getattr(kind, "fmt", "{error}")).format_map(AnyText()))
-    options = read_options({"key": KEY_ID, "secret": SECRET, "token": f"{TOKEN}\n"})
+    options = read_s3_options({"key": KEY_ID, "secret": SECRET, "token": f"{TOKEN}\n"})
 
-    error = translate(fault, "s3://bucket/t", "read", options)
+    error = translate_boto(fault, "s3://bucket/t", "read", options)
 
     shown = f"{error.message} {error.facts} {error.hint} {error.__cause__}"
     assert not [secret for secret in MARKED if secret in shown]

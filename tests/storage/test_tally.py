@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from deltacli.cli.options.stores import document_of, merged, text_of
+from deltacli.cli.running.run import document_of, merged, text_of
 from deltacli.storage import open_storage
 from deltacli.storage.retry import Retry
 from deltacli.storage.tally import GCS_PRICES, S3_PRICES, Call, HostTally

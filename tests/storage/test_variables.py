@@ -12,13 +12,12 @@ from typing import Any
 import pytest
 
 from deltacli.core.errors import UsageError
-from deltacli.storage.azure.credentials import AzureCredentials
-from deltacli.storage.azure.options import read_address
-from deltacli.storage.azure.options import read_options as azure_options
-from deltacli.storage.gcs.options import read_options as gcs_options
-from deltacli.storage.objects.faults import ANONYMOUS
-from deltacli.storage.s3.faults import chain
-from deltacli.storage.s3.options import make_client, make_session, read_options
+from deltacli.storage.azure.credentials import AzureCredentials, read_address
+from deltacli.storage.azure.credentials import read_azure_options as azure_options
+from deltacli.storage.gcs.credentials import read_gcs_options as gcs_options
+from deltacli.storage.objects.http import ANONYMOUS
+from deltacli.storage.s3.faults import s3_sources
+from deltacli.storage.s3.options import make_client, make_session, read_s3_options
 from tests.cli.support import ROOT
 
 _NAME = re.compile(r"\b(?:AWS|AZURE|GOOGLE|GCE|CLOUDSDK|IDENTITY|MSI|STORAGE_EMULATOR)_[A-Z0-9_]*[A-Z0-9]\b")
@@ -26,11 +25,11 @@ _LIBRARIES = ("botocore", "azure.identity", "google.auth", "google.oauth2")
 
 
 def _client() -> Any:  # Any: botocore makes its classes at run time
-    return make_client(read_options({"key": "k", "secret": "s"})).meta
+    return make_client(read_s3_options({"key": "k", "secret": "s"})).meta
 
 
 def _session() -> Any:
-    return make_session(read_options({}))
+    return make_session(read_s3_options({}))
 
 
 def _azure() -> Any:  # Any: options without their type
@@ -49,7 +48,7 @@ EFFECTS: Mapping[str, tuple[str, Callable[[], object]]] = {
     "AWS_ENDPOINT_URL_S3": (_URL, lambda: _client().endpoint_url),
     "AWS_ENDPOINT_URL_STS": (_URL, lambda: _session().create_client("sts", "xx-north-1").meta.endpoint_url),
     "AWS_PROFILE": ("night", lambda: _session().profile),
-    "AWS_MAX_ATTEMPTS": ("7", lambda: str(read_options({}).max_attempts)),
+    "AWS_MAX_ATTEMPTS": ("7", lambda: str(read_s3_options({}).max_attempts)),
     "AWS_REQUEST_CHECKSUM_CALCULATION": ("when_supported", lambda: _client().config.request_checksum_calculation),
     "AZURE_STORAGE_ACCOUNT_NAME": ("other", lambda: _azure_by_name().account),
     "AZURE_STORAGE_ACCOUNT_KEY": ("a2V5", lambda: _azure().account_key),
@@ -78,7 +77,7 @@ def test_the_named_profile_is_the_one_whose_credentials_are_used(without_variabl
     for variables in ({}, {"AWS_PROFILE": "night"}, {"AWS_PROFILE": "day", "AWS_DEFAULT_PROFILE": "night"}):
         for name, value in variables.items():
             without_variables.setenv(name, value)
-        names.append((chain(read_options({}))["profile"], _session().profile or "default"))
+        names.append((s3_sources(read_s3_options({}))["profile"], _session().profile or "default"))
 
     assert [("default", "default"), ("night", "night"), ("night", "night")] == names
 
@@ -103,7 +102,7 @@ def test_the_region_of_the_variable_wins_over_the_profile_and_the_name_that_boto
     without_variables.setenv("AWS_REGION", "xx-north-1")
 
     assert "xx-north-1" == _client().region_name
-    assert "xx-west-1" == make_client(read_options({"region": "xx-west-1"})).meta.region_name
+    assert "xx-west-1" == make_client(read_s3_options({"region": "xx-west-1"})).meta.region_name
 
 
 def test_the_other_variables_are_known_to_the_libraries() -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deltacli.core.errors import Refused, Unreadable
-from deltacli.spark.batches import Limits, StreamOffset, files_between, next_offset
+from deltacli.spark.table_log import Limits, StreamOffset, files_between, next_offset
 from deltacli.work.rows.data_files import DataFile
 from tests.support.effort import examples
 

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 
 from deltacli import open_table
 from deltacli.core.errors import DeltacliError
-from deltacli.spark.batches import Limits, StreamOffset, files_between, next_offset
 from deltacli.spark.source_options import StreamOptions
-from deltacli.spark.table_log import TableLog
+from deltacli.spark.table_log import Limits, StreamOffset, TableLog, files_between, next_offset
 from deltacli.table.scan import stream_files
 from tests.property.test_scan_model import Rows, counted, expected_changes
 from tests.support.effort import examples

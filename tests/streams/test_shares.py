@@ -14,20 +14,20 @@ import pytest
 from deltacli import open_table
 from deltacli.core.errors import DeltacliError, UsageError
 from deltacli.sharing.client.faults import UrlRefused
-from deltacli.sharing.client.tables.shared_files import FileUrl
-from deltacli.sharing.protocol.capabilities import ResponseFormat
-from deltacli.spark.batches import Limits, StreamOffset, files_between, next_offset
+from deltacli.sharing.client.shared_files import FileUrl
+from deltacli.sharing.protocol.parameters import ResponseFormat
 from deltacli.spark.executor_rows import rows_of_pieces
-from deltacli.spark.shares.share_log import ShareLog
-from deltacli.spark.shares.share_options import (
+from deltacli.spark.shares.read_share import SharedFiles, _transport, read_shared, shared_partitions
+from deltacli.spark.shares.share_log import (
     ShareBatchOptions,
+    ShareLog,
     ShareStreamOptions,
-    batch_options,
-    column_options,
-    stream_options,
+    share_batch_options,
+    share_column_options,
+    share_stream_options,
 )
-from deltacli.spark.shares.share_plans import SharedFiles, _transport, read_shared, shared_partitions
 from deltacli.spark.source_options import StreamOptions
+from deltacli.spark.table_log import Limits, StreamOffset, files_between, next_offset
 from deltacli.table.handle import TableHandle
 from tests.cluster.grown_tables import Grown
 from tests.sharing.client.serving import Asked, Proxy, Sent, proxied
@@ -240,7 +240,7 @@ def test_values_that_a_stream_cannot_have_are_refused_by_name() -> None:
     }
     for option, value in wrong.items():
         with pytest.raises(UsageError, match=option) as caught:
-            stream_options({"path": PATH, option: value}, SPARK)
+            share_stream_options({"path": PATH, option: value}, SPARK)
 
         assert "usage.stream-option" == caught.value.code
 
@@ -248,15 +248,15 @@ def test_values_that_a_stream_cannot_have_are_refused_by_name() -> None:
 def test_options_of_both_readers() -> None:
     given = {"queryTableVersionIntervalSeconds": "10s", "maxVersionsPerRpc": "7", "startingVersion": "3"}
 
-    found = stream_options({"path": PATH, **given, "responseFormat": "delta"}, SPARK)
+    found = share_stream_options({"path": PATH, **given, "responseFormat": "delta"}, SPARK)
 
     assert ShareStreamOptions(StreamOptions(PATH, 3), 7, 10, (ResponseFormat.DELTA,)) == found
     assert ShareStreamOptions(StreamOptions(PATH)).interval_seconds == 30
     feed = {"path": PATH, "readChangeFeed": "true", "endingVersion": "5"}
-    assert 5 == column_options(feed | {"startingVersion": "0"}, SPARK).last
+    assert 5 == share_column_options(feed | {"startingVersion": "0"}, SPARK).last
     for wrong in (feed, {"path": PATH, "startingVersion": "1"}, {"path": "p.share#a.b.c"}, {"path": "/table"}):
         with pytest.raises(UsageError):
-            batch_options(wrong)
+            share_batch_options(wrong)
 
 
 @pytest.mark.parametrize("versions", [2, 100])

@@ -14,8 +14,7 @@ import pytest
 
 from deltacli import open_table
 from deltacli.core.errors import UsageError
-from deltacli.engine.spark.cluster import explain
-from deltacli.engine.spark.package import write_package
+from deltacli.engine.spark.cluster import explain, write_package
 from deltacli.spark import carried_modules
 from deltacli.spark.carried_modules import carried_package
 from deltacli.spark.source_options import BatchOptions, batch_options, column_options
@@ -145,7 +144,7 @@ from typing import Any
 {inspect.getsource(carried_modules._finder_class)}
 finder = _finder_class()(json.loads(zlib.decompress(open({str(package)!r}, "rb").read())), "digest")
 sys.meta_path.insert(0, finder)
-import deltacli.spark.sink
+import deltacli.spark.source_plans
 {then}
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=directory, check=False)

@@ -11,9 +11,8 @@ import pytest
 
 from deltacli import open_table
 from deltacli.core.errors import DeltacliError, UsageError, VersionAbsent
-from deltacli.spark.batches import Limits, StreamOffset, files_between, next_offset
 from deltacli.spark.source_options import StreamOptions
-from deltacli.spark.table_log import TableLog
+from deltacli.spark.table_log import Limits, StreamOffset, TableLog, files_between, next_offset
 from tests.support.actions import Line, add, birth, deletion_vector, metadata, protocol, remove
 from tests.support.altering import add as add_column
 from tests.support.altering import drop

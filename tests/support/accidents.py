@@ -184,7 +184,7 @@ def _files_of(accident: Accident) -> set[str]:
         for vector in batch.column("deletionVector").to_pylist()
         if vector
     }
-    from deltacli.delta.vectors import vector_file
+    from deltacli.delta.data_files import vector_file
 
     return found | ({vector_file(text) or "" for text in used} & vectors)
 

@@ -8,9 +8,9 @@ import pyarrow as pa
 
 from deltacli.changing.change import carry_out, plan_change
 from deltacli.operations.change.append import Append, AppendBasis, AppendPlan, Transaction, require_demands
-from deltacli.spark.sink import SessionZone
+from deltacli.spark.source_plans import SessionZone
 from deltacli.table.handle import TableHandle
-from deltacli.work.rewrite.append import AppendedFile, AppendRows, AppendSpec
+from deltacli.work.rewrite.new_files import AppendedFile, AppendRows, AppendSpec
 from deltacli.work.task import TaskContext
 
 

@@ -11,11 +11,9 @@ from threading import Thread
 from typing import NamedTuple
 from uuid import uuid4
 
-from deltacli.storage.azure.calls import AzureCalls
-from deltacli.storage.azure.credentials import AzureCredentials
-from deltacli.storage.azure.options import Address, read_options
-from deltacli.storage.objects.contents import Body
-from deltacli.storage.objects.http import Request
+from deltacli.storage.azure.credentials import Address, AzureCredentials, read_azure_options
+from deltacli.storage.azure.store import AzureCalls
+from deltacli.storage.objects.http import Body, Request
 from deltacli.storage.retry import Retry
 
 PROGRAM = os.environ.get("DELTACLI_AZURITE", "")
@@ -37,7 +35,7 @@ class Azurite(NamedTuple):
 
     def calls(self, container: str) -> AzureCalls:
         """The calls of a container."""
-        options = read_options({}, Address("", container, ""), self.environment)
+        options = read_azure_options({}, Address("", container, ""), self.environment)
         return AzureCalls(container, options, AzureCredentials(options, ""), Retry())
 
     def make_container(self) -> str:

@@ -7,8 +7,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from deltacli.api.table import Table
-from deltacli.operations.checkpoint.execute import CheckpointResult, write_checkpoint
-from deltacli.operations.checkpoint.plan import CheckpointRequest, plan_checkpoint
+from deltacli.operations.checkpoint.checkpoint import (
+    CheckpointRequest,
+    CheckpointResult,
+    plan_checkpoint,
+    write_checkpoint,
+)
 from deltacli.storage import Storage
 from tests.support.actions import Line, add, deletion_vector, domain, metadata, protocol, remove, txn
 from tests.support.builder import LOG, TableBuilder

@@ -12,7 +12,7 @@ from fractions import Fraction
 from random import Random
 from typing import Any, NamedTuple
 
-from deltacli.delta.schema.kinds import decimal_parts
+from deltacli.delta.schema.types import decimal_parts
 from tests.support.predicates import (
     DAY,
     FLOATS,

@@ -8,10 +8,9 @@ from typing import Any
 
 from deltacli.api.table import Table
 from deltacli.changing.commit import Committed, NothingToDo, commit
-from deltacli.core.clock import fixed_clock
-from deltacli.core.machine import Machine
+from deltacli.core.clock import Machine, fixed_clock
+from deltacli.delta.log.actions import read_actions
 from deltacli.delta.log.commit_content import CommitRequest
-from deltacli.delta.log.commit_lines import read_actions
 from deltacli.storage import Creation, Draft, Storage
 from deltacli.table.version import Snapshot
 from tests.support.actions import Line, add, commit_info, metadata, protocol, to_bytes

@@ -13,9 +13,15 @@ from typing import Any
 from deltacli.api.table import Table
 from deltacli.core.clock import fixed_clock
 from deltacli.delta.checkpoint.layout import Layout, TopFile
-from deltacli.delta.log.log_path import parse_log_path
-from deltacli.operations.checkpoint.execute import CheckpointResult, write_checkpoint
-from deltacli.operations.checkpoint.plan import CheckpointPlan, CheckpointRequest, StatsForm, plan_checkpoint
+from deltacli.delta.log.segment import parse_log_path
+from deltacli.operations.checkpoint.checkpoint import (
+    CheckpointPlan,
+    CheckpointRequest,
+    CheckpointResult,
+    StatsForm,
+    plan_checkpoint,
+    write_checkpoint,
+)
 from deltacli.storage import open_storage
 from deltacli.table.version import Snapshot
 from tests.support.corpus import CorpusTable, Document

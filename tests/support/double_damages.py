@@ -13,11 +13,9 @@ from pathlib import Path
 from deltacli.api.table import Table
 from deltacli.core.clock import fixed_clock
 from deltacli.core.errors import DeltacliError, NotATable, Refused
-from deltacli.delta.paths import decode
-from deltacli.delta.vectors import vector_file
-from deltacli.operations.repair.execute import RepairOutcome
+from deltacli.delta.data_files import decode, vector_file
 from deltacli.operations.repair.plan import StepState
-from deltacli.operations.repair.planning import plan_repair
+from deltacli.operations.repair.repair import RepairOutcome, plan_repair
 from deltacli.storage import open_storage
 from deltacli.table.scan import Selection, data_files
 from deltacli.work.rows.row_reader import read_rows

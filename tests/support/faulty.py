@@ -224,8 +224,7 @@ class FaultyStorage:
 
 def main(place: str, at: int, fault: str, options: str) -> None:
     """Write a checkpoint of a local table through a store that kills this process."""
-    from deltacli.operations.checkpoint.execute import write_checkpoint
-    from deltacli.operations.checkpoint.plan import CheckpointRequest, plan_checkpoint
+    from deltacli.operations.checkpoint.checkpoint import CheckpointRequest, plan_checkpoint, write_checkpoint
     from deltacli.storage import LocalStorage
     from tests.support.reading import open_at
 

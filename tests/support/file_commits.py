@@ -9,8 +9,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from deltacli.delta.log.body_lines import body_lines
-from deltacli.delta.log.commit_content import CommitRequest, EveryFile, FilesAt, FilesOfPartitions, OnConflict
+from deltacli.delta.log.commit_content import (
+    CommitRequest,
+    EveryFile,
+    FilesAt,
+    FilesOfPartitions,
+    OnConflict,
+    body_lines,
+)
 from deltacli.storage import Storage
 from deltacli.table.version import Snapshot
 from tests.support.actions import Action, Line

@@ -151,7 +151,7 @@ def _prepare() -> None:
     terminals, are left to the forks.
     """
     from deltacli.arrow.startup import skip_optional_packages
-    from deltacli.core.memory_limit import choose_allocator
+    from deltacli.core.process import choose_allocator
 
     skip_optional_packages()
     choose_allocator()

@@ -11,8 +11,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from deltacli.core.typing import ArrowSchema, RecordBatch
-from deltacli.delta.log.body_lines import encoded_files
-from deltacli.delta.log.commit_content import CommitRequest
+from deltacli.delta.log.commit_content import CommitRequest, encoded_files
 from deltacli.delta.log.file_actions import action_schemas
 from deltacli.storage import LocalStorage
 from tests.support.committing import run

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import chain
 
-from deltacli.delta.footers.parse import _CHUNK_PLACES, _PART_PLACES, Footer, GroupFacts, _Plan
-from deltacli.delta.footers.shapes import Shape, Values
+from deltacli.delta.footers.parse import _CHUNK_PLACES, _PART_PLACES, Footer, GroupFacts, Shape, Values, _Plan
 
 
 def footer_of(schema: bytes, groups: Sequence[GroupFacts]) -> Footer:

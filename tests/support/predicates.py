@@ -19,9 +19,8 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from deltacli.delta.checkpoint.parsed_columns import typed
-from deltacli.delta.schema.kinds import decimal_parts
-from deltacli.delta.schema.types import PrimitiveType, StructField, StructType
+from deltacli.delta.checkpoint.content import typed
+from deltacli.delta.schema.types import PrimitiveType, StructField, StructType, decimal_parts
 
 Row = Mapping[tuple[str, ...], Any]
 Truth = bool | None

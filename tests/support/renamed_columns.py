@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from deltacli import open_table
-from deltacli.changing.gate import Gate, standing
+from deltacli.changing.change import Gate, standing
 from deltacli.operations.change.drop_feature import DropFeature
 from deltacli.operations.change.remove_mapping import remove_mapping
 from tests.support.actions import Line, add, metadata, protocol, remove

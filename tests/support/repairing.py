@@ -9,14 +9,11 @@ from typing import Any
 
 from deltacli import open_table
 from deltacli.api.table import Table
-from deltacli.changing.change import carry_out
-from deltacli.changing.gate import Consent, Gate, for_plan
+from deltacli.changing.change import Consent, Gate, carry_out, for_plan
 from deltacli.core.errors import DeltacliError, Refused
 from deltacli.operations.repair.backup import BACKUP_DIRECTORY, PutBack, Undo
-from deltacli.operations.repair.execute import Repair, RepairOutcome
-from deltacli.operations.repair.plan import RepairPlan, StepState
-from deltacli.operations.repair.planning import plan_repair
-from deltacli.operations.repair.request import RepairRequest
+from deltacli.operations.repair.plan import RepairPlan, RepairRequest, StepState
+from deltacli.operations.repair.repair import Repair, RepairOutcome, plan_repair
 from tests.rules.table_builder import NOW_MS
 from tests.support.small_types import plain
 

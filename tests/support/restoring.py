@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from deltacli.api.table import Table
-from deltacli.operations.restore.execute import RestoreOutcome
+from deltacli.operations.restore.restore import RestoreOutcome
 from deltacli.storage import Storage
 from tests.support.actions import Line, add, commit_info
 from tests.support.builder import TableBuilder

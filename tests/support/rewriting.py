@@ -11,13 +11,11 @@ from typing import Any
 from deltacli import open_table
 from deltacli.api.table import Table
 from deltacli.changing.commit import Committed, commit
-from deltacli.delta.log.body_lines import body_lines
-from deltacli.delta.log.commit_content import CommitRequest
+from deltacli.delta.log.commit_content import CommitRequest, body_lines
 from deltacli.storage import Storage
 from deltacli.table.version import Snapshot
-from deltacli.work.rewrite.exactness import SPEC
-from deltacli.work.rewrite.pieces import RewritePiece, RewriteSpec, Rewritten, SourceFile
-from deltacli.work.rewrite.rewrite_files import RewriteFiles
+from deltacli.work.rewrite.new_files import RewriteFiles
+from deltacli.work.rewrite.pieces import SPEC, RewritePiece, RewriteSpec, Rewritten, SourceFile
 from deltacli.work.rows.data_files import DataFile
 from deltacli.work.task import TableStores, TaskContext
 from tests.support.actions import Action

@@ -12,8 +12,7 @@ from deltacli.api.table import Table
 from deltacli.changing.change import carry_out
 from deltacli.core.clock import fixed_clock
 from deltacli.core.errors import Refused
-from deltacli.operations.log.expire import ExpiryRequest, plan_expiry
-from deltacli.operations.log.expire_execute import LogExpiry
+from deltacli.operations.log.expire import ExpiryRequest, LogExpiry, plan_expiry
 from tests.support.vacuum_model import HOUR_MS, Live, VacuumedTable, content, set_time
 from tests.support.vacuum_needs import Listing, Needs, files_of, listing
 from tests.support.vacuum_steps import (

@@ -11,7 +11,7 @@ from uuid import UUID
 from deltacli.api.table import Table
 from deltacli.core.clock import Clock, fixed_clock
 from deltacli.operations.vacuum.plan import VacuumPlan
-from deltacli.operations.vacuum.saved.plan_file import read_plan, save_plan
+from deltacli.operations.vacuum.saved import read_plan, save_plan
 from deltacli.storage import Storage
 from deltacli.storage.base import Place, held
 from tests.support.actions import Action, Line, add, deletion_vector, metadata, protocol, to_bytes

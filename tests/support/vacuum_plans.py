@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from deltacli.changing.plan import Amount
 from deltacli.core.errors import Refusal
-from deltacli.operations.vacuum.plan import Kept, Reason, TimeTravelRange, VacuumPlan
-from deltacli.operations.vacuum.request import Mode
+from deltacli.operations.vacuum.plan import Kept, Mode, Reason, TimeTravelRange, VacuumPlan
 from tests.support.reading import NOW_MS
 
 DAY_MS = 86_400_000

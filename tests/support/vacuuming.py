@@ -13,14 +13,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from deltacli.api.table import Table
-from deltacli.operations.vacuum import deleting
+from deltacli.operations.vacuum import execute as deleting
 from deltacli.operations.vacuum.execute import execute_vacuum
 from deltacli.operations.vacuum.full_plan import plan_vacuum
-from deltacli.operations.vacuum.plan import VacuumOutcome
+from deltacli.operations.vacuum.plan import VacuumOutcome, VacuumRequest
 from deltacli.operations.vacuum.rechecking import adopted
-from deltacli.operations.vacuum.request import VacuumRequest
-from deltacli.operations.vacuum.saved.plan_file import read_plan, save_plan
-from deltacli.operations.vacuum.saved.progress_record import ProgressRecord
+from deltacli.operations.vacuum.saved import ProgressRecord, read_plan, save_plan
 from deltacli.storage import Creation, Deletion, LocalStorage, Storage, open_storage
 from tests.support.actions import add, commit_info, deletion_vector, metadata, protocol, remove
 from tests.support.builder import EPOCH_MS, LOG, TableBuilder

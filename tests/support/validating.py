@@ -6,7 +6,7 @@ from typing import Any
 
 from deltacli.engine.base import Engine
 from deltacli.operations.paimon.validate import validate_paimon_table
-from deltacli.operations.validate.request import ValidateRequest
+from deltacli.operations.validate.findings import ValidateRequest
 from deltacli.operations.validate.validate import Validation
 from deltacli.operations.validate.validate import validate_table as validate_handle
 from deltacli.rules.paimon.catalogue import Profile

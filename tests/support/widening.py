@@ -8,8 +8,7 @@ from typing import Any
 
 from deltacli.delta.log.state import TableConfiguration, read_metadata, read_protocol
 from deltacli.delta.schema.types import parse_schema
-from deltacli.delta.schema.widening_guards import PartitionValues
-from deltacli.delta.schema.widening_plan import WideningPlan, plan_widening
+from deltacli.delta.schema.widening import PartitionValues, WideningPlan, plan_widening
 
 WIDENING = ("typeWidening", "timestampNtz")
 ENABLED = {"delta.enableTypeWidening": "true"}

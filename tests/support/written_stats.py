@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from deltacli.delta.predicate.row_groups import PredicateLeaf
-from deltacli.delta.schema.kinds import decimal_parts
+from deltacli.delta.schema.types import decimal_parts
 from tests.support.predicates import (
     DAY,
     FLOATS,

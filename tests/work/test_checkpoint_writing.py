@@ -11,7 +11,7 @@ import pytest
 from deltacli.core.threads import TaskTracker
 from deltacli.work.checkpoints import writing as checkpoint_writing
 from deltacli.work.checkpoints.writing import FileEncoder
-from deltacli.work.parquet_encoding import Encoding
+from deltacli.work.parquet_writing import Encoding
 
 
 class Hit(BaseException):

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from deltacli.engine.embedded import EmbeddedEngine
-from deltacli.storage import bounds, open_storage
+from deltacli.engine.base import EmbeddedEngine
+from deltacli.storage import base as bounds
+from deltacli.storage import open_storage
 from deltacli.storage.secrets import without_secrets
 from deltacli.work.rows import table_files
 from deltacli.work.rows.table_files import TableFiles, read_prefixes

@@ -16,7 +16,7 @@ import pytest
 
 from deltacli.delta.schema.to_arrow import arrow_schema
 from deltacli.delta.schema.types import DataType, PrimitiveType, StructField, StructType
-from deltacli.work.rows import duckdb_session
+from deltacli.work.rows import row_conditions as duckdb_session
 from deltacli.work.rows.row_conditions import (
     Condition,
     Expression,
@@ -314,7 +314,7 @@ def test_duckdb_touches_nothing_outside(tmp_path: Path) -> None:
     ):
         columns = {"c0": pa.array([1])}
         try:
-            assert [False] == duckdb_session.ask(sql, columns).to_pylist(), sql
+            assert [False] == duckdb_session.evaluate(sql, columns).to_pylist(), sql
         except NotEvaluated:
             assert "SELECT" in sql
     with pytest.raises(Exception, match="configuration has been locked"):
@@ -326,7 +326,7 @@ def test_each_thread_has_a_database_of_its_own() -> None:
 
     def ask() -> None:
         found.append(duckdb_session._session())
-        assert [True] == duckdb_session.ask("c0 = 1", {"c0": pa.array([1])}).to_pylist()
+        assert [True] == duckdb_session.evaluate("c0 = 1", {"c0": pa.array([1])}).to_pylist()
 
     threads = [threading.Thread(target=ask) for _ in range(2)]
     for thread in threads:

@@ -14,39 +14,33 @@ from typing import Any
 import pyarrow as pa
 
 from deltacli.api.table import Table
-from deltacli.changing.acts import Act
-from deltacli.changing.change import Change, carry_out, plan_change
-from deltacli.changing.gate import for_plan, standing
+from deltacli.changing.basis import Act
+from deltacli.changing.change import Change, carry_out, for_plan, plan_change, standing
 from deltacli.delta.evolution.requests import AddColumn
 from deltacli.operations.change.alter import Alteration, AlterationRequest
 from deltacli.operations.change.append import Append
 from deltacli.operations.change.drop_feature import DropFeature
-from deltacli.operations.change.table_features import FeaturesAddition
-from deltacli.operations.change.table_properties import PropertiesChange, PropertyEdits
+from deltacli.operations.change.properties_and_features import FeaturesAddition, PropertiesChange, PropertyEdits
 from deltacli.operations.change.widen_type import Widening, WidenRequest
-from deltacli.operations.checkpoint.execute import Checkpoint
-from deltacli.operations.checkpoint.plan import CheckpointRequest
-from deltacli.operations.log.compact_log import LogCompaction
-from deltacli.operations.log.expire import ExpiryRequest
-from deltacli.operations.log.expire_execute import LogExpiry
+from deltacli.operations.checkpoint.checkpoint import Checkpoint, CheckpointRequest
+from deltacli.operations.log.crc_and_compact import Checksum, LogCompaction
+from deltacli.operations.log.expire import ExpiryRequest, LogExpiry
 from deltacli.operations.log.log_backup import LogBackup
-from deltacli.operations.log.log_restore_execute import LogRestore
-from deltacli.operations.log.version_checksum import Checksum
+from deltacli.operations.log.log_restore import LogRestore
 from deltacli.operations.optimize.execute import Optimize
 from deltacli.operations.optimize.request import OptimizeRequest
-from deltacli.operations.recover.execute import Undelete
-from deltacli.operations.recover.request import UndeleteRequest
+from deltacli.operations.recover.plan import UndeleteRequest
+from deltacli.operations.recover.undelete import Undelete
 from deltacli.operations.repair.backup import Undo
-from deltacli.operations.repair.execute import Repair
-from deltacli.operations.repair.request import RepairRequest
-from deltacli.operations.restore.execute import Restore
-from deltacli.operations.restore.request import RestoreRequest
+from deltacli.operations.repair.plan import RepairRequest
+from deltacli.operations.repair.repair import Repair
+from deltacli.operations.restore.restore import Restore, RestoreRequest
 from deltacli.operations.vacuum.execute import SavedVacuum
 from deltacli.operations.vacuum.full_plan import VacuumChange
-from deltacli.operations.vacuum.quarantine.purge import QuarantinePurge
+from deltacli.operations.vacuum.plan import VacuumRequest
+from deltacli.operations.vacuum.quarantine import QuarantinePurge
 from deltacli.operations.vacuum.rechecking import with_past
-from deltacli.operations.vacuum.request import VacuumRequest
-from deltacli.operations.vacuum.saved.plan_file import save_plan
+from deltacli.operations.vacuum.saved import save_plan
 from deltacli.sharing.protocol.parameters import Point
 from deltacli.sharing.pulling.pull import Pull, PullRequest
 from tests.sharing.client.serving import Asked, Proxy, Sent, proxied

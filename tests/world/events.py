@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum, StrEnum
 
-from deltacli.changing.acts import Act
+from deltacli.changing.basis import Act
 from tests.support.actions import protocol
 from tests.support.builder import LOG, commit_path
 from tests.world.oracle import Reading

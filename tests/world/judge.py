@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from deltacli.changing.acts import Act
+from deltacli.changing.basis import Act
 from deltacli.core.errors import DeltacliError, OutcomeUnknown, PartlyDone
 from tests.support.builder import LOG, Files, commit_path
 from tests.world.changes import Row, appended, begin

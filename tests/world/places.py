@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import Any, Protocol, Self
 
 from deltacli.api.table import Table
-from deltacli.core.clock import system_clock
-from deltacli.core.machine import Machine
-from deltacli.engine.embedded import EmbeddedEngine
+from deltacli.core.clock import Machine, system_clock
+from deltacli.engine.base import EmbeddedEngine
 from deltacli.storage import Creation, Deletion, Draft, LocalStorage, Storage
 from deltacli.storage.base import Capabilities
 from tests.support.builder import LOG, Files, StoredFile
@@ -134,7 +133,7 @@ class ToldObjects(MemoryStorage):
         return _created(self.listener, path, lambda: create(path, data, modified_ms=modified_ms or self.time.now_ms))
 
     def draft(self, path: str) -> Draft:
-        from deltacli.storage.drafts import ScratchDraft
+        from deltacli.storage.local_write import ScratchDraft
 
         def content(place: str) -> bytes:
             return Path(place).read_bytes()

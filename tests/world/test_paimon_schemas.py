@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from deltacli.changing.change import carry_out, plan_change
-from deltacli.changing.gate import for_plan, standing
+from deltacli.changing.change import carry_out, for_plan, plan_change, standing
 from deltacli.core.errors import DeltacliError, PartlyDone
 from deltacli.operations.paimon.alter import AlterRequest, SchemaAlteration
 from deltacli.operations.paimon.vacuum_schemas import SchemaVacuum, SchemaVacuumRequest

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 import deltacli.operations
-from deltacli.changing.acts import Act
+from deltacli.changing.basis import Act
 from deltacli.operations.paimon.alter import SchemaAlteration
 from deltacli.operations.paimon.vacuum_schemas import SchemaVacuum
 from tests.support.builder import Files, StoredFile, commit_path

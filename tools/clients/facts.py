@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from deltacli import open_table
 from deltacli.core.errors import DeltacliError
 from deltacli.delta.protocol.clients import feature_of
-from deltacli.operations.explain.explain import traits_of_version
+from deltacli.operations.explain import traits_of_version
 from tools.clients.measure import Access, measure
 from tools.clients.tables import Case, cases
 

@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from deltacli.operations.paimon.explain import table_traits
+from deltacli.operations.paimon.facts import table_traits
 from deltacli.storage import open_storage
 from deltacli.table.handle import TableHandle
 from tests.support.paimon_corpus import unpacked

@@ -7,18 +7,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated
 
-from deltacli.cli.changing import Mode
-from deltacli.cli.options.common_options import (
+from deltacli.cli.options.declared import (
     AllowLossyOption,
+    Asked,
     BranchOption,
     DryRunOption,
     TableArgument,
     YesOption,
     argument,
 )
-from deltacli.cli.options.request_options import Asked
-from deltacli.cli.options.run import Run
-from deltacli.cli.options.table_formats import Handle, ask
+from deltacli.cli.running.changing import Mode
+from deltacli.cli.running.run import Run
+from deltacli.cli.running.table_formats import Handle, ask
 from deltacli.core.alter_verbs import Details, Verb
 from deltacli.core.errors import UsageError
 from deltacli.core.request_fields import OF_PAIMON, option

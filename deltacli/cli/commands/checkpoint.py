@@ -6,21 +6,25 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from deltacli.cli.changing import Mode, Wording, run_change
-from deltacli.cli.options.common_options import TableArgument, TimestampOption, VersionOption
-from deltacli.cli.options.moments import EXPLAINED, chosen_version, parse_moment_of
-from deltacli.cli.options.request_options import Asked
-from deltacli.cli.options.run import Run
+from deltacli.cli.options.declared import (
+    Asked,
+    TableArgument,
+    TimestampOption,
+    VersionOption,
+    chosen_version,
+    parse_moment_of,
+)
 from deltacli.cli.results import Outcome
+from deltacli.cli.running.changing import Mode, Wording, run_change
+from deltacli.cli.running.run import EXPLAINED, Run
 from deltacli.cli.terminal.shell import quoted_table
 from deltacli.core.errors import EXIT_FINDINGS, UsageError
 from deltacli.core.request_fields import Option
-from deltacli.operations.checkpoint.plan import CheckpointRequest, LayoutChoice
+from deltacli.operations.checkpoint.checkpoint import CheckpointRequest, LayoutChoice
 
 if TYPE_CHECKING:
     from deltacli.api.table import Table
-    from deltacli.operations.checkpoint.execute import CheckpointResult
-    from deltacli.operations.checkpoint.plan import CheckpointPlan
+    from deltacli.operations.checkpoint.checkpoint import CheckpointPlan, CheckpointResult
 
 EXIT_CODES = (0, 1, 2, 3, 4, 5, 7, 70)
 RUNS_ON_CLUSTER = True
@@ -74,7 +78,7 @@ def checkpoint(
 
 
 def _write(run: Run, opened: Table, table: str, request: CheckpointRequest, *, dry_run: bool) -> None:
-    from deltacli.operations.checkpoint.execute import Checkpoint, write_checkpoint
+    from deltacli.operations.checkpoint.checkpoint import Checkpoint, write_checkpoint
 
     noted: list[str] = []
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Annotated
 
 from deltacli.cli.formats import TableFormat
-from deltacli.cli.options.common_options import argument
-from deltacli.cli.options.run import Run
+from deltacli.cli.options.declared import argument
+from deltacli.cli.running.run import Run
 from deltacli.core.errors import UsageError
 
 EXIT_CODES = (0, 2, 70)

@@ -4,27 +4,214 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, NamedTuple
 
 import typer
 
 from deltacli.cli.invocation import invocation
-from deltacli.cli.options.common_options import TableArgument, argument
-from deltacli.cli.options.moments import corrected_timestamp, parse_timestamp
-from deltacli.cli.options.request_options import Asked
-from deltacli.cli.options.run import Run
+from deltacli.cli.options.declared import Asked, TableArgument, argument, corrected_timestamp, parse_timestamp
+from deltacli.cli.render.columns import NOT_THE_NEWEST, Section
+from deltacli.cli.results import Document, Emit, Grid, Result, draw_if_drawn, grid_of, line_of
+from deltacli.cli.running.run import Run
 from deltacli.cli.terminal.shell import again, again_with, again_with_flags
-from deltacli.core.errors import EXIT_FINDINGS, PaimonTable, UsageError
-from deltacli.core.hints import command, quoted_table
+from deltacli.cli.terminal.term import Style, cells
+from deltacli.core.documents import dumps, envelope
+from deltacli.core.errors import EXIT_FINDINGS, PaimonTable, UsageError, command, quoted_table
 from deltacli.core.request_fields import Option
-from deltacli.operations.diff.request import DiffRequest
+from deltacli.core.typing import Json
+from deltacli.core.units import format_count, format_moment, format_size, plural
+from deltacli.operations.diff import DiffRequest
+from deltacli.operations.schemas.described import shown
+from deltacli.paimon.schema_changes import ChangeKind
 from deltacli.storage.secrets import without_secrets
 from deltacli.table.api_arguments import errors_about
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
     from deltacli.api.table import Table
-    from deltacli.operations.diff.tables import TableDiff
+    from deltacli.changing.plan import Amount
+    from deltacli.cli.render.terminal.console import Canvas
+    from deltacli.cli.terminal.term import Terminal
+    from deltacli.operations.diff import Changed, RowDiff, TableDiff
+    from deltacli.paimon.schema_changes import Change
+    from deltacli.table.version import Snapshot
+
+# -- what differs between two versions as text -------------------------------------------------------------------------
+
+FIXED = ("change", "rowsFrom", "rowsTo", "columns")
+_COLUMNS = ("path", "change", "kind", "sizeBytes")
+_SIGNS = {ChangeKind.ADD_COLUMN: "+", ChangeKind.DROP_COLUMN: "-"}
+
+
+def diff_result(found: TableDiff) -> Result:
+    """Return a comparison as a result; its rows are the files that differ, or with rows the keys that do."""
+    return _Compared(found)
+
+
+@dataclass(eq=False, repr=False)
+class _Compared(Result):
+    """Its rows may be millions; they are read, and counted, once where they alone are written."""
+
+    found: TableDiff
+
+    def document(self) -> Document:
+        return Document(envelope("deltacli.diff", self._uri, complete=self.found.gap is None) | self.found.as_json())
+
+    def lines(self, emit: Emit) -> bool:
+        emit(line_of({"table": self._uri, **self.found.as_json()}, "diff"))
+        return self.found.gap is None
+
+    def grid(self) -> Grid:
+        if (rows := self.found.rows) is not None:
+            return grid_of([*FIXED, *rows.key], rows.changes())
+        return grid_of(_COLUMNS, (batch.select(list(_COLUMNS)) for batch in self.found.file_rows()))
+
+    def sections(self, _terminal: Terminal) -> Sequence[Section]:
+        return [section for section in diff_sections(self.found) if section.lines]
+
+    def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
+        said = self.sections(terminal)
+
+        if not draw_if_drawn(sink, terminal, lambda canvas: _draw(canvas, said)):
+            super().draw(sink, terminal)
+
+    @property
+    def _uri(self) -> str:
+        return self.found.before.table.uri
+
+
+def diff_sections(found: TableDiff) -> Iterator[Section]:
+    """Yield the sections of a comparison; those with nothing to say are left out. A line of a change begins with `+`,
+    `-` or `~`.
+    """
+    is_one = found.before.table.uri == found.after.table.uri
+    if is_one:
+        yield Section("table", [found.before.table.uri])
+    yield Section("from", [_point(found.before, named=not is_one)])
+    yield Section("to", [_point(found.after, named=not is_one)])
+    if found.gap is not None:
+        yield Section("incomplete", [NOT_THE_NEWEST], Style.CHANGED)
+    if found.is_equal:
+        yield Section("differs", ["nothing"])
+    yield Section("schema", list(_schema(found)))
+    yield Section("partitions", [] if found.partitioning is None else list(_partitions(found.partitioning)))
+    yield Section("properties", [_line(one) for one in found.properties])
+    yield Section("protocol", [_protocol_line(one) for one in found.protocol])
+    yield Section("domains", [_line(one) for one in found.domains])
+    yield Section("metadata", [_line(one) for one in found.metadata])
+    yield Section("files", list(_files(found)))
+    before, after = found.files.totals
+    if before.size_bytes != after.size_bytes:
+        change = after.size_bytes - before.size_bytes
+        signed = f"{'+' if change > 0 else '-'}{format_size(abs(change))}"
+        yield Section("size", [f"{format_size(before.size_bytes)} -> {format_size(after.size_bytes)} ({signed})"])
+    yield Section("rows", list(_rows(before, after)))
+    if found.rows is not None:
+        yield Section(f"by {', '.join(found.rows.key)}", list(_by_key(found.rows)))
+
+
+def _point(side: Snapshot, *, named: bool) -> str:
+    table = f"{side.table.uri}, " if named else ""
+    committed = "" if side.time is None else f", committed {format_moment(side.time.timestamp_ms)} UTC"
+    return f"{table}version {side.version}{committed}"
+
+
+def _schema(found: TableDiff) -> Iterator[str]:
+    yield from map(_change, found.column_changes)
+
+
+def _change(change: Change) -> str:
+    sign = _SIGNS.get(change.kind)
+    return f"~ {shown(change)}" if sign is None else f"{sign} {shown(change).partition(' ')[2]}"
+
+
+def _partitions(change: Changed) -> Iterator[str]:
+    old, new = (", ".join(columns) if isinstance(columns, list) else "" for columns in (change.before, change.after))
+    yield f"~ {old or 'none'} -> {new or 'none'}"
+
+
+def _line(change: Changed) -> str:
+    if change.before is None:
+        return f"+ {change.name} = {_value(change.after)}"
+    if change.after is None:
+        return f"- {change.name} = {_value(change.before)}"
+    return f"~ {change.name}: {_value(change.before)} -> {_value(change.after)}"
+
+
+def _protocol_line(change: Changed) -> str:
+    if isinstance(change.after, bool):
+        return f"{'+' if change.after else '-'} {change.name}"
+    return _line(change)
+
+
+def _value(value: Json) -> str:
+    if value is None:
+        return "(not set)"
+    return value if isinstance(value, str) else dumps(value).decode()
+
+
+def _files(found: TableDiff) -> Iterator[str]:
+    for sign, what, amount in (
+        ("+", "added", found.files.added),
+        ("-", "removed", found.files.removed),
+        ("~", "with another deletion vector", found.files.revectored.after),
+    ):
+        if amount.files:
+            yield f"{sign} {_amount(amount, what)}"
+    before, after = found.files.totals
+    if before.files != after.files:
+        yield f"{format_count(before.files)} -> {format_count(after.files)}"
+
+
+def _amount(amount: Amount, what: str) -> str:
+    rows = "unknown rows" if amount.rows is None else plural(amount.rows, "row")
+    return f"{plural(amount.files, 'file')} {what}, {format_size(amount.size_bytes)}, {rows}"
+
+
+def _rows(before: Amount, after: Amount) -> Sequence[str]:
+    if before.rows is None or after.rows is None:
+        return ["unknown: files without a record count"]
+    if before.rows == after.rows:
+        return []
+    change = after.rows - before.rows
+    sign = "+" if change > 0 else "-"
+    return [f"{format_count(before.rows)} -> {format_count(after.rows)} ({sign}{format_count(abs(change))})"]
+
+
+def _by_key(rows: RowDiff) -> Iterator[str]:
+    counts = rows.counts
+    for sign, what, count in (("+", "added", counts.added), ("-", "removed", counts.removed)):
+        if count:
+            yield f"{sign} {plural(count, 'key')} {what}"
+    if counts.changed:
+        names = ", ".join(f"{name} in {format_count(count)}" for name, count in counts.columns.most_common() if count)
+        yield f"~ {plural(counts.changed, 'key')} with other values{f': {names}' if names else ''}"
+    yield f"{plural(counts.unchanged, 'key')} with the same values"
+    if counts.repeated:
+        yield f"{plural(counts.repeated, 'key')} in more than one row of a version"
+    if rows.not_compared:
+        yield f"not compared: {', '.join(rows.not_compared)}"
+
+
+_STYLES = {"+": Style.ADDED, "-": Style.REMOVED, "~": Style.CHANGED}
+
+
+def _draw(canvas: Canvas, said: Sequence[Section]) -> None:
+    from deltacli.cli.render.terminal.plans import draw_parts
+
+    rows: list[tuple[str, RenderableType]] = []
+    room = canvas.width - max((cells(section.label) for section in said), default=0) - 2
+    for section in said:
+        for number, line in enumerate(section.lines):
+            style = _STYLES.get(line[:1], section.style) if line[1:2] == " " else section.style
+            rows.append(("" if number else section.label, canvas.text(line, style, room=room)))
+    draw_parts(canvas, rows)
+
+
+# -- `deltacli diff TABLE V1 V2` and `deltacli diff A B` ---------------------------------------------------------------
 
 EXIT_CODES = (0, 1, 2, 3, 4, 7, 70)
 RUNS_ON_CLUSTER = True
@@ -76,8 +263,7 @@ def diff(
       deltacli diff ./tbl 3 7 --format markdown  # for a pull request
       deltacli diff ./tbl 3 7 --format csv  # the files that differ
     """
-    from deltacli.cli.render.versions.diff import diff_result
-    from deltacli.operations.diff.tables import diff_tables
+    from deltacli.operations.diff import diff_tables
 
     points, other = _chosen(first, second, begin, end)
     opened = run.open_table(table)

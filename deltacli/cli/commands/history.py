@@ -5,11 +5,17 @@ from __future__ import annotations
 from typing import Annotated
 
 from deltacli.cli.invocation import invocation
-from deltacli.cli.options.common_options import BranchOption, LastOption, RefsOption, TableArgument
-from deltacli.cli.options.moments import parse_end
-from deltacli.cli.options.rows import ColumnsOption, LimitOption, settle_limit
-from deltacli.cli.options.run import Run
-from deltacli.cli.options.table_formats import Handle, ask
+from deltacli.cli.options.declared import (
+    BranchOption,
+    ColumnsOption,
+    LastOption,
+    LimitOption,
+    RefsOption,
+    TableArgument,
+    parse_end,
+)
+from deltacli.cli.running.run import Run, settle_limit
+from deltacli.cli.running.table_formats import Handle, ask
 from deltacli.cli.terminal.shell import again, without_option
 from deltacli.core.errors import UsageError
 from deltacli.core.request_fields import OF_DELTA, Option

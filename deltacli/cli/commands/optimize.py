@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from deltacli.cli.options.common_options import DryRunOption, TableArgument, YesOption
-from deltacli.cli.options.request_options import Asked
-from deltacli.cli.options.run import Run
+from deltacli.cli.options.declared import Asked, DryRunOption, TableArgument, YesOption
+from deltacli.cli.running.run import Run
 from deltacli.cli.terminal.shell import quoted_table
-from deltacli.core.hints import command, fill_hint
+from deltacli.core.errors import command, fill_hint
 from deltacli.core.request_fields import option
 from deltacli.core.units import format_size, plural
 from deltacli.operations.optimize.request import OptimizeRequest
@@ -61,8 +60,8 @@ def optimize(run: Run, table: TableArgument, *, asked: Asked[OptimizeRequest], h
       deltacli optimize ./tbl --purge --yes  # then vacuum removes the rows
       deltacli optimize ./tbl --check  # exit 1 if there is something to do
     """
-    from deltacli.cli.changing import Mode, Wording, run_change
     from deltacli.cli.render.optimize import optimize_result
+    from deltacli.cli.running.changing import Mode, Wording, run_change
     from deltacli.operations.optimize.execute import Optimize
 
     name, mode = quoted_table(table), Mode(how.dry_run, how.yes, how.check)

@@ -6,21 +6,191 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from itertools import takewhile
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, BinaryIO, TypeVar
 
-from deltacli.cli.changing import Mode, Wording, run_change
 from deltacli.cli.invocation import invocation
-from deltacli.cli.options.common_options import CommitMetadataOption, DryRunOption, TableArgument, YesOption, argument
-from deltacli.cli.options.run import Run
+from deltacli.cli.options.declared import CommitMetadataOption, DryRunOption, TableArgument, YesOption, argument
+from deltacli.cli.render.columns import Column, Section
+from deltacli.cli.results import Listing, Outcome, write_sections
+from deltacli.cli.running.changing import Mode, Wording, run_change
+from deltacli.cli.running.run import Run
 from deltacli.cli.terminal.shell import again, again_with_flags, quoted_table
+from deltacli.cli.terminal.term import Style, Terminal
+from deltacli.core.documents import envelope
 from deltacli.core.errors import UsageError
 from deltacli.core.request_fields import Option
+from deltacli.core.typing import JsonObject
 
 if TYPE_CHECKING:
     from deltacli.api.table import Table
+    from deltacli.cli.render.terminal.console import Canvas
+    from deltacli.delta.protocol.clients import ClientAccess
+    from deltacli.delta.protocol.feature_changes import ShownFeature
+    from deltacli.delta.protocol.features import Protocol
     from deltacli.operations.change.drop_feature import DropFeature, FeatureDrop
-    from deltacli.operations.change.table_features import FeaturesAddition, FeaturesOutcome
-    from deltacli.operations.change.table_properties import PropertiesOutcome, PropertyEdits, ShownProperty
+    from deltacli.operations.change.properties_and_features import (
+        FeaturesAddition,
+        FeaturesOutcome,
+        PropertiesOutcome,
+        PropertyEdits,
+        ShownProperty,
+    )
+
+# -- properties and features of a table --------------------------------------------------------------------------------
+
+_WHOLE = 44
+"""Cells up to which a key or a name is never cut."""
+
+
+def properties_result(uri: str, version: int, properties: Sequence[ShownProperty]) -> Listing[ShownProperty]:
+    """Return the properties of a table."""
+    columns: list[Column[ShownProperty]] = [
+        Column("key", lambda one: one.key, priority=0, least=_WHOLE, folds=True),
+        Column("value", lambda one: one.value, priority=1, least=12, style=_style, folds=True),
+        Column("known", lambda one: one.is_known, on_screen=False),
+        Column("valid", lambda one: one.is_valid, on_screen=False),
+        Column("default", lambda one: one.default, priority=4, least=12, folds=True),
+        Column("meaning", _meaning, priority=3, least=16, folds=True),
+    ]
+    fields = envelope("deltacli.properties", uri, complete=True) | {"version": version}
+    items = [one.as_json() for one in properties]
+    said = [] if properties else [Section("properties", ["none"])]
+    return Listing(fields, "property", items, columns, properties, items_name="properties", said=lambda _: said)
+
+
+class FeaturesResult(Listing["ShownFeature"]):
+    """The protocol of a table and its features."""
+
+    def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
+        write_sections(sink, terminal, self.sections(terminal))
+        if self.rows:
+            self.draw_rows(sink, terminal)
+
+
+def _yes_or_no(value: bool | None) -> str:
+    return "" if value is None else "yes" if value else "no"
+
+
+def features_result(uri: str, version: int, protocol: Protocol, features: Sequence[ShownFeature]) -> FeaturesResult:
+    """Return the protocol of a table and its features."""
+    columns: list[Column[ShownFeature]] = [
+        Column("name", lambda one: one.name, priority=0, least=_WHOLE),
+        Column("kind", lambda one: one.kind, priority=2, least=17),
+        Column("listed", lambda one: one.is_listed, text=lambda one: _yes_or_no(one.is_listed), priority=4),
+        Column("active", lambda one: one.is_active, text=lambda one: _yes_or_no(one.is_active), priority=1),
+        Column("because", lambda one: one.because, priority=3, least=20, folds=True),
+    ]
+    fields = envelope("deltacli.features", uri, complete=True) | {"version": version, "protocol": protocol.as_json()}
+    items = [one.as_json() for one in features]
+    said = [Section("protocol", [_protocol_line(protocol.as_json())])]
+    return FeaturesResult(fields, "feature", items, columns, features, items_name="features", said=lambda _: said)
+
+
+def change_result(outcome: PropertiesOutcome | FeaturesOutcome, *, is_done: bool) -> Outcome:
+    """Return a change that was made or would be; CSV has a line for each property or feature."""
+    from deltacli.operations.change.properties_and_features import PropertiesOutcome
+
+    content = outcome.as_json()
+    is_of_properties = isinstance(outcome, PropertiesOutcome)
+    columns = ("key", "before", "after") if is_of_properties else ("feature", "neededBy")
+    said = _change_sections(outcome.table, content, is_done=is_done)
+
+    def draw(canvas: Canvas) -> None:
+        from deltacli.cli.render.terminal.plans import draw_settings
+
+        draw_settings(canvas, content, said)
+
+    return Outcome(
+        "properties" if is_of_properties else "features",
+        outcome.table,
+        content,
+        lambda: said,
+        [{name: change.get(name) for name in columns} for change in content["changes"]],
+        columns,
+        draw,
+    )
+
+
+def drop_result(drop: FeatureDrop) -> Outcome:
+    """Return a drop of a feature that was made or would be; CSV has a line for each step."""
+    content, is_made = drop.as_json(), drop.is_made
+    versions = "several, would be committed"
+    if drop.versions:
+        first, last = drop.versions[0], drop.versions[-1]
+        versions = f"{first}, committed" if first == last else f"{first} to {last}, committed"
+    before, after = _protocol_line(drop.protocol_before), _protocol_line(drop.protocol_after)
+
+    def said() -> list[Section]:
+        return [
+            Section("table", [drop.table.uri]),
+            Section("versions", [versions]),
+            Section("done" if is_made else "steps" if drop.versions else "would do", list(drop.steps)),
+            Section("protocol", [f"{before} -> {after}"]),
+            Section("clients", [_regained(client) for client in drop.clients]),
+        ]
+
+    rows = [{"step": step} for step in drop.steps]
+    return Outcome("features", drop.table.uri, content, said, rows, ("step",), line="feature-drop")
+
+
+def _regained(client: ClientAccess) -> str:
+    does = "reads and writes" if client.reads and client.writes else "reads" if client.reads else "writes"
+    return f"{client.name} {client.version or ''}".rstrip() + f": {does} it again"
+
+
+def _meaning(one: ShownProperty) -> str | None:
+    if not one.is_valid:
+        return f"not valid: expected {one.expected}"
+    return "not recognized by any known engine" if one.is_known is False else one.meaning
+
+
+def _style(one: ShownProperty) -> Style:
+    return Style.PLAIN if one.is_valid and one.is_known is not False else Style.PROBLEM
+
+
+def _change_sections(table: str, content: JsonObject, *, is_done: bool) -> list[Section]:
+    """Return the sections of a change of properties or features, without those that are empty."""
+    changes = content["changes"]
+    if not changes:
+        said = "none of the keys is set" if content.get("cautions") else "already set"
+        return [Section("nothing to do", [f"{table}, version {content['version']}: {said}"])]
+    before, after = content["protocolBefore"], content["protocolAfter"]
+    now, committed = _protocol_line(after), content["committedVersion"]
+    version = f"{committed}, committed" if is_done else f"{content['version'] + 1}, unless another writer commits first"
+    return [
+        Section("table", [table]),
+        Section("version", [version]),
+        Section("changed" if is_done else "would change", [_sentence_of(change) for change in changes]),
+        Section("protocol", [now if before == after else f"{_protocol_line(before)} -> {now}"]),
+        *_losers(content),
+    ]
+
+
+def _losers(content: JsonObject) -> list[Section]:
+    """Return who loses access; one section where readers and writers need the same."""
+    who = {label: content[label] for label in ("readers", "writers") if label in content}
+    if len(who) == 2 and who["readers"] == who["writers"]:
+        who = {"clients": who["readers"]}
+    return [Section(label, [text]) for label, text in who.items()]
+
+
+def _sentence_of(change: JsonObject) -> str:
+    if "feature" in change:
+        return (
+            f"{change['feature']}, which {change['neededBy']} needs" if "neededBy" in change else str(change["feature"])
+        )
+    before = change.get("before", "(not set)")
+    return f"{change['key']}: {before} -> {change.get('after', '(not set)')}"
+
+
+def _protocol_line(action: JsonObject) -> str:
+    """Return the versions and the features of a protocol action."""
+    versions = f"reader {action['minReaderVersion']}, writer {action['minWriterVersion']}"
+    named = sorted({*(action.get("readerFeatures") or ()), *(action.get("writerFeatures") or ())})
+    return f"{versions} with {', '.join(named)}" if named else versions
+
+
+# -- `deltacli properties TABLE` and `deltacli features TABLE` ---------------------------------------------------------
 
 EXIT_CODES = {
     "properties": (0, 2, 3, 4, 6, 7, 8, 70),
@@ -66,7 +236,7 @@ def properties(
       deltacli properties ./tbl set delta.appendOnly=true owner=ops --yes
       deltacli properties ./tbl unset owner --yes
     """
-    from deltacli.delta.log.commit_metadata import parse_commit_metadata
+    from deltacli.delta.log.actions import parse_commit_metadata
 
     writes = change in (PropertyChange.SET, PropertyChange.UNSET)
     opened = run.open_table(table, writes=writes and not dry_run)
@@ -83,8 +253,7 @@ def properties(
 
 def _show_properties(run: Run, spelling: str, table: Table, keys: Sequence[str] | None) -> None:
     """Write the properties with these keys, or all."""
-    from deltacli.cli.render.properties_and_features import properties_result
-    from deltacli.operations.change.table_properties import show_properties
+    from deltacli.operations.change.properties_and_features import show_properties
 
     snapshot = table.snapshot()
     found = show_properties(snapshot)
@@ -96,7 +265,7 @@ def _show_properties(run: Run, spelling: str, table: Table, keys: Sequence[str] 
 
 
 def _change(run: Run, spelling: str, table: Table, change: PropertyChange, edits: PropertyEdits, mode: Mode) -> None:
-    from deltacli.operations.change.table_properties import PropertiesChange
+    from deltacli.operations.change.properties_and_features import PropertiesChange
 
     def question(planned: PropertiesOutcome) -> str:
         count = len(planned.plan.changes)
@@ -117,7 +286,7 @@ def _chosen(run: Run, properties: Sequence[ShownProperty], keys: Sequence[str]) 
     """Return the properties with these keys, and note those that are not set. Raises UsageError for a key that is
     almost that of another property.
     """
-    from deltacli.core.hints import nearest_name
+    from deltacli.core.errors import nearest_name
     from deltacli.delta.protocol.known_properties import MEANINGS, known_keys
 
     found, known = {one.key: one for one in properties}, set(known_keys())
@@ -126,7 +295,7 @@ def _chosen(run: Run, properties: Sequence[ShownProperty], keys: Sequence[str]) 
             continue
         if key not in known and (near := nearest_name(key, known | set(found), ignores_case=True)):
             words = [near if word == key else word for word in invocation.arguments]
-            raise UsageError(f"{key} is not set; did you mean {near}?", hint=again(words))
+            raise UsageError(f"{key} is not set", hint=again(words)).asking(key, near)
         _, default = MEANINGS.get(key, (None, None))
         run.note(f"note: {key} is not set" + (f"; its default is {default}" if default else ""))
     return [found[key] for key in dict.fromkeys(keys) if key in found]
@@ -137,7 +306,7 @@ def _edits(
 ) -> PropertyEdits:
     """Return the requested change. Raises UsageError."""
     from deltacli.delta.protocol.property_changes import pairs_of
-    from deltacli.operations.change.table_properties import PropertyEdits
+    from deltacli.operations.change.properties_and_features import PropertyEdits
 
     if not items:
         raise _without_key(change)
@@ -175,7 +344,6 @@ def _without_value(items: Sequence[str]) -> UsageError:
 
 def _wording(spelling: str, question: Callable[[Settings], str]) -> Wording[Settings, Settings]:
     """Return how a change of settings is told; `spelling` is the table as the user wrote it."""
-    from deltacli.cli.render.properties_and_features import change_result
 
     history = f"deltacli history {quoted_table(spelling)} --limit 1"
     return Wording(
@@ -228,7 +396,7 @@ def features(
       deltacli features ./tbl drop v2Checkpoint --dry-run  # after it was added
       deltacli features ./tbl drop rowTracking --yes
     """
-    from deltacli.delta.log.commit_metadata import parse_commit_metadata
+    from deltacli.delta.log.actions import parse_commit_metadata
 
     opened = run.open_table(table, writes=change is not None and not dry_run)
     if change is None:
@@ -247,14 +415,13 @@ def features(
         return
     if truncate_history:
         raise UsageError("--truncate-history requires drop")
-    from deltacli.operations.change.table_features import FeaturesAddition
+    from deltacli.operations.change.properties_and_features import FeaturesAddition
 
     _add(run, table, opened, FeaturesAddition(names, added_keys), Mode(dry_run, yes))
 
 
 def _show_features(run: Run, spelling: str, opened: Table) -> None:
-    from deltacli.cli.render.properties_and_features import features_result
-    from deltacli.operations.change.table_features import list_features
+    from deltacli.operations.change.properties_and_features import list_features
 
     snapshot = opened.snapshot()
     run.write(features_result(opened.uri, snapshot.version, snapshot.protocol, list_features(snapshot)))
@@ -270,7 +437,6 @@ def _add(run: Run, spelling: str, table: Table, change: FeaturesAddition, mode: 
 
 
 def _drop(run: Run, spelling: str, table: Table, change: DropFeature, mode: Mode) -> None:
-    from deltacli.cli.render.properties_and_features import drop_result
 
     def question(planned: FeatureDrop) -> str:
         return f"drop the feature {planned.name} of {planned.table.uri}: {'; '.join(planned.steps)}"

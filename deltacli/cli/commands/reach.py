@@ -2,16 +2,128 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import groupby
 from typing import TYPE_CHECKING
 
-from deltacli.cli.options.common_options import TableArgument
-from deltacli.cli.options.run import Run
-from deltacli.core.hints import is_shared, quoted_table
-from deltacli.core.units import duration
-from deltacli.operations.reach.request import ReachRequest
+from deltacli.cli.options.declared import TableArgument
+from deltacli.cli.render.columns import Section, file_amount
+from deltacli.cli.results import Document, Emit, Outcome
+from deltacli.cli.running.run import Run
+from deltacli.core.errors import is_shared, quoted_table
+from deltacli.core.units import (
+    duration,
+    format_count,
+    format_duration,
+    format_moment,
+    format_ranges,
+    format_spans,
+    plural,
+)
+from deltacli.operations.reach import Part, ReachRequest
 
 if TYPE_CHECKING:
-    from deltacli.operations.reach.table_reach import TableReach
+    from deltacli.changing.plan import Amount
+    from deltacli.operations.reach import Cleanup, Reached, ReachRange, TableReach
+
+# -- how far back a table can be read ----------------------------------------------------------------------------------
+
+COLUMNS = (
+    *("first", "last", "readable", "log", "dataFiles", "vectors", "changeData"),
+    *("readableUntilMs", "readableUntil", "readableUntilBy", "sparkAllows", "why"),
+)
+
+
+def reach_result(found: TableReach) -> Outcome:
+    """Return the reach of a table as a result; its rows are the ranges."""
+    content = found.as_json()
+    kind = Outcome if found.is_complete else _Incomplete
+    return kind("reach", found.table.uri, content, lambda: list(_sections(found)), content["ranges"], COLUMNS)
+
+
+class _Incomplete(Outcome):
+    """The reach of a log that has gaps or damaged files, or of files that could not be looked for."""
+
+    def document(self) -> Document:
+        return Document({**super().document().fields, "complete": False})
+
+    def lines(self, emit: Emit) -> bool:
+        super().lines(emit)
+        return False
+
+
+def _sections(found: TableReach) -> Iterator[Section]:
+    """Yield the sections; those with nothing to say are left out."""
+    yield Section("table", [found.table.uri])
+    yield Section("now", [f"{format_moment(found.now_ms)} UTC"])
+    readable = found.readable
+    count = f"{format_count(len(readable))} of {plural(found.newest_version + 1, 'version')}"
+    yield Section("readable", [count if not readable else f"{count}, from version {readable[0]}"])
+    for said, alike in groupby(found.ranges, lambda one: _said(one, found.now_ms)):
+        first, *others = alike
+        last = others[-1].last if others else first.last
+        yield Section(f"version{'' if first.first == last else 's'} {format_spans([(first.first, last)])}", [said])
+    if not found.is_complete:
+        yield Section("incomplete", [_incomplete(found)])
+    if found.next is not None:
+        yield Section("next cleanup", list(_cleanup(found.next)))
+    if found.retention is not None:
+        name = format_duration(found.retention.log_retention_ms)
+        yield Section(f"with {name}", list(_cleanup(found.retention)))
+
+
+def _said(found: ReachRange, now_ms: int) -> str:
+    one = found.reached
+    said = _readable(one, now_ms) if one.is_readable else f"not readable: {_reason(one)}"
+    more = []
+    if one.is_readable and one.change_data is not Part.THERE:
+        more.append(f"change data {one.change_data}")
+    if one.is_readable and one.spark_allows is False:
+        more.append("too old for Spark")
+    return "; ".join([said, *more])
+
+
+def _incomplete(found: TableReach) -> str:
+    logs = {one.reached.log for one in found.ranges}
+    if Part.UNKNOWN in logs and Part.MISSING not in logs:
+        return "the files of versions that need another reader were not looked for"
+    return "the log has gaps or damage, or files could not be looked for"
+
+
+def _readable(one: Reached, now_ms: int) -> str:
+    if one.until_ms is None:
+        return "readable"
+    if one.until_ms <= now_ms:
+        return f"readable until the next {one.until_by}"
+    return f"readable until {format_moment(one.until_ms)} UTC ({one.until_by})"
+
+
+def _reason(one: Reached) -> str:
+    if one.why is not None:
+        return one.why
+    parts = (("data files", one.data_files), ("deletion vectors", one.vectors))
+    named = [f"{name} {part}" for name, part in parts if part is not Part.THERE]
+    return ", ".join(named) or f"log {one.log}"
+
+
+def _cleanup(found: Cleanup) -> Iterator[str]:
+    yield f"log expire: {_amount(found.log, found.log_retention_ms)}"
+    yield f"vacuum: {_amount(found.files, found.file_retention_ms)}"
+    if found.lost:
+        yield f"then no longer readable: {format_ranges(found.lost)}"
+    yield from found.notes
+
+
+def _amount(amount: Amount | None, retention_ms: int) -> str:
+    kept = f"(keeps {format_duration(retention_ms)})"
+    if amount is None:
+        return f"unknown {kept}"
+    if not amount.files:
+        return f"nothing {kept}"
+    return f"{file_amount(amount.files, amount.size_bytes)} {kept}"
+
+
+# -- `deltacli reach TABLE` --------------------------------------------------------------------------------------------
 
 EXIT_CODES = (0, 2, 3, 7, 70)
 
@@ -34,8 +146,7 @@ def reach(run: Run, table: TableArgument, *, request: ReachRequest) -> None:
       deltacli reach ./tbl --format markdown  # for a pull request
       deltacli reach ./tbl --json
     """
-    from deltacli.cli.render.versions.reach import reach_result
-    from deltacli.operations.reach.table_reach import find_reach
+    from deltacli.operations.reach import find_reach
 
     found = find_reach(run.open_table(table), request)
     run.write(reach_result(found))

@@ -7,21 +7,28 @@ from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 from deltacli.cli.formats import PARQUET, RowFormat
-from deltacli.cli.options.common_options import LastOption, TableArgument, TimestampOption, VersionOption
-from deltacli.cli.options.moments import note_findings, parse_end, parse_moment_of
-from deltacli.cli.options.request_options import Asked
-from deltacli.cli.options.rows import (
+from deltacli.cli.options.declared import (
+    Asked,
+    LastOption,
     LimitOption,
+    TableArgument,
+    TimestampOption,
+    VersionOption,
+    parse_end,
+    parse_moment_of,
+)
+from deltacli.cli.running.run import (
+    Run,
     judge_left_out,
+    note_findings,
     note_what_is_missing,
     require_file,
     settle_limit,
     write_directory,
 )
-from deltacli.cli.options.run import Run
 from deltacli.core.errors import UsageError
 from deltacli.core.request_fields import Option, option
-from deltacli.table.read_requests import ChangesRequest, ScanRequest
+from deltacli.table.scan import ChangesRequest, ScanRequest
 
 if TYPE_CHECKING:
     from deltacli.cli.render.data.rows import FramedResult, RowsResult
@@ -95,7 +102,7 @@ def read(run: Run, table: TableArgument, *, asked: Asked[ScanRequest], wanted: R
     if run.directory is not None:
         write_directory(run, opened.uri, "rows", {"version": scan.version}, scan.write_parquet, most)
     elif wanted.explain:
-        from deltacli.cli.render.data.scan_files import ScanResult
+        from deltacli.cli.render.data.file_list import ScanResult
 
         _write(run, ScanResult(opened.uri, scan, most), most)
     else:
@@ -120,7 +127,7 @@ def _write(run: Run, result: FramedResult, most: int) -> None:
 
 def _count(run: Run, snapshot: Snapshot, where: str | None) -> None:
     """Write how many rows a version has, or how many match the condition."""
-    from deltacli.cli.render.sections import Section
+    from deltacli.cli.render.columns import Section
     from deltacli.cli.results import Outcome
     from deltacli.core.units import format_count
     from deltacli.table.row_counts import count_rows
@@ -137,8 +144,8 @@ def _count(run: Run, snapshot: Snapshot, where: str | None) -> None:
 def _narrowest(snapshot: Snapshot, where: str | None) -> list[str]:
     """Return one column that a count has to read: one of the condition, else a column without fields of its own."""
     from deltacli.delta.predicate import parse_predicate
+    from deltacli.delta.schema.to_arrow import read_columns
     from deltacli.delta.schema.types import PrimitiveType
-    from deltacli.delta.schema.unread_columns import read_columns
 
     if where is not None and (used := parse_predicate(where, snapshot.schema).columns):
         return [next(iter(used))[0]]

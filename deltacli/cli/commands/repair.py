@@ -7,26 +7,24 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import typer
 
-from deltacli.cli.changing import Mode, Wording, run_change
 from deltacli.cli.invocation import invocation
-from deltacli.cli.options.common_options import DryRunOption, TableArgument, YesOption
-from deltacli.cli.options.request_options import Asked
-from deltacli.cli.options.run import Run
-from deltacli.cli.terminal.output import require_target
+from deltacli.cli.options.declared import Asked, DryRunOption, TableArgument, YesOption
+from deltacli.cli.results import require_target
+from deltacli.cli.running.changing import Mode, Wording, run_change
+from deltacli.cli.running.run import Run
 from deltacli.cli.terminal.shell import again_with, again_with_flags, quoted, quoted_table
 from deltacli.core.errors import EXIT_FINDINGS, Refused, UsageError
 from deltacli.core.request_fields import option
 from deltacli.core.units import format_size, plural
-from deltacli.operations.repair.request import RepairRequest
+from deltacli.operations.repair.plan import RepairRequest
 
 if TYPE_CHECKING:
     from deltacli.api.table import Table
     from deltacli.cli.results import Result
     from deltacli.core.errors import Refusal
     from deltacli.operations.repair.backup import PutBack, UndoPlan
-    from deltacli.operations.repair.execute import RepairOutcome
-    from deltacli.operations.repair.plan import RepairPlan
-    from deltacli.operations.repair.saved import SavedPlan
+    from deltacli.operations.repair.plan import RepairPlan, SavedPlan
+    from deltacli.operations.repair.repair import RepairOutcome
 
 EXIT_CODES = (0, 1, 2, 3, 4, 5, 6, 7, 8, 70)
 
@@ -60,8 +58,8 @@ def repair(run: Run, table: TableArgument, *, asked: Asked[RepairRequest], how: 
     if (how.apply is not None or how.undo is not None) and (given := asked.given()):
         raise UsageError(f"{chosen[0]} takes no options for planning: {', '.join(given)}")
     if select := asked.request().select:
-        from deltacli.cli.finding_filter import require_known
-        from deltacli.rules.framework.catalogue import CATALOGUE
+        from deltacli.cli.running.finding_filter import require_known
+        from deltacli.rules.framework.base import CATALOGUE
 
         require_known(run, "validate", list(CATALOGUE.rules), select, ())
     opened = run.open_table(table, writes=not (how.dry_run or how.save_plan is not None))
@@ -98,26 +96,26 @@ class RepairCommand(NamedTuple):
         if self.how.save_plan is not None:
             require_target(self.how.save_plan, "--save-plan")
         elif self.how.apply is not None:
-            from deltacli.operations.repair.saved import read_plan
+            from deltacli.operations.repair.plan import read_repair_plan
 
-            saved = read_plan(self.how.apply)
+            saved = read_repair_plan(self.how.apply)
         request = asked.request() if saved is None else saved.request
         self.repair(replace(request, dry_run=mode.dry_run), saved, mode)
 
     def repair(self, request: RepairRequest, saved: SavedPlan | None, mode: Mode) -> None:
         """Plan; save the plan, or ask, execute and report. Errors that are left are findings."""
         from deltacli.cli.render.validate.repair import repair_result
-        from deltacli.operations.repair.execute import Repair
         from deltacli.operations.repair.plan import RepairPlan
+        from deltacli.operations.repair.repair import Repair
 
         plans: list[RepairPlan] = []
 
         def planned(plan: RepairPlan, is_plan: bool) -> Result:
             plans.append(plan)
             if self.how.save_plan is not None:
-                from deltacli.operations.repair.saved import save_plan
+                from deltacli.operations.repair.plan import save_repair_plan
 
-                save_plan(plan, self.how.save_plan)
+                save_repair_plan(plan, self.how.save_plan)
             return repair_result(plan, None, self.name, is_plan=is_plan)
 
         def done(outcome: RepairOutcome) -> Result:

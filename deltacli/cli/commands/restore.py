@@ -5,19 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from deltacli.cli.options.common_options import DryRunOption, TableArgument, YesOption
-from deltacli.cli.options.moments import parse_moment_of
-from deltacli.cli.options.request_options import Asked
-from deltacli.cli.options.run import Run
+from deltacli.cli.options.declared import Asked, DryRunOption, TableArgument, YesOption, parse_moment_of
+from deltacli.cli.running.run import Run
 from deltacli.cli.terminal.shell import quoted_table
 from deltacli.core.errors import UsageError
 from deltacli.core.request_fields import option
 from deltacli.core.units import format_size, plural
-from deltacli.operations.restore.request import RestoreRequest
+from deltacli.operations.restore.restore import RestoreRequest
 
 if TYPE_CHECKING:
     from deltacli.changing.plan import Amount
-    from deltacli.operations.restore.plan import RestorePlan
+    from deltacli.operations.restore.restore import RestorePlan
 
 EXIT_CODES = (0, 1, 2, 3, 4, 5, 6, 7, 8, 70)
 RUNS_ON_CLUSTER = True
@@ -66,9 +64,9 @@ def restore(run: Run, table: TableArgument, *, asked: Asked[RestoreRequest], how
         )
     values = {**asked.values, "version": how.version, "timestamp_ms": at_ms}
     request = Asked(RestoreRequest, values).request()
-    from deltacli.cli.changing import Mode, Wording, run_change
     from deltacli.cli.render.restore import restore_result
-    from deltacli.operations.restore.execute import Restore, RestoreOutcome
+    from deltacli.cli.running.changing import Mode, Wording, run_change
+    from deltacli.operations.restore.restore import Restore, RestoreOutcome
 
     def following(outcome: RestoreOutcome) -> str | None:
         return None if outcome.committed_version is None else f"deltacli history {quoted_table(table)} --limit 3"

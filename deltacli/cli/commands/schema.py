@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, BinaryIO
 
 import typer
 
-from deltacli.cli.confirmation import require_confirmation
 from deltacli.cli.invocation import invocation
-from deltacli.cli.options.common_options import (
+from deltacli.cli.options.declared import (
     BranchOption,
     SchemaIdOption,
     SnapshotIdOption,
@@ -22,19 +21,106 @@ from deltacli.cli.options.common_options import (
     VersionOption,
     YesOption,
     argument,
+    parse_moment_of,
 )
-from deltacli.cli.options.moments import parse_moment_of
-from deltacli.cli.options.run import Run
-from deltacli.cli.options.table_formats import Answer, Handle, ask, require_one_point
+from deltacli.cli.render.columns import Column
+from deltacli.cli.render.paimon import STYLES, is_told
+from deltacli.cli.results import Document, Emit, Grid, Listing, Result, RowGrid, line_of, write_columns
+from deltacli.cli.running.changing import require_confirmation
+from deltacli.cli.running.run import Run
+from deltacli.cli.running.table_formats import Answer, Handle, ask, require_one_point
 from deltacli.cli.terminal.shell import again_with, quoted_table
+from deltacli.cli.terminal.term import Style, Terminal, encoded, visible
+from deltacli.core.documents import envelope
 from deltacli.core.errors import EXIT_FINDINGS, NotATable, UsageError
 from deltacli.core.request_fields import OF_DELTA, OF_PAIMON, Option
 from deltacli.core.units import plural
+from deltacli.operations.schemas.described import Conversion, SchemaDiff, field_of, shown
+from deltacli.paimon.conversions import ConversionLoss
+from deltacli.paimon.schema_changes import Change
 from deltacli.storage.secrets import without_secrets
 from deltacli.table.api_arguments import errors_about
 
 if TYPE_CHECKING:
     from deltacli.operations.schemas.described import DescribedSchema
+
+# -- a converted schema with what is lost by the conversion ------------------------------------------------------------
+
+
+@dataclass
+class ConversionResult(Result):
+    """The converted schema, or without it what would be lost; CSV always has that."""
+
+    found: Conversion
+    with_result: bool = True
+    lists: bool = True
+
+    def document(self) -> Document:
+        source = self.found.source
+        fields = envelope("deltacli.schema-convert", source.table, complete=True, table_format=source.table_format)
+        return Document(fields | self.found.as_json(with_result=self.with_result))
+
+    def lines(self, emit: Emit) -> bool:
+        content = self.found.as_json(with_result=self.with_result)
+        emit(line_of({"table": self.found.source.table, **content}, "schema-conversion"))
+        return True
+
+    def grid(self) -> Grid:
+        return RowGrid(_columns(), self.found.losses)
+
+    def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
+        if self.with_result:
+            lines = [visible(line) for line in self.found.text.split("\n")]
+            sink.write(encoded("\n".join(lines) + "\n"))
+        else:
+            shown = [column for column in _columns() if column.on_screen or not terminal.is_drawn]
+            write_columns(sink, terminal, shown, list(self.found.losses))
+
+
+def _columns() -> Sequence[Column[ConversionLoss]]:
+    return [
+        Column("column", lambda loss: loss.column or None, priority=1),
+        Column("what", lambda loss: loss.what, priority=3),
+        Column("from", lambda loss: loss.before or None, priority=1, least=12),
+        Column("to", lambda loss: loss.after or None, priority=1, least=13),
+        Column("lost", lambda loss: loss.is_lost, text=_lost, style=_style, priority=2),
+        Column("reason", lambda loss: loss.reason, priority=1, folds=True),
+    ]
+
+
+def _lost(loss: ConversionLoss) -> str:
+    return "lost" if loss.is_lost else "wider"
+
+
+def _style(loss: ConversionLoss) -> Style:
+    return Style.CHANGED if loss.is_lost else Style.PLAIN
+
+
+def schema_diff_result(found: SchemaDiff) -> Listing[Change]:
+    """Return the changes as a list."""
+    has_class = found.matched_by == "id" and found.after.table_format == "paimon"
+    columns: list[Column[Change]] = [
+        Column("kind", lambda change: change.kind.value, priority=3, least=24),
+        Column("field", field_of, on_screen=False),
+        Column("change", shown, priority=1, folds=True),
+        Column("from", lambda change: change.before, on_screen=False),
+        Column("to", lambda change: change.after, on_screen=False),
+    ]
+    if has_class:
+        columns += [
+            Column("class", lambda change: change.loss.value, style=lambda change: STYLES[change.loss], priority=2),
+            Column("reason", lambda change: change.reason or None, priority=4, folds=True),
+        ]
+    content = envelope(
+        "deltacli.schema-diff", found.before.table, complete=True, table_format=found.before.table_format
+    )
+    content |= {name: value for name, value in found.as_json().items() if name != "changes"}
+    items = [found.change_json(change) for change in found.changes]
+    rows = [change for change in found.changes if is_told(change, found.changes)]
+    return Listing(content, "schema-change", items, columns, rows, items_name="changes", lists=bool(rows))
+
+
+# -- `deltacli schema show|diff|convert`, for tables of both formats ---------------------------------------------------
 
 EXIT_CODES = {
     "show": (0, 2, 3, 7, 70),
@@ -46,7 +132,7 @@ NAMES_CHOOSE = {"convert": False}
 """The text is the schema in its own form, which is JSON for most, so `.json` does not ask for the document."""
 
 
-def show(run: Run, table: TableArgument, *, point: SchemaPoint) -> None:
+def schema_show(run: Run, table: TableArgument, *, point: SchemaPoint) -> None:
     """Show the schema of a Delta or Paimon table as a tree.
 
     \b
@@ -72,7 +158,7 @@ From = Annotated[str | None, Option("Point of TABLE.  [default: the newest schem
 To = Annotated[str | None, Option("Point of OTHER.  [default: the newest schema]", "POINT", spelled="--to")]
 
 
-def diff(run: Run, table: TableArgument, other: Other = None, *, first: From = None, last: To = None) -> None:
+def schema_diff(run: Run, table: TableArgument, other: Other = None, *, first: From = None, last: To = None) -> None:
     """Show what changes from one schema to another; exit 1 if something does.
 
     \b
@@ -91,7 +177,6 @@ def diff(run: Run, table: TableArgument, other: Other = None, *, first: From = N
       deltacli schema diff ./paimon_tbl --to branch:dev
       deltacli schema diff ./tbl ./paimon_tbl --json
     """
-    from deltacli.cli.render.schemas.conversion import diff_result
     from deltacli.operations.schemas.described import diff_schemas
 
     begin, end = parse_point(first, "--from", table), parse_point(last, "--to", other or table)
@@ -105,7 +190,7 @@ def diff(run: Run, table: TableArgument, other: Other = None, *, first: From = N
     with errors_about(other and without_secrets(other)):
         after = end.describe(run, other or table)
     found = diff_schemas(before, after)
-    run.write(diff_result(found))
+    run.write(schema_diff_result(found))
     if found.changes:
         raise typer.Exit(EXIT_FINDINGS)
     run.note("note: the schemas are equal")
@@ -121,7 +206,7 @@ class FormatChoice(StrEnum):
 Form = Annotated[FormatChoice, Option("Form of the result.", "|".join(FormatChoice))]
 
 
-def convert(
+def schema_convert(
     run: Run,
     table: TableArgument,
     *,
@@ -153,8 +238,7 @@ def convert(
       deltacli schema convert ./paimon_tbl --tag first --to ddl --yes
       deltacli schema convert part-0.parquet --to paimon
     """
-    from deltacli.cli.render.schemas.conversion import ConversionResult
-    from deltacli.operations.schemas.convert import convert_schema
+    from deltacli.operations.schemas.described import convert_schema
 
     found = convert_schema(point.describe(run, table), to, now_ms=run.clock())
     if found.lost:

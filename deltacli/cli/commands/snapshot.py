@@ -8,20 +8,21 @@ from typing import TYPE_CHECKING, Annotated
 
 from deltacli.cli.formats import PARQUET, RowFormat
 from deltacli.cli.invocation import invocation
-from deltacli.cli.options.common_options import (
+from deltacli.cli.options.declared import (
     BranchOption,
+    ColumnsOption,
     DdlOption,
+    LimitOption,
     SchemaIdOption,
     SnapshotIdOption,
     TableArgument,
     TagOption,
     TimestampOption,
     VersionOption,
+    parse_moment_of,
 )
-from deltacli.cli.options.moments import note_findings, parse_moment_of
-from deltacli.cli.options.rows import ColumnsOption, LimitOption, require_file, settle_limit, write_directory
-from deltacli.cli.options.run import Run
-from deltacli.cli.options.table_formats import Handle, ask, require_one_point
+from deltacli.cli.running.run import Run, note_findings, require_file, settle_limit, write_directory
+from deltacli.cli.running.table_formats import Handle, ask, require_one_point
 from deltacli.cli.terminal.shell import again_with_flags, again_without_limit, quoted_table
 from deltacli.core.errors import UsageError
 from deltacli.core.request_fields import OF_DELTA, option

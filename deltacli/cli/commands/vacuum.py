@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from deltacli.cli.invocation import invocation
-from deltacli.cli.options.common_options import TableArgument
-from deltacli.cli.options.request_options import Asked
-from deltacli.cli.options.run import Run
-from deltacli.cli.options.table_formats import ask
-from deltacli.cli.options.vacuum_options import VacuumOptions
+from deltacli.cli.options.declared import Asked, TableArgument
+from deltacli.cli.running.run import Run
+from deltacli.cli.running.table_formats import ask
+from deltacli.cli.running.vacuum import VacuumOptions
 from deltacli.cli.terminal.shell import again_with
 from deltacli.core.errors import UsageError
 from deltacli.core.request_fields import OF_DELTA
-from deltacli.operations.vacuum.request import EXECUTING, VacuumRequest
+from deltacli.operations.vacuum.plan import EXECUTING, VacuumRequest
 
 EXIT_CODES = (0, 2, 3, 4, 5, 6, 7, 8, 70)
 RUNS_ON_CLUSTER = True

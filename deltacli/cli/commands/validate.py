@@ -2,30 +2,374 @@
 
 from __future__ import annotations
 
+import gc
 import os
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
 from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from deltacli.cli.finding_filter import list_rules, next_command, require_known
+from deltacli.cli.command_tree import TableFormat
 from deltacli.cli.formats import Content, FindingFormat
 from deltacli.cli.invocation import invocation
-from deltacli.cli.options.common_options import argument
-from deltacli.cli.options.global_options import TableFormat
-from deltacli.cli.options.request_options import Asked
-from deltacli.cli.options.run import Run
+from deltacli.cli.options.declared import Asked, RefsOption, argument
+from deltacli.cli.running.finding_filter import (
+    BASELINE,
+    BRIEF,
+    EXIT_ZERO,
+    FAIL_ON,
+    MAX_FINDINGS,
+    WRITE_BASELINE,
+    FindingFilter,
+    SinkFailedError,
+    keep_baseline,
+    list_rules,
+    next_command,
+    read_baseline_file,
+    require_baseline_target,
+    require_known,
+)
+from deltacli.cli.running.run import Run
 from deltacli.cli.terminal.shell import again, again_with
-from deltacli.cli.validate_runner import Checker, ValidateOptions, failure_code
-from deltacli.core.errors import EXIT_FINDINGS, DeltacliError, UsageError
-from deltacli.operations.validate.request import LevelChoice, ValidateRequest
+from deltacli.core.errors import EXIT_FINDINGS, DeltacliError, StorageFailed, UsageError
+from deltacli.core.made_once import cached_property
+from deltacli.core.request_fields import option, shared
+from deltacli.core.units import plural, some_of
+from deltacli.operations.validate.findings import DEFAULT_MOST, LevelChoice, ValidateRequest, require_limit
+from deltacli.rules.framework.base import UNREAD, Severity
+from deltacli.storage.secrets import without_secrets
 
 if TYPE_CHECKING:
-    from deltacli.cli.render.validate.report import ValidationReport
-    from deltacli.cli.trend_file import Trend
-    from deltacli.rules.framework.base import Rule
+    from deltacli.cli.render.validate.report import CheckedTable, ValidationReport
+    from deltacli.cli.results import Emit
+    from deltacli.cli.running.trend_file import Trend
+    from deltacli.delta.log.segment import Place
+    from deltacli.operations.validate.trend import Entry, TableTally
+    from deltacli.operations.validate.validate import Validation
+    from deltacli.rules.framework.base import Finding, Rule
+    from deltacli.storage import Storage
+    from deltacli.table.discover import Target
+
+# -- one run of `validate` ---------------------------------------------------------------------------------------------
+
+_MISSING_EXTRA = "usage.missing-extra"
+_NAMED_LACKS = 3
+_OF_ONE_LINE = (".crc", "_last_checkpoint")
+
+
+class ProfileChoice(StrEnum):
+    CURRENT = "current"
+    JAVA = "java"
+    CPP = "cpp"
+    PYTHON = "python"
+
+
+class GroupChoice(StrEnum):
+    RULE = "rule"
+    PATH = "path"
+
+
+@dataclass(frozen=True)
+class ValidateOptions:
+    """What a run does with findings; of Paimon tables, who reads them."""
+
+    fail_on: Severity = shared(FAIL_ON, Severity.ERROR)
+    baseline: str | None = shared(BASELINE)
+    write_baseline: str | None = shared(WRITE_BASELINE)
+    trend: str | None = option("Append the counts of this run to FILE and compare them with the previous run.", "FILE")
+    history: str | None = option("The former name of --trend.", "FILE", is_hidden=True)
+    profile: ProfileChoice | None = option(
+        "Reader that must accept Paimon tables; Delta tables take only current.  [default: current; java for Paimon]",
+        "current|java|cpp|python",
+    )
+    refs: RefsOption = True
+    max_findings: int = shared(MAX_FINDINGS, DEFAULT_MOST)
+    exit_zero: bool = shared(EXIT_ZERO, default=False)
+    brief: bool = shared(BRIEF, default=False)
+    group: GroupChoice = option(
+        "Order of findings: by severity and rule, grouped on a terminal, or one by one in the order of the files.",
+        "rule|path",
+        default=GroupChoice.RULE,
+        shows_default=True,
+    )
+    list_rules: bool = option("List the rules instead; takes no TABLE.", default=False)
+
+    def __post_init__(self) -> None:
+        """Raise UsageError for invalid values and combinations."""
+        require_limit(self.max_findings)
+        if self.trend is not None and self.history is not None and self.trend != self.history:
+            raise UsageError(
+                f"--history is the former name of --trend; they name different files: {self.history}, {self.trend}"
+            )
+
+    @property
+    def trend_file(self) -> str | None:
+        return self.history if self.trend is None else self.trend
+
+
+class Checker:
+    """One run over all tables."""
+
+    def __init__(
+        self, run: Run, request: ValidateRequest, wanted: ValidateOptions, choose_rules: Callable[[], list[Rule]]
+    ) -> None:
+        self._run = run
+        self._request = request
+        self._wanted = wanted
+        self._choose_rules = choose_rules
+        if request.select or request.ignore:  # where a name may be wrong
+            self._rules  # noqa: B018  (raises UsageError where no rule is left)
+        self._now_ms = run.clock()
+        self._baseline = read_baseline_file(wanted.baseline) if wanted.baseline is not None else None
+        self._failures: list[tuple[str, DeltacliError]] = []
+        self._tables: list[CheckedTable] = []
+        self._to_accept: list[tuple[str, Finding]] = []
+        self._labels: list[str] = []
+        self._tallies: list[TableTally] = []
+        self._stores: dict[str, Storage] = {}
+        self._lacks: dict[tuple[str, str], list[str]] = {}
+
+    @cached_property
+    def _rules(self) -> list[Rule]:
+        """The selected rules; listing them imports every module of rules."""
+        return self._choose_rules()
+
+    def run_all(self, names: Sequence[str]) -> ValidationReport:
+        """Find the tables, check each and write the result. Raises the fault where no table could be checked."""
+        from deltacli.table.discover import find_tables
+
+        if self._wanted.write_baseline is not None:
+            require_baseline_target(self._wanted.write_baseline)
+        found = find_tables(names, self._run.open_either, progress=self._run.progress)
+        for name in found.passed_over:
+            self._run.note(f"note: {name} is a file next to tables and was skipped")
+        self._failures += [(without_secrets(name), fault) for name, fault in found.failures]
+        self._tell_failures(found.failures, is_last=not found.tables)
+        report = self._check_and_write([self._with_given_format(target) for target in found.tables])
+        self._note_lacks()
+        keep_baseline(self._run, report, self._to_accept, self._wanted.write_baseline, self._wanted.baseline)
+        return report
+
+    def _with_given_format(self, target: Target) -> Target:
+        given = self._run.table_format
+        return target if given is None else target._replace(is_paimon=given == "paimon")
+
+    def _check_and_write(self, targets: Sequence[Target]) -> ValidationReport:
+        from deltacli.cli.render.validate.result import FindingsResult, LiveFindings
+
+        if self._run.format.is_streamed:
+            self._run.write(LiveFindings(partial(self._check_as_it_goes, targets)))
+            return self._report()
+        self._check_all(targets)
+        report = self._report()
+        self._run.write(FindingsResult(report, self._wanted.brief, self._read_line))
+        return report
+
+    def _read_line(self, table: CheckedTable, place: Place) -> bytes | None:
+        """Return the line of the log at a place, None where it is not to be had."""
+        from deltacli.operations.validate.log_reader import read_log_line
+
+        storage = self._stores.get(table.validation.table)
+        is_json = place.path.startswith("_delta_log/") and (place.line is not None or place.path.endswith(_OF_ONE_LINE))
+        return None if storage is None or not is_json else read_log_line(storage, place.path, place.line or 1)
+
+    @property
+    def has_only_failures(self) -> bool:
+        """Return True if there were paths and none of them could be checked."""
+        return bool(self._failures) and not self._tables
+
+    def entry(self, exit_code: int) -> Entry:
+        """Return the run as a line of a trend."""
+        from deltacli.operations.validate.trend import Entry
+
+        return Entry(
+            self._now_ms,
+            self._request.level,
+            self._left_out_by(),
+            self._wanted.fail_on.value,
+            self._tallies,
+            [(name, fault.code) for name, fault in self._failures],
+            exit_code,
+        )
+
+    def _check_all(self, targets: Sequence[Target]) -> None:
+        many = len(targets) if len(targets) > 1 else 0  # a step of nothing is not shown
+        with self._run.progress.step("validating", unit="tables", total=many) as step:
+            for number, target in enumerate(targets, 1):
+                self._check_or_fail(target, None, is_last=number == len(targets))
+                step.advance()
+
+    def _check_or_fail(self, target: Target, tell: Callable[[Finding], None] | None, *, is_last: bool) -> bool:
+        """Check a table; report one that cannot be checked, and continue with the others."""
+        try:
+            self._check(target, tell)
+        except DeltacliError as fault:
+            self._failures.append((without_secrets(target.name), fault))
+            self._tell_failures([(target.name, fault)], is_last=is_last and not self._tables)
+            return False
+        return True
+
+    def _tell_failures(self, failures: Sequence[tuple[str, DeltacliError]], *, is_last: bool) -> None:
+        """Report a path that could not be checked; if it is the only one, its fault becomes that of the run."""
+        from deltacli.cli.errors import report_error
+
+        for number, (name, fault) in enumerate(failures, 1):
+            fault.table = fault.table or name
+            if is_last and number == len(failures) and len(self._failures) == 1:
+                raise fault
+            if (fault.code, fault.message) not in self._lacks:
+                report_error(fault, invocation.arguments, name)
+            if fault.code == _MISSING_EXTRA:  # once for all tables, whose names follow at the end
+                self._lacks.setdefault((fault.code, fault.message), []).append(without_secrets(name))
+        if is_last and failures:
+            self._note_lacks()
+            raise typer.Exit(failure_code(self._failures))
+
+    def _note_lacks(self) -> None:
+        """Name the tables that could not be checked for lack of a package."""
+        for names in self._lacks.values():
+            self._run.note(f"note: not checked for lack of the package: {some_of(names, _NAMED_LACKS)}")
+
+    def _check(self, target: Target, tell: Callable[[Finding], None] | None) -> None:
+        from deltacli.cli.render.validate.report import CheckedTable
+        from deltacli.cli.running.table_formats import handle_of
+
+        wanted = self._wanted
+        needs_all = any(name is not None for name in (wanted.baseline, wanted.write_baseline, wanted.trend_file))
+        label = _label(target, wanted.baseline)
+        sieve = FindingFilter(wanted.fail_on, wanted.max_findings, label, self._baseline, tell)
+        gc.disable()  # actions are millions of objects and no cycles: a tenth of the time, no more memory
+        try:
+            request = replace(self._request, max_findings=0 if needs_all else wanted.max_findings)
+            opened = handle_of(self._run, target)
+            found = opened.validate(request, profile=wanted.profile, refs=wanted.refs, on_finding=sieve.take)
+        except SinkFailedError as failed:
+            raise failed.fault from None
+        finally:
+            gc.enable()
+        if more := [rule for rule in opened.more_rules() if rule.id in found.rules]:
+            known = {rule.id for rule in self._rules}
+            self._rules += [rule for rule in more if rule.id not in known]
+        suppressed = Counter(found.suppressed) + sieve.suppressed
+        fails = sieve.fails or self._may_fail(found)
+        kept = tuple(finding for finding in found.findings if id(finding) in sieve.kept)
+        self._tables.append(CheckedTable(without_secrets(target.name), found, kept, suppressed, sieve.accepted, fails))
+        self._tell_unread(self._tables[-1])
+        self._labels.append(label)
+        self._stores[found.table] = target.storage
+        if wanted.write_baseline is not None:
+            own = _label(target, wanted.write_baseline)
+            self._to_accept += [(own, finding) for finding in found.findings]
+        if wanted.trend_file is not None:
+            self._tallies.append(_tally(_label(target, wanted.trend_file), found, sieve))
+
+    def _tell_unread(self, table: CheckedTable) -> None:
+        """Report that files of a table could not be read; their number, as the findings name them."""
+        unread = [finding for finding in table.findings if finding.rule.id == UNREAD]
+        if not unread:
+            return
+        rest = len(unread) - 1 + table.suppressed.get(UNREAD, 0)
+        others = f", and {plural(rest, 'other file')} could not be read either" if rest else ""
+        fault = StorageFailed(f"not checked completely: {unread[0].message}{others}", code=UNREAD)
+        self._failures.append((table.name, fault))
+        self._tell_failures([(table.name, fault)], is_last=False)
+
+    def _left_out_by(self) -> dict[str, object]:
+        """Return the options that restrict the run, as a trend names them."""
+        request, profile = self._request, self._wanted.profile
+        named: dict[str, object] = {
+            "select": list(request.select),
+            "ignore": list(request.ignore),
+            "profile": profile if profile not in (None, "current") else "",
+            "sample": f"{100 * request.sample:g}%" if request.sample != 1 else "",
+            "where": request.where,
+            "baseline": self._wanted.baseline is not None,
+        }
+        return {name: value for name, value in named.items() if value}
+
+    def _may_fail(self, found: Validation) -> bool:
+        """Return True if a finding above the limit of shown ones may reach `--fail-on`."""
+        from deltacli.cli.render.validate.report import reaches
+
+        above = found.suppressed
+        return bool(above) and any(
+            reaches(rule.severity, self._wanted.fail_on) for rule in self._rules if rule.id in above
+        )
+
+    def _check_as_it_goes(self, targets: Sequence[Target], emit: Emit) -> bool:
+        """Write findings as they are found and a summary after each table; return whether the result is complete."""
+        from deltacli.cli.render.validate.result import finding_line, summary_line
+        from deltacli.rules.framework.repairs import needs_readable_table
+
+        for number, target in enumerate(targets, 1):
+            uri, held = target.storage.uri, []  # type: str, list[Finding]
+
+            def tell(finding: Finding, uri: str = uri, held: list[Finding] = held) -> None:
+                if needs_readable_table(finding.rule):  # whether it is, is known at the end
+                    held.append(finding)
+                else:
+                    emit(finding_line(uri, finding))
+
+            is_checked = self._check_or_fail(target, tell, is_last=number == len(targets))
+            is_readable = is_checked and self._tables[-1].validation.is_readable
+            for finding in held:
+                emit(finding_line(uri, finding, is_readable=is_readable))
+            if is_checked:
+                emit(summary_line(self._tables[-1], self._request.level))
+        return self._report().is_complete
+
+    def _report(self) -> ValidationReport:
+        from deltacli.cli.render.validate.report import ValidationReport
+
+        stale = None
+        if self._baseline is not None:
+            stale = self._baseline.stale(self._labels, {rule.id for rule in self._checked_rules()}.__contains__)
+        return ValidationReport(
+            self._request.level,
+            self._wanted.fail_on,
+            tuple(self._tables),
+            tuple(self._failures),
+            self._checked_rules,
+            stale,
+            by_path=self._wanted.group is GroupChoice.PATH,
+        )
+
+    def _checked_rules(self) -> tuple[Rule, ...]:
+        """Return the rules that were checked, and any other that reported."""
+        checked: dict[str, Rule] = {
+            rule.id: rule for rule in self._rules if any(rule.id in table.validation.rules for table in self._tables)
+        }
+        checked |= {finding.rule.id: finding.rule for table in self._tables for finding in table.findings}
+        return tuple(checked.values())
+
+
+def _tally(label: str, found: Validation, sieve: FindingFilter) -> TableTally:
+    from deltacli.operations.validate.trend import TableTally
+
+    return TableTally(label, found.version, len(found.not_checked), sieve.tally())
+
+
+def _label(target: Target, baseline: str | None) -> str:
+    """Return the name of a table in a baseline or a trend. A local table has its relative path, so that both can be
+    moved together.
+    """
+    from deltacli.storage import LocalStorage
+
+    if baseline is None or not isinstance(target.storage, LocalStorage):
+        return target.storage.uri
+    return os.path.relpath(target.storage.root, os.path.dirname(os.path.abspath(baseline))).replace(os.sep, "/")
+
+
+def failure_code(failures: Sequence[tuple[str, DeltacliError]]) -> int:
+    return max(fault.exit_code for _, fault in failures)
+
+
+# -- `deltacli validate TABLE...` --------------------------------------------------------------------------------------
 
 EXIT_CODES = (0, 1, 2, 3, 7, 70)
 FORMATS = FindingFormat
@@ -100,12 +444,12 @@ def _open_trend(run: Run, wanted: ValidateOptions) -> Trend | None:
     """Return the trend to append to. Raises UsageError where the file is not a trend, or is named twice."""
     if wanted.trend_file is None:
         return None
-    from deltacli.cli.trend_file import Trend
+    from deltacli.cli.running.trend_file import Trend
 
     others = {"--output": run.output, "--baseline": wanted.baseline, "--write-baseline": wanted.write_baseline}
-    for option, name in others.items():
+    for flag, name in others.items():
         if name is not None and os.path.realpath(name) == os.path.realpath(wanted.trend_file):
-            raise UsageError(f"--trend and {option} are the same file, {name}")
+            raise UsageError(f"--trend and {flag} are the same file, {name}")
     return Trend(wanted.trend_file)
 
 
@@ -122,13 +466,13 @@ def _choose_rules(run: Run, request: ValidateRequest, levels: Sequence[str]) -> 
     try:
         require_known(run, "validate", list(known), request.select, request.ignore)
     except UsageError as fault:
-        meant = known.get(fault.message.rpartition("did you mean '")[2].removesuffix("'?"))
+        meant = known.get(fault.near or "")
         if meant is not None and meant.level not in levels:
             words = [
                 meant.id if word in request.select and word not in known else word for word in invocation.arguments
             ]
-            fault.message += f" It is checked at --level {meant.level}"
-            fault.hint = again_with(words, "--level", meant.level)
+            fault.reason += f" It is checked at --level {meant.level}"
+            fault.near, fault.hint = None, again_with(words, "--level", meant.level)  # which has it
         raise
 
     def chosen(names: Sequence[str]) -> list[Rule]:
@@ -149,7 +493,7 @@ def _choose_rules(run: Run, request: ValidateRequest, levels: Sequence[str]) -> 
 
 def _known_rules(run: Run, request: ValidateRequest) -> Mapping[str, Rule]:
     """Return the rules to choose from: those for Delta tables, and those for Paimon tables where some are named."""
-    from deltacli.rules.framework.catalogue import CATALOGUE
+    from deltacli.rules.framework.base import CATALOGUE
 
     names_paimon = bool(request.select) or any(pattern.startswith("paimon") for pattern in request.ignore)
     if run.table_format is not TableFormat.PAIMON and not names_paimon:

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from deltacli.cli.changing import Mode
-from deltacli.cli.options.common_options import (
+from deltacli.cli.options.declared import (
     AllowLossyOption,
+    Asked,
     BranchOption,
     DryRunOption,
     TableArgument,
     YesOption,
     argument,
 )
-from deltacli.cli.options.request_options import Asked
-from deltacli.cli.options.run import Run
-from deltacli.cli.options.table_formats import ask
+from deltacli.cli.running.changing import Mode
+from deltacli.cli.running.run import Run
+from deltacli.cli.running.table_formats import ask
 from deltacli.core.request_fields import Option
 from deltacli.operations.change.widen_type import WidenRequest
 

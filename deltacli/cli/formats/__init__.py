@@ -65,7 +65,7 @@ JSON = Format("json", errors_are_json=True, is_paged=True, endings=(".json",))
 NDJSON = Format("ndjson", errors_are_json=True, is_streamed=True, endings=(".ndjson", ".jsonl"))
 CSV = Format("csv", "deltacli.cli.formats.csv", cleaning=Cleaning.TEXT, endings=(".csv",))
 MARKDOWN = Format(
-    "markdown", "deltacli.cli.formats.markdown", is_paged=True, cleaning=Cleaning.NONE, endings=(".md", ".markdown")
+    "markdown", "deltacli.cli.formats.csv", is_paged=True, cleaning=Cleaning.NONE, endings=(".md", ".markdown")
 )
 PARQUET = Format("parquet", content=Content.ROWS, endings=(".parquet",))
 
@@ -77,9 +77,9 @@ FORMATS: Mapping[str, Format] = {
         NDJSON,
         CSV,
         MARKDOWN,
-        Format("sarif", "deltacli.cli.formats.sarif", Content.FINDINGS, endings=(".sarif",)),
-        Format("junit", "deltacli.cli.formats.junit", Content.FINDINGS),
-        Format("github", "deltacli.cli.formats.github", Content.FINDINGS),
+        Format("sarif", "deltacli.cli.formats.findings", Content.FINDINGS, endings=(".sarif",)),
+        Format("junit", "deltacli.cli.formats.findings", Content.FINDINGS),
+        Format("github", "deltacli.cli.formats.findings", Content.FINDINGS),
         PARQUET,
     )
 }
@@ -163,6 +163,6 @@ def write_parquet(sink: BinaryIO, result: FramedResult, _terminal: Terminal) -> 
     """Write the rows of a result whose rows are Arrow columns: streamed into a file with row groups of bounded size,
     which is complete or absent.
     """
-    from deltacli.work.outputs.parquet_stream import write_parquet as write_rows
+    from deltacli.work.parquet_writing import write_parquet as write_rows
 
     write_rows(sink, *result.frames())

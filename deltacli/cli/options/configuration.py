@@ -9,8 +9,7 @@ from typing import Any
 
 from deltacli.cli.invocation import invocation
 from deltacli.cli.terminal.shell import again, without_value
-from deltacli.core.errors import UsageError
-from deltacli.core.hints import nearest_name
+from deltacli.core.errors import UsageError, nearest_name
 from deltacli.core.typing import Toml
 from deltacli.core.units import parse_duration
 

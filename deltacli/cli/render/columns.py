@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass
 from operator import methodcaller
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from deltacli.cli.terminal.term import Style, Terminal, cells, for_screen, visible
 from deltacli.core.documents import dumps
-from deltacli.core.errors import UsageError
-from deltacli.core.hints import nearest_name
+from deltacli.core.errors import QUOTED, UsageError, nearest_name
+from deltacli.core.made_once import pattern
 from deltacli.core.typing import JsonObject
-from deltacli.core.units import parse_names
+from deltacli.core.units import format_size, parse_names, plural
 
 if TYPE_CHECKING:
     from rich.text import Text
 
     from deltacli.cli.render.terminal.console import Canvas
+
+# -- columns of a result -----------------------------------------------------------------------------------------------
 
 Row = TypeVar("Row")
 
@@ -127,10 +129,8 @@ def named(wanted: str, known: Sequence[str]) -> list[str]:
 def unknown_column(name: str, known: Sequence[str]) -> UsageError:
     """The error for a column nobody has, with the nearest one that exists."""
     nearest = nearest_name(name, known, ignores_case=True)
-    return UsageError(
-        f"there is no column {name!r}" + (f"; did you mean {nearest!r}?" if nearest else ""),
-        code="usage.column",
-        facts={"columns": ", ".join(known)},
+    return UsageError(f"there is no column {name!r}", code="usage.column", facts={"columns": ", ".join(known)}).asking(
+        name, nearest, QUOTED
     )
 
 
@@ -213,3 +213,44 @@ def spread(
         widths[index] += extra
         spare -= extra
     return [widths[index] for index in chosen]
+
+
+# -- sections ----------------------------------------------------------------------------------------------------------
+
+NOT_THE_NEWEST = "commits are missing from the log, so this is not about the newest version"
+"""What is said of an answer about an older version; the error says more."""
+_CODE = pattern(r"\[([a-z]+(?:[.-][a-z0-9]+)+)\](?:;|\Z)")
+"""The code of an error at the end of a line, or before a way out."""
+
+
+class Section(NamedTuple):
+    """A label and the lines beside it."""
+
+    label: str
+    lines: Sequence[str]
+    style: Style = Style.PLAIN
+    repeated: int = 0
+    """How many of the lines the error says as well that follows on stderr."""
+
+
+def file_amount(files: int, size_bytes: int) -> str:
+    """Return a number of files and their size: `2 files, 3.2 MiB`."""
+    return f"{plural(files, 'file')}, {format_size(size_bytes)}"
+
+
+def refused(lines: Iterable[str], *, in_error: int = 1) -> Section:
+    """Return the lines on what refuses a plan, each with its code in brackets; the error says the first ones."""
+    return Section("refused", list(lines), Style.PROBLEM, in_error)
+
+
+def without_repetition(sections: Iterable[Section]) -> list[Section]:
+    """Return sections with the codes alone of lines that the error says."""
+    return [
+        section._replace(
+            lines=[
+                found[1] if number < section.repeated and (found := _CODE.search(line)) else line
+                for number, line in enumerate(section.lines)
+            ]
+        )
+        for section in sections
+    ]

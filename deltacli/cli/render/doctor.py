@@ -5,21 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, BinaryIO
 
-from deltacli.cli.render.columns import Column
-from deltacli.cli.render.sections import Section, file_amount
-from deltacli.cli.render.text_form import write_sections
-from deltacli.cli.results import Listing
+from deltacli.cli.render.columns import Column, Section, file_amount
+from deltacli.cli.results import Listing, write_sections
 from deltacli.cli.terminal.term import Style, Terminal
 from deltacli.core.documents import SCHEMA_VERSION
 from deltacli.core.typing import JsonObject
 from deltacli.core.units import format_count, format_limit, format_moment, format_size, plural, some_of
-from deltacli.operations.doctor.findings import Severity, StoreFinding
-from deltacli.operations.doctor.table.advice import dollars, growth, numbers, saves
+from deltacli.operations.doctor.advice import Severity, StoreFinding, dollars, growth, numbers, saves
 
 if TYPE_CHECKING:
-    from deltacli.operations.doctor.access import AccessReport
-    from deltacli.operations.doctor.storage import StorageReport
-    from deltacli.operations.doctor.table.examined import TableReport
+    from deltacli.operations.doctor.examined import TableReport
+    from deltacli.operations.doctor.storage import AccessReport, StorageReport
 
 
 def document_fields(kind: str, table: str, content: JsonObject, *, is_complete: bool = True) -> JsonObject:

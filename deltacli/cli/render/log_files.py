@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from deltacli.cli.render.columns import Column, item_columns
-from deltacli.cli.render.sections import Section, file_amount, refused
+from deltacli.cli.render.columns import Column, Section, file_amount, item_columns, refused
 from deltacli.cli.results import Listing
 from deltacli.cli.terminal.term import Style
 from deltacli.core.documents import dumps, envelope
@@ -29,13 +28,12 @@ if TYPE_CHECKING:
 
     from deltacli.cli.render.terminal.console import Canvas
     from deltacli.core.errors import Refusal
-    from deltacli.operations.checkpoint.execute import CheckpointResult
+    from deltacli.operations.checkpoint.checkpoint import CheckpointResult
     from deltacli.operations.checkpoint.verify import Verification
-    from deltacli.operations.log.expire import ExpiredFile, ExpiryPlan
-    from deltacli.operations.log.expire_execute import ExpiryOutcome
+    from deltacli.operations.log.expire import ExpiredFile, ExpiryOutcome, ExpiryPlan
     from deltacli.operations.log.log_backup import BackupResult
     from deltacli.operations.log.log_copy import BackupList
-    from deltacli.operations.log.log_restore import RestorePlan
+    from deltacli.operations.log.log_restore import LogRestorePlan
 
 _LISTED = 10
 
@@ -305,7 +303,7 @@ def backup_result(result: BackupResult) -> Listing[JsonObject]:
     return _listing("log-backup", plan.table, fields, result.items(), sections)
 
 
-def restore_result(plan: RestorePlan, *, dry_run: bool) -> Listing[JsonObject]:
+def log_restore_result(plan: LogRestorePlan, *, dry_run: bool) -> Listing[JsonObject]:
     """Return what a restore would do, or did."""
     from deltacli.operations.log.log_restore import Action
 
@@ -346,7 +344,7 @@ def _backup(uri: str, listed: BackupList) -> str:
     return f"{uri}, {version}, taken {format_moment(listed.taken_ms)} UTC"
 
 
-def _some(plan: RestorePlan, action: str) -> Iterator[str]:
+def _some(plan: LogRestorePlan, action: str) -> Iterator[str]:
     """How many files, then the first of them."""
     files = [item.file for item in (*plan.writes, *plan.kept) if item.action == action]
     yield file_amount(len(files), sum(file.size_bytes for file in files))

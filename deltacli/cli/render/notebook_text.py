@@ -10,7 +10,7 @@ from deltacli.cli.terminal.term import Terminal
 from deltacli.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from deltacli.operations.checkpoint.execute import CheckpointResult
+    from deltacli.operations.checkpoint.checkpoint import CheckpointResult
     from deltacli.operations.validate.validate import Validation
 
 _PAGE = Terminal(is_terminal=False, width=None, colour=False)
@@ -30,7 +30,7 @@ def shown(outcome: Any, name: str) -> str:  # Any: the result of an operation
 def _result_of(outcome: Any, name: str) -> Result:
     match type(outcome).__name__:
         case "VacuumResult":
-            from deltacli.cli.render.vacuum.formats import VacuumResult
+            from deltacli.cli.render.vacuum import VacuumResult
 
             return VacuumResult(outcome.plan, outcome.outcome, outcome.outcome is None, lists=False)
         case "CheckpointResult":

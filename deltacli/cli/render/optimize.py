@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from deltacli.cli.render.sections import Section, file_amount, refused
+from deltacli.cli.render.columns import Section, file_amount, refused
 from deltacli.cli.results import Outcome
 from deltacli.cli.terminal.term import Style
 from deltacli.core.units import format_count, format_duration, format_moment, format_size, plural
-from deltacli.delta.protocol.property_values import deleted_file_retention_ms
+from deltacli.delta.log.state import deleted_file_retention_ms
 
 if TYPE_CHECKING:
     from deltacli.core.typing import Json

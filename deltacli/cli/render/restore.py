@@ -7,21 +7,20 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from deltacli.cli.render.sections import Section, file_amount, refused
+from deltacli.cli.render.columns import Section, file_amount, refused
 from deltacli.cli.results import Grid, Outcome, grid_of
 from deltacli.cli.terminal.term import Style
 from deltacli.core.typing import RecordBatch
 from deltacli.core.units import format_count, format_moment, format_size, plural
 from deltacli.operations.restore.difference import COLUMNS
-from deltacli.operations.restore.plan import changed_files
+from deltacli.operations.restore.restore import changed_file_batches
 
 if TYPE_CHECKING:
     from rich.text import Text
 
     from deltacli.changing.plan import Amount
     from deltacli.cli.render.terminal.console import Canvas
-    from deltacli.operations.restore.execute import RestoreOutcome
-    from deltacli.operations.restore.plan import RestorePlan
+    from deltacli.operations.restore.restore import RestoreOutcome, RestorePlan
 
 _NAMED = 5
 
@@ -33,7 +32,7 @@ def restore_result(plan: RestorePlan, outcome: RestoreOutcome | None, *, is_plan
     said = list(_sections(plan, committed, is_plan=is_plan))
 
     lost = () if outcome is None else outcome.lost
-    rows = partial(changed_files, plan, lost)
+    rows = partial(changed_file_batches, plan, lost)
     drawn = partial(_draw, plan, said)
     return _Restored("restore", plan.table.uri, content, lambda: said, (), COLUMNS, drawn, batches=rows)
 

@@ -1,6 +1,5 @@
 """What the commands of `share` show: recipients, tokens, keys, profiles, shared tables, pulls, and the check of a
-configuration.
-"""
+configuration."""
 
 from __future__ import annotations
 
@@ -9,10 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from deltacli.cli.render.columns import Column, item_columns
-from deltacli.cli.render.sections import Section, file_amount
-from deltacli.cli.render.text_form import write_sections
-from deltacli.cli.results import Listing, Outcome
+from deltacli.cli.render.columns import Column, Section, file_amount, item_columns
+from deltacli.cli.results import Listing, Outcome, write_sections
 from deltacli.cli.terminal.term import Style, Terminal
 from deltacli.core.documents import SCHEMA_VERSION
 from deltacli.core.typing import Json, JsonObject
@@ -20,14 +17,12 @@ from deltacli.core.units import format_age, format_moment, format_size, format_t
 
 if TYPE_CHECKING:
     from deltacli.cli.render.terminal.console import Canvas
-    from deltacli.sharing.client.listing import ListedEntry
-    from deltacli.sharing.configuration.profiles import Profile
-    from deltacli.sharing.configuration.recipient_changes import CreatedToken
-    from deltacli.sharing.configuration.recipients import Recipient, TokenRecord
+    from deltacli.sharing.client.table_requests import ListedEntry
+    from deltacli.sharing.configuration.recipients import CreatedToken, Recipient, TokenRecord
+    from deltacli.sharing.configuration.secrets import Profile
     from deltacli.sharing.configuration.share_check import CheckReport
     from deltacli.sharing.model import Problem
-    from deltacli.sharing.pulling.pull import PullResult
-    from deltacli.sharing.pulling.row_pull import WrittenRows
+    from deltacli.sharing.pulling.pull import PullResult, WrittenRows
     from deltacli.sharing.signing.keys import ServerKey, ServerKeys
 
 
@@ -324,7 +319,7 @@ class _CheckResult(Listing[JsonObject]):
         write_sections(sink, terminal, self.sections(terminal))
 
 
-def check_result(report: CheckReport) -> _CheckResult:
+def configuration_check_result(report: CheckReport) -> _CheckResult:
     """Return the tables of a configuration, and what is wrong."""
     items = [table.as_json() for table in report.tables]
     columns: list[Column[JsonObject]] = [

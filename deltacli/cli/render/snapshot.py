@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from deltacli.cli.render.sections import Section, file_amount
+from deltacli.cli.render.columns import Section, file_amount
 from deltacli.cli.results import Document, Emit, Grid, Result, field_grid, line_of
 from deltacli.cli.terminal.shell import quoted_table
 from deltacli.cli.terminal.term import Style, Terminal
 from deltacli.core.documents import envelope
-from deltacli.core.hints import is_shared
+from deltacli.core.errors import is_shared
 from deltacli.core.typing import Json
 from deltacli.core.units import format_age, format_count, format_limit, format_moment, format_size, plural
 from deltacli.operations.read.snapshot import knows_protocol
@@ -212,7 +212,7 @@ def draw_snapshot(
 ) -> None:
     """Draw the panels of a snapshot; without a layout there are no file sizes and no partitions."""
     from deltacli.cli.render.terminal.console import Canvas
-    from deltacli.cli.render.terminal.sections import PANEL_WIDTH, grid, panel
+    from deltacli.cli.render.terminal.tables import PANEL_WIDTH, grid, panel
 
     canvas = Canvas(sink, terminal)
     sections = {section.label: section for section in state_sections(summary, terminal, only_counts=False)}
@@ -248,7 +248,7 @@ def _panel_rows(canvas: Canvas, section: Section) -> Iterator[Row]:
 
 def _checkpoint_rows(canvas: Canvas, summary: SnapshotSummary) -> Iterator[Row]:
     """How many commits the last checkpoint is behind."""
-    from deltacli.delta.protocol.property_values import DEFAULT_CHECKPOINT_INTERVAL, parse_integer
+    from deltacli.delta.log.state import DEFAULT_CHECKPOINT_INTERVAL, parse_integer
 
     snapshot = summary.snapshot
     interval = parse_integer(snapshot.properties, "delta.checkpointInterval") or DEFAULT_CHECKPOINT_INTERVAL

@@ -138,9 +138,9 @@ def _types(table: str, column: str) -> Iterator[str]:
     if _is_paimon(table):
         yield from _types_of_paimon(table, column)
         return
-    from deltacli.delta.evolution.sql_types import sql_text
+    from deltacli.delta.evolution.requests import sql_text
     from deltacli.delta.schema.column_path import places
-    from deltacli.delta.schema.type_changes import INTEGER_DIGITS, WIDER, decimal_of
+    from deltacli.delta.schema.type_changes import INTEGER_DIGITS, WIDER, digits_of_decimal
     from deltacli.delta.schema.types import PrimitiveType
 
     newest = _newest(table)
@@ -150,15 +150,15 @@ def _types(table: str, column: str) -> Iterator[str]:
             yield from _TYPES
         case PrimitiveType(name):
             yield from sorted(sql_text(PrimitiveType(wider)) for wider in WIDER.get(name, ()))
-            digits, scale = decimal_of(name) or (INTEGER_DIGITS.get(name, 99) - 1, 0)
+            digits, scale = digits_of_decimal(name) or (INTEGER_DIGITS.get(name, 99) - 1, 0)
             yield from (f"decimal({precision},{scale})" for precision in _PRECISIONS if precision > digits)
 
 
 def _types_of_paimon(table: str, column: str) -> Iterator[str]:
     """Yield other types that keep every value of a column; none where the column is not found."""
     from deltacli import DeltacliError, open_paimon
-    from deltacli.paimon.casts import Loss, judge_change
-    from deltacli.paimon.sql_types import parse_sql_type
+    from deltacli.paimon.conversions import parse_sql_type
+    from deltacli.paimon.schema_changes import Loss, judge_change
     from deltacli.paimon.types import AtomicType, with_nullability
 
     with suppress(DeltacliError, OSError, ValueError, StopIteration):
@@ -173,7 +173,7 @@ def _types_of_paimon(table: str, column: str) -> Iterator[str]:
 
 
 def _features(table: str, drops: bool) -> Iterator[str]:
-    from deltacli.delta.protocol.feature_drops import removable
+    from deltacli.delta.protocol.feature_changes import removable
     from deltacli.delta.protocol.features import FEATURES
 
     newest = _newest(table)
@@ -194,9 +194,9 @@ def _properties(table: str, action: str) -> Iterator[str]:
 
 
 def _values(key: str) -> Iterator[str]:
-    from deltacli.delta.protocol.known_properties import PropertyKind, kind_of
+    from deltacli.delta.protocol.known_properties import PropertyKind, property_kind
 
-    if kind_of(key) is PropertyKind.BOOLEAN:
+    if property_kind(key) is PropertyKind.BOOLEAN:
         yield from (f"{key}=true", f"{key}=false")
 
 

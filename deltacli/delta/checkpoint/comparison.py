@@ -12,16 +12,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
 from deltacli.core.typing import ArrowArray, ArrowType, Json
+from deltacli.delta.data_files import canonical_column, unique_id_column
 from deltacli.delta.encoding.arrow_json import date_texts, json_column
-from deltacli.delta.encoding.many_keys import fingerprints, repeated
+from deltacli.delta.encoding.many_values import fingerprints, repeated
 from deltacli.delta.encoding.value_text import parse_moment
-from deltacli.delta.log.action_fields import FIELDS, FieldType
+from deltacli.delta.log.actions import FIELDS, FieldType
 from deltacli.delta.log.state import TableConfiguration
-from deltacli.delta.paths import canonical_column
 from deltacli.delta.schema.types import simple_name
+from deltacli.delta.stats.columns import as_single
 from deltacli.delta.stats.schema import BOUNDS, leaf_columns
-from deltacli.delta.stats.values import as_single
-from deltacli.delta.vectors import unique_id_column
 
 if TYPE_CHECKING:
     import pyarrow
@@ -63,7 +62,7 @@ def keys_of(rows: pyarrow.RecordBatch) -> ArrowArray:
     return pc.binary_join_element_wise(paths, ids, _BETWEEN)
 
 
-def comparable(rows: pyarrow.RecordBatch) -> pyarrow.Table:
+def comparable_adds(rows: pyarrow.RecordBatch) -> pyarrow.Table:
     """Return adds (`action_schemas().add`) as comparable columns: numbers unchanged, everything else as JSON text.
 
     Inline vectors that differ only in an offset, which they do not need, belong to the same add: their field differs.

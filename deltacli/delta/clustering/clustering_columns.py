@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from deltacli.delta.log.commit_lines import Action
+from deltacli.delta.log.actions import Action
 from deltacli.delta.log.state import DomainMetadata, TableConfiguration
 from deltacli.delta.schema.types import DataType, PrimitiveType, StructField, StructType
 

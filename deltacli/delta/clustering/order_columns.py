@@ -1,20 +1,21 @@
-"""The columns that rows are ordered by, as a user names them."""
+"""The columns that rows are ordered by."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from deltacli.core.errors import UsageError
-from deltacli.core.hints import in_backticks
+from deltacli.core.errors import UsageError, in_backticks
 from deltacli.delta.clustering.clustering_columns import ClusteringColumn
-from deltacli.delta.clustering.curve_keys import MOST_COLUMNS
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.predicate.columns import COLLATIONS
 from deltacli.delta.schema.column_path import CODE, ColumnFinder, PathPart
 from deltacli.delta.schema.types import StructType, simple_name
 from deltacli.delta.stats.collect import BOUNDED
-from deltacli.delta.stats.schema import STATS_COLUMNS, ColumnPath, indexed_columns, kind_of
+from deltacli.delta.stats.schema import STATS_COLUMNS, ColumnPath, bound_kind, indexed_columns
+
+MOST_COLUMNS = 32
+"""Of a z-order: each has at least one bit of a key."""
 
 
 class OrderColumn(NamedTuple):
@@ -46,7 +47,7 @@ def order_columns(
         path = tuple(config.physical_name(field) for field in place.fields)
         if path[0] in config.partition_columns:
             raise _refused(place.text, "it is a partition column: files are already separated by it")
-        if any(step.part is not PathPart.FIELD for step in place.steps) or kind_of(place.data_type) not in BOUNDED:
+        if any(step.part is not PathPart.FIELD for step in place.steps) or bound_kind(place.data_type) not in BOUNDED:
             raise _refused(place.text, f"files have no minimum and maximum of type {simple_name(place.data_type)}")
         if COLLATIONS in place.nearest.metadata:
             raise _refused(place.text, "it has a collation, which orders texts differently")
@@ -60,7 +61,7 @@ def order_columns(
     return tuple(found.values())
 
 
-def text_of(column: ClusteringColumn) -> str:
+def column_text(column: ClusteringColumn) -> str:
     """Return a column as a user writes it."""
     return ".".join(in_backticks(field.name) for field in column.fields)
 

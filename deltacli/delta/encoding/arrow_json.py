@@ -357,7 +357,7 @@ def _halves(piece: pyarrow.RecordBatch) -> Iterator[pyarrow.RecordBatch]:
     yield from _halves(piece.slice(middle))
 
 
-def text_of(texts: pyarrow.StringArray) -> memoryview:
+def join_texts(texts: pyarrow.StringArray) -> memoryview:
     """Return a column of texts without nulls end to end."""
     if len(texts) == 0:
         return memoryview(b"")

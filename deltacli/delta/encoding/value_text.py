@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from deltacli.core.patterns import pattern
+from deltacli.core.made_once import pattern
 
 MICROSECONDS_A_DAY = 86_400_000_000
 _DATE = r"([+-]?[0-9]{4,6})-([0-9]{1,2})-([0-9]{1,2})"

@@ -1,34 +1,45 @@
-"""Changes of single columns and nested fields: each edits the schema and refuses what is never allowed.
+"""Changes of single columns and nested fields, their types included: each edits the schema or is refused.
 
-Files are not touched, so a change must leave what they hold readable. Spec: Schema Serialization Format; Column
-Mapping; Default Columns; Delta-Spark: ALTER TABLE.
+Files are not touched, so a change must leave what they hold readable.
+
+Spec: Schema Serialization Format; Column Mapping; Default Columns; Delta-Spark: ALTER TABLE; Type Widening; Void Type;
+Delta-Spark: char and varchar columns.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
-from deltacli.core.errors import UsageError
-from deltacli.core.hints import command, in_backticks, nearest_name, sql_name
+from deltacli.core.errors import UsageError, command, in_backticks, nearest_name, sql_name
 from deltacli.core.typing import Json
 from deltacli.delta.evolution.draft import (
     Changed,
     Draft,
     Effect,
+    Forbidden,
     Settings,
     at,
     fields_within,
     forbid,
     metadata_of,
     names_of,
+    number_new_field,
     quoted_path,
+    require_default_keeps_shape,
     require_field,
+    require_free_name,
+    require_independent,
+    require_mapping,
+    require_no_identity,
+    require_valid_names,
+    text_type_of,
 )
-from deltacli.delta.evolution.mapping import number_new_field, require_mapping
 from deltacli.delta.evolution.requests import (
     AddColumn,
+    ChangeType,
     DropColumn,
     DropNotNull,
     MoveColumn,
@@ -36,20 +47,11 @@ from deltacli.delta.evolution.requests import (
     SetComment,
     SetDefault,
     default_fault,
+    parse_sql_type,
+    sql_text,
 )
-from deltacli.delta.evolution.requirements import (
-    require_default_keeps_shape,
-    require_free_name,
-    require_independent,
-    require_no_identity,
-    require_valid_names,
-    text_type_of,
-)
-from deltacli.delta.evolution.sql_types import parse_sql_type, sql_text
-from deltacli.delta.protocol.features import GENERATED_COLUMNS
-from deltacli.delta.protocol.protocol_action import READER_FEATURES_VERSION
-from deltacli.delta.schema.column_path import CODE, ColumnPlace, names_in
-from deltacli.delta.schema.names import places_of
+from deltacli.delta.protocol.features import GENERATED_COLUMNS, READER_FEATURES_VERSION
+from deltacli.delta.schema.column_path import CODE, ColumnPlace, PathPart, names_in
 from deltacli.delta.schema.types import (
     ArrayType,
     DataType,
@@ -57,13 +59,17 @@ from deltacli.delta.schema.types import (
     PrimitiveType,
     StructField,
     StructType,
+    parts_of,
+    places_of,
     struct_fields,
     type_json,
     types_within,
 )
-from deltacli.delta.schema.widening_guards import CHAR_VARCHAR_KEY, Caution
+from deltacli.delta.schema.widening import CHAR_VARCHAR_KEY, Caution, plan_widening
 from deltacli.delta.sql.stored import DEFAULT_KEY, GENERATION_KEY
 from deltacli.delta.stats.schema import STATS_COLUMNS
+
+# -- changes of single columns and nested fields -----------------------------------------------------------------------
 
 _USAGE_TRACKED = {"delta.columnMapping.hasDroppedOrRenamed": "true"}
 _TRACKING = "columnMappingUsageTracking"
@@ -343,9 +349,8 @@ def _position(fields: list[dict[str, Any]], position: str, parent: ColumnPlace) 
         return word, None
     if word not in ("before", "after") or not reference:
         unknown = UsageError(f"{position!r} is not a position", facts={"expected": "first, last, before:X or after:X"})
-        if near := nearest_name(word, ("before", "after") if colon else ("first", "last")):
-            unknown.facts["did you mean"], unknown.written = f"{near}{colon}{reference}", position
-        raise unknown
+        near = nearest_name(word, ("before", "after") if colon else ("first", "last"))
+        raise unknown.meaning(position, near and f"{near}{colon}{reference}")
     return word, fields[_sibling(fields, reference, parent)]
 
 
@@ -378,8 +383,7 @@ def _sibling(fields: list[dict[str, Any]], reference: str, parent: ColumnPlace) 
         facts={"fields": ", ".join(map(_shown, fields[:40]))},
     )
     if not found and (near := nearest_name(name, [str(field["name"]) for field in fields], ignores_case=True)):
-        absent.facts["did you mean"] = ".".join(map(sql_name, (*above, near)))
-        absent.written = reference
+        absent.meaning(reference, ".".join(map(sql_name, (*above, near))))
     raise absent
 
 
@@ -420,3 +424,112 @@ def _edited(draft: Draft, place: ColumnPlace, edit: Callable[[tuple[str, ...]], 
         else:
             kept.append(part.strip())
     return {STATS_COLUMNS: ",".join(kept) or None} if is_changed else {}
+
+
+# -- `type` of a column ------------------------------------------------------------------------------------------------
+
+_VOID = PrimitiveType("void")
+_STRING = PrimitiveType("string")
+
+
+def change_type(draft: Draft, change: ChangeType, settings: Settings) -> Changed:
+    """Give a column another type that reads every value of existing files."""
+    place = draft.finder.find(change.column)
+    if place.data_type == _VOID:
+        return _of_void(draft, place, change)
+    holder = next((field for field in place.fields if CHAR_VARCHAR_KEY in field.metadata), None)
+    if holder is not None and place.data_type == _STRING:
+        return _of_text(draft, place, change)
+    plan = plan_widening(
+        draft.config,
+        draft.metadata,
+        [(change.column, change.type)],
+        commit_version=settings.commit_version,
+        enable=settings.enable,
+        upgrade_protocol=settings.upgrade_protocol,
+        partition_values=settings.partition_values,
+    )
+    planned = plan.changes[0]
+    effect = Effect(change, place.text, planned.from_type, planned.to_type, place.text, cautions=plan.warnings)
+    if plan.all_refusals:
+        raise Forbidden(plan.all_refusals)
+    if plan.metadata_after is None:
+        return draft, effect
+    protocol = plan.protocol_after or draft.protocol
+    return replace(draft, metadata=plan.metadata_after, protocol=protocol), effect
+
+
+def _of_void(draft: Draft, place: ColumnPlace, change: ChangeType) -> Changed:
+    """No file has a value of a void column, so it can get any type."""
+    data_type = parse_sql_type(change.type)
+    if not isinstance(data_type, PrimitiveType):
+        forbid("alter.void", f"{place.text} cannot become {change.type}: only a type without parts can follow void")
+    data_type, length = text_type_of(data_type, place.text, is_nested=len(place.steps) > 1)
+    require_independent(draft, place, "given a type")
+    root = draft.root()
+    *above, last = place.address
+    at(root, above)[last] = type_json(data_type)
+    if length is not None:
+        metadata_of(root, place).update(length)
+    features = {"timestamp_ntz": ["timestampNtz"], "variant": ["variantType"]}.get(sql_text(data_type), [])
+    effect = Effect(change, place.text, "void", sql_text(data_type), place.text)
+    return draft.with_schema(root).needing(features), effect
+
+
+def _of_text(draft: Draft, place: ColumnPlace, change: ChangeType) -> Changed:
+    """Give char or varchar more characters, or all."""
+    number = next(n for n, field in enumerate(place.fields) if CHAR_VARCHAR_KEY in field.metadata)
+    declared = parse_sql_type(str(place.fields[number].metadata[CHAR_VARCHAR_KEY]))
+    of_fields = [n for n, step in enumerate(place.steps) if step.part is PathPart.FIELD]
+    way = place.steps[of_fields[number] + 1 :]
+    if number != len(place.fields) - 1:
+        forbid(
+            "alter.char-varchar", f"{place.text} cannot become {change.type}: it is within a struct of char or varchar"
+        )
+    parts = [step.part for step in way]
+    before, after = _at(declared, parts), parse_sql_type(change.type)
+    effect = Effect(change, place.text, sql_text(before), sql_text(after), place.text)
+    if before == after:
+        return draft, effect
+    if not _is_longer(sql_text(before), sql_text(after)):
+        forbid(
+            "alter.char-varchar",
+            f"{place.text} cannot become {change.type}: {sql_text(before)} can become string or a varchar of at least "
+            "as many characters",
+        )
+    require_independent(draft, place, "given another length")
+    root = draft.root()
+    metadata = metadata_of(root, place)
+    text = sql_text(_with(declared, parts, after))
+    if "char(" in text:
+        metadata[CHAR_VARCHAR_KEY] = text
+    else:
+        del metadata[CHAR_VARCHAR_KEY]
+    return draft.with_schema(root), effect
+
+
+def _at(data_type: DataType, way: list[PathPart]) -> DataType:
+    for step in way:
+        data_type = next((part.data_type for part in parts_of(data_type) if part.name == step.value), data_type)
+    return data_type
+
+
+def _with(data_type: DataType, way: list[PathPart], new: DataType) -> DataType:
+    match data_type, way:
+        case ArrayType(element, contains_null), [PathPart.ELEMENT, *rest]:
+            return ArrayType(_with(element, rest, new), contains_null)
+        case MapType(key, value, contains_null), [PathPart.KEY, *rest]:
+            return MapType(_with(key, rest, new), value, contains_null)
+        case MapType(key, value, contains_null), [PathPart.VALUE, *rest]:
+            return MapType(key, _with(value, rest, new), contains_null)
+    return new
+
+
+def _is_longer(before: str, after: str) -> bool:
+    if after == "string":
+        return True
+    return before.endswith(")") and after.startswith("varchar(") and _length(before) <= _length(after)
+
+
+def _length(text: str) -> int:
+    return int(text.partition("(")[2].rstrip(")"))

@@ -1,4 +1,10 @@
-"""A table while it is changed: its metaData and protocol as they would be committed, and the schema as JSON to edit."""
+"""A table while it is changed: metaData and protocol, ids of new columns, and what refuses a change.
+
+SQL is parsed, never searched. An expression that is not understood may refer to any column.
+
+Spec: Schema Serialization Format; Change Data Files; Row Tracking; CHECK Constraints; Generated Columns; Column
+Invariants; Clustered Table; Delta-Spark: ALTER TABLE, names of columns in Parquet files; Column Mapping.
+"""
 
 from __future__ import annotations
 
@@ -6,19 +12,43 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from deltacli.core.cached import cached_property
-from deltacli.core.errors import Refusal
-from deltacli.core.hints import in_backticks
+from deltacli.core.errors import Refusal, UsageError, command, in_backticks
+from deltacli.core.made_once import cached_property
 from deltacli.core.typing import Json
-from deltacli.delta.log.commit_lines import Action
-from deltacli.delta.log.state import TableConfiguration, read_metadata, read_protocol
+from deltacli.delta.clustering.clustering_columns import find_column
+from deltacli.delta.evolution.requests import SetMapping, sql_text
+from deltacli.delta.log.actions import Action
+from deltacli.delta.log.row_ids import MATERIALIZED_NAMES
+from deltacli.delta.log.state import CHANGE_FEED, TableConfiguration, parse_integer, read_metadata, read_protocol
+from deltacli.delta.protocol.feature_use import upgraded, way_to_mapping
+from deltacli.delta.protocol.features import IDENTITY_COLUMNS
+from deltacli.delta.protocol.property_changes import CHANGE_COLUMNS
 from deltacli.delta.schema.column_path import ColumnFinder, ColumnPlace, PathPart
-from deltacli.delta.schema.types import StructType, parse_schema
+from deltacli.delta.schema.type_changes import named_fields
+from deltacli.delta.schema.types import (
+    ID,
+    MAX_COLUMN_ID,
+    MODE,
+    NESTED_IDS,
+    PHYSICAL_NAME,
+    ArrayType,
+    DataType,
+    MapType,
+    PrimitiveType,
+    StructType,
+    parse_schema,
+    ways_to_parts,
+)
 from deltacli.delta.schema.widened_schema import read_exactly, write_exactly
+from deltacli.delta.schema.widening import CHAR_VARCHAR_KEY, IDENTITY_PREFIX
+from deltacli.delta.sql.parser import Form, parse_expression
+from deltacli.delta.sql.stored import DEFAULT_KEY, Reference, StoredKind, refers_to, stored_sql
 
 if TYPE_CHECKING:
     from deltacli.delta.evolution.requests import Change
-    from deltacli.delta.schema.widening_guards import Caution
+    from deltacli.delta.schema.widening import Caution
+
+# -- a table while it is changed ---------------------------------------------------------------------------------------
 
 Root = Any  # the JSON of a schema, edited in place
 
@@ -186,3 +216,284 @@ def physical_path(config: TableConfiguration, place: ColumnPlace) -> ColumnNames
 def quoted_path(names: Sequence[str]) -> str:
     """Return a path for the commitInfo, with names in backticks where they are needed."""
     return ".".join(name if name.isidentifier() else in_backticks(name) for name in names)
+
+
+# -- what refuses a change of a column ---------------------------------------------------------------------------------
+
+FORBIDDEN = " ,;{}()\n\t="
+"""The characters that names of columns in files cannot have."""
+
+
+def require_free_name(draft: Draft, parent: ColumnPlace, name: str, text: str) -> None:
+    """Raise Forbidden for a name that a field of the struct has, in any case, or that writers reserve."""
+    assert isinstance(parent.data_type, StructType)
+    if not name.strip():
+        forbid("alter.name", "a column without a name cannot be made")
+    known = next((field.name for field in parent.data_type.fields if field.name.lower() == name.lower()), None)
+    if known is not None:
+        differs = "" if known == name else f" as {known}; names that differ only in case are equal"
+        forbid("alter.column-exists", f"{text} already exists{differs}")
+    if parent.steps:
+        return
+    if draft.config.is_on(CHANGE_FEED) and name.lower() in CHANGE_COLUMNS:
+        forbid("alter.reserved-name", f"{name} is reserved: the change data of the table has a column of that name")
+    if name.lower() in [(draft.configuration.get(key) or "").lower() for key in MATERIALIZED_NAMES]:
+        forbid("alter.reserved-name", f"{name} is reserved: files keep the row ids or commit versions of rows under it")
+
+
+def require_valid_names(draft: Draft, names: Sequence[str], text: str) -> None:
+    """Raise Forbidden for characters that names of columns in files cannot have."""
+    if draft.config.mapping_mode != "none":
+        return
+    wrong = [name for name in names if any(character in FORBIDDEN for character in name)]
+    if wrong:
+        listed = ", ".join(map(repr, wrong))
+        forbid(
+            "alter.name",
+            f"{text} cannot be added: without column mapping, names have no spaces and none of ,;{{}}()=, as {listed} "
+            "does",
+            way_to_mapping(draft.protocol) or "enable column mapping first",
+        )
+
+
+def text_type_of(data_type: DataType, text: str, *, is_nested: bool) -> tuple[DataType, dict[str, Any] | None]:
+    """Return a type with char and varchar as strings, and the metadata that keeps their lengths, if there are any.
+
+    Raises Forbidden where no engine looks for that metadata.
+    """
+    plain = as_strings(data_type)
+    if plain == data_type:
+        return data_type, None
+    if is_nested or isinstance(data_type, StructType):
+        forbid(
+            "alter.char-varchar", f"{text} cannot be added: char and varchar within a struct have no effect; use string"
+        )
+    return plain, {CHAR_VARCHAR_KEY: sql_text(data_type)}
+
+
+def as_strings(data_type: DataType) -> DataType:
+    """Return a type with `string` for char and varchar."""
+    match data_type:
+        case PrimitiveType(name):
+            return PrimitiveType("string") if name.startswith(("char(", "varchar(")) else data_type
+        case ArrayType(element, contains_null):
+            return ArrayType(as_strings(element), contains_null)
+        case MapType(key, value, contains_null):
+            return MapType(as_strings(key), as_strings(value), contains_null)
+        case StructType(fields):
+            return StructType(tuple(field._replace(data_type=as_strings(field.data_type)) for field in fields))
+
+
+_BLOOM_FILTER = "delta.bloomFilter"
+_WAYS_OUT = {
+    StoredKind.CONSTRAINT: "drop the constraint first, and add it again in the new form",
+    StoredKind.INVARIANT: "commit a metaData without delta.invariants of {name} first",
+    StoredKind.GENERATION: "drop the generated column {name} first",
+}
+_CODES = {
+    StoredKind.CONSTRAINT: "alter.check-constraint",
+    StoredKind.INVARIANT: "alter.invariant",
+    StoredKind.GENERATION: "alter.generated-column",
+}
+
+
+def require_independent(draft: Draft, place: ColumnPlace, verb: str, *, is_dropped: bool = False) -> None:
+    """Raise Forbidden with everything that depends on a column and would not follow it. `verb`: renamed, dropped."""
+    found = list(_of_layout(draft, place)) if is_dropped else []  # a partitioning cannot be changed
+    found += [*_of_sql(draft, place, verb, is_dropped=is_dropped), *_of_indexes(place, verb)]
+    if found:
+        raise Forbidden(found)
+
+
+def _of_sql(draft: Draft, place: ColumnPlace, verb: str, *, is_dropped: bool) -> Iterator[Refusal]:
+    own = ".".join(names_of(place))
+    for stored in stored_sql(draft.config):
+        is_own = stored.kind is not StoredKind.CONSTRAINT and (stored.name == own or stored.name.startswith(f"{own}."))
+        if is_dropped and is_own:
+            continue  # it goes with the column
+        reference = refers_to(stored.text, draft.schema, place)
+        if reference is not Reference.NO:
+            message = f"{place.text} cannot be {verb}: {stored.verdict(reference)}"
+            yield Refusal(_CODES[stored.kind], message, _WAYS_OUT[stored.kind].format(name=stored.name))
+
+
+def _of_indexes(place: ColumnPlace, verb: str) -> Iterator[Refusal]:
+    if any(key.startswith(_BLOOM_FILTER) for key in place.nearest.metadata):
+        message = f"{place.text} cannot be {verb}: it has a Bloom filter index, whose files have its name"
+        yield Refusal("alter.bloom-filter", message, "drop the index first, with the engine that made it")
+
+
+def _of_layout(draft: Draft, place: ColumnPlace) -> Iterator[Refusal]:
+    config, path = draft.config, physical_path(draft.config, place)
+    if path[0] in config.partition_columns:
+        message = f"{place.text} cannot be dropped: the table is partitioned by it"
+        yield Refusal("alter.partition-column", message, "write the table anew with other partitions")
+    for columns in draft.clustering:
+        length = min(len(columns), len(path))
+        if columns[:length] == path[:length]:
+            message = f"{place.text} cannot be dropped: the table is clustered by {'.'.join(columns)}"
+            yield Refusal("alter.clustering-column", message, "cluster the table by other columns first")
+
+
+def require_default_keeps_shape(draft: Draft, place: ColumnPlace, text: str, verb: str) -> None:
+    """Raise Forbidden for a change within a column whose default is a value for its current fields: writers would
+    fail, or after a move write values into other fields. `place`: the nested field, or the struct that gets one.
+    """
+    column = place.column
+    default = column.metadata.get(DEFAULT_KEY)
+    if default is None or draft.config.is_inert("allowColumnDefaults"):
+        return
+    root = parse_expression(str(default)).root
+    if root is None or root.form is not Form.NULL:
+        message = f"{text} cannot be {verb}: {column.name} has a default for its current fields, {default}"
+        way_out = command("alter", "default", quoted_path([column.name]), drop=True) or "remove the default first"
+        forbid("alter.default", message, way_out)
+
+
+def require_no_identity(draft: Draft, place: ColumnPlace, verb: str) -> None:
+    """Raise Forbidden for an identity column, whose type, default and nullability are fixed."""
+    if draft.config.is_inert(IDENTITY_COLUMNS):
+        return
+    if any(key.startswith(IDENTITY_PREFIX) for key in place.nearest.metadata):
+        message = f"{place.text} cannot be {verb}: it is an identity column"
+        raise Forbidden([Refusal("alter.identity", message, "")])
+
+
+# -- ids and physical names of column mapping --------------------------------------------------------------------------
+
+FEATURE = "columnMapping"
+_LARGEST_ID = 2**31 - 1
+_NEEDS_NESTED_IDS = ("delta.enableIcebergCompatV2", "delta.enableIcebergCompatV3")
+_PREFIX = "delta.columnMapping."
+_NEEDS_PLAIN_NAMES = ("delta.enableIcebergWriterCompatV1", "delta.enableIcebergWriterCompatV3")
+
+
+def enable_mapping(draft: Draft, change: SetMapping, _: Settings) -> tuple[Draft, Effect]:
+    """Give every field an id and its own name as physical name, so that existing files fit.
+
+    Raises UsageError for a mode that is not `name`, and Forbidden for a table that cannot get it.
+    """
+    if change.mode != "name":
+        raise UsageError(
+            f"column mapping cannot be set to {change.mode!r}: existing files have no field ids",
+            facts={"expected": "name"},
+        )
+    now = draft.config.mapping_mode
+    effect = Effect(change, MODE, now, "name")
+    if now == "name":
+        return draft, effect
+    if now == "id":
+        forbid("alter.mapping-mode", f"{MODE} cannot be changed from id to name: existing files were written for ids")
+    stray = [one.path for one in named_fields(draft.schema) if _is_mapped(one.field.metadata)]
+    if stray or str(draft.configuration.get(MODE) or "none").lower() != "none":
+        where = f"the columns {', '.join(stray[:5])}" if stray else f"the property {MODE}"
+        forbid(
+            "alter.mapping-exists",
+            f"column mapping cannot be enabled: {where} already have entries of a mapping that is off",
+            "commit a metaData without delta.columnMapping entries",
+        )
+    root = draft.root()
+    highest = _number(root, parse_integer(draft.config.properties, MAX_COLUMN_ID) or 0, lambda name, _: name)
+    mapped = draft.with_schema(root).with_properties({MODE: "name", MAX_COLUMN_ID: str(highest)})
+    # With the versions (2,5) alone fewer clients would lose access. But deltalake 1.6.6 reads such tables into Arrow by
+    # its logical names, which gives wrong values without an error; a listed feature it refuses.
+    return replace(mapped, protocol=upgraded(draft.protocol, [FEATURE]) or draft.protocol), effect
+
+
+def _is_mapped(metadata: Any) -> bool:
+    return any(key.startswith(_PREFIX) for key in metadata)
+
+
+def uses_mapping(config: TableConfiguration) -> bool:
+    """Return True if the metadata of a table has anything of column mapping."""
+    if str(config.properties.get(MODE) or "none").lower() != "none":
+        return True
+    return any(_is_mapped(one.field.metadata) for one in named_fields(config.schema or StructType(())))
+
+
+def without_mapping(draft: Draft) -> Draft:
+    """Return the table without column mapping, for which files need to have the columns under their names.
+
+    Raises Forbidden for names that columns in files cannot have.
+    """
+    wrong = [one.path for one in named_fields(draft.schema) if any(mark in FORBIDDEN for mark in one.field.name)]
+    if wrong:
+        forbid(
+            "alter.name",
+            f"column mapping cannot be removed: without it, names have no spaces and none of ,;{{}}()=, as "
+            f"{', '.join(map(repr, wrong))} {'does' if len(wrong) == 1 else 'do'}",
+            command("alter", "rename", f"`{wrong[0]}`", "NAME") or "rename these columns first",
+        )
+    root = draft.root()
+    for field in fields_within(root):
+        known = field.get("metadata")
+        if isinstance(known, dict):
+            field["metadata"] = {key: value for key, value in known.items() if not key.startswith(_PREFIX)}
+    dropped = dict.fromkeys(key for key in draft.configuration if key.startswith(_PREFIX))
+    found = [find_column(draft.config, draft.schema, path) for path in draft.clustering]
+    clustering = tuple(tuple(field.name for field in one.fields) or one.path for one in found)
+    return replace(draft.with_schema(root).with_properties(dropped), clustering=clustering)
+
+
+def _number(root: Root, highest: int, name_of: Callable[[str, int], str]) -> int:
+    """Give all fields within a type ids after `highest`, and return the highest id then."""
+    for field in fields_within(root):
+        highest += 1
+        _require_room(highest)
+        known = field.get("metadata")
+        name = name_of(field["name"], highest)
+        field["metadata"] = {**(known if isinstance(known, dict) else {}), ID: highest, PHYSICAL_NAME: name}
+    return highest
+
+
+def _require_room(highest: int) -> None:
+    if highest > _LARGEST_ID:
+        forbid("alter.ids", f"no column id is left: ids are at most {_LARGEST_ID:,}")
+
+
+def number_new_field(draft: Draft, field: dict[str, Any], new_name: Callable[[], str]) -> dict[str, str | None]:
+    """Give a new field and its parts ids and physical names, and return the property that records the highest id.
+
+    Nothing without column mapping.
+    """
+    config = draft.config
+    if config.mapping_mode == "none":
+        return {}
+    is_plain = any(map(config.is_on, _NEEDS_PLAIN_NAMES))
+    struct = {"type": "struct", "fields": [field]}
+    highest = _number(struct, highest_id(config), lambda _, number: f"col-{number if is_plain else new_name()}")
+    if any(map(config.is_on, _NEEDS_NESTED_IDS)):
+        highest = _number_parts(struct, highest)
+    return {MAX_COLUMN_ID: str(highest)}
+
+
+def _number_parts(struct: Root, highest: int) -> int:
+    """Give the parts of arrays and maps ids, as Iceberg needs them."""
+    for field in fields_within(struct):
+        data_type = parse_schema(write_exactly({"type": "struct", "fields": [field]})).fields[0].data_type
+        ways = list(ways_to_parts(data_type, field["metadata"][PHYSICAL_NAME]))
+        if ways:
+            field["metadata"][NESTED_IDS] = {way: highest + number for number, way in enumerate(ways, 1)}
+            highest += len(ways)
+            _require_room(highest)
+    return highest
+
+
+def highest_id(config: TableConfiguration) -> int:
+    """Return the highest id that was ever assigned, as far as the schema and its property record it."""
+    known = [parse_integer(config.properties, MAX_COLUMN_ID) or 0]
+    for one in named_fields(config.schema or StructType(())):
+        nested = one.field.metadata.get(NESTED_IDS)
+        numbers = [one.field.metadata.get(ID), *(nested.values() if isinstance(nested, dict) else ())]
+        known += [number for number in numbers if type(number) is int]
+    return max(known)
+
+
+def require_mapping(draft: Draft, what: str) -> None:
+    """Raise Forbidden for a table whose columns have the same names in its files."""
+    if draft.config.mapping_mode == "none":
+        forbid(
+            "alter.mapping-needed",
+            f"{what}: the table has no column mapping, so its files have the columns under their names",
+            way_to_mapping(draft.protocol) or "enable column mapping first",
+        )

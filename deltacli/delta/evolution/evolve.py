@@ -11,14 +11,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from deltacli.core.errors import Refusal, Refused, UsageError
-from deltacli.core.hints import command, parameter
+from deltacli.core.errors import Refusal, Refused, UsageError, command, parameter
 from deltacli.core.units import some_of
 from deltacli.delta.clustering.clustering_columns import FEATURE, MOST_CLUSTERING_COLUMNS, find_column
 from deltacli.delta.clustering.order_columns import order_columns
-from deltacli.delta.evolution.column_types import change_type
 from deltacli.delta.evolution.columns import (
     add_column,
+    change_type,
     comment_column,
     default_column,
     drop_column,
@@ -26,8 +25,18 @@ from deltacli.delta.evolution.columns import (
     move_column,
     rename_column,
 )
-from deltacli.delta.evolution.draft import Changed, Draft, Effect, Forbidden, Settings, at, forbid, require_field
-from deltacli.delta.evolution.mapping import enable_mapping
+from deltacli.delta.evolution.draft import (
+    Changed,
+    Draft,
+    Effect,
+    Forbidden,
+    Settings,
+    at,
+    enable_mapping,
+    forbid,
+    require_field,
+    require_no_identity,
+)
 from deltacli.delta.evolution.requests import (
     AddColumn,
     AddConstraint,
@@ -47,15 +56,13 @@ from deltacli.delta.evolution.requests import (
     SetTableName,
     change_json,
 )
-from deltacli.delta.evolution.requirements import require_no_identity
 from deltacli.delta.log.state import TableConfiguration
-from deltacli.delta.protocol.feature_use import used_features
+from deltacli.delta.protocol.feature_use import upgraded, used_features
 from deltacli.delta.protocol.features import FEATURES, FeatureKind
-from deltacli.delta.protocol.upgrade import upgraded
 from deltacli.delta.schema.column_differences import differences, exchanged
 from deltacli.delta.schema.column_path import CODE, PathPart, nearest_place
 from deltacli.delta.schema.types import StructType
-from deltacli.delta.schema.widening_guards import Caution
+from deltacli.delta.schema.widening import Caution
 from deltacli.delta.sql.parser import parse_expression
 from deltacli.delta.sql.stored import CONSTRAINT_PREFIX, unknown_column
 from deltacli.delta.stats.schema import INDEXED_COLUMNS, STATS_COLUMNS, indexed_columns
@@ -206,14 +213,13 @@ def _require_columns(schema: StructType | None, name: str, text: str) -> None:
         near = nearest_place(schema, path)
         meant = None if near is None else re.sub(rf"\b{re.escape(unknown)}\b", near.text.replace("\\", r"\\"), text)
         raise UsageError(
-            f"{text} cannot be a constraint: there is no column {unknown}"
-            + (f"; did you mean {near.text}?" if near is not None else ""),
+            f"{text} cannot be a constraint: there is no column {unknown}",
             code=CODE,
             facts={"columns": ", ".join(field.name for field in schema.fields[:_SHOWN_NAMES])},
             hint=command("snapshot", schema=True)
             if meant is None
             else command("alter", "constraint", "add", name, meant),
-        )
+        ).asking(unknown, near and near.text)
 
 
 def drop_constraint(draft: Draft, change: DropConstraint, _: Settings) -> Changed:

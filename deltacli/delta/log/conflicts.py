@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from deltacli.delta.log.actions import Action
 from deltacli.delta.log.commit_content import Base, CommitRequest, OnConflict, is_stamped
-from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.row_ids import DOMAIN, read_mark
 
 

@@ -1,23 +1,464 @@
-"""File actions in columns: the narrow ones that counting and digests need, and whole adds and removes.
+"""File actions in columns: which of them apply, how many files, bytes and rows they are, and whole adds.
 
-Spec: Add File and Remove File.
+Actions are read newest first: the first action of a key decides,
+and all older ones are hidden. Commits are few and read line by line, with a set of keys. Checkpoint rows are many and
+already reconciled among themselves, so they are only looked up in that set, in columns. The keys of a large commit are
+columns, too.
+
+Spec: Action Reconciliation; Add File and Remove File; Per-file Statistics; Deletion Vectors.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from functools import lru_cache
+from array import array
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache, reduce
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from deltacli.core.errors import CommitCorrupt
+from deltacli.arrow import compute as pc
+from deltacli.core.errors import CommitCorrupt, command
 from deltacli.core.typing import ArrowArray, ArrowField, Json
-from deltacli.delta.log.action_fields import arrow_schema, missing, shown, wrong_type
-from deltacli.delta.log.commit_lines import Action
-from deltacli.delta.stats.record_counts import num_records_column, tight_column
-from deltacli.delta.vectors import fault_of, unique_id
+from deltacli.core.units import OLDEST_MS
+from deltacli.delta.data_files import canonical, canonical_column, decode_column, fault_of, unique_id
+from deltacli.delta.encoding.ndjson import parse_ndjson
+from deltacli.delta.log.actions import Action, json_type, missing, schema_of_action, shown, wrong_type
 
 if TYPE_CHECKING:
     import pyarrow
+
+    from deltacli.delta.encoding.many_values import KeyIndex
+
+# -- action reconciliation ---------------------------------------------------------------------------------------------
+
+_VECTOR_MARK = "\0"
+"Between the path and the deletion vector id of a key; no path contains it."
+_MANY = 32_768
+"""Keys for which an index takes less time than a hash table per batch."""
+
+
+def file_key(action: Action, source: str = "") -> str:
+    """Return the key of a logical file: its canonical path and the id of its deletion vector, if any.
+
+    Raises CommitCorrupt without a path.
+    """
+    path = action.get("path")
+    if type(path) is not str:
+        raise CommitCorrupt(
+            f"{source}: a file action has no path"
+            if path is None
+            else f"{source}: path is {json_type(path)}, expected a string",
+            file=source,
+            code="action.missing-required" if path is None else "action.wrong-type",
+            facts={} if path is None else {"found": shown(path)[:120]},
+            hint=command("history"),
+        )
+    vector = action.get("deletionVector")
+    if vector is None:
+        key = canonical(path)
+        return key if key.isascii() else _encodable(key, source)
+    if fault := fault_of(vector):
+        raise CommitCorrupt(
+            f"{source}: {fault.text}", file=source, code=fault.code, facts={"path": path}, hint=command("history")
+        )
+    return _encodable(f"{canonical(path)}{_VECTOR_MARK}{unique_id(vector)}", source)
+
+
+def _encodable(key: str, source: str) -> str:
+    """Return the key if it is text: half a surrogate pair is legal JSON, but not the name of a file."""
+    try:
+        key.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError as fault:
+        raise wrong_type("path or deletionVector", str(fault), source) from fault
+    return key
+
+
+class Survivors(NamedTuple):
+    """The actions of one commit that no newer one hides: live adds, and removes that are tombstones."""
+
+    adds: list[Action]
+    removes: list[Action]
+
+
+def reconcile_commit(actions: Iterable[tuple[str, Action]], seen: set[str], source: str) -> Survivors:
+    """Return the survivors of one commit and add its keys to `seen`.
+
+    The order within a commit is undefined. Of two adds of one key the last applies, and an add wins over a remove of
+    the same key, so that a file that may be live is never treated as deleted.
+    """
+    adds: list[Action] = []
+    removes: list[Action] = []
+    late: list[tuple[str, Action]] = []
+    for kind, action in reversed(list(actions)):
+        if kind == "add":
+            if (key := file_key(action, source)) not in seen:
+                seen.add(key)
+                adds.append(action)
+        elif kind == "remove":
+            late.append((file_key(action, source), action))
+    for key, action in late:
+        if key not in seen:
+            seen.add(key)
+            removes.append(action)
+    return Survivors(adds, removes)
+
+
+def survivors_of_stream(
+    actions: Iterable[tuple[str, Action]], seen: set[str], contested: frozenset[int], source: str, *, block: int = 4_096
+) -> Iterator[Survivors]:
+    """Yield the survivors of a commit that does not fit in memory, block by block, without adding its keys to `seen`.
+
+    `contested` are the hashes of keys that occur more than once in it (see `values_that_repeat`); those actions are
+    resolved at the end.
+    """
+    kept = Survivors([], [])
+    held_back: list[tuple[str, Action]] = []
+    for kind, action in actions:
+        if kind not in ("add", "remove"):
+            continue
+        key = file_key(action, source)
+        if key in seen:
+            continue
+        if contested and hash(key.encode("utf-8", "surrogateescape")) in contested:
+            held_back.append((kind, action))
+            continue
+        (kept.adds if kind == "add" else kept.removes).append(action)
+        if len(kept.adds) + len(kept.removes) >= block:
+            yield kept
+            kept = Survivors([], [])
+    settled = reconcile_commit(held_back, set(seen), source)
+    yield Survivors(kept.adds + settled.adds, kept.removes + settled.removes)
+
+
+def values_that_repeat(hashes: Iterable[array[int]]) -> frozenset[int]:
+    """Return the hashes that occur more than once in all of the arrays together."""
+    import pyarrow
+
+    from deltacli.delta.encoding.many_values import repeated
+
+    every = [pyarrow.Array.from_buffers(pyarrow.int64(), len(each), [None, pyarrow.py_buffer(each)]) for each in hashes]
+    return frozenset(repeated(pyarrow.concat_arrays([pyarrow.array([], pyarrow.int64()), *every])).to_pylist())
+
+
+class TouchedFiles:
+    """The keys decided by commits after a checkpoint, as columns that filter its rows: some, and those of `large`
+    commits.
+    """
+
+    def __init__(self, seen: Collection[str], large: Sequence[KeyIndex] = ()) -> None:
+        import pyarrow
+
+        encoded = _as_bytes(seen)
+        self._indexes = list(large)
+        if len(seen) > _MANY:
+            from deltacli.delta.encoding.many_values import KeyIndex
+
+            self._indexes.append(KeyIndex(encoded))
+        self._few = encoded if len(seen) <= _MANY else encoded.slice(0, 0)
+        mark = _VECTOR_MARK.encode()
+        paths = {key.partition(mark)[0] for key in self._few.to_pylist()}
+        # Canonicalising never changes a file name, so rows whose last bytes match no touched name cannot be touched.
+        # As many bytes as
+        # the shortest touched name has, up to 64, tell names apart that end alike.
+        self._tail = min([64, *(len(path.rpartition(b"/")[2]) for path in paths)])
+        self._tails = pyarrow.array(
+            list({path[-self._tail :] if self._tail else b"" for path in paths}), pyarrow.binary()
+        )
+
+    def __len__(self) -> int:
+        return len(self._few) + sum(map(len, self._indexes))
+
+    def untouched(self, paths: pyarrow.Array, dv_ids: pyarrow.Array) -> pyarrow.Array | None:
+        """Return which rows (string paths, string vector ids) no newer commit has decided, or None if all of them."""
+        is_touched = self._touched_by_few(paths, dv_ids) if len(self._few) else None
+        if self._indexes:
+            keys = key_column(paths, dv_ids)
+            found = [index.contains(keys) for index in self._indexes]
+            is_touched = reduce(pc.or_, found if is_touched is None else [is_touched, *found])
+        if is_touched is None or not pc.any(is_touched).as_py():
+            return None
+        return pc.invert(is_touched)
+
+    def _touched_by_few(self, paths: pyarrow.Array, dv_ids: pyarrow.Array) -> pyarrow.Array | None:
+        """Return which rows are among a few keys, None if none is.
+
+        The ends of the file names are looked up first (a hit is rare), the exact key of path and vector only for hits.
+        """
+        hits = self._hits(decode_column(paths))
+        if not pc.any(hits).as_py():
+            return None
+        hit_keys = key_column(pc.filter(paths, hits), pc.filter(dv_ids, hits))
+        return pc.replace_with_mask(hits, hits, pc.is_in(hit_keys, value_set=self._few))
+
+    def _hits(self, decoded: pyarrow.Array) -> pyarrow.Array:
+        """Return which rows may be touched: their path ends like a touched one, or has no file name (`x/.` is x)."""
+        import pyarrow
+
+        if self._tail == 0:
+            return pyarrow.repeat(pyarrow.scalar(True), len(decoded))
+        hits = pc.is_in(pc.binary_slice(decoded, -self._tail), value_set=self._tails)
+        return pc.or_(hits, pc.or_(pc.ends_with(decoded, b"."), pc.ends_with(decoded, b"/")))
+
+
+def decided_keys(actions: Iterable[tuple[str, Action]], large: Sequence[KeyIndex], source: str) -> set[str]:
+    """Return the keys of a small commit that large commits after it have decided."""
+    if not large:
+        return set()
+    keys = [file_key(action, source) for kind, action in actions if kind in ("add", "remove")]
+    column = _as_bytes(keys)
+    is_decided = reduce(pc.or_, [index.contains(column) for index in large])
+    return {key for key, hit in zip(keys, is_decided.to_pylist(), strict=True) if hit}
+
+
+def texts_of(keys: pyarrow.Array) -> Iterator[str]:
+    """Yield keys of a column as `file_key` returns them."""
+    return (key.decode("utf-8", "surrogateescape") for key in keys.to_pylist())
+
+
+def _as_bytes(keys: Iterable[str]) -> pyarrow.Array:
+    import pyarrow
+
+    return pyarrow.array([key.encode("utf-8", "surrogateescape") for key in keys], pyarrow.binary())
+
+
+def key_column(paths: pyarrow.Array, dv_ids: pyarrow.Array) -> pyarrow.Array:
+    """Return `file_key` for columns: string paths and string vector ids in, binary keys out."""
+    return spelled_keys(canonical_column(paths), dv_ids)
+
+
+def spelled_keys(spelled: pyarrow.Array, dv_ids: pyarrow.Array) -> pyarrow.Array:
+    """Return the keys of paths (binary) that are in one spelling already."""
+    import pyarrow
+
+    ids = pc.cast(dv_ids, pyarrow.binary())
+    without = pc.equal(pc.binary_length(ids), 0)
+    if pc.all(without).as_py():
+        return spelled
+    return pc.if_else(without, spelled, pc.binary_join_element_wise(spelled, ids, _VECTOR_MARK.encode()))
+
+
+# -- counting a state --------------------------------------------------------------------------------------------------
+
+_SAFE_SUM = 2**62
+
+
+@dataclass(frozen=True, slots=True)
+class FileCounts:
+    """Live files.
+
+    `records` sums the known numRecords; `deleted_rows` sums the cardinality of deletion vectors. Of the files with a
+    vector, `tight` have bounds that are not said to be wide, `unjudged` may have such, and `exceeding` vectors delete
+    more rows than the file has.
+    """
+
+    count: int = 0
+    size_bytes: int = 0
+    records: int = 0
+    files_without_records: int = 0
+    deletion_vectors: int = 0
+    deleted_rows: int = 0
+    tight: int = 0
+    unjudged: int = 0
+    exceeding: int = 0
+
+    @property
+    def rows(self) -> int | None:
+        """Return the number of visible rows, or None if any live file has no row count."""
+        return None if self.files_without_records else self.records - self.deleted_rows
+
+    def __add__(self, other: FileCounts) -> FileCounts:
+        return FileCounts(
+            self.count + other.count,
+            self.size_bytes + other.size_bytes,
+            self.records + other.records,
+            self.files_without_records + other.files_without_records,
+            self.deletion_vectors + other.deletion_vectors,
+            self.deleted_rows + other.deleted_rows,
+            self.tight + other.tight,
+            self.unjudged + other.unjudged,
+            self.exceeding + other.exceeding,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class TombstoneCounts:
+    """Removes in a state; `expired` of them no longer protect their file at the time of counting."""
+
+    count: int = 0
+    expired: int = 0
+
+    def __add__(self, other: TombstoneCounts) -> TombstoneCounts:
+        return TombstoneCounts(self.count + other.count, self.expired + other.expired)
+
+
+def count_adds(adds: pyarrow.RecordBatch) -> FileCounts:
+    """Count a batch of `narrow_add`."""
+    records, cardinality, is_tight = (adds.column(name) for name in ("num_records", "dv_cardinality", "is_tight"))
+    has_vectors = cardinality.null_count < adds.num_rows
+    return FileCounts(
+        count=adds.num_rows,
+        size_bytes=_sum(adds.column("size")),
+        records=_sum(records),
+        files_without_records=records.null_count,
+        deletion_vectors=adds.num_rows - cardinality.null_count,
+        deleted_rows=_sum(cardinality),
+        tight=pc.sum(is_tight).as_py() or 0 if has_vectors else 0,
+        unjudged=is_tight.null_count,
+        exceeding=pc.sum(pc.greater(cardinality, records)).as_py() or 0 if has_vectors else 0,
+    )
+
+
+def count_removes(removes: pyarrow.RecordBatch, expired_before_ms: int, *, are_young: bool = False) -> TombstoneCounts:
+    """Count a batch of `narrow_remove`; a tombstone without a deletion timestamp counts as deleted at 0."""
+    kept = unexpired(removes.column("deletion_timestamp"), expired_before_ms, are_young=are_young)
+    return TombstoneCounts(removes.num_rows, removes.num_rows - kept.true_count)
+
+
+def unexpired(timestamps: pyarrow.Array, cutoff_ms: int, *, are_young: bool = False) -> pyarrow.Array:
+    """Return which tombstones with these deletion timestamps must be kept. Where they `are_young`, being those of
+    commits after the cutoff, one that is no time in milliseconds, where the cutoff is one, does not speak against it.
+    """
+    known = pc.fill_null(timestamps, 0)
+    kept = pc.greater(known, cutoff_ms)
+    return pc.or_(kept, pc.less(known, OLDEST_MS)) if are_young and cutoff_ms >= OLDEST_MS else kept
+
+
+def _sum(column: pyarrow.Array) -> int:
+    """Sum int64 exactly. Values for which Arrow's sum would overflow are added as Python integers."""
+
+    extremes = pc.min_max(column).as_py()
+    widest = max(abs(extremes["min"] or 0), abs(extremes["max"] or 0))
+    if widest * max(len(column), 1) < _SAFE_SUM:
+        return pc.sum(column).as_py() or 0
+    return sum(value for value in column.to_pylist() if value is not None)
+
+
+def count_batch(
+    batch: FileBatch, cutoff_ms: int, files: FileCounts, tombstones: TombstoneCounts, *, are_young: bool = False
+) -> tuple[FileCounts, TombstoneCounts]:
+    """Return the counts with those of one more batch, the tombstones as by `unexpired`."""
+    if batch.adds is not None:
+        files += count_adds(batch.adds)
+    if batch.removes is not None:
+        tombstones += count_removes(batch.removes, cutoff_ms, are_young=are_young)
+    return files, tombstones
+
+
+# -- per-file statistics -----------------------------------------------------------------------------------------------
+
+_LEAD = '{"numRecords":'
+_WIDEST_NUMBER = 20
+_WIDE = r'"tightBounds"\s*:\s*false'
+_BOUNDS = r'"(minValues|maxValues)"'
+_WIDEST_PLAIN_NUMBER = 18  # digits that surely fit 64 bits
+
+
+def num_records_column(stats: pyarrow.Array) -> pyarrow.Array:
+    """Return `numRecords` of a column of statistics: string array in, int64 array out, null if it is absent or the text
+    is not JSON. Every known writer puts numRecords first, so its digits are extracted by position (1M rows: 0.1 s)
+    without reading the rest of the text. Every other text is parsed (1M rows: 0.8 s).
+    """
+    import pyarrow
+
+    if stats.null_count == len(stats):
+        return pyarrow.nulls(len(stats), pyarrow.int64())
+    false, zero, digit = _scalars()
+    plain = pc.fill_null(pc.and_(pc.starts_with(stats, _LEAD), pc.ends_with(stats, "}")), false)
+    tail = pc.binary_slice(pc.cast(stats, pyarrow.binary()), len(_LEAD), len(_LEAD) + _WIDEST_NUMBER)
+    comma, brace = pc.find_substring(tail, ","), pc.find_substring(tail, "}")
+    end = pc.if_else(pc.less(comma, zero), brace, comma)
+    records, solved = None, None
+    for width in pc.unique(pc.filter(end, plain)):
+        if not width.is_valid or not 1 <= width.as_py() <= _WIDEST_PLAIN_NUMBER:
+            continue
+        digits = pc.cast(pc.binary_slice(tail, 0, width.as_py()), pyarrow.string(), safe=False)
+        chosen = pc.fill_null(pc.and_(pc.and_(plain, pc.equal(end, width)), pc.ascii_is_decimal(digits)), false)
+        if width.as_py() > 1:
+            chosen = pc.and_not(chosen, pc.starts_with(digits, "0"))  # 007 is not a JSON number
+        numbers = pc.cast(pc.if_else(chosen, digits, digit), pyarrow.int64())
+        records = numbers if records is None else pc.if_else(chosen, numbers, records)
+        solved = chosen if solved is None else pc.or_(solved, chosen)
+    open_rows = pc.is_valid(stats) if solved is None else pc.and_(pc.invert(solved), pc.is_valid(stats))
+    if records is None:
+        records = pyarrow.nulls(len(stats), pyarrow.int64())
+    elif stats.null_count:
+        records = pc.if_else(solved, records, pyarrow.scalar(None, pyarrow.int64()))
+    if not pc.any(open_rows).as_py():
+        return records
+    return pc.replace_with_mask(records, open_rows, _parse(pc.filter(stats, open_rows)))
+
+
+@lru_cache(maxsize=1)
+def _scalars() -> tuple[Any, Any, Any]:  # Any: pyarrow has no types
+    """False, 0 and "0", created once: pyarrow searches for an optional module each time it converts a Python value to a
+    scalar.
+    """
+    import pyarrow
+
+    return pyarrow.scalar(False), pyarrow.scalar(0, pyarrow.int32()), pyarrow.scalar("0")
+
+
+def _parse(stats: pyarrow.Array) -> pyarrow.Array:
+    """Parse each text as JSON, as one NDJSON block, or text by text if one of them is not plainly one object.
+
+    If every text begins and ends with a brace, no object can begin in one text and end in another: inside an object, an
+    opening brace never follows a closing one.
+    """
+    import pyarrow
+
+    fields = pyarrow.schema([("numRecords", pyarrow.int64())])
+    braced = pc.and_(pc.starts_with(stats, "{"), pc.ends_with(stats, "}"))
+    if pc.all(braced).as_py():
+        block = pc.binary_join_element_wise(stats, pyarrow.scalar(""), "\n")
+        parsed = parse_ndjson(block.buffers()[2].to_pybytes(), fields)
+        if parsed is not None and parsed.num_rows == len(stats):
+            return parsed.column("numRecords").combine_chunks()
+    return pyarrow.array([parse_num_records(text) for text in stats.to_pylist()], pyarrow.int64())
+
+
+def tight_column(stats: pyarrow.Array | None, cardinality: pyarrow.Array) -> pyarrow.Array:
+    """Return which files with a vector have bounds that are not said to be wide: bool array out, null where `stats`,
+    the JSON texts, are not known. Such a file may not count its deleted rows in `numRecords`.
+    """
+    import pyarrow
+
+    has_vector = pc.is_valid(cardinality)
+    if cardinality.null_count == len(cardinality):
+        return has_vector
+    if stats is None:
+        return pc.if_else(has_vector, pyarrow.scalar(None, pyarrow.bool_()), pyarrow.scalar(False))
+    texts = pc.filter(stats, has_vector)
+    is_tight = pc.and_not(pc.match_substring_regex(texts, _BOUNDS), pc.match_substring_regex(texts, _WIDE))
+    return pc.replace_with_mask(has_vector, has_vector, pc.fill_null(is_tight, pyarrow.scalar(False)))
+
+
+def stated_records(stats: object) -> int | None:
+    """Return `numRecords` of the statistics of one add, as they are in the log; None where they do not say."""
+    if not isinstance(stats, str):
+        return None
+    digits = stats[len(_LEAD) : len(_LEAD) + _WIDEST_NUMBER].partition(",")[0] if stats.startswith(_LEAD) else ""
+    is_plain = digits.isascii() and digits.isdigit() and (digits == "0" or digits[0] != "0")
+    return int(digits) if is_plain and len(digits) <= _WIDEST_PLAIN_NUMBER else parse_num_records(stats)
+
+
+def parse_num_records(text: str) -> int | None:
+    """Return `numRecords` of one text, or None if it is absent, not an integer, or the text is not a JSON object."""
+    import json
+
+    try:
+        value = json.loads(text, parse_int=_integer)
+    except (ValueError, RecursionError):
+        return None
+    records = value.get("numRecords") if isinstance(value, dict) else None
+    return records if type(records) is int and abs(records) < 2**63 else None
+
+
+def _integer(digits: str) -> int | None:
+    """Return an integer that may be a count. A minimum of thousands of digits does not make the text invalid."""
+    return int(digits) if len(digits) <= 64 else None
+
+
+# -- file actions in columns -------------------------------------------------------------------------------------------
 
 
 class FileBatch(NamedTuple):
@@ -60,8 +501,8 @@ def action_schemas() -> ActionSchemas:
             ]
         ),
         narrow_remove=pa.schema([("path", text), ("dv_id", text), ("deletion_timestamp", whole)]),
-        add=arrow_schema("add"),
-        remove=arrow_schema("remove"),
+        add=schema_of_action("add"),
+        remove=schema_of_action("remove"),
     )
 
 

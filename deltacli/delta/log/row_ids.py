@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 
-from deltacli.delta.log.commit_lines import Action, exact_number
-from deltacli.delta.log.state import DomainMetadata, Metadata
-from deltacli.delta.protocol.property_values import is_true
-from deltacli.delta.protocol.protocol_action import Protocol
+from deltacli.delta.log.actions import Action, exact_number
+from deltacli.delta.log.state import DomainMetadata, Metadata, is_true
+from deltacli.delta.protocol.features import Protocol
 
 FEATURE = "rowTracking"
 DOMAIN = "delta.rowTracking"

@@ -1,6 +1,5 @@
 """Partition values as text: which are valid, in which spelling, and those of appended rows. `values.py` reads them;
-elsewhere texts are copied as they are. Spec: Partition Value Serialization.
-"""
+elsewhere texts are copied as they are. Spec: Partition Value Serialization."""
 
 from __future__ import annotations
 
@@ -12,11 +11,10 @@ from math import isnan
 from typing import Any
 
 from deltacli.core.errors import Refused
-from deltacli.core.patterns import pattern
+from deltacli.core.made_once import pattern
 from deltacli.delta.encoding.value_text import parse_date, parse_moment
-from deltacli.delta.schema.kinds import WHOLE_BITS, decimal_parts
-from deltacli.delta.schema.types import PrimitiveType
-from deltacli.delta.stats.values import exact_decimal, fits
+from deltacli.delta.schema.types import WHOLE_BITS, PrimitiveType, decimal_parts
+from deltacli.delta.stats.columns import exact_decimal, fits_decimal
 
 HIVE_DEFAULT = "__HIVE_DEFAULT_PARTITION__"
 _HIVE_ESCAPED = pattern(r"""[\x00-\x1f\x7f"#%'*/:=?\\{}\[\]^]""")
@@ -133,7 +131,7 @@ def _float(_type_name: str, text: str) -> Spelling:
 
 def _decimal(type_name: str, text: str) -> Spelling:
     number = exact_decimal(text)
-    if number is None or not fits(number, *(decimal_parts(type_name) or (38, 0))):
+    if number is None or not fits_decimal(number, *(decimal_parts(type_name) or (38, 0))):
         return Spelling.UNPARSABLE
     return Spelling.PLAIN if _PLAIN_DECIMAL.fullmatch(text) else Spelling.NOT_CANONICAL
 
@@ -203,7 +201,7 @@ def _value(type_name: str, text: str) -> Any:  # Any: something to compare
     return text
 
 
-def text_of(value: Any, kind: PrimitiveType, column: str) -> str | None:
+def partition_text(value: Any, kind: PrimitiveType, column: str) -> str | None:
     """Return the text of a Python value of a type; None for null, and for an empty text, which means null.
 
     Times are UTC, with `Z` where they have a zone. Raises Refused (`append.partition-value`) for what no reader gets

@@ -9,14 +9,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from deltacli.arrow import compute as pc
-from deltacli.core.errors import DataUnreadable
-from deltacli.core.hints import command
+from deltacli.core.errors import DataUnreadable, command
 from deltacli.core.typing import ArrowArray, ArrowScalar
-from deltacli.delta.log.commit_lines import Action
+from deltacli.delta.log.actions import Action
 from deltacli.delta.log.state import TableConfiguration
-from deltacli.delta.schema.names import NameIndex, places_of
 from deltacli.delta.schema.to_arrow import arrow_type
-from deltacli.delta.schema.types import StructField
+from deltacli.delta.schema.types import NameIndex, StructField, places_of
 
 if TYPE_CHECKING:
     import pyarrow
@@ -33,7 +31,7 @@ def partition_columns(
 
     if not wanted or not actions.num_rows:
         return {}
-    from deltacli.delta.checkpoint.parsed_columns import parse_partition_values
+    from deltacli.delta.checkpoint.content import parse_partition_values
 
     maps = actions.column("partitionValues")
     columns = {name: config.partition_columns[name] for name in wanted}

@@ -9,13 +9,12 @@ from functools import reduce
 from typing import Any, TypeAlias
 
 from deltacli.arrow import compute as pc
-from deltacli.core.cached import cached_property
+from deltacli.core.made_once import cached_property
 from deltacli.core.typing import ArrowArray
 from deltacli.delta.encoding.value_text import MICROSECONDS_A_DAY
 from deltacli.delta.predicate.columns import TIMES, Column
-from deltacli.delta.predicate.compared_literals import Limit, Order, as_doubles, ask, whole_numbers
-from deltacli.delta.predicate.literals import NoValueError
-from deltacli.delta.schema.kinds import Kind
+from deltacli.delta.predicate.literals import Limit, NoValueError, Order, as_doubles, ask, whole_numbers
+from deltacli.delta.schema.types import Kind
 
 _ANY, _ONE = "%", "_"
 

@@ -12,13 +12,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from deltacli.arrow import compute as pc
-from deltacli.core.errors import UsageError
-from deltacli.core.hints import sql_name
+from deltacli.core.errors import UsageError, sql_name
 from deltacli.core.typing import ArrowArray
 from deltacli.delta.encoding.value_text import MICROSECONDS_A_DAY
 from deltacli.delta.log.state import TableConfiguration
-from deltacli.delta.predicate.columns import NUMBERS, TIMES, Column, ColumnPath, PredicateColumns
-from deltacli.delta.predicate.compared_literals import FLIPPED, ORDERS, Order, limit_of
+from deltacli.delta.predicate.columns import (
+    NUMBERS,
+    TIMES,
+    Column,
+    ColumnPath,
+    PredicateColumns,
+    refuse,
+    refuse_value,
+    replaced,
+)
 from deltacli.delta.predicate.conditions import (
     And,
     Compare,
@@ -36,14 +43,21 @@ from deltacli.delta.predicate.conditions import (
     Truth,
     evaluate,
 )
-from deltacli.delta.predicate.literals import Literal, NoValueError, from_text, literal_of, require_text
-from deltacli.delta.predicate.refusals import refuse, refuse_value, replaced
-from deltacli.delta.schema.kinds import Kind
-from deltacli.delta.schema.to_arrow import unread_type
-from deltacli.delta.schema.types import StructField, StructType
-from deltacli.delta.schema.unread_columns import Judge
-from deltacli.delta.sql.nodes import Form, Node
-from deltacli.delta.sql.parser import parse_expression
+from deltacli.delta.predicate.literals import (
+    FLIPPED,
+    ORDERS,
+    Literal,
+    NoColumnValueError,
+    NoValueError,
+    Order,
+    from_text,
+    limit_of,
+    literal_of,
+    require_text,
+)
+from deltacli.delta.schema.to_arrow import Judge, unread_type
+from deltacli.delta.schema.types import Kind, StructField, StructType
+from deltacli.delta.sql.parser import Form, Node, parse_expression
 
 if TYPE_CHECKING:
     import pyarrow
@@ -303,11 +317,8 @@ class _Binder:
         try:
             return limit_of(column, literal)
         except NoValueError as fault:
-            reason = (
-                str(fault)
-                if str(fault).startswith(f"{column.name} is ")
-                else f"{column.name} is of type {column.type_name}: {fault}"
-            )
+            about = "" if isinstance(fault, NoColumnValueError) else f"{column.name} is of type {column.type_name}: "
+            reason = f"{about}{fault}"
             raise refuse_value(self._text, literal.node.position, reason) from None
 
     def _boolean(self, side: Operand) -> Operand:

@@ -18,11 +18,11 @@ from deltacli.core.typing import ArrowType
 from deltacli.delta.encoding.value_text import MICROSECONDS_A_DAY
 from deltacli.delta.footers.thrift import LeafStatistics, read_statistics
 from deltacli.delta.predicate.columns import Column, ColumnPath
-from deltacli.delta.predicate.compared_literals import decimal_of
 from deltacli.delta.predicate.conditions import columns_of
+from deltacli.delta.predicate.literals import decimal_of
 from deltacli.delta.predicate.parse import Predicate
-from deltacli.delta.predicate.possible import Bounds, Exact, Known, constant, possible
-from deltacli.delta.schema.kinds import Kind
+from deltacli.delta.predicate.prune import Bounds, Exact, Known, constant, possible
+from deltacli.delta.schema.types import Kind
 
 _UNITS = {"s": (1_000_000, 1), "ms": (1000, 1), "us": (1, 1), "ns": (1, 1000)}
 """Unit of a timestamp -> microseconds as a fraction."""

@@ -15,22 +15,26 @@ from typing import NamedTuple
 from deltacli.core.typing import Json
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.protocol.feature_use import constraint_uses, feature_of_type, property_uses, schema_uses
-from deltacli.delta.protocol.features import FEATURES, FeatureKind, stable_name
-from deltacli.delta.protocol.protocol_action import (
+from deltacli.delta.protocol.features import (
+    FEATURES,
     NEWEST_READER_VERSION,
     READER_FEATURES_VERSION,
     WRITER_FEATURES_VERSION,
+    FeatureKind,
     Protocol,
+    stable_name,
 )
-from deltacli.delta.schema.kinds import FIXED_TEXTS, PLAIN_TYPES, decimal_parts
 from deltacli.delta.schema.type_changes import TYPE_CHANGES_KEY
 from deltacli.delta.schema.types import (
+    FIXED_TEXTS,
+    PLAIN_TYPES,
     ArrayType,
     DataType,
     MapType,
     PrimitiveType,
     StructField,
     StructType,
+    decimal_parts,
     types_within,
 )
 

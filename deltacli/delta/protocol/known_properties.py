@@ -7,9 +7,8 @@ from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import NamedTuple
 
-from deltacli.core.patterns import pattern
-from deltacli.delta.protocol.features import FEATURES
-from deltacli.delta.protocol.property_values import (
+from deltacli.core.made_once import pattern
+from deltacli.delta.log.state import (
     DEFAULT_CHECKPOINT_INTERVAL,
     DEFAULT_RETENTIONS,
     DELETED_FILE_RETENTION,
@@ -17,6 +16,7 @@ from deltacli.delta.protocol.property_values import (
     LOG_RETENTION,
     TRANSACTION_RETENTION,
 )
+from deltacli.delta.protocol.features import FEATURES
 
 MAX_INT = 2**31 - 1
 MAX_LONG = 2**63 - 1
@@ -172,7 +172,7 @@ _KINDS: Mapping[str, PropertyKind] = {
 _BY_LOWER_CASE = {key.lower(): key for key in _KINDS}
 
 
-def kind_of(key: str) -> PropertyKind | None:
+def property_kind(key: str) -> PropertyKind | None:
     """Return the valid values of a property, or None if no known engine recognizes it."""
     if key in _KINDS:
         return _KINDS[key]

@@ -1,6 +1,8 @@
-"""Setting and unsetting properties: each key and value is checked, and so is the resulting table.
+"""Setting and unsetting properties: each key, each value, and the resulting table are checked.
 
-Spec: Table Properties; Active Features; the sections of each feature.
+Each refusal has its own code and a fix.
+
+Spec: the sections of each feature; Delta-Spark; Table Properties; Active Features.
 """
 
 from __future__ import annotations
@@ -10,14 +12,32 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from deltacli.core.errors import Refused, UsageError
-from deltacli.core.hints import command, nearest_name, parameter
-from deltacli.core.patterns import pattern
+from deltacli.core.errors import Refused, UsageError, command, nearest_name, parameter
+from deltacli.core.made_once import pattern
 from deltacli.core.units import DURATIONS_MS, UNITS_MS
 from deltacli.delta.encoding.value_text import has_bytes
-from deltacli.delta.log.commit_lines import Action
-from deltacli.delta.log.state import TableConfiguration
-from deltacli.delta.protocol.feature_use import property_uses
+from deltacli.delta.log.actions import Action
+from deltacli.delta.log.state import (
+    CHANGE_FEED,
+    CHECKPOINT_PROTECTION,
+    DEFAULT_DELETED_FILE_RETENTION_MS,
+    DEFAULT_RETENTIONS,
+    DELETED_FILE_RETENTION,
+    ICT_ENABLEMENT_TIMESTAMP,
+    ICT_ENABLEMENT_VERSION,
+    IN_COMMIT_KEYS,
+    IN_COMMIT_TIMESTAMPS,
+    LOG_CLEANUP,
+    LOG_RETENTION,
+    PORTABLE_INTERVAL,
+    SHORTEST_SAFE_RETENTION_MS,
+    TableConfiguration,
+    deleted_file_retention_ms,
+    is_false,
+    parse_interval,
+    retentions_out_of_order,
+)
+from deltacli.delta.protocol.feature_use import property_uses, way_to_mapping
 from deltacli.delta.protocol.features import stable_name
 from deltacli.delta.protocol.known_properties import (
     CHOICES,
@@ -27,19 +47,204 @@ from deltacli.delta.protocol.known_properties import (
     PATTERNS,
     PropertyKind,
     is_of_protocol,
-    kind_of,
     known_keys,
+    property_kind,
     right_spelling,
 )
-from deltacli.delta.protocol.property_refusals import cautions_of, require_legal, require_ours
-from deltacli.delta.protocol.property_values import (
-    ICT_ENABLEMENT_TIMESTAMP,
-    ICT_ENABLEMENT_VERSION,
-    IN_COMMIT_KEYS,
-    IN_COMMIT_TIMESTAMPS,
-    PORTABLE_INTERVAL,
-    parse_interval,
+
+# -- properties that a metadata change alone must not touch ------------------------------------------------------------
+
+_MAPPING_MODE = "delta.columnMapping.mode"
+_VECTORS = "delta.enableDeletionVectors"
+_MANIFEST = "delta.compatibility.symlinkFormatManifest.enabled"
+_ROW_TRACKING = "delta.enableRowTracking"
+_UNIFORM = "delta.universalFormat.enabledFormats"
+_ICEBERG = tuple(f"delta.enableIcebergCompatV{number}" for number in (1, 2, 3))
+_ICEBERG_WRITERS = {
+    "delta.enableIcebergWriterCompatV1": "delta.enableIcebergCompatV2",
+    "delta.enableIcebergWriterCompatV3": "delta.enableIcebergCompatV3",
+}
+"Compatibility of writers -> the compatibility that it requires."
+CHANGE_COLUMNS = ("_change_type", "_commit_version", "_commit_timestamp")
+
+_INTERNAL = frozenset(
+    {
+        CHECKPOINT_PROTECTION,
+        ICT_ENABLEMENT_TIMESTAMP,
+        ICT_ENABLEMENT_VERSION,
+        "delta.columnMapping.hasDroppedOrRenamed",
+        "delta.columnMapping.maxColumnId",
+        *IN_COMMIT_KEYS["inCommitTimestamp-preview"],
+        "delta.lastCommitTimestamp",
+        "delta.lastUpdateVersion",
+        "delta.redirectReaderWriter-preview",
+        "delta.redirectWriterOnly-preview",
+        "delta.rowTrackingSuspended",
+    }
 )
+_INTERNAL_FAMILIES = ("delta.coordinatedCommits.", "delta.rowTracking.")
+_CONSTRAINTS = "delta.constraints."
+
+
+def require_ours(key: str, value: str | None, config: TableConfiguration) -> None:
+    """Raise Refused for a property that only an engine, a catalog or the commit itself may set or, with the value
+    None, unset.
+    """
+    if key in _INTERNAL or key.startswith(_INTERNAL_FAMILIES) or key.endswith(".internal"):
+        raise Refused(
+            f"{key} is maintained by the writers of the table; another value would make their writes wrong",
+            code="properties.internal",
+            hint=command("properties"),
+        )
+    if key.lower().startswith(_CONSTRAINTS):
+        raise Refused(
+            f"{key} is a CHECK constraint, so existing rows must be checked first",
+            code="properties.constraint",
+            hint=command(
+                "alter",
+                "constraint",
+                *(["drop", key.split(".", 2)[2]] if value is None else ["add", "NAME", "CONDITION"]),
+            ),
+        )
+    if key == "delta.enableChangeDataCapture" and value is not None:
+        raise Refused(
+            f"{key} is the former name of {CHANGE_FEED}, which most engines do not recognize",
+            code="property.cdf-legacy-key",
+            hint=command("properties set", {CHANGE_FEED: value}),
+        )
+    if key == _UNIFORM and value:
+        raise Refused(
+            f"{key} requires a writer that converts every commit to {value}",
+            code="properties.engine-only",
+            facts={"fix": "set it in the engine that will convert the table"},
+        )
+    if key == _MAPPING_MODE:
+        _require_same_mapping(config, value)
+    if value == "true" and key == _ROW_TRACKING:
+        raise Refused(
+            f"{key} requires an id for every existing row, which this change does not assign",
+            code="properties.row-tracking",
+            facts={"fix": f"ALTER TABLE … SET TBLPROPERTIES ('{key}' = 'true') in an engine that fills ids in"},
+        )
+    if value == "true" and (key in _ICEBERG or key in _ICEBERG_WRITERS):
+        raise Refused(
+            f"{key} requires all existing files to be readable by Iceberg, which this change does not ensure",
+            code="properties.iceberg-compat",
+            facts={"fix": "REORG TABLE … APPLY (UPGRADE UNIFORM …) in an engine"},
+        )
+
+
+def _require_same_mapping(config: TableConfiguration, value: str | None) -> None:
+    now, then = config.mapping_mode, value or "none"
+    if now == then:
+        return
+    if now == "none" and then == "name":
+        raise Refused(
+            f"{_MAPPING_MODE} is set by a change of the schema: columns need ids and physical names first",
+            code="properties.column-mapping",
+            hint=way_to_mapping(config.raw_protocol or {}),
+        )
+    if now == "none":
+        why, way = "existing files have no field ids", "a new table"
+    elif then == "none":
+        raise Refused(
+            f"{_MAPPING_MODE} cannot be changed from {now} to {then} by itself: existing files have the columns under "
+            "other names and are rewritten",
+            code="properties.column-mapping",
+            hint=command("features drop", "columnMapping"),
+        )
+    else:
+        why = "existing files were written for the other mode"
+        way = "a new table"
+    raise Refused(
+        f"{_MAPPING_MODE} cannot be changed from {now} to {then}: {why}",
+        code="properties.column-mapping",
+        facts={"fix": way},
+    )
+
+
+def require_legal(before: TableConfiguration, after: TableConfiguration, due: Mapping[str, str | None]) -> None:
+    """Raise Refused if the changes would leave a table that no writer may commit to."""
+    _require_iceberg_kept(before, after, due)
+    if due.get(_VECTORS) == "true" and ("icebergCompatV1" in after.features or after.is_on(_ICEBERG[1])):
+        culprit = _ICEBERG[1] if after.is_on(_ICEBERG[1]) else "the feature icebergCompatV1"
+        raise Refused(
+            f"{_VECTORS} and {culprit} exclude each other",
+            code="protocol.exclusive",
+            facts={"fix": "tables that Iceberg reads in these versions must not have deletion vectors"},
+        )
+    if after.is_on(_VECTORS) and after.is_on(_MANIFEST) and {_VECTORS, _MANIFEST} & due.keys():
+        raise Refused(
+            f"{_VECTORS} and {_MANIFEST} exclude each other, because readers of manifests would see deleted rows",
+            code="properties.manifest",
+            hint=command("properties unset", _MANIFEST),
+        )
+    if due.get(CHANGE_FEED) == "true" and after.schema is not None:
+        taken = [field.name for field in after.schema.fields if field.name.lower() in CHANGE_COLUMNS]
+        if taken:
+            raise Refused(
+                f"{CHANGE_FEED} requires that no column is named {', '.join(taken)}, which the change data uses",
+                code="properties.reserved-column",
+                facts={"fix": command("alter", "rename", taken[0], "NAME") or "rename the column first"},
+            )
+    if {LOG_RETENTION, DELETED_FILE_RETENTION} & due.keys():
+        _require_order(after)
+
+
+def _require_iceberg_kept(before: TableConfiguration, after: TableConfiguration, due: Mapping[str, str | None]) -> None:
+    """Raise Refused if a property required by an active compatibility would be turned off."""
+    for key in _ICEBERG:
+        if key not in due or not before.is_on(key) or after.is_on(key):
+            continue
+        users = [user for user, needed in _ICEBERG_WRITERS.items() if needed == key and after.is_on(user)]
+        if "iceberg" in after.properties.get(_UNIFORM, "") and not any(map(after.is_on, _ICEBERG)):
+            users.append(_UNIFORM)
+        if users:
+            raise Refused(
+                f"{key} must remain true because {', '.join(users)} requires it",
+                code="properties.iceberg-needed",
+                hint=command("properties unset", users[0]),
+            )
+    if _ROW_TRACKING in due and not after.is_on(_ROW_TRACKING) and after.is_on(_ICEBERG[2]):
+        raise Refused(
+            f"{_ROW_TRACKING} must remain true because {_ICEBERG[2]} is",
+            code="properties.iceberg-needed",
+            hint=command("properties unset", _ICEBERG[2]),
+        )
+
+
+def _require_order(after: TableConfiguration) -> None:
+    if retentions := retentions_out_of_order(after.properties):
+        kept = zip(DEFAULT_RETENTIONS, retentions, strict=True)
+        shown = {key: text if after.properties.get(key) else f"{text}, its default" for key, text in kept}
+        raise Refused(
+            "the log would be kept for a shorter time than deleted files, which would then be unreadable",
+            code="property.retention-order",
+            facts=shown,
+            hint=command("properties set", dict.fromkeys(DEFAULT_RETENTIONS, retentions[1])),
+        )
+
+
+def cautions_of_properties(after: TableConfiguration, due: Mapping[str, str | None]) -> Iterator[str]:
+    """Yield warnings to show before the changes are made."""
+    json, struct = "delta.checkpoint.writeStatsAsJson", "delta.checkpoint.writeStatsAsStruct"
+    if DELETED_FILE_RETENTION in due:
+        kept = deleted_file_retention_ms(after.properties)
+        if kept < SHORTEST_SAFE_RETENTION_MS:
+            yield "deleted files are kept for less than a day, so running readers and writers may still need them"
+        elif kept < DEFAULT_DELETED_FILE_RETENTION_MS:
+            yield "deleted files are kept for less than a week, so time travel reaches less far after a vacuum"
+    if {json, struct} & due.keys() and is_false(after.properties, json) and is_false(after.properties, struct):
+        yield "checkpoints will have no statistics, so no query can skip a file after one"
+    if LOG_CLEANUP in due and is_false(after.properties, LOG_CLEANUP):
+        yield "engines no longer clean up the log, so it grows without limit"
+    if due.get(IN_COMMIT_TIMESTAMPS) == "true":
+        yield f"the commit also sets {ICT_ENABLEMENT_VERSION} and {ICT_ENABLEMENT_TIMESTAMP}, which record since when"
+    if due.get("appendOnly") is not None:
+        yield "appendOnly has no effect; the property is named delta.appendOnly"
+
+
+# -- setting and unsetting properties ----------------------------------------------------------------------------------
 
 _LONGEST = 1000
 "Maximum length of a number or an interval. Python does not convert longer ones, and they are never intended."
@@ -51,7 +256,7 @@ def expected_of(key: str) -> str:
         return " or ".join(CHOICES[key])
     if key in PATTERNS:
         return PATTERNS[key][1]
-    match kind_of(key):
+    match property_kind(key):
         case PropertyKind.BOOLEAN:
             return "true or false"
         case PropertyKind.NUMBER:
@@ -71,7 +276,7 @@ def normal_form(key: str, value: str) -> str | None:
         return value if value in CHOICES[key] else None
     if key in PATTERNS:
         return value if PATTERNS[key][0](value) else None
-    match kind_of(key):
+    match property_kind(key):
         case PropertyKind.BOOLEAN:
             return value.lower() if value.lower() in ("true", "false") else None
         case PropertyKind.NUMBER:
@@ -189,7 +394,9 @@ def _planned(config: TableConfiguration, raw_metadata: Action, edits: Mapping[st
     require_legal(config, after, due)
     before = {key: None if raw.get(key) is None else str(raw[key]) for key in due}
     changes = tuple(PropertyChange(key, before[key], due[key]) for key in sorted(due))
-    return PropertiesPlan(changes, raw_metadata | {"configuration": configuration}, tuple(cautions_of(after, due)))
+    return PropertiesPlan(
+        changes, raw_metadata | {"configuration": configuration}, tuple(cautions_of_properties(after, due))
+    )
 
 
 def _with_configuration(config: TableConfiguration, configuration: Mapping[str, object]) -> TableConfiguration:
@@ -211,14 +418,14 @@ def _require_key(key: str, value: object, *, force: bool) -> None:
         message = f"{key} belongs in the protocol; as a property it has no effect"
         raise Refused(message, code="property.protocol-in-config", hint=hint)
     _require_spelling(key, lambda right: command("properties set", {right: value}))
-    if kind_of(key) is None and not force:
-        nearest = nearest_name(key, known_keys())  # `_with_meant` of the command line corrects a command by the words
+    if property_kind(key) is None and not force:
+        nearest = nearest_name(key, known_keys())
         raise Refused(
-            f"no known engine recognizes the property {key}" + (f"; did you mean {nearest}?" if nearest else ""),
+            f"no known engine recognizes the property {key}",
             code="properties.unknown-key",
             facts={"to set it anyway": parameter("properties set.force", True)},
             hint=command("properties set", {nearest: value}) if nearest else None,
-        )
+        ).asking(key, nearest)
 
 
 def _require_spelling(key: str, meant: Callable[[str], str]) -> None:
@@ -232,12 +439,12 @@ def _require_spelling(key: str, meant: Callable[[str], str]) -> None:
 
 
 def _normal(config: TableConfiguration, key: str, value: str) -> str:
-    normal = normal_form(key, _interval_of(value) if kind_of(key) is PropertyKind.INTERVAL else value)
+    normal = normal_form(key, _interval_of(value) if property_kind(key) is PropertyKind.INTERVAL else value)
     if normal is None:
         fault = _bad(f"{key} cannot be {value[:200]!r}", expected_of(key))
-        if kind_of(key) is PropertyKind.INTERVAL and value.isdecimal():
+        if property_kind(key) is PropertyKind.INTERVAL and value.isdecimal():
             fault.hint = command("properties set", {key: f"{value}d"})
-        elif kind_of(key) is PropertyKind.BOOLEAN and value.lower() in _TRUTHS:
+        elif property_kind(key) is PropertyKind.BOOLEAN and value.lower() in _TRUTHS:
             fault.hint = command("properties set", {key: _TRUTHS[value.lower()]})
         raise fault
     if key == "delta.dataSkippingStatsColumns":
@@ -268,7 +475,8 @@ def _require_columns(config: TableConfiguration, key: str, value: str) -> None:
         try:
             finder.find(name.strip())
         except UsageError as fault:
-            raise UsageError(f"{key}: {fault.message}", code="usage.property", facts=fault.facts) from fault
+            wrong = UsageError(f"{key}: {fault.message}", code="usage.property", facts=fault.facts)
+            raise wrong.asking(fault.written or "", fault.near, "") from fault
 
 
 def _require_features(before: TableConfiguration, after: TableConfiguration, due: Mapping[str, str | None]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from deltacli.core.hints import in_backticks
+from deltacli.core.errors import in_backticks
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.schema.type_changes import canonical_name
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType, parts_of
@@ -69,20 +69,20 @@ def exchanged(before: TableConfiguration, after: TableConfiguration) -> tuple[se
     """Return the columns that files have no more, and those that they did not have, by their names for people; nothing
     where there are not both.
     """
-    had, has = ({way: names for way, names, _ in columns_of(one, one.schema)} for one in (before, after))
+    had, has = ({way: names for way, names, _ in columns_and_parts(one, one.schema)} for one in (before, after))
     gone = {had[way] for way in had.keys() - has.keys()}
     new = {has[way] for way in has.keys() - had.keys()}
     return (gone, new) if gone and new else (set(), set())
 
 
-def columns_of(
+def columns_and_parts(
     config: TableConfiguration, data_type: DataType | None, physical: ColumnNames = (), logical: ColumnNames = ()
 ) -> Iterator[tuple[ColumnNames, ColumnNames, DataType]]:
     """Yield all columns and their parts: their names in files, those for people in lower case, and their types."""
     for part in parts_of(data_type) if data_type else ():
         paths = (*physical, config.physical_name(part)), (*logical, part.name.lower())
         yield *paths, part.data_type
-        yield from columns_of(config, part.data_type, *paths)
+        yield from columns_and_parts(config, part.data_type, *paths)
 
 
 def by_physical_name(config: TableConfiguration, struct: StructType | None) -> dict[str, StructField]:

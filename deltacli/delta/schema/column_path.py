@@ -11,12 +11,19 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
-from deltacli.core.errors import UsageError
-from deltacli.core.hints import command, in_backticks, nearest_path
-from deltacli.core.patterns import pattern
+from deltacli.core.errors import UsageError, command, in_backticks, nearest_path
+from deltacli.core.made_once import pattern
 from deltacli.core.units import some_of
-from deltacli.delta.schema.names import NameIndex
-from deltacli.delta.schema.types import ArrayType, DataType, MapType, StructField, StructType, parts_of, simple_name
+from deltacli.delta.schema.types import (
+    ArrayType,
+    DataType,
+    MapType,
+    NameIndex,
+    StructField,
+    StructType,
+    parts_of,
+    simple_name,
+)
 
 CODE = "usage.column"
 _SHOWN_NAMES = 40
@@ -235,11 +242,9 @@ def _no_field(place: ColumnPlace, name: str) -> str:
 
 
 def _refused(text: str, reason: str, names: Sequence[str], near: str | None = None) -> UsageError:
-    refused = UsageError(
-        f"the column {text} cannot be used: {reason}{'' if near is None else f'; did you mean {near}?'}",
+    return UsageError(
+        f"the column {text} cannot be used: {reason}",
         code=CODE,
         facts={"possible": some_of(names, _SHOWN_NAMES) or "nothing: it has no parts"},
         hint=command("snapshot", schema=True),
-    )
-    refused.written = text
-    return refused
+    ).asking(text, near)

@@ -1,34 +1,44 @@
-"""A table schema as an Arrow schema, and the reverse; and the Arrow schema of new data files: physical names, field
-ids, and no column that must not be null.
+"""A table schema as an Arrow schema, and the reverse; and the columns that cannot be read.
+
+Such a metaData contradicts itself. Readers would take the column's values for nulls, or have no column for them.
+
+What a type is judged by is `to_arrow.unread_type`.
 
 Spec: Schema Serialization Format; Primitive Types; Column Mapping, Writer Requirements; IcebergCompatV2; Delta Data
-Type to Parquet Type Mappings.
+Type to Parquet Type Mappings; Change Metadata; Partition Value Serialization.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from deltacli.core.errors import Refused, Unreadable
-from deltacli.core.hints import command
+from deltacli.core.errors import Refused, Unreadable, command
 from deltacli.core.typing import ArrowField, Json
+from deltacli.core.units import some_of
 from deltacli.delta.encoding.value_text import has_bytes
 from deltacli.delta.log.state import TableConfiguration
-from deltacli.delta.schema.kinds import NANOSECONDS, PLAIN_TYPES, YEAR_MONTH, decimal_parts, interval_name
 from deltacli.delta.schema.types import (
+    NANOSECONDS,
+    PLAIN_TYPES,
+    YEAR_MONTH,
     ArrayType,
     DataType,
     MapType,
     PrimitiveType,
     StructField,
     StructType,
+    decimal_parts,
+    interval_name,
     parts_of,
 )
 
 if TYPE_CHECKING:
     import pyarrow
+
+# -- a table schema as an Arrow schema ---------------------------------------------------------------------------------
 
 
 def table_schema(schema: pyarrow.Schema) -> dict[str, Json]:
@@ -292,3 +302,125 @@ def _part(kind: DataType, path: str) -> DataType:
 
 def _not_writable(reason: str, path: str | None = None) -> Unreadable:
     return Unreadable(reason, code="schema.not-writable", facts={} if path is None else {"column": path})
+
+
+# -- partition columns that the schema lacks ---------------------------------------------------------------------------
+
+UNKNOWN, NESTED = "metadata.partition-column-unknown", "metadata.partition-column-nested"
+"""The rules of `validate` that report what is refused here."""
+
+
+class StrayPartition(NamedTuple):
+    """A partition column that is not a column: the rule that reports it, the name, what is there, and why."""
+
+    rule: str
+    name: str
+    seen: str
+    expected: str
+    reason: str
+
+
+def stray_partitions(config: TableConfiguration) -> Iterator[StrayPartition]:
+    """Yield the partition columns that the schema does not have under exactly that name at its top level."""
+    if config.metadata is None or config.schema is None:
+        return
+    columns = [field.name for field in config.schema.fields]
+    for name in dict.fromkeys(config.metadata.partition_columns):
+        if name not in columns:
+            yield _stray(name, columns, config.schema)
+
+
+def _stray(name: str, columns: list[str], schema: StructType) -> StrayPartition:
+    same = next((column for column in columns if column.casefold() == name.casefold()), None)
+    inside = next((path for path in _nested(schema, "") if path == name or path.rpartition(".")[2] == name), None)
+    if same is not None:
+        reason = f"partition column {name} is {same} in the schema; names are case-sensitive"
+        return StrayPartition(UNKNOWN, name, name, same, reason)
+    if inside is not None:
+        reason = f"partition column {name} is inside another column"
+        return StrayPartition(NESTED, name, inside, "a top-level column", reason)
+    return StrayPartition(
+        UNKNOWN, name, name, "a column of the schema", f"partition column {name} is not in the schema"
+    )
+
+
+def _nested(data_type: DataType, prefix: str) -> Iterator[str]:
+    """Return the dotted paths of all fields below the top level."""
+    for part in parts_of(data_type):
+        path = f"{prefix}{part.name}"
+        if prefix and isinstance(data_type, StructType):
+            yield path
+        yield from _nested(part.data_type, f"{path}.")
+
+
+def require_partitions(config: TableConfiguration, version: int) -> None:
+    """Raise Unreadable where the schema of a version lacks one of its partition columns."""
+    for stray in stray_partitions(config):
+        raise Unreadable(
+            f"the rows of version {version} cannot be read: {stray.reason}",
+            code=stray.rule,
+            facts={"column": stray.name, "seen": stray.seen, "expected": stray.expected},
+            hint=command("validate", select=["metadata.*"]),
+        )
+
+
+# -- the columns of a table that are left out because deltacli does not read a type in them ----------------------------
+
+UNSUPPORTED = "type.unsupported"
+_NAMED = 5
+Judge: TypeAlias = Callable[[DataType], str | None]
+"""Returns the name of a type that cannot be read, as `unread_type` does."""
+
+
+class UnreadColumn(NamedTuple):
+    """A top-level column, and the type in it that is not read."""
+
+    name: str
+    type: str
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.type})"
+
+    def as_json(self) -> Json:
+        """Return what documents have in `omittedColumns`."""
+        return {"name": self.name, "type": self.type}
+
+
+def unread_columns(fields: Iterable[StructField], judge: Judge = unread_type) -> tuple[UnreadColumn, ...]:
+    """Return the columns that are left out, in their order."""
+    found = ((field.name, judge(field.data_type)) for field in fields)
+    return tuple(UnreadColumn(name, unread) for name, unread in found if unread is not None)
+
+
+def read_columns(fields: Iterable[StructField], judge: Judge = unread_type) -> tuple[StructField, ...]:
+    """Return the columns that are not left out."""
+    return tuple(field for field in fields if judge(field.data_type) is None)
+
+
+def with_read_columns(config: TableConfiguration) -> TableConfiguration:
+    """Return a configuration without the columns that are left out: partition columns among them are unknown."""
+    schema = config.schema
+    if schema is None or not unread_columns(schema.fields):
+        return config
+    return replace(config, schema=StructType(read_columns(schema.fields)))
+
+
+def unsupported(left_out: Sequence[UnreadColumn], others: Sequence[StructField] = ()) -> Refused:
+    """Return the error for columns that were asked for, or have to be there. `others` are those that can be read."""
+    first = left_out[0]
+    names = [column.name for column in others]
+    facts = {"column": first.name, "type": first.type}
+    if left_out[1:]:
+        facts["also"] = some_of(list(map(str, left_out[1:])), _NAMED)
+    return Refused(
+        f"column {first.name} has type {first.type}, which this version of deltacli does not read",
+        code=UNSUPPORTED,
+        facts=facts | ({"columns that are read": some_of(names, _NAMED)} if names else {}),
+    )
+
+
+def note_of(left_out: Sequence[UnreadColumn]) -> str:
+    """Return the note on columns that are left out."""
+    shown = some_of(list(map(str, left_out)), _NAMED)
+    what = "column {} is left out: its type is" if len(left_out) == 1 else "columns {} are left out: their types are"
+    return f"{what.format(shown)} not read by this version of deltacli"

@@ -1,25 +1,42 @@
-"""Type widening: which types may become which, the type changes of columns as recorded in `delta.typeChanges`, and
-whether readers may read the rows of a version with them.
+"""Type widening: which types may become which, the recorded changes, and conversion of values in files.
 
-Spec: Type Widening; Type Change Metadata; Reader Requirements for Type Widening.
+Only exact conversions are made: the physical forms of
+one type, and the widenings that the protocol allows. Timestamps of nanoseconds are truncated to microseconds, as every
+reader of the table's type does.
+
+Spec: Type Widening; Type Change Metadata; Reader Requirements for Type Widening; Delta Data Type to Parquet Type
+Mappings.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Any, NamedTuple, TypeAlias
 
-from deltacli.core.errors import Unreadable
-from deltacli.core.hints import command
-from deltacli.core.patterns import pattern
-from deltacli.core.typing import Json
+from deltacli.arrow import compute as pc
+from deltacli.core.errors import DataUnreadable, Unreadable, command
+from deltacli.core.made_once import pattern
+from deltacli.core.typing import ArrowArray, Json
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.protocol.features import TYPE_WIDENING, TYPE_WIDENING_PREVIEW
-from deltacli.delta.schema.kinds import PLAIN_TYPES
-from deltacli.delta.schema.names import recorded_name
-from deltacli.delta.schema.stray_partitions import require_partitions
-from deltacli.delta.schema.types import DataType, PrimitiveType, StructField, StructType, parts_of
+from deltacli.delta.schema.to_arrow import require_partitions
+from deltacli.delta.schema.types import (
+    NANOSECONDS,
+    PLAIN_TYPES,
+    WHOLE_BITS,
+    YEAR_MONTH,
+    DataType,
+    PrimitiveType,
+    StructField,
+    StructType,
+    decimal_parts,
+    interval_name,
+    parts_of,
+    recorded_name,
+)
+
+# -- type widening -----------------------------------------------------------------------------------------------------
 
 WIDER: Mapping[str, frozenset[str]] = {
     "byte": frozenset({"short", "integer", "long", "double"}),
@@ -30,7 +47,7 @@ WIDER: Mapping[str, frozenset[str]] = {
 }
 """Type -> the wider types other than decimals. Steps may be skipped. long -> double would lose digits.
 
-Tables that exist are judged by them, too; what only our commands refuse is in `widening_guards`.
+Tables that exist are judged by them, too; what only our commands refuse is in `widening`.
 """
 
 INTEGER_DIGITS: Mapping[str, int] = {"byte": 10, "short": 10, "integer": 10, "long": 20}
@@ -59,7 +76,7 @@ OF_DECIMALS = f"a decimal has a precision of 1 to {MAX_DECIMAL_PRECISION}, and a
 def hint_for_type(text: str) -> str | None:
     """Return a hint for a part of a type, which the shell has cut off at a space; None for a whole one."""
     is_part = any(text.count(opening) != text.count(closing) for opening, closing in ("()", "<>"))
-    is_cut = is_part and decimal_of(f"{text})") is None  # else only the bracket was forgotten
+    is_cut = is_part and digits_of_decimal(f"{text})") is None  # else only the bracket was forgotten
     return "quote a type that contains spaces or brackets: 'decimal(20, 2)'" if is_cut else None
 
 
@@ -98,13 +115,13 @@ class Decimal(NamedTuple):
 def canonical_name(type_name: str) -> str:
     """Return a primitive type as schemas spell it: `decimal(6, 2)` is `decimal(6,2)`, `INT` is `integer`."""
     text = type_name.strip().lower()
-    decimal = decimal_of(text)
+    decimal = digits_of_decimal(text)
     if decimal is not None:
         return f"decimal({decimal.precision},{decimal.scale})"
     return _OTHER_NAMES.get(text, text)
 
 
-def decimal_of(type_name: str) -> Decimal | None:
+def digits_of_decimal(type_name: str) -> Decimal | None:
     """Return the digits of a decimal type, or None for other types and for invalid digits."""
     match = _DECIMAL.fullmatch(type_name.strip().lower())
     if match is None:
@@ -116,7 +133,7 @@ def decimal_of(type_name: str) -> Decimal | None:
 def is_primitive_name(type_name: str) -> bool:
     """Return True if a text names a primitive type, including those that cannot be widened."""
     name = canonical_name(type_name)
-    return name in _PLAIN or decimal_of(name) is not None or _PARAMETRIC.fullmatch(name) is not None
+    return name in _PLAIN or digits_of_decimal(name) is not None or _PARAMETRIC.fullmatch(name) is not None
 
 
 def is_allowed_change(from_type: str, to_type: str) -> bool:
@@ -126,12 +143,12 @@ def is_allowed_change(from_type: str, to_type: str) -> bool:
     from_name, to_name = canonical_name(from_type), canonical_name(to_type)
     if to_name in WIDER.get(from_name, ()):
         return True
-    to_decimal = decimal_of(to_name)
+    to_decimal = digits_of_decimal(to_name)
     if to_decimal is None or from_name == to_name:
         return False
     if from_name in INTEGER_DIGITS:
         return to_decimal.whole_digits >= INTEGER_DIGITS[from_name]
-    from_decimal = decimal_of(from_name)
+    from_decimal = digits_of_decimal(from_name)
     return (
         from_decimal is not None
         and to_decimal.scale >= from_decimal.scale
@@ -143,7 +160,7 @@ def was_allowed_in_preview(from_type: str, to_type: str) -> bool:
     """Return True if a change loses no digit although it is not allowed: the preview of the feature made such
     tables.
     """
-    to_decimal = decimal_of(to_type)
+    to_decimal = digits_of_decimal(to_type)
     digits = PREVIEW_DIGITS.get(canonical_name(from_type))
     return to_decimal is not None and digits is not None and to_decimal.whole_digits >= digits
 
@@ -153,7 +170,7 @@ def is_iceberg_change(from_type: str, to_type: str) -> bool:
     from_name, to_name = canonical_name(from_type), canonical_name(to_type)
     if to_name in ICEBERG_WIDER.get(from_name, ()):
         return True
-    from_decimal, to_decimal = decimal_of(from_name), decimal_of(to_name)
+    from_decimal, to_decimal = digits_of_decimal(from_name), digits_of_decimal(to_name)
     return (
         from_decimal is not None
         and to_decimal is not None
@@ -343,3 +360,165 @@ def require_readable_rows(config: TableConfiguration, version: int) -> None:
             facts={"column": refusal.column, "seen": refusal.seen},
             hint=command("validate", select=["typewidening.*"]),
         )
+
+
+# -- convert values of a column of a file to the type of the table -----------------------------------------------------
+
+_FIRST = -(1 << 63) + 1_000
+"""From here on no microsecond begins before the first nanosecond of 64 bits."""
+
+
+def to_microseconds(numbers: ArrowArray) -> ArrowArray:
+    """Return nanoseconds as the microseconds that contain them, also before 1970, where a cast would return the next
+    one.
+    """
+    import pyarrow as pa
+
+    least = pc.min_max(numbers).as_py()["min"]
+    if least is None or least >= _FIRST:
+        # 30 ns per row; the division below takes 100.
+        cut = pc.floor_temporal(numbers.view(pa.timestamp("ns")), unit="microsecond")
+        return pc.cast(cut, pa.timestamp("us")).view(pa.int64())
+    whole = pc.divide(numbers, 1_000)
+    is_later = pc.less(pc.subtract(numbers, pc.multiply(whole, 1_000)), 0)
+    return pc.subtract(whole, pc.cast(is_later, pa.int64()))
+
+
+Convert: TypeAlias = Callable[[ArrowArray], ArrowArray]
+
+_DIGITS = {8: 3, 16: 5, 32: 10, 64: 19}
+"The digits before the decimal point that a decimal needs for every integer of so many bits. New changes need more "
+"(10 and 20), but tables of early writers have these."
+
+
+def conversion(kind: Any, name: str, wanted: Any, path: str) -> Convert | None:
+    """Return the conversion of an Arrow type to `wanted`, the Arrow type of the primitive type `name`, or None if they
+    are equal. Raises DataUnreadable (`data.type-mismatch`); so does the function for a value that does not fit.
+    """
+    import pyarrow as pa
+
+    if kind.equals(wanted):
+        return None
+    if pa.types.is_dictionary(kind):
+        inner = conversion(kind.value_type, name, wanted, path)
+        plain = _decoded(kind.value_type, path)
+        return plain if inner is None else lambda values: inner(plain(values))
+    if not fits_type(kind, name):
+        raise file_type_mismatch(path, kind, wanted)
+    if name in ("timestamp", "timestamp_ntz") and pa.types.is_timestamp(kind):
+        return _time(kind, wanted, path)
+    return _checked(wanted, path)
+
+
+def file_type_mismatch(path: str, actual: Any, wanted: Any) -> DataUnreadable:
+    """Return the error for a type in a file that is not a form of the type in the table."""
+    return DataUnreadable(
+        f"column {path} is {str(actual)[:120]} in the file, but {str(wanted)[:120]} in the table",
+        code="data.type-mismatch",
+        facts={"column": path, "in the file": str(actual)[:200], "in the table": str(wanted)[:200]},
+        hint=command("snapshot", schema=True),
+    )
+
+
+def fits_type(kind: Any, name: str) -> bool:
+    """Return True if every value of an Arrow type is one of the table's type `name`, or may be and is checked."""
+    import pyarrow as pa
+
+    types = pa.types
+    if name in WHOLE_BITS:
+        # Parquet has no integers of less than 32 bits, and a writer may omit that a column has only 8 or 16.
+        return bool(types.is_integer(kind) and kind.bit_width <= max(WHOLE_BITS[name], 32))
+    if parts := decimal_parts(name):
+        return _fits_decimal(kind, *parts)
+    if name == "float":
+        return bool(types.is_float32(kind) or types.is_float16(kind))
+    if name == "double":
+        return bool(types.is_floating(kind) or (types.is_integer(kind) and kind.bit_width <= 32))
+    if interval := interval_name(name):
+        # Arrow reads a duration that it wrote as one, not as the INT64 that it is stored as.
+        is_duration = interval != YEAR_MONTH and kind == pa.duration("us")
+        width = 32 if interval == YEAR_MONTH else 64
+        return bool(is_duration or (types.is_signed_integer(kind) and kind.bit_width == width))
+    if name in NANOSECONDS:
+        return bool(types.is_timestamp(kind) and (kind.tz is None) == (NANOSECONDS[name] is None))
+    if name == "timestamp":
+        return bool(types.is_timestamp(kind))
+    if name == "timestamp_ntz":
+        return bool((types.is_timestamp(kind) and kind.tz is None) or types.is_date(kind))
+    if name == "date":
+        return bool(types.is_date(kind))
+    if name == "boolean":
+        return bool(types.is_boolean(kind))
+    return _is_bytes(kind)
+
+
+def _fits_decimal(kind: Any, precision: int, scale: int) -> bool:
+    import pyarrow as pa
+
+    if pa.types.is_integer(kind):
+        return precision - scale >= _DIGITS[kind.bit_width]
+    return bool(pa.types.is_decimal(kind) and kind.scale <= scale and kind.precision - kind.scale <= precision - scale)
+
+
+def _is_bytes(kind: Any) -> bool:
+    """Return True for text and bytes in every form."""
+    import pyarrow as pa
+
+    types = pa.types
+    return any(
+        (
+            types.is_string(kind),
+            types.is_large_string(kind),
+            types.is_string_view(kind),
+            types.is_binary(kind),
+            types.is_large_binary(kind),
+            types.is_binary_view(kind),
+            types.is_fixed_size_binary(kind),
+        )
+    )
+
+
+def _checked(wanted: Any, path: str) -> Convert:
+    """Return a cast that refuses values that do not fit."""
+    import pyarrow as pa
+
+    def convert(values: Any) -> Any:
+        try:
+            return pc.cast(values, wanted)
+        except MemoryError:
+            raise
+        except pa.ArrowException as fault:
+            raise DataUnreadable(
+                f"column {path} holds a value that is not a {wanted}",
+                code="data.type-mismatch",
+                facts={"column": path, "in the file": str(values.type)[:200], "reason": str(fault)[:200]},
+            ) from fault
+
+    return convert
+
+
+def _decoded(value_type: Any, path: str) -> Convert:
+    """Return the values that a dictionary represents."""
+    import pyarrow as pa
+
+    checked = _checked(value_type, path)
+
+    def convert(values: Any) -> Any:
+        # A field that is never null has an index even below a null struct; if all of them are null, there is no value.
+        return checked(values) if len(values.dictionary) else pa.nulls(len(values), value_type)
+
+    return convert
+
+
+def _time(kind: Any, wanted: Any, path: str) -> Convert:
+    """Return timestamps in microseconds. One without a zone, in a column with one, is in UTC."""
+    import pyarrow as pa
+
+    checked = _checked(wanted, path)
+    if kind.unit != "ns":
+        return checked
+
+    def convert(values: Any) -> Any:
+        return checked(to_microseconds(values.view(pa.int64())).view(pa.timestamp("us")))
+
+    return convert

@@ -1,14 +1,22 @@
-"""The types of a table schema, parsed from its schemaString. Spec: Schema Serialization Format; Primitive Types."""
+"""The types of a table schema: parsed from its schemaString, by kind of their values, and names as compared.
+
+Spec: Schema Serialization Format; Primitive Types.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from enum import StrEnum
+from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
-from deltacli.core.errors import Unreadable
-from deltacli.core.hints import command
+from deltacli.core.errors import Unreadable, command
+from deltacli.core.made_once import pattern
 from deltacli.core.typing import Json, JsonObject
+
+# -- the types of a table schema, parsed from its schemaString ---------------------------------------------------------
 
 
 class PrimitiveType(NamedTuple):
@@ -230,3 +238,143 @@ def _walk(data_type: DataType, depth: int) -> Iterator[tuple[int, StructField]]:
         if isinstance(data_type, StructType) or not isinstance(part.data_type, PrimitiveType):
             yield depth, part
             yield from _walk(part.data_type, depth + 1)
+
+
+# -- the primitive types of a schema by the kind of their values, for predicates ---------------------------------------
+
+WHOLE_BITS = {"byte": 8, "short": 16, "integer": 32, "long": 64}
+FIXED_TEXTS = ("char(", "varchar(")
+YEAR_MONTH, DAY_SECOND = "interval year to month", "interval day to second"
+NANOSECONDS = {"timestamp_nanos": "UTC", "timestamp_ntz_nanos": None, "timestamp_nanos_ntz": None}
+"""The names of timestamps of nanoseconds, which are not final, and the zone of their values."""
+_INTERVAL = pattern(r"interval (?P<first>[a-z]+)(?: to (?P<last>[a-z]+))?", re.ASCII)
+_INTERVAL_FAMILIES = (("year", "month"), ("day", "hour", "minute", "second"))
+
+
+class Kind(StrEnum):
+    """How values compare: by their number, by their bytes, as doubles; OTHER values do not."""
+
+    WHOLE = "integer"
+    DECIMAL = "decimal"
+    FLOAT = "floating-point"
+    DATE = "date"
+    TIMESTAMP = "timestamp"
+    NTZ = "timestamp_ntz"
+    TEXT = "string"
+    BINARY = "binary"
+    BOOLEAN = "boolean"
+    OTHER = "other"
+
+
+_KINDS = {
+    **dict.fromkeys(("byte", "short", "integer", "long"), Kind.WHOLE),
+    **dict.fromkeys(("float", "double"), Kind.FLOAT),
+    "date": Kind.DATE,
+    "timestamp": Kind.TIMESTAMP,
+    "timestamp_ntz": Kind.NTZ,
+    "string": Kind.TEXT,
+    "binary": Kind.BINARY,
+    "boolean": Kind.BOOLEAN,
+}
+PLAIN_TYPES = frozenset(_KINDS)
+"""The primitive types that have one name and values that compare."""
+
+
+def value_kind(data_type: DataType) -> Kind:
+    """Return how the values of a type compare."""
+    if not isinstance(data_type, PrimitiveType):
+        return Kind.OTHER
+    if decimal_parts(data_type.name):
+        return Kind.DECIMAL
+    if data_type.name.startswith(FIXED_TEXTS):
+        return Kind.TEXT
+    return _KINDS.get(data_type.name, Kind.OTHER)
+
+
+def interval_name(name: str) -> str | None:
+    """Return the full name of an interval type: of `interval day`, `interval day to second`."""
+    match = _INTERVAL.fullmatch(name)
+    if match is None:
+        return None
+    first, last = match["first"], match["last"] or match["first"]
+    for family in _INTERVAL_FAMILIES:
+        if first in family and last in family:
+            in_order = match["last"] is None or family.index(first) < family.index(last)
+            return f"interval {family[0]} to {family[-1]}" if in_order else None
+    return None
+
+
+_MAX_DIGITS = 9
+"""Of a precision or scale with leading zeros: Python refuses to read a number of thousands of digits."""
+
+
+@lru_cache(maxsize=256)
+def decimal_parts(name: str) -> tuple[int, int] | None:
+    """Return precision and scale of `decimal(p,s)`, or None for any other type and for invalid ones."""
+    if name == "decimal":
+        return 10, 0
+    if not (name.startswith("decimal(") and name.endswith(")")):
+        return None
+    parts = [part.strip() for part in name[len("decimal(") : -1].split(",")]
+    if len(parts) not in (1, 2) or not all(part.isascii() and part.isdigit() for part in parts):
+        return None
+    if any(len(part) > _MAX_DIGITS for part in parts):
+        return None
+    precision, scale = int(parts[0]), int(parts[1]) if len(parts) == 2 else 0
+    return (precision, scale) if 1 <= precision <= 38 and scale <= precision else None
+
+
+# -- names of columns and fields as engines compare them ---------------------------------------------------------------
+
+MODE = "delta.columnMapping.mode"
+MAX_COLUMN_ID = "delta.columnMapping.maxColumnId"
+ID = "delta.columnMapping.id"
+NESTED_IDS = "delta.columnMapping.nested.ids"
+PHYSICAL_NAME = "delta.columnMapping.physicalName"
+
+
+def physical_name(field: StructField, mode: str) -> str:
+    """Return the name of a column or nested field in files, statistics and partition values.
+
+    `mode` is the table's mapping mode: `none`, `name` or `id`.
+    """
+    return field.name if mode == "none" else recorded_name(field)
+
+
+def recorded_name(field: StructField) -> str:
+    """Return the physical name that the schema records for a field, whatever the mode; its own name without one."""
+    return str(field.metadata.get(PHYSICAL_NAME) or field.name)
+
+
+class NameIndex:
+    """The positions of names among their siblings (None: not among them): exact matches first, else ignoring case.
+    Names are lower-cased, not case-folded: `straße` and `strasse` are two names.
+    """
+
+    def __init__(self, names: Iterable[str | None]) -> None:
+        self._exact: dict[str, list[int]] = {}
+        self._lower: dict[str, list[int]] = {}
+        for place, name in enumerate(names):
+            if name is not None:
+                self._exact.setdefault(name, []).append(place)
+                self._lower.setdefault(name.lower(), []).append(place)
+
+    def places_of(self, name: str) -> Sequence[int]:
+        """Return all positions of a name, in order."""
+        exact = self._exact.get(name)
+        return exact if exact is not None else self._lower.get(name.lower(), ())
+
+
+def places_of(name: str, names: Iterable[str | None]) -> Sequence[int]:
+    """Return the position of one name among others, as `NameIndex` finds it."""
+    return NameIndex(names).places_of(name)
+
+
+def ways_to_parts(data_type: DataType, start: str) -> Iterator[str]:
+    """Yield the paths to the parts of an array or a map: `<start>.element`, `<start>.value.key`. A struct starts a new
+    path.
+    """
+    for part in () if isinstance(data_type, StructType) else parts_of(data_type):
+        way = f"{start}.{part.name}"
+        yield way
+        yield from ways_to_parts(part.data_type, way)

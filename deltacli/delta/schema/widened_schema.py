@@ -7,8 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple, cast
 
-from deltacli.core.errors import Unreadable, UsageError
-from deltacli.core.hints import command, nearest_type
+from deltacli.core.errors import Unreadable, UsageError, command, nearest_type
 from deltacli.core.typing import Json
 from deltacli.delta.encoding.value_text import has_bytes
 from deltacli.delta.schema.column_path import ColumnPlace
@@ -23,7 +22,7 @@ from deltacli.delta.schema.type_changes import (
     TypeChange,
     can_be,
     canonical_name,
-    decimal_of,
+    digits_of_decimal,
     hint_for_type,
     primitive_paths,
     read_type_changes,
@@ -45,21 +44,21 @@ def parse_type(text: str) -> str:
     Raises UsageError (`usage.type`) for invalid types, and for types that no column can be widened to.
     """
     name = canonical_name(text)
-    if name in _NAMES or decimal_of(name) is not None:
+    if name in _NAMES or digits_of_decimal(name) is not None:
         return name
-    reason = "it is not a type that a column can be widened to"
+    reason, near = "it is not a type that a column can be widened to", None
     if _LOOKS_DECIMAL.match(text):
         reason = OF_DECIMALS if ")" in text else "')' is missing"
     elif name in _INSTANTS:
         reason = "it is a time with a zone; a date can become timestamp_ntz"
-    elif (near := nearest_type(text, (*_NAMES, *_SQL_NAMES))) is not None:
-        reason += f"; did you mean {near}?"
+    else:
+        near = nearest_type(text, (*_NAMES, *_SQL_NAMES))
     raise UsageError(
         f"the type {text!r} cannot be used: {reason}",
         code=_CODE,
         facts={"possible": POSSIBLE},
         hint=hint_for_type(text),
-    )
+    ).asking(text, near)
 
 
 _SQL_NAMES = ("tinyint", "smallint", "int", "bigint", "real", "decimal", "numeric")
@@ -72,7 +71,7 @@ def possible_targets(from_type: str) -> str:
     digits = INTEGER_DIGITS.get(name)
     if digits is not None:
         targets.append(f"decimal(p,s) with p-s >= {digits}")
-    decimal = decimal_of(name)
+    decimal = digits_of_decimal(name)
     if decimal is not None and (decimal.precision < MAX_DECIMAL_PRECISION):
         targets.append(f"decimal(p,s) with s >= {decimal.scale} and p-s >= {decimal.whole_digits}")
     return " or ".join([", ".join(targets[:-1]), targets[-1]] if len(targets) > 1 else targets)

@@ -15,8 +15,7 @@ from deltacli.delta.protocol.features import GENERATED_COLUMNS
 from deltacli.delta.schema.column_path import ColumnPlace, PathPart
 from deltacli.delta.schema.type_changes import named_fields
 from deltacli.delta.schema.types import DataType, StructType
-from deltacli.delta.sql.nodes import NILADIC, Form, Node
-from deltacli.delta.sql.parser import parse_expression
+from deltacli.delta.sql.parser import NILADIC, Form, Node, parse_expression
 
 CONSTRAINT_PREFIX = "delta.constraints."
 INVARIANT_KEY = "delta.invariants"

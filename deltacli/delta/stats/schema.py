@@ -11,11 +11,19 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.core.typing import ArrowType
-from deltacli.delta.log.state import TableConfiguration
-from deltacli.delta.protocol.property_values import parse_integer
-from deltacli.delta.schema.kinds import FIXED_TEXTS, Kind, decimal_parts, value_kind
+from deltacli.delta.log.state import TableConfiguration, parse_integer
 from deltacli.delta.schema.to_arrow import plain_type
-from deltacli.delta.schema.types import DataType, PrimitiveType, StructField, StructType, simple_name
+from deltacli.delta.schema.types import (
+    FIXED_TEXTS,
+    DataType,
+    Kind,
+    PrimitiveType,
+    StructField,
+    StructType,
+    decimal_parts,
+    simple_name,
+    value_kind,
+)
 
 if TYPE_CHECKING:
     import pyarrow
@@ -106,7 +114,9 @@ class StatSchema:
             return None
         above = self.column(parent) if parent else None
         name = f"{above.name}.{field.name}" if above else field.name
-        return StatColumn(name, kind_of(field.data_type), field.data_type, not parent and path[0] in self._partitions)
+        return StatColumn(
+            name, bound_kind(field.data_type), field.data_type, not parent and path[0] in self._partitions
+        )
 
     def _fields_below(self, path: ColumnPath) -> dict[str, StructField]:
         if path not in self._fields:
@@ -116,7 +126,7 @@ class StatSchema:
         return self._fields[path]
 
 
-def kind_of(data_type: DataType) -> StatKind:
+def bound_kind(data_type: DataType) -> StatKind:
     """Return how bounds of a type are written."""
     if isinstance(data_type, StructType):
         return StatKind.STRUCT

@@ -1,14 +1,18 @@
 """A Spark session, classic or Connect, as the engine uses it: ship files, run a job, cancel exactly our own jobs. Each
 fault of a cluster is one error that says what to do.
 
+A session refuses other content under the name of a file it already has, so the name has to change with the content.
+
 What the session says about the tasks of a job is for progress only, so looking at it never raises.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import threading
+import zipfile
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
@@ -18,12 +22,56 @@ from tempfile import TemporaryDirectory
 from threading import Event, Lock, Thread
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from deltacli.core.errors import ClusterFailed, DeltacliError, UsageError
-from deltacli.core.hints import command, parameter
+from deltacli.core.errors import ClusterFailed, DeltacliError, UsageError, command, parameter
+from deltacli.core.release import VERSION
 from deltacli.core.threads import POLL_SECONDS
 from deltacli.core.typing import SparkSession
 from deltacli.engine.base import never
 from deltacli.storage.secrets import without_secrets
+
+# -- the archive with which deltacli reaches executors -----------------------------------------------------------------
+
+_LEFT_OUT = ("cli", "api", "__pycache__")
+"""Directories that executors never import."""
+_ROOT = Path(__file__).parents[2]
+_EPOCH = (1980, 1, 1, 0, 0, 0)
+
+
+def write_package(directory: str | os.PathLike[str]) -> Path:
+    """Write `deltacli-VERSION-HASH.zip` into a directory and return its path; an existing one is kept.
+
+    The content is the same for the same sources. If deltacli itself runs from an archive, that one is returned. Raises
+    OSError.
+    """
+    if _ROOT.parent.is_file():
+        return _ROOT.parent
+    entries = list(_entries())
+    digest = hashlib.sha256()
+    for name, content in entries:
+        digest.update(f"{name}\0{len(content)}\0".encode() + content)
+    path = Path(directory) / f"deltacli-{VERSION}-{digest.hexdigest()[:16]}.zip"
+    if path.exists():
+        return path
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with zipfile.ZipFile(draft, "w", zipfile.ZIP_DEFLATED) as archive:
+            for name, content in entries:
+                archive.writestr(zipfile.ZipInfo(name, _EPOCH), content, zipfile.ZIP_DEFLATED)
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
+    return path
+
+
+def _entries() -> Iterator[tuple[str, bytes]]:
+    """Yield the modules and data files of the package by their names in the archive, sorted."""
+    for path in sorted(_ROOT.rglob("*")):
+        inner = path.relative_to(_ROOT)
+        if path.is_file() and not set(inner.parts[:-1]) & set(_LEFT_OUT) and path.suffix != ".pyc":
+            yield f"deltacli/{inner.as_posix()}", path.read_bytes()
+
+
+# -- a Spark session, classic or Connect -------------------------------------------------------------------------------
 
 _TOO_LARGE = re.compile(r"spark\.driver\.maxResultSize|RESULT_SIZE_EXCEEDED|bigger than")
 _VERSIONS = re.compile(r"PYTHON_VERSION_MISMATCH|different (?:minor )?version(?:s)? (?:in|than)")
@@ -153,7 +201,6 @@ class Cluster:
 
     def ship_package(self) -> str:
         """Make the modules of deltacli importable on executors, once; return the name of the archive."""
-        from deltacli.engine.spark.package import write_package
 
         path = write_package(_directory())
         self._ship(path, pyfile=True)

@@ -26,10 +26,9 @@ from types import FrameType
 from typing import Any, NamedTuple, TypeVar
 
 from deltacli.core.clock import system_clock
-from deltacli.core.errors import DeltacliError, FileMissing, Refused
-from deltacli.core.hints import Spelling, spelled, spelling
+from deltacli.core.errors import DeltacliError, FileMissing, Refused, Spelling, spelled, spelling
 from deltacli.core.release import VERSION
-from deltacli.delta.log.log_path import LOG_DIRECTORY
+from deltacli.delta.log.segment import LOG_DIRECTORY
 from deltacli.engine.spark import orjson_stand_in
 from deltacli.storage.location import Openable, StoreLocation
 from deltacli.storage.secrets import without_secrets

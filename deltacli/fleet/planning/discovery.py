@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.core.errors import DeltacliError, FileMissing, NotATable
 from deltacli.core.progress import SILENT, Progress
-from deltacli.delta.log.log_path import LOG_DIRECTORY
+from deltacli.delta.log.segment import LOG_DIRECTORY
 from deltacli.fleet.policy_file.model import Entry, Group
 from deltacli.storage import LocalStorage
 from deltacli.table.discover import DEEPEST

@@ -6,20 +6,98 @@ JSON Schema are made from them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import Field, dataclass, field, fields
 from enum import StrEnum
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import unquote_to_bytes
 
+from deltacli.core.errors import UsageError, parameter
 from deltacli.core.request_fields import Kind, Option, option
 from deltacli.core.typing import Json
 from deltacli.core.units import DAY_MS, UNITS_MS, Window, format_duration
-from deltacli.fleet.request import DEFAULT_JOBS, DEFAULT_STATE
 from deltacli.operations.optimize.request import OptimizeRequest
-from deltacli.operations.vacuum.request import VacuumRequest
-from deltacli.operations.validate.request import ValidateRequest
+from deltacli.operations.vacuum.plan import VacuumRequest
+from deltacli.operations.validate.findings import ValidateRequest
 from deltacli.rules.framework.base import Severity
+from deltacli.storage.local import local_uri
+
+# -- names of tables for people ----------------------------------------------------------------------------------------
+
+
+def table_digest(table: str) -> str:
+    """Return a digest of the name of a table, as 16 hexadecimal digits."""
+    return sha256(table.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def table_file_name(table: str) -> str:
+    """Return the last part of a table's name, and half of the digest of all of it."""
+    last = "".join(c if c.isalnum() or c in "-_." else "_" for c in table.rstrip("/").rpartition("/")[2])
+    return f"{last}-{table_digest(table)[:8]}"
+
+
+def table_uri(table: str) -> str:
+    """Return the URI of a table, as its store has it."""
+    return table.rstrip("/") if "://" in table else local_uri(os.path.abspath(table))
+
+
+def plain_name(uri: str) -> str:
+    """Return the path of a local table, and the URI of any other. Paths that are not printable stay URIs."""
+    if not uri.startswith("file://"):
+        return uri
+    path = os.fsdecode(unquote_to_bytes(uri.removeprefix("file://")))
+    return path if path.isprintable() else uri
+
+
+def short_name(table: str, file: str) -> str:
+    """Return the path of a table relative to the directory of the policy file, if it is below it."""
+    directory = os.path.join(os.path.dirname(os.path.abspath(file)), "")
+    return table.removeprefix(directory) or table
+
+
+# -- the request for a run of a fleet ----------------------------------------------------------------------------------
+
+DEFAULT_JOBS = 4
+DEFAULT_STATE = "fleet-state"
+
+
+@dataclass(frozen=True, kw_only=True)
+class FleetChoice:
+    """The groups of a policy file (none: all of them), and the directory of their journal."""
+
+    only: Sequence[str] = option("Only the tables of this group. Repeatable.", "GROUP", Kind.TEXTS, default=())
+    state: str | None = option(
+        f"Directory of the journal and the leases.  [default: state of the policy file, else {DEFAULT_STATE}]", "DIR"
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class FleetRunRequest(FleetChoice):
+    """Which tables are worked on, and how. Without `jobs` the policy file or the cluster says how many at once. After
+    `time_budget_ms` no step is started, and none before it that is expected to end later. With `yes`, destructive
+    steps run where their policy has consent.
+    """
+
+    jobs: int | None = option(
+        f"Tables to work on at once.  [default: jobs of the policy file, else {DEFAULT_JOBS}]", "N"
+    )
+    time_budget_ms: int | None = option(
+        "Start no step after this time, nor one that is expected to end later.", "DURATION", Kind.DURATION
+    )
+    resume: bool = option("Continue the newest run if it was killed, interrupted or out of time.", default=False)
+    steal_leases: str | None = option("Take tables that other runs hold; the reason is recorded.", "REASON")
+    yes: bool = option("Run destructive steps where their policy has consent = true.", default=False)
+
+    def __post_init__(self) -> None:
+        """Raise UsageError for less than one table at once."""
+        if self.jobs is not None and self.jobs < 1:
+            raise UsageError(f"{parameter('fleet run.jobs', self.jobs)} is less than 1")
+
+
+# -- a policy file as values -------------------------------------------------------------------------------------------
 
 
 class Key(NamedTuple):

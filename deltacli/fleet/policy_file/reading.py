@@ -1,22 +1,24 @@
-"""Reading `fleet.toml`: every problem of the file with its line, not only the first one."""
+"""Reading `fleet.toml`: every problem of the file with its line, not only the first one.
+
+Reads valid TOML only: parse the text with `tomllib` first.
+"""
 
 from __future__ import annotations
 
 import os
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from deltacli.core.errors import UsageError
-from deltacli.core.hints import command, nearest_name
-from deltacli.core.loopback import is_loopback
+from deltacli.core.errors import UsageError, command, nearest_name
+from deltacli.core.process import is_loopback
 from deltacli.core.request_fields import Kind
 from deltacli.core.typing import Toml
 from deltacli.core.units import Window, format_duration, parse_duration, parse_share, parse_size
-from deltacli.delta.protocol.property_values import DEFAULT_DELETED_FILE_RETENTION_MS, DEFAULT_LOG_RETENTION_MS
+from deltacli.delta.log.state import DEFAULT_DELETED_FILE_RETENTION_MS, DEFAULT_LOG_RETENTION_MS
 from deltacli.fleet.policy_file.model import (
     GROUP_KEYS,
     POLICY_KEYS,
@@ -37,8 +39,153 @@ from deltacli.fleet.policy_file.model import (
     VacuumPolicy,
     Webhook,
 )
-from deltacli.fleet.policy_file.toml_lines import KeyPath, key_lines
-from deltacli.operations.vacuum.request import DeletionLimit
+from deltacli.operations.vacuum.plan import DeletionLimit
+
+# -- the lines of the keys of a TOML file ------------------------------------------------------------------------------
+
+KeyPath = tuple[str | int, ...]
+"""Names of keys, and the positions of elements of arrays."""
+
+_TOKEN = re.compile(
+    r'(?P<text>"""(?:\\.|[^\\])*?"{3,5}|\'\'\'.*?\'{3,5}|"(?:\\.|[^"\\\n])*"|\'[^\'\n]*\')'
+    r"|(?P<comment>#[^\n]*)"
+    r"|(?P<newline>\n)"
+    r"|(?P<blank>[ \t\r]+)"
+    r"|(?P<mark>[][{}=,.])"
+    r"|(?P<bare>[^][{}=,.\s#\"']+)",
+    re.DOTALL,
+)
+
+
+class _Token(NamedTuple):
+    kind: str
+    text: str
+    line: int
+
+
+def key_lines(text: str) -> Mapping[KeyPath, int]:
+    """Return the line of each key and of each element of an array; a table that occurs twice has its first line."""
+    return _LineReader(text).read()
+
+
+def _tokens(text: str) -> Iterator[_Token]:
+    line = 1
+    for match in _TOKEN.finditer(text):
+        kind = match.lastgroup or ""
+        if kind not in ("blank", "comment"):
+            yield _Token(kind, match[0], line)
+        line += match[0].count("\n")
+    yield _Token("end", "", line)
+
+
+class _LineReader:
+    def __init__(self, text: str) -> None:
+        self._tokens = list(_tokens(text))
+        self._at = 0
+        self._lines: dict[KeyPath, int] = {}
+        self._table: KeyPath = ()
+        self._sizes: dict[KeyPath, int] = {}
+
+    def read(self) -> Mapping[KeyPath, int]:
+        while self._now.kind != "end":
+            if self._now.kind == "newline":
+                self._at += 1
+            elif self._now.text == "[":
+                self._header()
+            else:
+                self._pair(self._table)
+        return self._lines
+
+    @property
+    def _now(self) -> _Token:
+        return self._tokens[self._at]
+
+    def _header(self) -> None:
+        line = self._now.line
+        is_element = self._tokens[self._at + 1].text == "["
+        self._at += 2 if is_element else 1
+        path = self._inside_last(self._key())
+        for end in range(1, len(path) + 1):
+            self._note(path[:end], line)
+        if is_element:
+            position = self._sizes[path] = self._sizes.get(path, -1) + 1
+            path = (*path, position)
+            self._note(path, line)
+        self._table = path
+        self._at += 2 if is_element else 1
+
+    def _inside_last(self, names: list[str]) -> KeyPath:
+        """Return the path of a table, inside the last element of each array of tables on its way."""
+        path: KeyPath = ()
+        for name in names[:-1]:
+            path = (*path, name)
+            if path in self._sizes:
+                path = (*path, self._sizes[path])
+        return (*path, names[-1])
+
+    def _key(self) -> list[str]:
+        names = [_name(self._now)]
+        self._at += 1
+        while self._now.text == ".":
+            names.append(_name(self._tokens[self._at + 1]))
+            self._at += 2
+        return names
+
+    def _pair(self, table: KeyPath) -> None:
+        line = self._now.line
+        path = table
+        for name in self._key():
+            path = (*path, name)
+            self._note(path, line)
+        self._at += 1  # the equals sign
+        self._value(path)
+
+    def _value(self, path: KeyPath) -> None:
+        match self._now.text:
+            case "[":
+                self._array(path)
+            case "{":
+                self._inline_table(path)
+            case _:
+                while self._now.kind in ("text", "bare") or self._now.text == ".":
+                    self._at += 1
+
+    def _array(self, path: KeyPath) -> None:
+        self._at += 1
+        position = 0
+        while self._now.text != "]":
+            if self._now.kind == "newline" or self._now.text == ",":
+                self._at += 1
+                continue
+            self._note((*path, position), self._now.line)
+            self._value((*path, position))
+            position += 1
+        self._at += 1
+
+    def _inline_table(self, path: KeyPath) -> None:
+        self._at += 1
+        while self._now.text != "}":
+            if self._now.text == ",":
+                self._at += 1
+            else:
+                self._pair(path)
+        self._at += 1
+
+    def _note(self, path: KeyPath, line: int) -> None:
+        self._lines.setdefault(path, line)
+
+
+def _name(token: _Token) -> str:
+    """Return the name of a key. A quoted one is read as TOML reads it."""
+    if token.kind == "bare":
+        return token.text
+    import tomllib
+
+    name: str = tomllib.loads(f"name = {token.text}")["name"]
+    return name
+
+
+# -- reading `fleet.toml` ----------------------------------------------------------------------------------------------
 
 
 def _read_value(key: Key, value: object) -> object:
@@ -139,9 +286,7 @@ def read_fleet_file(path: str | Path) -> FleetFile:
         elif isinstance(fault, IsADirectoryError):
             hint = command("fleet init", path)
         said = f"the policy file {path} cannot be read: {reason}"
-        unread = UsageError(said, code=FAULT, hint=hint, facts={} if near is None else {"did you mean": near})
-        unread.written = str(path)
-        raise unread from fault
+        raise UsageError(said, code=FAULT, hint=hint).meaning(str(path), near) from fault
     if len(data) > _MOST_BYTES:
         raise UsageError(f"the policy file {path} is larger than {_MOST_BYTES >> 20} MiB", code=FAULT)
     return _Reader(Path(path)).read(data)

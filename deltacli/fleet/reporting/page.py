@@ -9,14 +9,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 
 from deltacli.core.documents import dumps
-from deltacli.core.errors import UsageError
-from deltacli.core.hints import command, is_command, parameter
+from deltacli.core.errors import UsageError, command, is_command, parameter
 from deltacli.core.typing import Json
 from deltacli.core.units import format_count, format_moment, format_size
-from deltacli.fleet.alerts import Cause, Weight, find_causes
-from deltacli.fleet.names import short_name, table_uri
-from deltacli.fleet.reporting.html import address, card, find_pages, framed, part, text, words
-from deltacli.fleet.status import FleetStatus, TableStatus
+from deltacli.fleet.policy_file.model import short_name, table_uri
+from deltacli.fleet.reporting.table_page import address, card, find_pages, framed, part, text, words
+from deltacli.fleet.status import Cause, FleetStatus, TableStatus, Weight, find_causes
 from deltacli.storage.secrets import without_secrets
 
 _NUMBERS = ("liveFiles", "liveBytes", "rows", "logBytes", "tombstones", "findings")

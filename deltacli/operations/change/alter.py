@@ -11,20 +11,20 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
-from deltacli.changing.acts import Act
-from deltacli.changing.basis import basis_of
-from deltacli.changing.commit import Committed, require_possible
+from deltacli.arrow import compute as pc
+from deltacli.changing.basis import Act, basis_of
+from deltacli.changing.change import STALE_VIEW
+from deltacli.changing.commit import Committed, require_possible, require_text
 from deltacli.changing.plan import OneCommit
 from deltacli.changing.preflight import broken_rules
-from deltacli.changing.texts import require_text
-from deltacli.changing.views import STALE_VIEW
-from deltacli.core.errors import Refusal, Refused, Unreadable, UsageError
-from deltacli.core.hints import command
+from deltacli.core.documents import short_repr
+from deltacli.core.errors import Refusal, Refused, Unreadable, UsageError, command
 from deltacli.core.request_fields import COMMIT_METADATA, OF_DELTA, option, shared
-from deltacli.core.short_repr import short_repr
 from deltacli.core.typing import Json, JsonObject
+from deltacli.core.units import plural
 from deltacli.delta.clustering.clustering_columns import DOMAIN, clustering_action, read_clustering_columns
-from deltacli.delta.evolution.draft import Draft, Effect, Settings
+from deltacli.delta.data_files import unique_id
+from deltacli.delta.evolution.draft import Draft, Effect, Settings, names_of
 from deltacli.delta.evolution.evolve import UPGRADE_NEEDED, Evolution, evolve, logical_names
 from deltacli.delta.evolution.requests import (
     KIND_OF,
@@ -38,25 +38,152 @@ from deltacli.delta.evolution.requests import (
     RenameColumn,
     SetClustering,
     SetMapping,
+    SetNotNull,
     SetTableComment,
     SetTableName,
     as_changes,
     change_json,
 )
+from deltacli.delta.log.actions import NO_METADATA, ROWS_CHECKED, require_free
 from deltacli.delta.log.commit_content import CommitRequest, EveryFile
-from deltacli.delta.log.commit_lines import ROWS_CHECKED
-from deltacli.delta.log.commit_metadata import NO_METADATA, require_free
 from deltacli.delta.log.state import plain_action, plain_metadata
 from deltacli.delta.protocol.clients import ClientAccess, traits_of
-from deltacli.operations.change.rows_in_question import RowsInQuestion, asks_about_rows
+from deltacli.delta.sql.stored import StoredKind
 from deltacli.operations.change.widen_type import addressed, partition_values_of, refusal_error
+from deltacli.table.demands import FIELDS, Demand, DemandCheck, FoundRows, demands_of
 from deltacli.table.handle import TableHandle
 from deltacli.table.known_clients import clients_after
 from deltacli.table.rebuild import read_snapshot
 from deltacli.table.version import Snapshot
 
 if TYPE_CHECKING:
-    from deltacli.changing.gate import Gate
+    import pyarrow
+
+    from deltacli.changing.change import Gate
+
+# -- the rows that a new NOT NULL or CHECK constraint is about ---------------------------------------------------------
+
+_FIELDS = (*FIELDS, "partitionValues")
+
+
+def new_demands_of(evolution: Evolution) -> list[Demand]:
+    """Return what the changes demand of rows that were written before."""
+    columns, constraints = set(), set()
+    for effect in evolution.due:
+        match effect.change:
+            case SetNotNull():
+                columns.add(".".join(names_of(evolution.after.finder.find(str(effect.column)))))
+            case AddConstraint(name, _):
+                constraints.add(name.strip().lower())
+    if not columns and not constraints:
+        return []
+    return [one for one in demands_of(evolution.after.config) if _is_of(one, columns, constraints)]
+
+
+def _is_of(demand: Demand, columns: set[str], constraints: set[str]) -> bool:
+    if isinstance(demand.owner, str):
+        return demand.owner in columns
+    return demand.owner.kind is StoredKind.CONSTRAINT and demand.owner.name in constraints
+
+
+def asks_about_rows(evolution: Evolution) -> bool:
+    """Return True if the commit depends on what all files have: rows that keep new demands, statistics of columns."""
+    clusters = any(isinstance(effect.change, SetClustering) and effect.after for effect in evolution.due)
+    return clusters or bool(new_demands_of(evolution))
+
+
+class RowsInQuestion:
+    """Checks the live files of a table, each once: after the commit of another writer only its files are new."""
+
+    def __init__(self) -> None:
+        self._asked: tuple[list[Demand], object] = ([], None)
+        self._checked: set[int] = set()
+
+    def checked(self, snapshot: Snapshot, evolution: Evolution) -> Evolution:
+        """Return the evolution with the reasons that rows give against it. Raises StorageFailed."""
+        if evolution.refusals or evolution.is_noop or not asks_about_rows(evolution):
+            return evolution
+        without = _WithoutStatistics(evolution)
+        demands = new_demands_of(evolution)
+        # By another schema a name can stand for another column: one that was dropped and added again.
+        asked = (demands, evolution.before.metadata["schemaString"])
+        if asked != self._asked:
+            self._asked, self._checked = asked, set()
+        table = snapshot.table
+        check = DemandCheck(table, evolution.after.config, demands)
+        with table.progress.step("checking rows", unit="files") as step:
+            for adds in snapshot.file_actions.map_actions("add", lambda adds: adds, fields=_FIELDS):
+                fresh = self._fresh(adds)
+                if fresh.num_rows:
+                    without.take(fresh)
+                    check.take(fresh)
+                step.advance(adds.num_rows)
+        refusals = (*without.refusals(), *_refusals(check))
+        if refusals:
+            self._checked = set()
+        return replace(evolution, refusals=refusals)
+
+    def _fresh(self, adds: pyarrow.RecordBatch) -> pyarrow.RecordBatch:
+        """Return the files that were not checked, and remember them. A new vector leaves fewer rows, but it may have
+        replaced another one.
+        """
+        import pyarrow as pa
+
+        paths, vectors = adds.column("path").to_pylist(), adds.column("deletionVector").to_pylist()
+        keys = [hash((path, vector and unique_id(vector))) for path, vector in zip(paths, vectors, strict=True)]
+        mask = [key not in self._checked for key in keys]
+        self._checked.update(keys)
+        return adds if all(mask) else pc.filter(adds, pa.array(mask, pa.bool_()))
+
+
+class _WithoutStatistics:
+    """Counts files without statistics of the columns that the table is to be clustered by, which all must have."""
+
+    def __init__(self, evolution: Evolution) -> None:
+        before, after = evolution.before.clustering, evolution.after.clustering
+        self._config = evolution.after.config
+        self._clustering = str(clustering_action(after)["configuration"]) if after != before and after else None
+        self._files: list[str] = []
+
+    def take(self, adds: pyarrow.RecordBatch) -> None:
+        if self._clustering is None:
+            return
+        from deltacli.rules.framework.views import FilesView
+        from deltacli.rules.protocol.clustering import clustering_columns_without_statistics
+
+        versions = [0] * adds.num_rows
+        view = FilesView(adds, self._config, versions, versions, clustering=self._clustering)
+        self._files += [str(one.place.key) for one in clustering_columns_without_statistics(view)]
+
+    def refusals(self) -> Iterator[Refusal]:
+        if self._files:
+            files = plural(len(set(self._files)), "file")
+            message = f"{files} have no statistics of a clustering column, first {self._files[0]}"
+            way_out = command("optimize", zorder="COLUMN") or "rewrite them first"
+            yield Refusal("alter.clustering-statistics", message, way_out)
+
+
+def _refusals(check: DemandCheck) -> Iterator[Refusal]:
+    for demand, found in check.found.items():
+        if found.files:
+            yield _violated(demand, found)
+        if found.unjudged:
+            files = plural(len(found.unjudged), "file")
+            message = f"{files} may violate {demand}, first {found.unjudged[0]}: {found.reason}"
+            yield Refusal("alter.rows-unknown", message, "let an engine make the change, which checks the rows")
+
+
+def _violated(demand: Demand, found: FoundRows) -> Refusal:
+    noun = "null" if isinstance(demand.owner, str) else "row"
+    rows = f"{noun}s" if found.rows is None else plural(found.rows, noun)
+    verb = "violates" if found.rows == 1 else "violate"
+    example = "" if found.first is None else f": {found.first}"
+    files = plural(len(found.files), "file")
+    message = f"{rows} in {files} {verb} {demand}, first in {found.files[0]}{example}"
+    return Refusal("alter.rows-violate", message, "change or delete these rows first")
+
+
+# -- `alter` of a Delta table ------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,38 +11,40 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from urllib.parse import unquote
 
-from deltacli.changing.acts import Act
-from deltacli.changing.basis import Basis, basis_of, past_of, require_clock, require_same
+from deltacli.changing.basis import Act, Basis, basis_of, past_of, require_clock, require_same
 from deltacli.changing.commit import Committed, require_possible
 from deltacli.changing.new_files import NewFiles
 from deltacli.changing.plan import OneCommit
 from deltacli.changing.preflight import errors_of_row_ids
-from deltacli.core.errors import ConflictLost, DeltacliError, OutcomeUnknown, Refusal, Refused
-from deltacli.core.hints import command
+from deltacli.core.errors import ConflictLost, DeltacliError, OutcomeUnknown, Refusal, Refused, command
 from deltacli.core.typing import ArrowScalar, ArrowType, RecordBatch
 from deltacli.delta.clustering.clustering_columns import clustering_paths
-from deltacli.delta.log.body_lines import encoded_files
-from deltacli.delta.log.commit_content import CommitRequest
+from deltacli.delta.log.commit_content import CommitRequest, encoded_files
 from deltacli.delta.log.file_actions import action_schemas, whole_actions
 from deltacli.delta.log.state import TableConfiguration
-from deltacli.delta.schema.stray_partitions import require_partitions
-from deltacli.delta.schema.to_arrow import arrow_schema, file_schema, iceberg_compat, stored_columns
+from deltacli.delta.schema.to_arrow import (
+    arrow_schema,
+    file_schema,
+    iceberg_compat,
+    require_partitions,
+    stored_columns,
+    unread_columns,
+    unsupported,
+)
 from deltacli.delta.schema.types import PrimitiveType, StructField, holds
-from deltacli.delta.schema.unread_columns import unread_columns, unsupported
-from deltacli.delta.sql.nodes import Form
-from deltacli.delta.sql.parser import parse_expression
+from deltacli.delta.sql.parser import Form, parse_expression
 from deltacli.delta.sql.stored import DEFAULT_KEY, GENERATION_KEY
 from deltacli.operations.optimize.request import target_of
 from deltacli.table.demands import DemandCheck, demands_of
 from deltacli.table.find_log import list_log
 from deltacli.table.rebuild import read_snapshot
-from deltacli.work.rewrite.append import AppendedFile, AppendSpec, Source
+from deltacli.work.rewrite.new_files import AppendedFile, AppendSpec, Source
 from deltacli.work.rewrite.pieces import RewriteSpec
 
 if TYPE_CHECKING:
     import pyarrow
 
-    from deltacli.changing.gate import Gate
+    from deltacli.changing.change import Gate
     from deltacli.delta.log.segment import LogFile
     from deltacli.storage.base import Place
     from deltacli.table.handle import TableHandle

@@ -1,32 +1,45 @@
 """Dropping a feature of a table: what uses it goes first, then the protocol that lists it.
 
+No data file is written.
+
 A feature that older versions need is dropped behind new checkpoints: clients without it read the newest version from
-the last one, and older versions are protected. Spec: Checkpoint Protection; Delta-Spark: ALTER TABLE … DROP FEATURE.
+the last one, and older versions are protected.
+
+Spec: Metadata Cleanup; Checkpoint Protection; Deletion Vectors; Type Widening; Row Tracking; Delta-Spark: ROW TRACKING
+UNBACKFILL; Delta-Spark: ALTER TABLE … DROP FEATURE.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from deltacli.changing.acts import Act
-from deltacli.changing.basis import Basis, basis_of
-from deltacli.changing.change import carry_out
+from deltacli.arrow import compute as pc
+from deltacli.changing.basis import Act, Basis, basis_of
+from deltacli.changing.change import carry_out, plan_change
 from deltacli.changing.commit import Committed, require_possible
-from deltacli.core.errors import NOTHING_CHANGED, DeltacliError, OutcomeUnknown, PartlyDone, Refused
-from deltacli.core.hints import command
-from deltacli.core.short_repr import short_repr
-from deltacli.core.typing import Json
+from deltacli.core.documents import short_repr
+from deltacli.core.errors import DeltacliError, OutcomeUnknown, PartlyDone, Refused, command
+from deltacli.core.typing import Json, RecordBatch
 from deltacli.core.units import format_duration, format_ranges, format_size, format_timestamp, plural
-from deltacli.delta.evolution.draft import fields_within
-from deltacli.delta.evolution.mapping import uses_mapping
-from deltacli.delta.log.commit_content import CommitRequest, EveryFile, FilesAt, Slot, encode_line
-from deltacli.delta.log.commit_metadata import NO_METADATA, require_free
-from deltacli.delta.log.row_ids import ENABLED, SUSPENDED
-from deltacli.delta.log.state import plain_action, plain_metadata, read_protocol
+from deltacli.delta.evolution.draft import fields_within, uses_mapping
+from deltacli.delta.log.actions import FIELDS, NO_METADATA, Action, require_free
+from deltacli.delta.log.commit_content import CommitRequest, EveryFile, FilesAt, Slot, encode_line, encoded_files
+from deltacli.delta.log.row_ids import DOMAIN, ENABLED, MATERIALIZED_NAMES, SUSPENDED
+from deltacli.delta.log.state import (
+    CHECKPOINT_PROTECTION,
+    deleted_file_retention_ms,
+    log_retention_ms,
+    parse_integer,
+    plain_action,
+    plain_metadata,
+    read_protocol,
+    truncation_retention_ms,
+)
 from deltacli.delta.protocol.clients import ClientAccess
-from deltacli.delta.protocol.feature_drops import (
+from deltacli.delta.protocol.feature_changes import (
     MAPPING,
     PROTECTION,
     ROW_IDS,
@@ -40,33 +53,221 @@ from deltacli.delta.protocol.feature_drops import (
     without_feature,
 )
 from deltacli.delta.protocol.property_changes import plan_unset
-from deltacli.delta.protocol.property_values import truncation_retention_ms
 from deltacli.delta.schema.type_changes import TYPE_CHANGES_KEY
+from deltacli.delta.schema.types import MODE
 from deltacli.delta.schema.widened_schema import read_exactly, write_exactly
-from deltacli.operations.change.feature_traces import OPERATION as UNBACKFILL
-from deltacli.operations.change.feature_traces import (
-    adds_without_ids,
-    domain_removed,
-    file_with_older_type,
-    files_with_ids,
-    files_with_vectors,
-    has_checkpoint_after,
-    newest_trace,
-    suspended,
-    truncate_history,
-    vector_files,
-)
 from deltacli.operations.change.remove_mapping import files_to_rename, remove_mapping
+from deltacli.operations.log.expire import ExpiryRequest, LogExpiry
+from deltacli.operations.validate.inspect_storage import list_log_whole
 from deltacli.table.handle import TableHandle
 from deltacli.table.known_clients import clients_regained
 from deltacli.table.rebuild import read_snapshot
 from deltacli.table.version import Snapshot
+from deltacli.work.commits.reading import stream_commit
+from deltacli.work.file_facts import file_of_vector
 
 if TYPE_CHECKING:
-    from deltacli.changing.gate import Gate
+    import pyarrow
+
+    from deltacli.changing.change import Gate
     from deltacli.operations.optimize.execute import OptimizeOutcome
-    from deltacli.operations.optimize.plan import OptimizePlan
-    from deltacli.operations.optimize.planning import Find
+    from deltacli.operations.optimize.plan import Find, OptimizePlan
+
+# -- what still uses a feature that is dropped -------------------------------------------------------------------------
+
+_MINUTE_MS = 60_000
+_FILES_PER_PIECE = 32
+_OF_TOMBSTONES = ("path", "deletionVector", "deletionTimestamp")
+OPERATION = "ROW TRACKING UNBACKFILL"
+PROPERTIES = (ENABLED, SUSPENDED, *MATERIALIZED_NAMES)
+_IDS = ("baseRowId", "defaultRowCommitVersion")
+
+
+def _has_vector(kind: str, action: Action) -> bool:
+    if kind == "metaData":
+        return _configured(action, "delta.enableDeletionVectors") == "true"
+    return kind in ("add", "remove", "cdc") and action.get("deletionVector") is not None
+
+
+def _is_mapped(kind: str, action: Action) -> bool:
+    return kind == "metaData" and (_configured(action, MODE) or "none") != "none"
+
+
+def _has_policy(kind: str, action: Action) -> bool:
+    return kind == "metaData" and _configured(action, "delta.checkpointPolicy") == "v2"
+
+
+def _has_type_changes(kind: str, action: Action) -> bool:
+    return kind == "metaData" and TYPE_CHANGES_KEY in str(action.get("schemaString"))
+
+
+def _configured(action: Action, key: str) -> str | None:
+    configuration = action.get("configuration")
+    value = configuration.get(key) if isinstance(configuration, Mapping) else None
+    return None if value is None else str(value).lower()
+
+
+_TRACES: Mapping[str, Callable[[str, Action], bool]] = {
+    VECTORS: _has_vector,
+    "columnMapping": _is_mapped,
+    "v2Checkpoint": _has_policy,
+    "typeWidening": _has_type_changes,
+    "typeWidening-preview": _has_type_changes,
+}
+"""Feature -> whether an action of a commit uses it. Others leave no trace in older versions."""
+
+
+def newest_trace(snapshot: Snapshot, name: str) -> int | None:
+    """Return the newest version of the log that a client without a feature could not read right; None without one.
+
+    Reads all commits. Raises StorageFailed and CommitCorrupt.
+    """
+    table = snapshot.table
+    listing = list_log_whole(table.storage, table.progress).listing
+    oldest: int = min(listing.reconstructable, default=snapshot.version)
+    if name == PROTECTION:
+        protected = parse_integer(snapshot.properties, CHECKPOINT_PROTECTION) or 0
+        return protected - 1 if int(oldest) < protected else None
+    is_trace = _TRACES.get(name)
+    if is_trace is None:
+        return None
+    for version in sorted(listing.commits, reverse=True):
+        actions = stream_commit(table.storage, listing.commits[version])
+        if any(is_trace(kind, action) for kind, action in actions):
+            return version
+    of_checkpoint = read_snapshot(table, version=oldest) if oldest not in listing.commits else None
+    if of_checkpoint is not None and is_trace("metaData", of_checkpoint.metadata.as_json()):
+        return int(oldest)
+    return None
+
+
+def truncate_history(table: TableHandle, trace: int) -> int | None:
+    """Delete the versions of the log up to a trace, where they are old enough and a later checkpoint exists.
+
+    Return None if they are gone, else the time in epoch milliseconds at which it can go on. Raises Refused where a
+    guard of the log objects, and PartlyDone.
+    """
+    snapshot = read_snapshot(table)
+    own, retention = log_retention_ms(snapshot.properties), truncation_retention_ms(snapshot.properties)
+    request = ExpiryRequest(retention_ms=retention, allow_retention_below_ms=max(own, retention))
+    change = LogExpiry(request, proves=False, cut_ms=_MINUTE_MS)
+    plan = plan_change(change, table)
+    if plan.boundary is not None and plan.boundary > trace:
+        carry_out(change, table, plan=plan)
+        return None
+    listing = list_log_whole(table.storage, table.progress).listing
+    first = min((one.version for one in listing.checkpoints if one.version > trace), default=snapshot.version)
+    time = read_snapshot(table, version=first).time
+    begun = table.clock() if time is None else time.timestamp_ms
+    return (begun // _MINUTE_MS + 1) * _MINUTE_MS + retention
+
+
+def has_checkpoint_after(table: TableHandle, version: int) -> bool:
+    """Return True if the log can begin after a version."""
+    listing = list_log_whole(table.storage, table.progress).listing
+    return any(one.version > version for one in listing.checkpoints)
+
+
+def files_with_vectors(snapshot: Snapshot) -> int:
+    """Return how many live files have deleted rows in vectors."""
+
+    def counted(adds: pyarrow.RecordBatch) -> int:
+        vectors = adds.column("deletionVector")
+        return int(len(vectors) - vectors.null_count)
+
+    return sum(snapshot.file_actions.map_actions("add", counted, fields=["deletionVector"]))
+
+
+def file_with_older_type(snapshot: Snapshot) -> str | None:
+    """Return a live file that does not have the types of the table. Reads the footers of all."""
+    from deltacli.work.rewrite.pieces import CONFIG, find_older_types
+    from deltacli.work.rows.data_files import DataFile
+
+    def files(adds: pyarrow.RecordBatch) -> list[DataFile]:
+        pairs = zip(adds.column("path").to_pylist(), adds.column("size").to_pylist(), strict=True)
+        return [DataFile(path, size) for path, size in pairs]
+
+    table = snapshot.table
+    every = [file for part in snapshot.file_actions.map_actions("add", files, fields=["path", "size"]) for file in part]
+    pieces = [every[begin : begin + _FILES_PER_PIECE] for begin in range(0, len(every), _FILES_PER_PIECE)]
+    answers = table.engine.spread(find_older_types, pieces, table.stores, shared={CONFIG: snapshot.config}, weigh=len)
+    found = [is_older for part in answers for is_older in part]
+    return next((file.path for file, is_older in zip(every, found, strict=True) if is_older), None)
+
+
+def vector_files(snapshot: Snapshot) -> list[str]:
+    """Return the files of vectors within the table that unexpired tombstones name and no tombstone of their own covers:
+    older versions need them as long as the files of rows.
+    """
+    files = snapshot.table.files()
+    cutoff_ms = snapshot.table.clock() - deleted_file_retention_ms(snapshot.properties)
+
+    def of_batch(removes: pyarrow.RecordBatch, known: set[str]) -> list[str]:
+        found = []
+        columns = (removes.column(name).to_pylist() for name in _OF_TOMBSTONES)
+        for path, vector, removed_ms in zip(*columns, strict=True):
+            known.add(path)
+            if (removed_ms or 0) <= cutoff_ms:
+                continue
+            if vector is not None and vector.get("storageType") == "u":
+                place = file_of_vector(files, {key: value for key, value in vector.items() if value is not None})
+                found += [] if place is None else [place]
+        return found
+
+    known: set[str] = set()
+    read = partial(of_batch, known=known)
+    named = [
+        path for found in snapshot.file_actions.map_actions("remove", read, fields=_OF_TOMBSTONES) for path in found
+    ]
+    return [path for path in dict.fromkeys(named) if path not in known]
+
+
+def suspended(configuration: Mapping[str, str]) -> dict[str, str]:
+    """Return the properties of a table whose writers give no ids to new rows any more."""
+    return {**configuration, ENABLED: "false", SUSPENDED: "true"}
+
+
+def files_with_ids(snapshot: Snapshot) -> list[str]:
+    """Return the paths of live files whose rows have ids."""
+
+    def found(adds: RecordBatch) -> list[str]:
+        paths: list[str] = pc.filter(adds.column("path"), _has_ids(adds)).to_pylist()
+        return paths
+
+    batches = snapshot.file_actions.map_actions("add", found, fields=["path", *_IDS])
+    return [path for paths in batches for path in paths]
+
+
+def _has_ids(adds: RecordBatch) -> object:
+    return pc.or_(*(pc.is_valid(adds.column(name)) for name in _IDS))
+
+
+def adds_without_ids(snapshot: Snapshot) -> Callable[[Slot], Iterable[bytes]]:
+    """Return the body of a commit that adds these files again without ids."""
+
+    def plain(adds: RecordBatch) -> RecordBatch:
+        import pyarrow as pa
+
+        rows = pc.filter(adds, _has_ids(adds))
+        columns = {name: rows.column(name) for name in FIELDS["add"] if name not in _IDS}
+        columns["dataChange"] = pa.repeat(False, rows.num_rows)
+        return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+
+    def batches() -> Iterator[tuple[str, RecordBatch]]:
+        for rows in snapshot.file_actions.map_actions("add", plain):
+            if rows.num_rows:
+                yield "add", rows
+
+    return lambda slot: encoded_files(batches, slot)
+
+
+def domain_removed(snapshot: Snapshot) -> tuple[Action, ...]:
+    """Return the action that removes the high-water mark of ids, if there is one."""
+    known = [one for one in snapshot.domains if one.domain == DOMAIN]
+    return tuple({"domain": DOMAIN, "configuration": one.configuration, "removed": True} for one in known)
+
+
+# -- dropping a feature of a table -------------------------------------------------------------------------------------
 
 _DROP = "DROP FEATURE"
 _BARRIERS = 3
@@ -242,8 +443,10 @@ class DropFeature:
             raise
         except DeltacliError as fault:
             if gate.has_begun:
-                reason = fault.message.removeprefix(NOTHING_CHANGED)
-                fault.message, fault.hint = f"{self.name} is not dropped yet: {reason}", _again(gate.outcome)
+                fault.message, fault.hint = (
+                    f"{self.name} is not dropped yet: {fault.without_outcome}",
+                    _again(gate.outcome),
+                )
             raise
         gate.outcome.is_made = True
 
@@ -267,7 +470,7 @@ class _Drop:
                 self._purge()
             self._commit(self._tombstones)
         if plan.removal.rewrites_types(plan.name) and widened_columns(read_snapshot(self._table).config):
-            from deltacli.work.rewrite.outdated_columns import find_older_types
+            from deltacli.work.rewrite.pieces import find_older_types
 
             self._purge(find_older_types)
             self._commit(self._without_type_changes)
@@ -316,8 +519,7 @@ class _Drop:
             self._plan.versions.append(done.version)
 
     def _checkpoint(self) -> None:
-        from deltacli.operations.checkpoint.execute import write_checkpoint
-        from deltacli.operations.checkpoint.plan import CheckpointRequest, plan_checkpoint
+        from deltacli.operations.checkpoint.checkpoint import CheckpointRequest, plan_checkpoint, write_checkpoint
 
         layout = "classic" if self._plan.name == "v2Checkpoint" else None
         write_checkpoint(plan_checkpoint(self._table, CheckpointRequest(layout=layout)))
@@ -385,7 +587,7 @@ class _Drop:
         paths = files_with_ids(snapshot)
         if not paths:
             return None
-        return CommitRequest(UNBACKFILL, {"batchId": "0"}, body=adds_without_ids(snapshot), reads=FilesAt(paths))
+        return CommitRequest(OPERATION, {"batchId": "0"}, body=adds_without_ids(snapshot), reads=FilesAt(paths))
 
     def _tombstones(self, snapshot: Snapshot) -> CommitRequest | None:
         """Record the files of vectors that older versions need: vacuum of a client without vectors would not know

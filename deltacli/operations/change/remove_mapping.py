@@ -14,33 +14,28 @@ from typing import TYPE_CHECKING, Any
 from deltacli.changing.commit import Committed, jittered_pause
 from deltacli.changing.new_files import NewFiles
 from deltacli.changing.preflight import broken_rules
-from deltacli.core.errors import DeltacliError, OutcomeUnknown, Refused
-from deltacli.core.hints import command
+from deltacli.core.errors import DeltacliError, OutcomeUnknown, Refused, command
 from deltacli.core.typing import RecordBatch
 from deltacli.core.units import plural
 from deltacli.delta.clustering.clustering_columns import clustering_action
-from deltacli.delta.evolution.draft import Draft, Forbidden
-from deltacli.delta.evolution.mapping import uses_mapping, without_mapping
-from deltacli.delta.log.body_lines import encoded_files
-from deltacli.delta.log.commit_content import CommitRequest, EveryFile, Slot
+from deltacli.delta.data_files import decode
+from deltacli.delta.evolution.draft import Draft, Forbidden, uses_mapping, without_mapping
+from deltacli.delta.log.commit_content import CommitRequest, EveryFile, Slot, encoded_files
 from deltacli.delta.log.file_actions import action_schemas, whole_actions
 from deltacli.delta.partitions.values import with_spelled_keys
-from deltacli.delta.paths import decode
 from deltacli.operations.change.alter import draft_of
 from deltacli.operations.change.widen_type import refusal_error
-from deltacli.operations.optimize.open_bins import new_directory, own_fields
-from deltacli.operations.optimize.planning import rules_of
+from deltacli.operations.optimize.plan import new_directory, own_fields, rules_of
 from deltacli.operations.optimize.request import OptimizeRequest
 from deltacli.table.handle import TableHandle
-from deltacli.table.keyed_files import file_keys, removes_of
+from deltacli.table.live_files import file_keys, removes_of
 from deltacli.table.version import Snapshot
-from deltacli.work.rewrite.exactness import SPEC
-from deltacli.work.rewrite.pieces import NamedFiles, NewFile, RefusedFile, RewritePiece, RewriteSpec, SourceFile
-from deltacli.work.rewrite.rewrite_files import NAMED, RewriteFiles
+from deltacli.work.rewrite.new_files import NAMED, RewriteFiles
+from deltacli.work.rewrite.pieces import SPEC, NewFile, NewFileNames, RefusedFile, RewritePiece, RewriteSpec, SourceFile
 from deltacli.work.rows.data_files import DataFile
 
 if TYPE_CHECKING:
-    from deltacli.changing.gate import Gate
+    from deltacli.changing.change import Gate
     from deltacli.delta.log.state import TableConfiguration
 
 OPERATION = "REMOVE COLUMN MAPPING"
@@ -125,7 +120,7 @@ class _Removal:
     def __init__(self, table: TableHandle) -> None:
         self._table = table
         self._copies = _Copies(None, {})
-        self._named = NamedFiles()
+        self._named = NewFileNames()
         self.new = NewFiles(table)
         self._since = table.machine.monotonic()
         """When the first copies were written, or before that."""

@@ -10,24 +10,21 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from deltacli.arrow import compute as pc
-from deltacli.changing.acts import Act
-from deltacli.changing.basis import basis_of
+from deltacli.changing.basis import Act, basis_of
+from deltacli.changing.change import STALE_VIEW
 from deltacli.changing.commit import Committed, require_possible
 from deltacli.changing.plan import OneCommit
-from deltacli.changing.views import STALE_VIEW
-from deltacli.core.errors import Refusal, Refused, UsageError
-from deltacli.core.hints import command
+from deltacli.core.documents import short_repr
+from deltacli.core.errors import NOTHING_CHANGED, Refusal, Refused, UsageError, adding, command
 from deltacli.core.request_fields import COMMIT_METADATA, OF_DELTA, option, shared
-from deltacli.core.short_repr import short_repr
 from deltacli.core.typing import Json
+from deltacli.delta.log.actions import NO_METADATA, require_free
 from deltacli.delta.log.commit_content import CommitRequest, EveryFile
-from deltacli.delta.log.commit_metadata import NO_METADATA, require_free
-from deltacli.delta.log.counts import FileCounts
+from deltacli.delta.log.file_actions import FileCounts
 from deltacli.delta.log.state import plain_action, read_protocol
 from deltacli.delta.protocol.clients import ClientAccess
 from deltacli.delta.schema.widened_schema import read_exactly
-from deltacli.delta.schema.widening_guards import Caution, PartitionValues
-from deltacli.delta.schema.widening_plan import PlannedChange, WideningPlan, plan_widening
+from deltacli.delta.schema.widening import Caution, PartitionValues, PlannedChange, WideningPlan, plan_widening
 from deltacli.table.handle import TableHandle
 from deltacli.table.known_clients import clients_after
 from deltacli.table.rebuild import read_snapshot
@@ -37,7 +34,7 @@ from deltacli.work.rows.data_files import COLUMNS, ColumnsOfFiles, check_types
 if TYPE_CHECKING:
     import pyarrow
 
-    from deltacli.changing.gate import Gate
+    from deltacli.changing.change import Gate
 
 _NEAR_FILES_A_PIECE, _FAR_FILES_A_PIECE = 16, 1
 """Opening a file takes several reads of a remote store, which is worth a piece of its own; a near one takes 1 ms."""
@@ -197,7 +194,7 @@ class Widening:
         gate.outcome = replace(gate.plan, committed_version=version)
 
 
-def refusal_error(refusals: Sequence[Refusal], *, said_first: str = "nothing was changed: ") -> Refused:
+def refusal_error(refusals: Sequence[Refusal], *, said_first: str = NOTHING_CHANGED) -> Refused:
     """Return the error for refusals: the first one as the message, the others as facts. The hint names the options
     where they are all that is missing.
     """
@@ -208,7 +205,7 @@ def refusal_error(refusals: Sequence[Refusal], *, said_first: str = "nothing was
     for number, other in enumerate(others, 2):
         way_out = "" if is_possible or not other.hint else f"; {other.hint}"
         facts[f"reason {number}"] = f"{other.message} [{other.code}]{way_out}"
-    hint = f"add {' '.join(dict.fromkeys(missing))}" if is_possible else ""
+    hint = adding(*dict.fromkeys(missing)) if is_possible else ""
     return Refused.by([first], facts, hint, said_first=said_first)
 
 

@@ -1,45 +1,59 @@
 """Writing the files of a checkpoint in each form: encoded as a draft, read back, then published.
 
-Spec: Checkpoints; V2 Spec; Sidecar Files.
+Spec: Checkpoints; Action Reconciliation; V2 Spec; Sidecar Files.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 from deltacli.arrow import compute as pc
 from deltacli.changing.derived import in_flight
 from deltacli.core.errors import DeltacliError, FileMissing
-from deltacli.core.progress import reported
+from deltacli.core.progress import Step, reported
 from deltacli.core.typing import ArrowArray
-from deltacli.delta.checkpoint.content import Columns, checkpoint_schema, small_rows
+from deltacli.delta.checkpoint.content import (
+    Columns,
+    checkpoint_schema,
+    live_transactions,
+    small_rows,
+    tombstone_cutoff,
+)
 from deltacli.delta.checkpoint.layout import (
     TopFile,
+    assign_parts,
     classic_path,
     is_sidecar_of,
     metadata_tags,
+    part_of_others,
     part_path,
     sidecar_path,
     top_path,
 )
-from deltacli.delta.checkpoint.spark_hash import part_of_others, parts_of
-from deltacli.delta.log.commit_lines import Action
-from deltacli.delta.log.log_path import LOG_DIRECTORY, SIDECAR_DIRECTORY
-from deltacli.operations.checkpoint.rows import StateRows
+from deltacli.delta.log.actions import Action
+from deltacli.delta.log.segment import LOG_DIRECTORY, SIDECAR_DIRECTORY
+from deltacli.delta.log.state import TableConfiguration
 from deltacli.storage import Created, Draft, Existed, Storage, Unknown
 from deltacli.table.checksum_guard import require_as_in_checksum
 from deltacli.table.version import Snapshot
 from deltacli.work.checkpoints.reading import CheckpointPiece
 from deltacli.work.checkpoints.writing import (
     BYTES_A_GROUP,
+    FILE_KINDS,
     OTHER_SIZE,
     ROWS_PER_GROUP,
     EncodedFile,
     FileEncoder,
+    RowBatch,
+    RowConverter,
+    SidecarPiece,
+    SidecarWriter,
+    WriteSidecars,
+    WrittenSidecar,
     count_groups,
     digest_group,
     holds_rows_of,
@@ -49,23 +63,71 @@ from deltacli.work.checkpoints.writing import (
     require_content,
     require_lines,
     require_size,
-    write_lines,
-)
-from deltacli.work.checkpoints.writing_sidecars import (
-    FILE_KINDS,
-    SidecarPiece,
-    SidecarWriter,
-    WriteSidecars,
-    WrittenSidecar,
     rows_of_sidecars,
     sidecar_pieces,
     withdraw,
+    write_lines,
 )
-from deltacli.work.parquet_encoding import Encoding
+from deltacli.work.parquet_writing import Encoding
 
 if TYPE_CHECKING:
     import pyarrow
 
+# -- the rows of a checkpoint of one state -----------------------------------------------------------------------------
+
+
+class StateRows:
+    """The content of a checkpoint of a state. `expired` and `add_bytes` are totals of the rows taken so far."""
+
+    def __init__(self, snapshot: Snapshot, columns: Columns, config: TableConfiguration, now_ms: int) -> None:
+        self._snapshot = snapshot
+        self._now_ms = now_ms
+        self.converter = RowConverter(columns, config, tombstone_cutoff(snapshot.properties, now_ms))
+        are_young = snapshot.file_actions.commits_are_young(self.converter.cutoff_ms)
+        self._of_commits = replace(self.converter, are_young=are_young)
+        self.expired = 0
+        self.add_bytes = 0
+
+    def small(self) -> list[tuple[str, Action]]:
+        """Return protocol, metadata, unexpired transactions and domains, in this order."""
+        snapshot = self._snapshot
+        found: list[tuple[str, Action]] = [
+            ("protocol", snapshot.protocol.as_json()),
+            ("metaData", snapshot.metadata.as_json()),
+        ]
+        for txn in live_transactions(snapshot.transactions, snapshot.properties, self._now_ms):
+            action: Action = {"appId": txn.app_id, "version": txn.version}
+            found.append(("txn", action if txn.last_updated is None else action | {"lastUpdated": txn.last_updated}))
+        for domain in snapshot.domains:
+            action = {"domain": domain.domain, "configuration": domain.configuration, "removed": False}
+            found.append(("domainMetadata", action))
+        return found
+
+    def batches(self) -> Iterator[RowBatch]:
+        """Yield live files and unexpired tombstones."""
+        with self._snapshot.table.progress.step("writing the checkpoint", unit="rows") as step:
+            yield from self._counted(
+                self._snapshot.file_actions.map_file_actions(self.converter, self._of_commits), step
+            )
+
+    def batches_of_commits(self) -> Iterator[RowBatch]:
+        """Yield those of the commits, and of the lines of a JSON checkpoint."""
+        with self._snapshot.table.progress.step("writing the checkpoint", unit="rows") as step:
+            yield from self._counted(map(self._of_commits, self._snapshot.file_actions.batches_of_commits()), step)
+
+    def take(self, add_bytes: int, expired: int) -> None:
+        """Add the totals of rows that were written elsewhere."""
+        self.add_bytes += add_bytes
+        self.expired += expired
+
+    def _counted(self, batches: Iterable[RowBatch], step: Step) -> Iterator[RowBatch]:
+        for batch in batches:
+            self.take(batch.add_bytes, batch.expired)
+            yield batch
+            step.advance(batch.rows)
+
+
+# -- writing the files of a checkpoint in each form --------------------------------------------------------------------
 
 _SMALL_KINDS = ("txn", "metaData", "protocol", "domainMetadata")
 _TOP_KINDS = (*_SMALL_KINDS, "checkpointMetadata", "sidecar")
@@ -330,7 +392,7 @@ class CheckpointWriter:
 def _by_part(actions: ArrowArray, parts: int) -> Iterator[tuple[int, ArrowArray]]:
     import pyarrow as pa
 
-    chosen = parts_of(actions.field("path"), parts)
+    chosen = assign_parts(actions.field("path"), parts)
     for part in pc.unique(chosen).to_pylist():
         yield part, pc.filter(actions, pc.equal(chosen, pa.scalar(part, pa.int64())))
 

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from deltacli.core.errors import Unreadable, VersionAbsent
-from deltacli.core.hints import command
+from deltacli.core.errors import Unreadable, VersionAbsent, command
 from deltacli.delta.checkpoint.content import live_transactions
 from deltacli.delta.log.segment import CheckpointInstance, LogListing, choose_segment
-from deltacli.delta.protocol.property_values import STATS_AS_JSON, STATS_AS_STRUCT, TRANSACTION_RETENTION, is_true
+from deltacli.delta.log.state import STATS_AS_JSON, STATS_AS_STRUCT, TRANSACTION_RETENTION, is_true
 from deltacli.operations.read.snapshot import SnapshotSummary, summarize_with_digests
 from deltacli.table.find_log import Log, list_log
 from deltacli.table.handle import TableHandle

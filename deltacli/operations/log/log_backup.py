@@ -12,23 +12,30 @@ from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from deltacli.changing.acts import Act
-from deltacli.changing.basis import Basis, past_of
+from deltacli.changing.basis import Act, Basis, past_of
 from deltacli.changing.plan import Amount
-from deltacli.core.errors import ConflictLost, FileMissing, NotATable, Refused, StorageFailed, UsageError
-from deltacli.core.hints import command, parameter
+from deltacli.core.documents import short_repr
+from deltacli.core.errors import (
+    ConflictLost,
+    FileMissing,
+    NotATable,
+    Refused,
+    StorageFailed,
+    UsageError,
+    command,
+    parameter,
+)
 from deltacli.core.progress import Progress, reported, weighed
-from deltacli.core.short_repr import short_repr
 from deltacli.core.units import format_ranges, format_timestamp, plural
 from deltacli.delta.checkpoint.last_checkpoint_content import MAX_HINT_BYTES
-from deltacli.delta.log.log_path import HINT_NAME, LOG_DIRECTORY, LogFileKind
+from deltacli.delta.log.segment import HINT_NAME, LOG_DIRECTORY, LogFileKind
 from deltacli.engine.base import Engine
 from deltacli.operations.log.log_copy import (
     AMOUNT_NAMES,
     LIST_NAME,
     BackedUp,
     BackupList,
-    Journal,
+    LogJournal,
     StoredFile,
     at_once,
     copying_order,
@@ -48,7 +55,7 @@ from deltacli.table.handle import TableHandle
 from deltacli.table.version import Snapshot
 
 if TYPE_CHECKING:
-    from deltacli.changing.gate import Gate
+    from deltacli.changing.change import Gate
 
 _NAMED = 5
 
@@ -100,7 +107,7 @@ class BackupResult:
     listed: BackupList
     copied: tuple[BackedUp, ...]
     dry_run: bool = False
-    journal: Journal = field(default_factory=Journal)
+    journal: LogJournal = field(default_factory=LogJournal)
 
     def so_far(self) -> str:
         """Return how many files were copied."""

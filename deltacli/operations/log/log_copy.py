@@ -18,8 +18,16 @@ from deltacli.core.errors import CommitCorrupt, FileMissing, Unreadable
 from deltacli.core.progress import SILENT, Progress, Step, weighed
 from deltacli.core.typing import Json
 from deltacli.core.units import format_timestamp
-from deltacli.delta.log.log_path import HINT_NAME, LOG_DIRECTORY, LogFileKind, LogPath, parse_log_path
-from deltacli.delta.log.segment import LogListing, make_log_file, read_listing
+from deltacli.delta.log.segment import (
+    HINT_NAME,
+    LOG_DIRECTORY,
+    LogFileKind,
+    LogListing,
+    LogPath,
+    make_log_file,
+    parse_log_path,
+    read_listing,
+)
 from deltacli.engine.base import Engine
 from deltacli.storage import ReadStorage, Storage
 from deltacli.table.find_log import list_log
@@ -80,7 +88,7 @@ AMOUNT_NAMES = {"count": "files", "sizeBytes": "size_bytes"}
 
 
 @dataclass(slots=True)
-class Journal:
+class LogJournal:
     """The progress of an execution, for the message of an interrupted run."""
 
     written: int = 0

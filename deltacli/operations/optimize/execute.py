@@ -1,5 +1,9 @@
 """Executing an optimization: files are rewritten bin by bin and committed group by group.
 
+The winners that a commit has followed are not read again for the commits after it, so every path in them is remembered
+when they are first read. A winner that changed protocol or metadata leads to a newer version, whose live files are
+compared with those of the plan once.
+
 Each commit removes the old files of its bins and adds the new ones. Another writer's commit never fails because of it:
 bins whose files were touched meanwhile are dropped, and their new files deleted. New files are deleted only where their
 commit certainly did not happen.
@@ -16,30 +20,111 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from deltacli.arrow import compute as pc
-from deltacli.changing.acts import Act
+from deltacli.changing.basis import Act
 from deltacli.changing.commit import Committed, Dropped, jittered_pause
-from deltacli.core.errors import DeltacliError, OutcomeUnknown, PartlyDone, StorageFailed
-from deltacli.core.hints import command
+from deltacli.core.documents import short_repr
+from deltacli.core.errors import DeltacliError, OutcomeUnknown, PartlyDone, StorageFailed, Unreadable, command
 from deltacli.core.progress import weighed
-from deltacli.core.short_repr import short_repr
-from deltacli.core.typing import Json, RecordBatch
+from deltacli.core.typing import ArrowArray, Json, RecordBatch
 from deltacli.core.units import plural
-from deltacli.delta.log.commit_content import CommitRequest, OnConflict, Slot
-from deltacli.delta.paths import decode
-from deltacli.operations.optimize.open_bins import OpenBin, added_files, open_groups, parameters_of, size_metrics
-from deltacli.operations.optimize.plan import OptimizePlan, breaks_rule, is_unreadable, way_out, weight_of
-from deltacli.operations.optimize.planning import Find, plan_optimize
+from deltacli.delta.data_files import canonical, decode
+from deltacli.delta.log.actions import Action
+from deltacli.delta.log.commit_content import CommitRequest, FilesAt, OnConflict, Slot
+from deltacli.operations.optimize.plan import (
+    Find,
+    OpenBin,
+    OptimizePlan,
+    added_files,
+    breaks_rule,
+    is_unreadable,
+    open_groups,
+    parameters_of,
+    plan_optimize,
+    size_metrics,
+    way_out,
+    weight_of,
+)
 from deltacli.operations.optimize.request import OptimizeRequest
-from deltacli.table.keyed_files import removes_of
-from deltacli.work.rewrite.exactness import SPEC
-from deltacli.work.rewrite.pieces import NamedFiles, RefusedFile, RewritePiece, Rewritten
+from deltacli.table.live_files import KEY_BYTES, file_keys, removes_of
+from deltacli.work.rewrite.pieces import SPEC, NewFileNames, RefusedFile, RewritePiece, RewriteSpec, Rewritten
 
 if TYPE_CHECKING:
-    from deltacli.changing.gate import Gate
-    from deltacli.operations.optimize.verify import Verified
-    from deltacli.operations.optimize.watching import Watch
+    from deltacli.changing.change import Gate
+    from deltacli.operations.optimize.plan import OpenBin, OptimizePlan
+    from deltacli.operations.optimize.verify import VerifiedRows
     from deltacli.table.handle import TableHandle
     from deltacli.table.version import Snapshot
+
+# -- which files of the bins other writers have touched since the plan was made ----------------------------------------
+
+
+class Watch:
+    """The files that were touched: by path in the commits that were read, by place in the plan in versions."""
+
+    def __init__(self, plan: OptimizePlan) -> None:
+        self._plan = plan
+        self._seen = plan.snapshot
+        self._paths = set[int]()
+        self._is_gone: ArrowArray | None = None
+
+    def note(self, path: str) -> None:
+        """Remember a path in a commit of another writer. 64 bits of it: a collision drops a bin without need."""
+        self._paths.add(hash(canonical(path)))
+
+    def look_again(self, snapshot: Snapshot) -> bool:
+        """Compare a version with the plan, unless it is the last one that was compared; return whether it was."""
+        if snapshot is self._seen:
+            return False
+        import pyarrow as pa
+
+        self._seen, keys = snapshot, self._plan.live.keys
+        if not _fits(self._plan, snapshot):
+            self._is_gone = pa.repeat(pa.scalar(True), len(keys))
+            return True
+        parts = list(snapshot.file_actions.map_actions("add", file_keys, fields=("path", "deletionVector")))
+        live = pa.concat_arrays([pa.array([], pa.binary(KEY_BYTES)), *parts])
+        self._is_gone = pc.invert(pc.is_in(keys, value_set=live))
+        return True
+
+    def is_touched(self, opened: OpenBin) -> bool:
+        """Return whether another writer has removed a file of a bin, or given it another vector."""
+        if self._paths and any(hash(canonical(path)) in self._paths for path in opened.paths):
+            return True
+        if self._is_gone is None:
+            return False
+        places = self._plan.selection.order.slice(opened.bin.start, opened.bin.files)
+        return bool(pc.any(pc.take(self._is_gone, places)).as_py())
+
+
+class WatchedFiles:
+    """The files that a commit depends on; what other writers touch beside them is remembered for later commits."""
+
+    def __init__(self, paths: Iterable[str], watch: Watch) -> None:
+        self._files, self._watch = FilesAt(paths), watch
+
+    def change(self, kind: str, action: Action) -> str | None:
+        """Return how an action changes them."""
+        if isinstance(path := action.get("path"), str):
+            self._watch.note(path)
+        return self._files.change(kind, action)
+
+
+def _fits(plan: OptimizePlan, snapshot: Snapshot) -> bool:
+    """Return whether files written by the plan are what a newer version would have written."""
+    ours, now = plan.snapshot.config, snapshot.config
+    try:
+        spec = RewriteSpec.make(now, target_bytes=plan.rules.target_bytes)
+    except Unreadable:
+        return False
+    return (
+        spec.schema.equals(plan.spec.schema, check_metadata=True)
+        and spec.row_columns == plan.spec.row_columns
+        and now.mapping_mode == ours.mapping_mode
+        and list(now.partition_columns) == list(ours.partition_columns)
+    )
+
+
+# -- executing an optimization -----------------------------------------------------------------------------------------
 
 TIME_BUDGET, CONFLICT, FAILED = "time-budget", "conflict", "failed"
 """Why files were left alone: no time was left, another writer touched them or files of their bin, an error."""
@@ -74,7 +159,7 @@ class OptimizeOutcome:
     refused: list[RefusedFile] = field(default_factory=list)
     left_behind: list[str] = field(default_factory=list)
     """New files that no version has and that were not deleted."""
-    verified: Verified | None = None
+    verified: VerifiedRows | None = None
     difference: StorageFailed | None = None
     """What `verify` found: other rows than before."""
 
@@ -206,7 +291,6 @@ class _Run:
 
     def __init__(self, gate: Gate[OptimizePlan, OptimizeOutcome]) -> None:
         from deltacli.changing.new_files import NewFiles
-        from deltacli.operations.optimize.watching import Watch
 
         self._gate = gate
         self._plan, self._outcome = gate.plan, gate.outcome
@@ -215,7 +299,7 @@ class _Run:
         self._finished: list[Rewritten] = []
         self._since = 0.0
         """When the first of them was written."""
-        self._named, self._new = NamedFiles(), NewFiles(gate.table, gate.outcome.left_behind)
+        self._named, self._new = NewFileNames(), NewFiles(gate.table, gate.outcome.left_behind)
         self._watch = Watch(gate.plan)
         self._last: Committed | None = None
         budget = self._plan.request.time_budget_ms
@@ -223,7 +307,7 @@ class _Run:
 
     def run(self) -> None:
         """Rewrite the groups one after the other, several files at once, and commit each when it is complete."""
-        from deltacli.work.rewrite.rewrite_files import NAMED, RewriteFiles
+        from deltacli.work.rewrite.new_files import NAMED, RewriteFiles
 
         table, plan = self._table, self._plan
         sizes = {
@@ -390,7 +474,6 @@ class _Made:
             self.ready = [one for one in self.ready if not self._watch.is_touched(one.opened)]
         if not self.ready:
             return None
-        from deltacli.operations.optimize.watching import WatchedFiles
 
         operation, parameters = parameters_of(self._plan)
         new = [file for one in self.ready for file in one.result.files]
@@ -406,7 +489,7 @@ class _Made:
         )
 
     def _body(self) -> Callable[[Slot], Iterator[bytes]]:
-        from deltacli.delta.log.body_lines import encoded_files
+        from deltacli.delta.log.commit_content import encoded_files
 
         ready, now_ms = self.ready, self._plan.table.clock()
 

@@ -1,35 +1,327 @@
-"""The live files of a version as columns: sizes, rows, deleted rows, and which of them may share a file.
+"""The live files of a version as columns, and choosing the files to rewrite: bins, the most useful first.
+
+Everything that grows with the number of files is a column; there is an object for each bin. Files are packed by the
+bytes of their live rows, ascending, each bin until the next file does not fit. So no two of the files that a run leaves
+behind fit into one, and a second run has nothing to do. A file that was written from more bytes than it has counts with
+these: else files that became much smaller would be merged once more by each run.
 
 Spec: Partition Value Serialization; Clustered Table.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
 from deltacli.changing.preflight import REMOVED_OTHERWISE, ROW_ID_FIELDS, TWICE, row_ids_of
 from deltacli.core.typing import ArrowArray, RecordBatch
-from deltacli.delta.clustering.chosen_files import CUBE_COLUMNS, CUBE_ID, PROVIDER, Z_ORDER_TAG
+from deltacli.delta.clustering.sorting import CUBE_COLUMNS, CUBE_ID, PROVIDER, Z_ORDER_TAG, ChosenFiles
 from deltacli.delta.encoding.digests import codes
-from deltacli.delta.encoding.many_keys import repeated
+from deltacli.delta.encoding.many_values import repeated
+from deltacli.delta.log.file_actions import num_records_column
 from deltacli.delta.log.row_ids import FEATURE
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.partitions.values import partition_columns, with_spelled_keys
 from deltacli.delta.schema.to_arrow import unread_type
 from deltacli.delta.schema.types import PrimitiveType
-from deltacli.delta.stats.record_counts import num_records_column
-from deltacli.operations.optimize.select import FilesAtHand
-from deltacli.table.keyed_files import Mask, file_keys, narrow_keys
+from deltacli.table.live_files import Mask, file_keys, narrow_keys
 
 if TYPE_CHECKING:
     import pyarrow
 
     from deltacli.table.version import Snapshot
     from deltacli.work.rows.table_files import TableFiles
+
+# -- choosing the files to rewrite -------------------------------------------------------------------------------------
+
+_DEAD_PER_BIN = 1_000
+LARGE, CLEAN, ALONE, FEW, MAX_BYTES = "large-enough", "nothing-to-purge", "alone", "min-files", "max-bytes"
+"""Why a file is left alone: its size, no deleted row in it, no other small file in its group, too few of them, the
+limit of this run.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """The sizes and shares that decide; sizes in bytes. `purge`: nothing but the files that it names, and those with
+    vectors.
+    """
+
+    target_bytes: int
+    min_bytes: int
+    min_files: int
+    purge_ratio: float
+    purge: bool
+    max_bytes: int | None
+
+
+class FilesAtHand(NamedTuple):
+    """The live files in the order of their version, as columns. `packed` are the sizes by which files are packed.
+    `groups` are numbers of what may share a file: equal partition values and clustering. `rows` are physical and null
+    where unknown, as are the `deleted` of a vector. `is_excluded` must not be rewritten, `is_named` hold something to
+    purge besides vectors.
+    """
+
+    sizes: ArrowArray
+    packed: ArrowArray
+    rows: ArrowArray
+    deleted: ArrowArray
+    has_vector: ArrowArray
+    groups: ArrowArray
+    is_excluded: ArrowArray
+    is_named: ArrowArray
+
+
+class Bin(NamedTuple):
+    """Files that become one, or are sorted together: those at `order[start:stop]` of the selection. `outputs`: 0 where
+    no row is live.
+    """
+
+    start: int
+    stop: int
+    size_bytes: int
+    rows: int | None
+    vectors: int
+    outputs: int
+    packed_bytes: int = 0
+    """The live bytes by which its files were packed."""
+
+    @property
+    def files(self) -> int:
+        """Return the number of files."""
+        return self.stop - self.start
+
+    @property
+    def worth(self) -> float:
+        """Return the files saved per byte that is read and written."""
+        return (self.files - self.outputs) / max(self.size_bytes, 1)
+
+
+@dataclass(frozen=True, eq=False)
+class Selection:
+    """Bins, the most useful first, and why the other files are left alone. `order` has the places of files."""
+
+    order: ArrowArray
+    bins: tuple[Bin, ...]
+    skipped: Mapping[str, int]
+
+    @property
+    def files(self) -> int:
+        """Return the number of files to rewrite."""
+        return sum(one.files for one in self.bins)
+
+    @property
+    def size_bytes(self) -> int:
+        """Return their bytes."""
+        return sum(one.size_bytes for one in self.bins)
+
+    @property
+    def outputs(self) -> int:
+        """Return the number of files that they become."""
+        return sum(one.outputs for one in self.bins)
+
+    @property
+    def vectors(self) -> int:
+        """Return the number of deletion vectors that are left out."""
+        return sum(one.vectors for one in self.bins)
+
+    @property
+    def rows(self) -> int | None:
+        """Return the number of live rows; None if it is not known of some file."""
+        counts = [one.rows for one in self.bins]
+        return None if None in counts else sum(count for count in counts if count is not None)
+
+    def places(self, bins: Iterable[Bin]) -> list[int]:
+        """Return the places of the files of some bins, bin by bin."""
+        return [place for one in bins for place in self.order.slice(one.start, one.files).to_pylist()]
+
+
+def select(files: FilesAtHand, rules: Rules) -> Selection:
+    """Return the bins to rewrite: each lowers the number of files or holds deleted rows that are to go."""
+    if not len(files.sizes):
+        return Selection(files.sizes, (), {})
+    kinds = _Kinds.of(files, rules)
+    order, sorted_ = _sorted(files, kinds)
+    packed = list(_packed(sorted_, rules))
+    bins = [_bin(sorted_, begin, end) for begin, end in packed if _is_useful(sorted_, begin, end, rules)]
+    bins.sort(key=lambda one: (-one.worth, one.start))
+    kept, over = _within(bins, rules.max_bytes)
+    lonely = kinds.candidates - len(order)
+    few = len(order) - sum(one.files for one in bins)
+    large = len(files.sizes) - kinds.candidates - kinds.excluded
+    counts = {CLEAN if rules.purge else LARGE: large, ALONE: lonely, FEW: few, MAX_BYTES: over}
+    return Selection(order, tuple(kept), {reason: count for reason, count in counts.items() if count})
+
+
+def select_ordered(files: FilesAtHand, rules: Rules, choose: Callable[[ArrowArray], ChosenFiles]) -> Selection:
+    """Return the bins of files that are sorted together; `choose` takes the bytes of the live rows of each file."""
+    if not len(files.sizes):
+        return Selection(files.sizes, (), {})
+    live = _Kinds.of(files._replace(packed=files.sizes), rules).live_bytes
+    chosen = choose(live)
+    bins = [_ordered_bin(files, live, chosen.order, *bounds, rules.target_bytes) for bounds in chosen.bounds]
+    bins.sort(key=lambda one: (-one.worth, one.start))
+    kept, over = _within(bins, rules.max_bytes)
+    return Selection(chosen.order, tuple(kept), {**chosen.skipped, **({MAX_BYTES: over} if over else {})})
+
+
+def _ordered_bin(
+    files: FilesAtHand, live: ArrowArray, order: ArrowArray, begin: int, end: int, target_bytes: int
+) -> Bin:
+    import pyarrow as pa
+
+    places = order.slice(begin, end - begin)
+
+    def total(column: ArrowArray) -> int:
+        return pc.sum(pc.cast(pc.take(column, places), pa.int64())).as_py() or 0
+
+    unknown = pc.or_(pc.is_null(files.rows), pc.is_null(files.deleted))
+    rows = None if total(unknown) else total(files.rows) - total(files.deleted)
+    outputs = 0 if rows == 0 else max(-(-total(live) // target_bytes), 1)
+    return Bin(begin, end, total(files.sizes), rows, total(files.has_vector), outputs)
+
+
+class _Kinds(NamedTuple):
+    """What is to become of each file, and the bytes of its live rows."""
+
+    is_candidate: ArrowArray
+    is_chosen: ArrowArray
+    """For the rows of its vector, or what it is named for: also where the number of files does not fall."""
+    is_dead: ArrowArray
+    live_bytes: ArrowArray
+    candidates: int
+    excluded: int
+
+    @classmethod
+    def of(cls, files: FilesAtHand, rules: Rules) -> _Kinds:
+        import pyarrow as pa
+
+        known = pc.and_(pc.is_valid(files.rows), pc.is_valid(files.deleted))
+        rows, deleted = (pc.fill_null(column, 0) for column in (files.rows, files.deleted))
+        at_least_one = pc.if_else(pc.equal(rows, 0), 1, rows)
+        share = pc.divide(pc.cast(deleted, pa.float64()), pc.cast(at_least_one, pa.float64()))
+        over = pc.or_(pc.invert(known), pc.greater(share, rules.purge_ratio))
+        is_chosen = pc.and_(files.has_vector, pc.or_(over, pa.scalar(rules.purge)))
+        is_dead = pc.and_(pc.and_(files.has_vector, known), pc.and_(pc.equal(rows, deleted), pc.greater(rows, 0)))
+        is_chosen = pc.or_(pc.or_(is_chosen, is_dead), files.is_named)
+        is_small = pc.and_(pc.less(files.packed, rules.min_bytes), pa.scalar(not rules.purge))
+        is_candidate = pc.and_not(pc.or_(is_small, is_chosen), files.is_excluded)
+        live_share = pc.if_else(known, pc.subtract(1.0, share), 1.0)
+        live = pc.cast(pc.floor(pc.multiply(pc.cast(files.packed, pa.float64()), live_share)), pa.int64())
+        counts = [int(pc.sum(mask).as_py() or 0) for mask in (is_candidate, files.is_excluded)]
+        return cls(is_candidate, is_chosen, is_dead, live, *counts)
+
+
+class _Sorted(NamedTuple):
+    """The candidates group by group, dead files first, then by the bytes of live rows. Sums are of those before."""
+
+    groups: Sequence[int]
+    live: Sequence[int]
+    dead: Sequence[int]
+    chosen: Sequence[int]
+    sizes: Sequence[int]
+    rows: Sequence[int]
+    unknown: Sequence[int]
+    vectors: Sequence[int]
+
+
+def _sorted(files: FilesAtHand, kinds: _Kinds) -> tuple[ArrowArray, _Sorted]:
+    import pyarrow as pa
+
+    places = pc.cast(pc.indices_nonzero(kinds.is_candidate), pa.int64())
+    taken = [pc.take(column, places) for column in (files.groups, pc.invert(kinds.is_dead), kinds.live_bytes)]
+    names = ["group", "alive", "live", "place"]
+    keys = pa.RecordBatch.from_arrays([*taken[:1], pc.cast(taken[1], pa.int8()), taken[2], places], names=names)
+    sorting = [(name, "ascending") for name in names]
+    order = pc.take(places, pc.sort_indices(keys, sort_keys=sorting)) if len(places) else places
+    order = _in_company(files, kinds, order)
+
+    def column(values: ArrowArray) -> ArrowArray:
+        return pc.take(values, order)
+
+    unknown = pc.and_not(pc.is_valid(files.rows), kinds.is_dead)
+    live_rows = pc.subtract(pc.fill_null(files.rows, 0), pc.fill_null(files.deleted, 0))
+    summed = (kinds.live_bytes, kinds.is_dead, kinds.is_chosen, files.sizes, live_rows, unknown, files.has_vector)
+    return order, _Sorted(_view(column(files.groups)), *(_sums(column(values)) for values in summed))
+
+
+def _in_company(files: FilesAtHand, kinds: _Kinds, order: ArrowArray) -> ArrowArray:
+    """Return the order without files that are the only candidate of their group, unless they are chosen."""
+    import pyarrow as pa
+
+    if len(order) < 2:
+        return pc.filter(order, pc.take(kinds.is_chosen, order))
+    groups = pc.take(files.groups, order)
+    same = pc.equal(groups.slice(1), groups.slice(0, len(groups) - 1))
+    no = pa.array([False])
+    with_next, with_last = pa.concat_arrays([same, no]), pa.concat_arrays([no, same])
+    return pc.filter(order, pc.or_(pc.or_(with_next, with_last), pc.take(kinds.is_chosen, order)))
+
+
+def _view(values: ArrowArray) -> Sequence[int]:
+    """Return integers without a copy."""
+    import pyarrow as pa
+
+    whole = pc.cast(values, pa.int64())
+    begin = whole.offset
+    return memoryview(whole.buffers()[1] or b"").cast("q")[begin : begin + len(whole)] if len(whole) else ()
+
+
+def _sums(values: ArrowArray) -> Sequence[int]:
+    """Return the sums of the values before each place, and that of all at the end."""
+    import pyarrow as pa
+
+    return _view(pa.concat_arrays([pa.array([0], pa.int64()), pc.cumulative_sum(pc.cast(values, pa.int64()))]))
+
+
+def _packed(files: _Sorted, rules: Rules) -> Iterator[tuple[int, int]]:
+    """Yield the bounds of bins: dead files by themselves, then files until the next one does not fit."""
+    groups, live, dead = files.groups, files.live, files.dead
+    count, begin = len(groups), 0
+    while begin < count:
+        end = bisect_right(groups, groups[begin], begin, count)
+        alive = begin + dead[end] - dead[begin]
+        yield from ((at, min(at + _DEAD_PER_BIN, alive)) for at in range(begin, alive, _DEAD_PER_BIN))
+        begin = alive
+        while begin < end:
+            fitting = bisect_right(live, live[begin] + rules.target_bytes, begin + 1, end + 1) - 1
+            stop = max(fitting, begin + 1)
+            yield begin, stop
+            begin = stop
+
+
+def _is_useful(files: _Sorted, begin: int, end: int, rules: Rules) -> bool:
+    return end - begin >= rules.min_files or files.chosen[end] > files.chosen[begin]
+
+
+def _bin(files: _Sorted, begin: int, end: int) -> Bin:
+    def total(sums: Any) -> int:  # Any: a view
+        difference: int = sums[end] - sums[begin]
+        return difference
+
+    is_dead = total(files.dead) == end - begin
+    rows = None if total(files.unknown) else total(files.rows)
+    outputs = 0 if is_dead else 1
+    return Bin(begin, end, total(files.sizes), rows, total(files.vectors), outputs, total(files.live))
+
+
+def _within(bins: Sequence[Bin], max_bytes: int | None) -> tuple[list[Bin], int]:
+    """Return the bins whose bytes together stay within a limit, and the number of files of the others."""
+    kept, left, over = list[Bin](), max_bytes, 0
+    for one in bins:
+        if left is None or one.size_bytes <= left:
+            kept.append(one)
+            left = None if left is None else left - one.size_bytes
+        else:
+            over += one.files
+    return kept, over
+
+
+# -- the live files of a version as columns ----------------------------------------------------------------------------
 
 ORDER_TAGS = (CUBE_ID, CUBE_COLUMNS, Z_ORDER_TAG)
 """The tags of files whose rows are in some order; files are merged only with others of the same values."""
@@ -83,7 +375,7 @@ def live_files(snapshot: Snapshot, condition: Mask | None) -> LiveFiles:
     reader = LiveReader(snapshot, condition, with_ids=with_ids)
     fields = [*dict.fromkeys((*LIVE_FIELDS, *(ROW_ID_FIELDS if with_ids else ())))]
     parts = list(snapshot.file_actions.map_actions("add", reader.read, fields=fields))
-    found = joined([part for part in parts if part is not None])
+    found = join_parts([part for part in parts if part is not None])
     return replace(found, row_ids=reader.row_ids)
 
 
@@ -131,7 +423,7 @@ class LiveReader:
         keys = file_keys(adds)
         return LivePart(
             pc.fill_null(adds.column("size"), 0),
-            _packed(adds),
+            _packed_sizes(adds),
             num_records_column(adds.column("stats")),
             deleted,
             pc.is_valid(vectors),
@@ -216,7 +508,7 @@ def _tag(tags: ArrowArray, name: str) -> ArrowArray:
     return pa.nulls(len(tags), pa.string()) if tags.null_count == len(tags) else _lookup(tags, name)
 
 
-def _packed(adds: RecordBatch) -> ArrowArray:
+def _packed_sizes(adds: RecordBatch) -> ArrowArray:
     """Return the size of each file, or the bytes that it was written from, if they were more."""
     import pyarrow as pa
 
@@ -228,7 +520,7 @@ def _packed(adds: RecordBatch) -> ArrowArray:
     return pc.if_else(pc.greater(written_from, sizes), written_from, sizes)
 
 
-def joined(parts: Sequence[LivePart]) -> LiveFiles:
+def join_parts(parts: Sequence[LivePart]) -> LiveFiles:
     """Return the files of all parts."""
     import pyarrow as pa
 

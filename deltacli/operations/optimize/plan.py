@@ -1,32 +1,94 @@
-"""The plan of an optimization: which files become how many, how long that takes, and what a query gains by it."""
+"""The plan of an optimization: which files become how many, making it, which changes nothing, and its bins.
+
+Files outside the table are not looked for.
+
+It reads, and changes nothing.
+
+Files that every run would refuse are left out, so that a plan has nothing to do where nothing else is left. Storage
+shows which are missing, and only their content which cannot be kept exactly. Files are read until it is known that the
+first bin is worth its work, or each bin that is partly sorted: two of most tables, all of them only where all are
+refused.
+
+Spec: Add File and Remove File; Column Mapping (new files need not be in directories of partitions).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import string
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from functools import partial
+from itertools import chain, islice
+from operator import attrgetter
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from deltacli.arrow import compute as pc
-from deltacli.changing.basis import Basis
-from deltacli.changing.preflight import REMOVED_OTHERWISE, TWICE
-from deltacli.core.cached import cached_property
-from deltacli.core.errors import Refusal, Refused
-from deltacli.core.hints import command
-from deltacli.core.short_repr import short_repr
-from deltacli.core.typing import Json
+from deltacli.changing.basis import Act, Basis, basis_of
+from deltacli.changing.commit import require_possible
+from deltacli.changing.preflight import REMOVED_OTHERWISE, TWICE, errors_of_row_ids, reason_of
+from deltacli.core.clock import Machine
+from deltacli.core.documents import short_repr
+from deltacli.core.errors import FileMissing, Refusal, Refused, command
+from deltacli.core.made_once import cached_property
+from deltacli.core.typing import ArrowArray, Json, JsonObject, RecordBatch
 from deltacli.core.units import format_size, plural
 from deltacli.delta.clustering.clustering_columns import clustering_paths
+from deltacli.delta.data_files import key_text, unique_id_column
+from deltacli.delta.listing import PathKeys
+from deltacli.delta.log.actions import Action, require_free
+from deltacli.delta.log.commit_content import CommitRequest
+from deltacli.delta.log.file_actions import action_schemas, whole_actions
 from deltacli.delta.log.row_ids import mark_of
-from deltacli.operations.optimize.live_files import LiveFiles
-from deltacli.operations.optimize.request import COMMIT_BINS, COMMIT_BYTES, OptimizeRequest
-from deltacli.operations.optimize.select import Bin, Rules, Selection
-from deltacli.table.keyed_files import Mask
-from deltacli.work.rewrite.pieces import RefusedFile, RewriteSpec
+from deltacli.delta.log.state import TableConfiguration, is_true, parse_integer
+from deltacli.delta.partitions.text import directory_of
+from deltacli.delta.partitions.values import with_spelled_keys
+from deltacli.delta.schema.to_arrow import iceberg_compat
+from deltacli.delta.schema.type_changes import require_readable_rows
+from deltacli.operations.optimize.live_files import (
+    ORDER_TAGS,
+    PACKED_TAG,
+    Bin,
+    LiveFiles,
+    Rules,
+    Selection,
+    live_files,
+    select,
+    select_ordered,
+)
+from deltacli.operations.optimize.request import COMMIT_BINS, COMMIT_BYTES, OptimizeRequest, target_of
+from deltacli.storage import ReadStorage
+from deltacli.table.handle import TableHandle
+from deltacli.table.live_files import (
+    Mask,
+    PartitionCondition,
+    chosen_actions,
+    joined,
+    look_for,
+    marked_actions,
+    needed_files,
+)
+from deltacli.table.rebuild import read_snapshot
+from deltacli.work.rewrite.pieces import (
+    CONFIG,
+    SPEC,
+    UNREAD,
+    NewFile,
+    RefusedFile,
+    RewritePiece,
+    RewriteSpec,
+    SourceFile,
+    find_dropped_columns,
+)
+from deltacli.work.rewrite.sources import FindRefused
+from deltacli.work.rows.data_files import DataFile
+from deltacli.work.task import Task
 
 if TYPE_CHECKING:
     from deltacli.operations.optimize.row_order import RowOrder
     from deltacli.table.handle import TableHandle
     from deltacli.table.version import Snapshot
+
+# -- the plan of an optimization ---------------------------------------------------------------------------------------
 
 _NEAR, _FAR = (1e-3, 2e-8), (8e-3, 3e-8)
 """Seconds per file and per byte of one thread: measured on a disk with 1,000 files of 3 kB to 90 kB and 20 of 4 MB, of
@@ -217,3 +279,459 @@ def weight_of(table: TableHandle, one: Bin) -> int:
 
 def _costs(table: TableHandle) -> tuple[float, float]:
     return _NEAR if table.storage.capabilities.cheap_listing else _FAR
+
+
+# -- leaving files out of a plan that are not in storage ---------------------------------------------------------------
+
+_ENDS = (b"PAR1", b"PARE")
+_SIZE_FIELDS = ("path", "size", "deletionVector")
+
+
+def without_lost(plan: OptimizePlan, choose: Callable[[LiveFiles], Selection]) -> OptimizePlan:
+    """Return the plan without files that are missing or cut short, or whose deletion vector is missing.
+
+    Raises StorageFailed.
+    """
+    import pyarrow as pa
+
+    every = pa.array(range(len(plan.live.keys)), pa.int64())
+    unknown = pa.repeat(pa.scalar(True), len(every))
+    while True:
+        chosen = pc.is_in(every, value_set=pa.array(plan.selection.places(plan.selection.bins), pa.int64()))
+        chosen, unknown = pc.and_(chosen, unknown), pc.and_not(unknown, chosen)
+        lost = dict(_lost(plan, chosen)) if pc.any(chosen).as_py() else {}
+        if not lost:
+            return plan
+        live = plan.live.excluding({place: one.code for place, one in lost.items()})
+        plan = replace(plan, live=live, selection=choose(live), damaged=(*plan.damaged, *lost.values()))
+
+
+def _lost(plan: OptimizePlan, chosen: ArrowArray) -> Iterator[tuple[int, RefusedFile]]:
+    """Yield the places of the chosen files that are missing or cut short."""
+    import pyarrow as pa
+
+    table, places = plan.table, pc.indices_nonzero(chosen)
+    marked = marked_actions(plan.snapshot, plan.live.keys, chosen, plan.condition, _SIZE_FIELDS)
+    adds = pa.Table.from_batches([pc.filter(rows, mask) for rows, mask in marked]).combine_chunks()
+    uris = (table.storage.uri, *table.storage.aliases)
+    paths, vectors = (adds[name].combine_chunks() for name in ("path", "deletionVector"))
+    needed = needed_files(uris, paths, adds["size"], pa.nulls(len(paths), pa.int64()), vectors)
+    found, sizes = look_for(table.storage, joined([needed]), table.engine, table.progress)
+    missing = pc.filter(found.files["path"], pc.is_null(sizes))
+    is_smaller = pc.less(sizes, found.files["sizeBytes"])
+    seen = zip(*(pc.filter(one, is_smaller).to_pylist() for one in (found.files["path"], sizes)), strict=True)
+    cut = pa.array(_cut_short(table, [*seen]), pa.binary())
+    if not (len(missing) or len(cut)):
+        return
+    keys = PathKeys(uris)
+    of_vectors, of_data = keys.of_vectors(unique_id_column(vectors)).keys, keys.of_log(paths).keys
+    for code, files, faulty, what in (
+        ("dv.file-missing", of_vectors, missing, "does not exist"),
+        ("data.file-missing", of_data, missing, "does not exist"),
+        ("data.not-parquet", of_data, cut, "is cut short"),
+    ):
+        for row in pc.indices_nonzero(pc.is_in(files, value_set=faulty)).to_pylist():
+            name = key_text(files[row].as_py())
+            yield places[row].as_py(), RefusedFile(paths[row].as_py(), code, f"{name} {what}")
+
+
+def _cut_short(table: TableHandle, files: Sequence[tuple[bytes, int]]) -> list[bytes]:
+    """Return the files, given with their sizes, that do not end as Parquet files."""
+
+    def look(file: tuple[bytes, int]) -> bool:
+        return _is_cut_short(table.storage, key_text(file[0]), file[1])
+
+    found = table.engine.run(look, files, at_once=table.storage.capabilities.parallel_reads)
+    return [path for (path, _), is_cut in zip(files, found, strict=True) if is_cut]
+
+
+def _is_cut_short(storage: ReadStorage, path: str, size: int) -> bool:
+    """Return whether a file does not end as a Parquet file. An empty one has no range to ask for; what happens to one
+    that is gone meanwhile is up to the run.
+    """
+    length = len(_ENDS[0])
+    try:
+        return size < length or storage.read_range(path, size - length, length) not in _ENDS
+    except FileMissing:
+        return False
+
+
+# -- making the plan of an optimization --------------------------------------------------------------------------------
+
+_FIRST, _GROWTH = 2, 4
+"""Files that are opened first, and how many times more each time that all were refused: each time, the log is replayed
+and the bins are chosen again.
+"""
+_FIELDS = ("path", "size", "partitionValues", "deletionVector", "baseRowId", "defaultRowCommitVersion")
+_FILES_PER_PIECE = 32
+
+
+Find: TypeAlias = Task[Sequence[DataFile], list[bool]]
+"""Says of each file whether it holds what is to be purged; the shared value `CONFIG` is the table's configuration."""
+
+
+def plan_optimize(
+    table: TableHandle, request: OptimizeRequest, now: Snapshot | None = None, *, find: Find | None = None
+) -> OptimizePlan:
+    """Choose the files to rewrite of the newest version, or of one that was rebuilt already. Reads the log and a few
+    data files, and with `purge` the footers of all. `find` says what a purge is for besides deleted rows; dropped
+    columns without it.
+
+    Raises what `read_snapshot` raises; Refused where the table cannot be written; Unreadable for a schema whose files
+    deltacli does not write; UsageError for a condition or an order that does not fit this table; DataUnreadable
+    (`partition.*`).
+    """
+    require_free(request.commit_metadata)
+    snapshot = now or read_snapshot(table)
+    _require_writable(snapshot)
+    order = None
+    if request.cluster or request.zorder or request.where is not None:
+        from deltacli.operations.optimize.row_order import row_order
+
+        order = row_order(snapshot, request)
+    condition = None if request.where is None else PartitionCondition(snapshot.config, request.where)
+    live = live_files(snapshot, condition)
+    if request.purge:
+        live = with_named_files(snapshot, live, condition, find or find_dropped_columns)
+    return _plan(snapshot, request, live, condition, order)
+
+
+def plan_of_files(
+    snapshot: Snapshot, request: OptimizeRequest, live: LiveFiles, *, open_files: bool = True
+) -> OptimizePlan:
+    """Choose among all live files of a version, which were read before. A purge is for deleted rows only: footers are
+    not read. Without `open_files`, the plan may have files that the run refuses.
+
+    Raises what `plan_optimize` raises, but for a condition and an order, which the request does not have.
+    """
+    _require_writable(snapshot)
+    return _plan(snapshot, request, live, None, None, open_files=open_files)
+
+
+def _require_writable(snapshot: Snapshot) -> None:
+    require_readable_rows(snapshot.config, snapshot.version)
+    require_possible(snapshot, CommitRequest("OPTIMIZE", new_rows=1), Act.ADD)
+
+
+def _plan(
+    snapshot: Snapshot,
+    request: OptimizeRequest,
+    live: LiveFiles,
+    condition: PartitionCondition | None,
+    order: RowOrder | None,
+    *,
+    open_files: bool = True,
+) -> OptimizePlan:
+    rules = rules_of(request, snapshot.properties)
+    choose = partial(_chosen, rules, order)
+    doubted = live.doubted
+    live = live.excluding(doubted) if doubted else live
+    plan = OptimizePlan(basis_of(snapshot), request, snapshot, rules, condition, live, choose(live), order)
+    if not open_files or (plan.is_noop and not doubted):
+        return plan
+    if doubted:
+        plan = replace(plan, damaged=tuple(_doubted(plan, doubted)))
+    if live.row_ids is not None and not plan.is_noop:
+        plan = replace(plan, refusals=tuple(errors_of_row_ids(snapshot, live.row_ids)))
+
+    return without_inexact(without_lost(plan, choose), choose)
+
+
+def _doubted(plan: OptimizePlan, rules: Mapping[int, str]) -> Iterator[RefusedFile]:
+    """Yield the files at some places with the rule that each breaks."""
+    import pyarrow as pa
+
+    keys, order = plan.live.keys, sorted(rules)
+    chosen = pc.is_in(pa.array(range(len(keys)), pa.int64()), value_set=pa.array(order, pa.int64()))
+    adds = chosen_actions(plan.snapshot, keys, chosen, plan.condition, ("path", "deletionVector"))
+    paths = (path for batch in adds for path in batch.column("path").to_pylist())
+    for place, path in zip(order, paths, strict=True):
+        yield RefusedFile(path, rules[place], reason_of(rules[place]))
+
+
+def _chosen(rules: Rules, order: RowOrder | None, live: LiveFiles) -> Selection:
+    if order is None:
+        return select(live.columns, rules)
+    return select_ordered(live.columns, rules, partial(order.choose, live))
+
+
+def rules_of(request: OptimizeRequest, properties: Mapping[str, str]) -> Rules:
+    """Return the sizes and shares of a request, else those of the table's properties."""
+    target = _bytes(request.target_size) or target_of(properties)
+    return Rules(
+        target_bytes=target,
+        min_bytes=_bytes(request.min_size) or -(-target // 2),
+        min_files=request.min_files,
+        purge_ratio=request.purge_ratio,
+        purge=request.purge,
+        max_bytes=_bytes(request.max_bytes),
+    )
+
+
+def _bytes(size: str | int | None) -> int | None:
+    assert not isinstance(size, str)  # requests settle them
+    return size
+
+
+def without_inexact(plan: OptimizePlan, choose: Callable[[LiveFiles], Selection]) -> OptimizePlan:
+    """Return the plan without files that are refused. Raises StorageFailed."""
+    looked_at = set[int]()
+    count = _FIRST if plan.order is None else 1
+    while places := sorted(_next(plan, looked_at, count)):
+        found = dict(zip(places, _look(plan, places), strict=True))
+        looked_at.update(places)
+        count *= _GROWTH
+        if refused := {place: one for place, one in found.items() if one is not None}:
+            live = plan.live.excluding({place: one.code for place, one in refused.items()})
+            damaged = tuple(
+                one for one in refused.values() if one.code == UNREAD or not one.code.startswith("optimize.")
+            )
+            plan = replace(plan, live=live, selection=choose(live), damaged=(*plan.damaged, *damaged))
+    return plan
+
+
+def _next(plan: OptimizePlan, looked_at: set[int], count: int) -> Iterator[int]:
+    """Return so many files whose refusal could change what is done, none once it is certain that work is left.
+
+    A bin to sort is worth it for files that are not in the order yet. So an exact one is looked for in the first bin,
+    and in each that is partly in the order: the rest of it may have been refused by the run before.
+    """
+    bins, selection = plan.selection.bins, plan.selection
+    if plan.order is not None:
+        return chain.from_iterable(_next_to_sort(plan, one, looked_at, count) for one in bins)
+    if not bins or _is_certain(plan, looked_at):
+        return iter(())
+    unknown = (place for one in bins for place in selection.places([one]))
+    return islice((place for place in unknown if place not in looked_at), count)
+
+
+def _next_to_sort(plan: OptimizePlan, one: Bin, looked_at: set[int], count: int) -> Iterator[int]:
+    assert plan.order is not None
+    unsorted = plan.order.unsorted(plan.live, plan.selection.places([one]))
+    is_certain = any(place in looked_at for place in unsorted)  # refused ones are not in the selection any more
+    if is_certain or (len(unsorted) == one.files and one is not plan.selection.bins[0]):
+        return iter(())
+    return islice(unsorted, count)
+
+
+def _is_certain(plan: OptimizePlan, looked_at: set[int]) -> bool:
+    """Return whether enough files of the first bin are known not to be refused."""
+    first = plan.selection.bins[0]
+    exact = sum(place in looked_at for place in plan.selection.places([first]))
+    return exact >= min(plan.rules.min_files, first.files)
+
+
+def _look(plan: OptimizePlan, places: Sequence[int]) -> Iterator[RefusedFile | None]:
+    import pyarrow as pa
+
+    table, keys = plan.table, plan.live.keys
+    is_wanted = pc.is_in(pa.array(range(len(keys)), pa.int64()), value_set=pa.array(places, pa.int64()))
+    pieces = (
+        RewritePiece(0, (_source(add),), dict(add["partitionValues"] or ()))
+        for adds in chosen_actions(plan.snapshot, keys, is_wanted, plan.condition, _FIELDS)
+        for add in adds.to_pylist()
+    )
+    for refused in table.engine.spread(
+        FindRefused(), pieces, table.stores, shared={SPEC: plan.spec}, weigh=attrgetter("weight")
+    ):
+        yield refused[0] if refused else None
+
+
+def _source(add: JsonObject) -> SourceFile:
+    file = DataFile(add["path"], add["size"], {}, add["deletionVector"])
+    return SourceFile(file, add["baseRowId"], add["defaultRowCommitVersion"])
+
+
+def with_named_files(snapshot: Snapshot, live: LiveFiles, condition: Mask | None, find: Find) -> LiveFiles:
+    """Return the files with those marked that hold what is to be purged, as `find` says from their footers."""
+    import pyarrow as pa
+
+    columns, table = live.columns, snapshot.table
+    unknown = pc.invert(pc.or_(columns.has_vector, columns.is_excluded))
+    places = pc.indices_nonzero(unknown)
+    adds = chosen_actions(snapshot, live.keys, unknown, condition, ("path", "size", "deletionVector"))
+    pieces = chain.from_iterable(map(_pieces, adds))
+    found: list[bool] = []
+    with table.progress.step("reading footers", unit="files", total=len(places)) as step:
+        for answers in table.engine.spread(find, pieces, table.stores, shared={CONFIG: snapshot.config}, weigh=len):
+            found += answers
+            step.advance(len(answers))
+    named = pc.take(places, pc.indices_nonzero(pa.array(found, pa.bool_())))
+    every = pa.array(range(len(live.keys)), pa.uint64())
+    return live.naming(pc.is_in(every, value_set=pc.cast(named, pa.uint64())))
+
+
+def _pieces(adds: RecordBatch) -> Iterator[list[DataFile]]:
+    paths, sizes = adds.column("path").to_pylist(), adds.column("size").to_pylist()
+    files = [DataFile(path, size) for path, size in zip(paths, sizes, strict=True)]
+    yield from (files[begin : begin + _FILES_PER_PIECE] for begin in range(0, len(files), _FILES_PER_PIECE))
+
+
+# -- bins as pieces of work --------------------------------------------------------------------------------------------
+
+_FILES_AT_ONCE = 50_000
+"""Files whose actions are in memory, apart from those of one larger group of bins."""
+
+_LONGEST_NAME = 255
+_LETTERS = string.ascii_letters + string.digits
+
+
+class OpenBin(NamedTuple):
+    """A bin with the actions of its files, in the order of the new file's rows."""
+
+    bin: Bin
+    piece: RewritePiece
+    adds: RecordBatch
+    own_fields: Action
+    """What the adds of new files say about the order of their rows."""
+
+    @property
+    def paths(self) -> list[str]:
+        """Return the paths of the files, as in the log."""
+        found: list[str] = self.adds.column("path").to_pylist()
+        return found
+
+
+def open_groups(plan: OptimizePlan, groups: Iterable[Sequence[Bin]]) -> Iterator[list[OpenBin]]:
+    """Yield the bins of each group with their actions, reading those of several groups at once."""
+    number = 0
+    for together in _rounds(groups):
+        opened = _opened(plan, [one for group in together for one in group], number)
+        for group in together:
+            yield [next(opened) for _ in group]
+        number += sum(map(len, together))
+
+
+def _rounds(groups: Iterable[Sequence[Bin]]) -> Iterator[list[Sequence[Bin]]]:
+    together, files = list[Sequence[Bin]](), 0
+    for group in groups:
+        count = sum(one.files for one in group)
+        if together and files + count > _FILES_AT_ONCE:
+            yield together
+            together, files = [], 0
+        together.append(group)
+        files += count
+    if together:
+        yield together
+
+
+def _opened(plan: OptimizePlan, bins: Sequence[Bin], number: int) -> Iterator[OpenBin]:
+    """Yield bins with their actions. The version is read once."""
+    import pyarrow as pa
+
+    places = plan.selection.places(bins)
+    keys = plan.live.keys
+    is_wanted = pc.is_in(pa.array(range(len(keys)), pa.int64()), value_set=pa.array(places, pa.int64()))
+    batches = list(chosen_actions(plan.snapshot, keys, is_wanted, plan.condition))
+    adds = pa.Table.from_batches(batches).combine_chunks().to_batches()[0]
+    rank = {place: row for row, place in enumerate(sorted(places))}
+    begin = 0
+    for count, one in enumerate(bins, number):
+        rows = pa.array([rank[place] for place in places[begin : begin + one.files]], pa.int64())
+        begin += one.files
+        yield _open(plan, one, count, pc.take(adds, rows))
+
+
+def _open(plan: OptimizePlan, one: Bin, number: int, adds: RecordBatch) -> OpenBin:
+    config, machine = plan.snapshot.config, plan.table.machine
+    values = _partition_values(config, adds)
+    paths, sizes = adds.column("path").to_pylist(), adds.column("size").to_pylist()
+    vectors = adds.column("deletionVector").to_pylist()
+    ids, versions = (adds.column(name).to_pylist() for name in ("baseRowId", "defaultRowCommitVersion"))
+    sources = tuple(
+        SourceFile(DataFile(path, sizes[row], {}, vectors[row]), ids[row], versions[row])
+        for row, path in enumerate(paths)
+    )
+    piece = RewritePiece(number, sources, values, new_directory(config, values, machine))
+    return OpenBin(one, piece, adds, own_fields(adds) if plan.order is None else plan.order.fields_of_a_bin(machine))
+
+
+def _partition_values(config: TableConfiguration, adds: RecordBatch) -> Mapping[str, str | None]:
+    """Return the values of the first file, in the spelling of the table's columns; empty text is null."""
+    names = list(config.partition_columns)
+    if not names:
+        return {}
+    known = dict(with_spelled_keys(adds.column("partitionValues"), names)[0].as_py())
+    return {name: known.get(name) or None for name in names}
+
+
+def own_fields(adds: RecordBatch) -> Action:
+    """Return the fields that all files of a bin have in common because they are grouped by them."""
+    tags = dict(adds.column("tags")[0].as_py() or ())
+    kept = {name: tags[name] for name in ORDER_TAGS if tags.get(name) is not None}
+    provider = adds.column("clusteringProvider")[0].as_py()
+    return {**({"tags": kept} if kept else {}), **({} if provider is None else {"clusteringProvider": provider})}
+
+
+def new_directory(config: TableConfiguration, values: Mapping[str, str | None], machine: Machine) -> str:
+    """Return the directory of new files: that of their partition, or a random one, as the reference implementation
+    does with column mapping and for `delta.randomizeFilePrefixes`.
+    """
+    properties = config.properties
+    directory = directory_of(values)
+    is_too_long = any(len(part.encode()) > _LONGEST_NAME for part in directory.split("/"))
+    if config.mapping_mode == "none" and not is_true(properties, "delta.randomizeFilePrefixes") and not is_too_long:
+        return directory
+    length = parse_integer(properties, "delta.randomPrefixLength") or 2
+    number = int.from_bytes(machine.random_bytes(64), "big")  # so long that each letter is as likely
+    return "".join(_LETTERS[number // len(_LETTERS) ** at % len(_LETTERS)] for at in range(min(max(length, 1), 32)))
+
+
+def parameters_of(plan: OptimizePlan) -> tuple[str, Mapping[str, object]]:
+    """Return the operation and its parameters."""
+    predicate = [] if plan.request.where is None else [plan.request.where]
+    if plan.rules.purge:
+        return "REORG", {"predicate": predicate, "applyPurge": True}
+    by = {"zOrderBy": plan.z_order_by, "clusterBy": plan.cluster_by}
+    full = {"isFull": False} if plan.cluster_by else {}
+    return "OPTIMIZE", {"predicate": predicate, **by, "auto": False, **full}
+
+
+def size_metrics(removed: Sequence[RecordBatch], added: Sequence[NewFile]) -> dict[str, int | str]:
+    """Return the metrics of a commit."""
+    sizes = sorted(file.size_bytes for file in added)
+    quartiles = {f"p{25 * part}FileSize": sizes[len(sizes) * part // 4] for part in (1, 2, 3)} if sizes else {}
+    bounds = {"minFileSize": sizes[0], "maxFileSize": sizes[-1]} if sizes else {}
+    return {
+        "numRemovedFiles": sum(adds.num_rows for adds in removed),
+        "numRemovedBytes": sum(pc.sum(adds.column("size")).as_py() or 0 for adds in removed),
+        "numAddedFiles": len(sizes),
+        "numAddedBytes": sum(sizes),
+        **bounds,
+        **quartiles,
+        "numDeletionVectorsRemoved": sum(adds.num_rows - adds.column("deletionVector").null_count for adds in removed),
+    }
+
+
+def _tags(own: Action, file: NewFile, written_from: int) -> Action:
+    """Return the tags with the bytes that a file was written from, where it has become smaller."""
+    if written_from <= file.size_bytes:
+        return {}
+    return {"tags": {**own.get("tags", {}), PACKED_TAG: str(written_from)}}
+
+
+def added_files(plan: OptimizePlan, opened: OpenBin, files: Sequence[NewFile], used_bytes: int) -> RecordBatch:
+    """Return the adds of the new files of a bin, of whose bytes so many were used. They get row ids when they are
+    committed.
+    """
+    compat = iceberg_compat(plan.snapshot.config)
+    own = dict(opened.own_fields)
+    if compat >= 2:
+        own["tags"] = {**own.get("tags", {}), "ICEBERG_COMPAT_VERSION": str(compat)}
+    written_from = opened.bin.packed_bytes * used_bytes // max(opened.bin.size_bytes, 1)
+    if len(files) > 1:
+        written_from = max(written_from, plan.rules.target_bytes)
+    actions = [
+        {
+            "path": file.path,
+            "partitionValues": dict(opened.piece.partition_values),
+            "size": file.size_bytes,
+            "modificationTime": file.modification_ms,
+            "dataChange": False,
+            "stats": file.stats,
+            **own,
+            **_tags(own, file, written_from),
+        }
+        for file in files
+    ]
+    return whole_actions(actions, action_schemas().add, "")

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 
-from deltacli.core.errors import UsageError
-from deltacli.core.hints import command, parameter
+from deltacli.core.errors import UsageError, command, parameter
 from deltacli.core.request_fields import COMMIT_METADATA, Kind, option, shared
 from deltacli.core.units import format_limit, parse_size, plural
-from deltacli.delta.log.commit_metadata import NO_METADATA
+from deltacli.delta.log.actions import NO_METADATA
 from deltacli.table.api_arguments import count_number
 
 _WITHOUT_ORDER = ("purge", "min_size", "min_files", "purge_ratio")

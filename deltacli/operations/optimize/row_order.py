@@ -11,20 +11,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
-from deltacli.core.errors import Refused, UsageError
-from deltacli.core.hints import command, parameter
-from deltacli.core.machine import Machine
+from deltacli.core.clock import Machine
+from deltacli.core.errors import Refused, UsageError, command, parameter
 from deltacli.core.typing import ArrowArray, RecordBatch
-from deltacli.delta.clustering.chosen_files import (
-    CUBE_COLUMNS,
-    CUBE_ID,
-    PROVIDER,
-    Z_ORDER_TAG,
-    ChosenFiles,
-    files_to_cluster,
-    files_to_z_order,
-    z_order_tag,
-)
 from deltacli.delta.clustering.clustering_columns import (
     DOMAIN,
     FEATURE,
@@ -34,8 +23,18 @@ from deltacli.delta.clustering.clustering_columns import (
     find_column,
     read_clustering_columns,
 )
-from deltacli.delta.clustering.order_columns import OrderColumn, order_columns, text_of
-from deltacli.delta.log.commit_lines import Action
+from deltacli.delta.clustering.order_columns import OrderColumn, column_text, order_columns
+from deltacli.delta.clustering.sorting import (
+    CUBE_COLUMNS,
+    CUBE_ID,
+    PROVIDER,
+    Z_ORDER_TAG,
+    ChosenFiles,
+    files_to_cluster,
+    files_to_z_order,
+    z_order_tag,
+)
+from deltacli.delta.log.actions import Action
 from deltacli.delta.schema.types import StructType
 from deltacli.work.curve_sort import CurveOrder
 
@@ -140,7 +139,7 @@ def _clustering_columns(snapshot: Snapshot) -> tuple[OrderColumn, ...]:
         raise _refused(f"the table has {len(found)} clustering columns, more than {MOST_CLUSTERING_COLUMNS}")
     try:
         paths = clustering_paths(config, snapshot.domains)
-        return order_columns(config, [text_of(column) for column in found], paths)
+        return order_columns(config, [column_text(column) for column in found], paths)
     except UsageError as fault:
         raise _refused(fault.message) from fault
 

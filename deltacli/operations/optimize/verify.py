@@ -12,19 +12,18 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow import compute as pc
-from deltacli.core.errors import DataUnreadable, StorageFailed
-from deltacli.core.hints import command
+from deltacli.core.errors import DataUnreadable, StorageFailed, command
 from deltacli.core.typing import ArrowArray, Json, RecordBatch
 from deltacli.core.units import format_ranges
 from deltacli.delta.encoding.digests import MultisetDigest
-from deltacli.delta.log.commit_lines import Action
+from deltacli.delta.log.actions import Action
 from deltacli.delta.log.file_actions import action_schemas, whole_actions
 from deltacli.table.find_log import list_log
-from deltacli.table.keyed_files import KEY_BYTES, file_keys
+from deltacli.table.live_files import KEY_BYTES, file_keys
 from deltacli.table.rebuild import read_snapshot
 from deltacli.table.scan import data_files
 from deltacli.work.commits.reading import stream_commit
-from deltacli.work.rewrite.pieces import SourceFile, whole_rows
+from deltacli.work.rewrite.pieces import SourceFile, whole_row_spec
 from deltacli.work.rewrite.sources import WANTED, digest_rows
 
 if TYPE_CHECKING:
@@ -35,7 +34,7 @@ ROWS_DIFFER = "optimize.rows-differ"
 _PIECE_FILES, _PIECE_BYTES = 32, 64 << 20
 
 
-class Verified(NamedTuple):
+class VerifiedRows(NamedTuple):
     """The rows that were compared; `is_whole` where that shows that the table has the same rows as before."""
 
     rows: int
@@ -46,7 +45,7 @@ class Verified(NamedTuple):
         return {"rows": self.rows, "scope": "table" if self.is_whole else "files"}
 
 
-def verify_rows(plan: OptimizePlan, versions: Sequence[int], *, files: int) -> Verified:
+def verify_rows(plan: OptimizePlan, versions: Sequence[int], *, files: int) -> VerifiedRows:
     """Compare the rows before and after the commits of a plan, which have so many files.
 
     Raises StorageFailed (`optimize.rows-differ`) where they differ, with the command that takes the commits back;
@@ -72,7 +71,7 @@ class _Verification:
         self._expected = 0 if self._left is None else len(self._left)
         self._sent = deque[tuple[int, str, int]]()
 
-    def verify(self) -> Verified:
+    def verify(self) -> VerifiedRows:
         digests: dict[tuple[int, str], MultisetDigest] = defaultdict(MultisetDigest)
         table = self._table
         try:
@@ -81,7 +80,7 @@ class _Verification:
                     digest_rows,
                     self._pieces(),
                     table.stores,
-                    shared={WANTED: whole_rows(self._plan.snapshot.config)},
+                    shared={WANTED: whole_row_spec(self._plan.snapshot.config)},
                     weigh=_weight,
                 ):
                     version, kind, count = self._sent.popleft()
@@ -99,7 +98,7 @@ class _Verification:
         if wrong:
             raise self._differ([version for version, *_ in wrong], wrong[0][1].answer()[0], wrong[0][2].answer()[0])
         self._require_live_files()
-        return Verified(sum(after.answer()[0] for _, after in found), self._is_whole)
+        return VerifiedRows(sum(after.answer()[0] for _, after in found), self._is_whole)
 
     def _pieces(self) -> Iterator[list[SourceFile]]:
         for files in self._files():

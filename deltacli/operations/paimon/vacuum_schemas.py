@@ -13,31 +13,28 @@ from enum import StrEnum
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from deltacli.changing.acts import Act
-from deltacli.changing.basis import OTHER_PAST, Basis, require_clock
+from deltacli.changing.basis import OTHER_PAST, Act, Basis, require_clock
 from deltacli.changing.plan import NO_FILES, Amount, Failures
-from deltacli.core.errors import FileMissing, Refusal, Refused, Unreadable
-from deltacli.core.hints import command, parameter
-from deltacli.core.short_repr import short_repr
+from deltacli.core.documents import short_repr
+from deltacli.core.errors import NOTHING_CHANGED, FileMissing, Refusal, Refused, Unreadable, adding, command, parameter
 from deltacli.core.typing import Json
 from deltacli.core.units import duration, format_duration, format_ranges, format_timestamp, plural
-from deltacli.operations.paimon.schema_users import SchemaUsers, find_schema_users
-from deltacli.operations.paimon.table_files import list_branches, read_schemas, require_branch, require_paimon
-from deltacli.paimon.schema import Schema
-from deltacli.paimon.table_paths import (
-    MAIN_BRANCH,
-    SCHEMA_DIRECTORY,
-    SCHEMA_PREFIX,
-    branch_root,
-    number_of,
-    schema_path,
+from deltacli.operations.paimon.table_files import (
+    SchemaUsers,
+    find_schema_users,
+    list_branches,
+    read_schemas,
+    require_branch,
+    require_paimon,
 )
+from deltacli.paimon.schema import Schema
+from deltacli.paimon.snapshots import MAIN_BRANCH, SCHEMA_DIRECTORY, SCHEMA_PREFIX, branch_root, number_of, schema_path
 from deltacli.storage import Deleted, Failed, FileStat, Missing, ReadStorage
 from deltacli.table.api_arguments import count_number
 from deltacli.table.handle import TableHandle
 
 if TYPE_CHECKING:
-    from deltacli.changing.gate import Gate
+    from deltacli.changing.change import Gate
     from deltacli.table.version import Snapshot
 
 DEFAULT_RETENTION_MS = 7 * 24 * 3_600_000
@@ -135,7 +132,7 @@ class SchemaVacuumPlan:
         if not self.refusals:
             return None
         first = self.refusals[0]
-        hint = f"add {first.override}" if first.override else first.hint
+        hint = adding(first.override) if first.override else first.hint
         return Refused.by(self.refusals, {"guard": first.code}, hint)
 
     def effects(self) -> Iterator[str]:
@@ -422,7 +419,8 @@ def _require_same(plan: SchemaVacuumPlan, again: SchemaVacuumPlan) -> None:
         is_other = found.get(file.id, (file.size_bytes, file.modified_ms)) != (file.size_bytes, file.modified_ms)
         if is_other or (file.id == newest and file.id not in found):
             raise Refused(
-                f"nothing was changed: schema {file.id} was replaced after this was planned",
+                f"schema {file.id} was replaced after this was planned",
+                said_first=NOTHING_CHANGED,
                 code=OTHER_PAST,
                 facts={"file": file.path},
                 hint=command("history", limit=10),

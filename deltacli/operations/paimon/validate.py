@@ -5,27 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 
-from deltacli.core.errors import Unreadable, UsageError
-from deltacli.core.hints import command, parameter
+from deltacli.core.errors import Unreadable, UsageError, command, parameter
 from deltacli.core.progress import Plan, planned
-from deltacli.delta.log.log_path import Place
-from deltacli.operations.paimon.references import (
-    BrokenFile,
-    SchemaReferences,
-    collect_references,
-    read_branch,
-    words_of,
-)
-from deltacli.operations.paimon.schema_users import broken_consumers, schemas_of_statistics
+from deltacli.delta.log.segment import Place
 from deltacli.operations.paimon.table_files import (
     NO_PERMISSION,
+    BrokenFile,
+    SchemaReferences,
+    broken_consumers,
+    collect_schema_references,
     list_branches,
     list_schemas,
+    read_branch,
     read_schemas,
     require_paimon,
+    schemas_of_statistics,
+    words_of,
 )
-from deltacli.operations.validate.findings import Collector, RuleChoice
-from deltacli.operations.validate.request import ValidateRequest
+from deltacli.operations.validate.findings import Collector, RuleChoice, ValidateRequest
 from deltacli.operations.validate.validate import Validation
 from deltacli.paimon.schema import Schema
 from deltacli.rules.framework.base import Finding
@@ -127,7 +124,7 @@ def _check_branch(
     plan.expect("checking schemas", len(listing.ids))
     contents = read_schemas(storage, engine, listing.ids, branch, progress=progress)
     files = read_branch(storage, engine, branch, progress=progress, foresee=foresee)
-    references = collect_references(storage, engine, files, with_manifests=with_manifests, progress=progress)
+    references = collect_schema_references(storage, engine, files, with_manifests=with_manifests, progress=progress)
     with progress.step("checking schemas", unit="schemas", total=len(contents)) as step:
         for schema_id, content in contents.items():
             view = SchemaFileView(schema_id, content, branch, profile)

@@ -1,9 +1,14 @@
 """Reading the changes between versions, row by row: from change data files, else from what commits add and remove.
 
+Without column mapping, names in files are those of columns: names in older files may be those of other columns now, and
+a column of another type has values in older files that are not of its type.
+A table that is created anew with column mapping has new names in files, so its columns would be null in older rows.
+
 A commit with change data files has all of its changes there. In any other commit, the rows of added files are inserts
 and the rows of removed files are deletes. Where a file only got another deletion vector, the changes are the rows by
 which the vectors differ.
-Spec: Add CDC File; Change Data Files; Reader Requirements for AddCDCFile.
+
+Spec: Column Mapping; Add CDC File; Change Data Files; Reader Requirements for AddCDCFile.
 """
 
 from __future__ import annotations
@@ -16,28 +21,51 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
-from deltacli.arrow.rows import first_rows
-from deltacli.core.cached import cached_property
-from deltacli.core.errors import CommitCorrupt, LogIncomplete, UsageError, VersionAbsent
-from deltacli.core.hints import DoubleQuoted, command, parameter
-from deltacli.delta.log.commit_lines import Action
+from deltacli.arrow.compute import first_rows
+from deltacli.core.errors import (
+    CommitCorrupt,
+    DoubleQuoted,
+    LogIncomplete,
+    Refused,
+    UsageError,
+    VersionAbsent,
+    command,
+    parameter,
+)
+from deltacli.core.made_once import cached_property
+from deltacli.delta.data_files import canonical, canonical_column, unique_id
+from deltacli.delta.log.actions import Action
 from deltacli.delta.log.file_actions import action_schemas, whole_actions
 from deltacli.delta.log.segment import MAX_TIME_MS, LogFile, LogListing, file_times, is_representable
-from deltacli.delta.log.state import TableConfiguration, has_in_commit_timestamps, read_metadata, read_protocol
+from deltacli.delta.log.state import (
+    CHANGE_FEED,
+    CHECKPOINT_PROTECTION,
+    TableConfiguration,
+    has_in_commit_timestamps,
+    is_true,
+    read_metadata,
+    read_protocol,
+)
 from deltacli.delta.partitions.values import are_lacking_values_null, lacking_values, with_values
-from deltacli.delta.paths import canonical, canonical_column
-from deltacli.delta.protocol.property_values import CHANGE_FEED, is_true
-from deltacli.delta.protocol.protocol_action import require_readable
-from deltacli.delta.schema.stray_partitions import require_partitions
-from deltacli.delta.schema.type_changes import require_readable_rows
-from deltacli.delta.schema.types import PrimitiveType, StructField, StructType, parse_schema
-from deltacli.delta.vectors import unique_id
-from deltacli.operations.read.separate_versions import apart_error, find_break, may_be_apart
+from deltacli.delta.protocol.features import require_readable
+from deltacli.delta.schema.column_differences import columns_and_parts, exchanged
+from deltacli.delta.schema.to_arrow import plain_type, require_partitions
+from deltacli.delta.schema.type_changes import canonical_name, fits_type, require_readable_rows
+from deltacli.delta.schema.types import (
+    MODE,
+    DataType,
+    PrimitiveType,
+    StructField,
+    StructType,
+    parse_schema,
+    simple_name,
+)
 from deltacli.storage.base import ReadStorage, StoreOfVersions
 from deltacli.storage.secrets import without_secrets
 from deltacli.table.api_arguments import named_items
 from deltacli.table.find_log import list_log
 from deltacli.table.rebuild import read_snapshot
+from deltacli.table.replay import small_actions
 from deltacli.table.scan import ArrowRows, Selection, data_files, stream_files
 from deltacli.work.commits.reading import stream_commit
 from deltacli.work.rows.data_files import DataFile
@@ -46,10 +74,154 @@ from deltacli.work.rows.table_files import TableFiles
 if TYPE_CHECKING:
     import pyarrow
 
+    from deltacli.delta.log.segment import LogFile
     from deltacli.table.handle import TableHandle
     from deltacli.table.output import WrittenDirectory
-    from deltacli.table.read_requests import ChangesRequest, ScanRequest
+    from deltacli.table.scan import ChangesRequest, ScanRequest
     from deltacli.table.version import Snapshot
+
+# -- versions of a range that cannot be read as the last one -----------------------------------------------------------
+
+MAPPING = "columnMapping"
+_NO_COLUMNS = '{"type":"struct","fields":[]}'
+
+
+class Break(NamedTuple):
+    """A version that removed column mapping, or else replaced columns by others."""
+
+    version: int
+    is_removal: bool
+    column: str = ""
+    """Which column has another type, in words."""
+
+    @property
+    def reason(self) -> str:
+        """What the version did, in words."""
+        if self.is_removal:
+            return f"version {self.version} removed column mapping: columns had other names in files before it"
+        if self.column:
+            return f"version {self.version} replaced the column {self.column}: files before it have the older type"
+        return f"version {self.version} replaced columns of the table: files before it do not have those of now"
+
+
+def may_be_apart(first: TableConfiguration, end: TableConfiguration) -> bool:
+    """Return False where certainly no version between two separates them, so that no commit has to be read."""
+    return _may_be_removed(first, end) or any(exchanged(first, end)) or _other_type(first, end) != ""
+
+
+def find_break(table: TableHandle, files: Sequence[LogFile], first: TableConfiguration) -> Break | None:
+    """Return the last of some commits that separates versions; `first` is the configuration before them."""
+    found, config, by_version = None, first, {file.version: file for file in files}
+    for version, actions in small_actions(table, list(files)):
+        before = config
+        for kind, action in actions or ():  # a damaged commit is an error of who reads its files
+            if kind == "protocol":
+                config = replace(config, protocol=read_protocol(action, f"commit {version}"))
+            elif kind == "metaData":
+                metadata = read_metadata(action, f"commit {version}")
+                schema = parse_schema(metadata.schema_string or _NO_COLUMNS)
+                config = TableConfiguration(config.protocol, metadata, schema)
+        if config is not before:
+            found = break_at(table, by_version[version], before, config) or found
+    return found
+
+
+def break_at(table: TableHandle, file: LogFile, before: TableConfiguration, after: TableConfiguration) -> Break | None:
+    """Return what a commit is, by the configurations before and after it, if it separates versions."""
+    if is_mapped(before) and not is_mapped(after):
+        return Break(file.version, True)
+    if column := _other_type(before, after):
+        return Break(file.version, False, column)
+    return Break(file.version, False) if _replaces(table, file, before, after) else None
+
+
+def is_mapped(config: TableConfiguration) -> bool:
+    """Return True for a version with column mapping."""
+    return config.mapping_mode != "none"
+
+
+def may_have_been_mapped(config: TableConfiguration) -> bool:
+    """Return False for a version without column mapping if no commit of its log can have removed one: its protocol then
+    lists the feature still, or its properties protect the checkpoints from before the drop. The protocol of a shared
+    table lists less, so that its server writes the mode.
+    """
+    return MAPPING in config.features or CHECKPOINT_PROTECTION in config.properties or MODE in config.properties
+
+
+def _may_be_removed(first: TableConfiguration, end: TableConfiguration) -> bool:
+    """Return False where mapping certainly was not removed between two versions."""
+    if not is_mapped(end):
+        return may_have_been_mapped(end) or is_mapped(first)
+    if not is_mapped(first):
+        return True
+    had, has = (_generated_names(config) for config in (first, end))
+    return not had & has  # who removes a mapping gives files the names of columns
+
+
+def _generated_names(config: TableConfiguration) -> set[str]:
+    fields = config.schema.fields if config.schema else ()
+    names = (config.physical_name(field) for field in fields)
+    return {name for name in names if name.startswith("col-") and len(name) == _GENERATED_LENGTH}
+
+
+_GENERATED_LENGTH = len("col-8c74a5e3-2a1f-4b8e-9d52-0d1a3f0e7c11")
+
+
+def _replaces(table: TableHandle, file: LogFile, before: TableConfiguration, after: TableConfiguration) -> bool:
+    """Return True for a commit that gives a name to another column, or drops columns and adds others together with the
+    removal of rows.
+    """
+    gone, new = exchanged(before, after)
+    if not gone:
+        return False
+    return bool(gone & new) or any(
+        kind == "remove" and action.get("dataChange") is not False
+        for kind, action in stream_commit(table.storage, file)
+    )
+
+
+def _other_type(before: TableConfiguration, after: TableConfiguration) -> str:
+    """Return which column got a type that values of older files certainly do not have, in words; "" for none."""
+    had = {way: kind for way, _, kind in columns_and_parts(before, before.schema)}
+    for way, names, kind in columns_and_parts(after, after.schema):
+        if way in had and not _fits(had[way], kind):
+            return f"{'.'.join(names)}, {simple_name(had[way])} before, by one of type {simple_name(kind)}"
+    return ""
+
+
+def _fits(old: DataType, new: DataType) -> bool:
+    match old, new:
+        case PrimitiveType(had), PrimitiveType(has):
+            name, wanted = canonical_name(had), canonical_name(has)
+            is_same = name == wanted or (name.startswith("timestamp") and wanted.startswith("timestamp"))
+            kind = plain_type(name)
+            return is_same or "void" in (name, wanted) or kind is None or fits_type(kind, wanted)
+        case (PrimitiveType("void"), _) | (_, PrimitiveType("void")):
+            return True
+    return type(old) is type(new)
+
+
+def apart_error(first: int, found: Break, last: int) -> Refused:
+    """Return why the changes of some versions cannot be read together, and how they can. What replaced columns may also
+    have removed rows, so it is in none of the ranges.
+    """
+    begin = max(found.version if found.is_removal else found.version + 1, first + 1)
+    ranges = [(start, end) for start, end in ((first, found.version - 1), (begin, last)) if start <= end]
+    if begin <= last:
+        hint = command("changes", from_version=begin)
+    elif ranges:
+        hint = command("changes", from_version=first, to_version=found.version - 1)
+    else:
+        hint = command("read", version=found.version - 1)
+    return Refused(
+        f"{found.reason}, so changes before and after it cannot be read together",
+        code="changes.mapping-removed" if found.is_removal else "changes.columns-replaced",
+        facts={"versions to read apart": ", ".join(f"{start}-{end}" for start, end in ranges)} if ranges else {},
+        hint=hint,
+    )
+
+
+# -- reading the changes between versions, row by row ------------------------------------------------------------------
 
 CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP = "_change_type", "_commit_version", "_commit_timestamp"
 CHANGE_COLUMNS = (
@@ -169,7 +341,7 @@ class Changes(ArrowRows):
 
 def read_changes(table: TableHandle, request: ChangesRequest) -> Changes:
     """Return the changes of a range of versions, which may be empty. Raises what `find_range` raises."""
-    from deltacli.table.time_travel import find_range
+    from deltacli.table.rebuild import find_range
 
     begin, end = request.ends
     assert begin is not None
@@ -290,7 +462,7 @@ class CommitSummary:
         return stamp if type(stamp) is int and has_in_commit_timestamps(config.protocol, config.metadata) else None
 
 
-def read_changed(storage: ReadStorage, file: LogFile) -> tuple[CommitSummary, dict[str, list[Action]]]:
+def read_changed_files(storage: ReadStorage, file: LogFile) -> tuple[CommitSummary, dict[str, list[Action]]]:
     """Return what a commit does, and by kind the actions of the files whose data it changes."""
     summary = CommitSummary()
     found: dict[str, list[Action]] = {"add": [], "remove": [], "cdc": []}
@@ -322,7 +494,7 @@ def read_commits(table: TableHandle, listing: LogListing, end: Snapshot, first: 
     config = read_as(end.config, current)
     for version in range(first, end.version + 1):
         file = listing.commits[version]
-        summary, found = read_changed(table.storage, file)
+        summary, found = read_changed_files(table.storage, file)
         before, current = config, summary.config_after(current, version, file.name)
         if summary.metadata is not None:
             require_together(current, range(version + 1, end.version + 1))
@@ -344,6 +516,7 @@ def require_representable(time_ms: int, version: int, name: str) -> None:
     if not is_representable(time_ms):
         raise CommitCorrupt(
             f"{name}: the in-commit timestamp of version {version} does not fit 64 bits in microseconds",
+            file=name,
             code="ict.future" if time_ms > 0 else "ict.not-monotone",
             facts={"found": str(time_ms), "largest timestamp": f"{MAX_TIME_MS} (epoch milliseconds)"},
             hint=command("validate", select=[DoubleQuoted("ict.*")]),

@@ -12,12 +12,12 @@ from functools import partial
 from itertools import pairwise
 from typing import Any, TypeAlias
 
+from deltacli.core.documents import short_repr
 from deltacli.core.errors import CommitCorrupt, FileMissing
 from deltacli.core.progress import SILENT, Progress, weighed
-from deltacli.core.short_repr import short_repr
 from deltacli.core.typing import Json
 from deltacli.core.units import format_timestamp, ranges_of
-from deltacli.delta.log.commit_lines import Action
+from deltacli.delta.log.actions import Action
 from deltacli.delta.log.segment import CommitTime, LogFile, LogListing, TimestampSource, file_times
 from deltacli.engine.base import Engine
 from deltacli.storage import ReadStorage

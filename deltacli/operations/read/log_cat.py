@@ -10,16 +10,31 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import NamedTuple
 
-from deltacli.core.errors import FileMissing, NotATable, UsageError, VersionAbsent
-from deltacli.core.hints import command, nearest_name, parameter
+from deltacli.core.errors import (
+    QUOTED,
+    FileMissing,
+    NotATable,
+    UsageError,
+    VersionAbsent,
+    command,
+    nearest_name,
+    parameter,
+)
 from deltacli.core.progress import SILENT, Progress, reported
 from deltacli.core.units import format_ranges, parse_names
-from deltacli.delta.log.commit_lines import KNOWN_ACTIONS
-from deltacli.delta.log.log_path import LOG_DIRECTORY, version_prefix
-from deltacli.delta.log.segment import CheckpointInstance, LogFile, LogListing, make_log_file, read_listing
+from deltacli.delta.log.actions import KNOWN_ACTIONS
+from deltacli.delta.log.segment import (
+    LOG_DIRECTORY,
+    CheckpointInstance,
+    LogFile,
+    LogListing,
+    make_log_file,
+    read_listing,
+    version_prefix,
+)
 from deltacli.storage import ReadStorage
 from deltacli.table.find_log import list_log
-from deltacli.work.commits.raw_actions import Unjudged, checkpoint_blocks, commit_blocks
+from deltacli.work.commits.inspection import Unjudged, checkpoint_blocks, commit_blocks
 
 _MANY = 20
 
@@ -43,9 +58,9 @@ def choose_kinds(text: str) -> Kinds:
     for name in unknown:
         if (near := nearest_name(name, KNOWN_ACTIONS, ignores_case=True, alike=_ALIKE)) is not None:
             raise UsageError(
-                f"{parameter('log cat.actions')}: there is no action {name!r}; did you mean {near!r}?",
+                f"{parameter('log cat.actions')}: there is no action {name!r}",
                 facts={"known": ", ".join(sorted(KNOWN_ACTIONS))},
-            )
+            ).asking(name, near, QUOTED)
     return Kinds(frozenset(chosen), unknown)
 
 

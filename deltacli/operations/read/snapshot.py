@@ -9,13 +9,12 @@ from typing import Any, NamedTuple
 from deltacli.core.errors import CheckpointUnreadable, Unreadable
 from deltacli.core.progress import reported
 from deltacli.core.units import format_timestamp
-from deltacli.delta.log.counts import FileCounts, TombstoneCounts, count_batch
-from deltacli.delta.protocol.property_values import deleted_file_retention_ms
+from deltacli.delta.log.file_actions import FileCounts, TombstoneCounts, count_batch
+from deltacli.delta.log.state import deleted_file_retention_ms
 from deltacli.storage.base import StoreOfVersions
 from deltacli.table.handle import TableHandle
-from deltacli.table.rebuild import without_checkpoint
+from deltacli.table.rebuild import find_snapshot, without_checkpoint
 from deltacli.table.row_counts import doubts_of_rows
-from deltacli.table.time_travel import find_snapshot
 from deltacli.table.version import Snapshot
 
 

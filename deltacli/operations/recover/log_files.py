@@ -1,27 +1,89 @@
-"""The files of a log that are gone: which of those that sources offer belong to it, and how it reads with them.
+"""Opening the sources that a caller names, the files of a log that they offer, and how it reads with them.
 
 Spec: Delta Log Entries, Checkpoints, Metadata Cleanup.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from functools import partial
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
 
-from deltacli.core.errors import CheckpointUnreadable, CommitCorrupt, FileMissing, Refused, Unreadable
+from deltacli.arrow import compute as pc
+from deltacli.core.errors import (
+    CheckpointUnreadable,
+    CommitCorrupt,
+    FileMissing,
+    Refused,
+    Unreadable,
+    adding,
+    parameter,
+)
+from deltacli.core.typing import ArrowArray, ArrowTable
+from deltacli.core.units import format_size, plural
 from deltacli.delta.checkpoint.last_checkpoint_content import Hint, read_hint
-from deltacli.delta.log.commit_lines import read_actions
-from deltacli.delta.log.log_path import HINT_NAME, SIDECAR_DIRECTORY, LogFileKind, commit_name
-from deltacli.delta.log.segment import LogListing, choose_segment
+from deltacli.delta.data_files import canonical, key_text
+from deltacli.delta.listing import PathKeys, binary_paths
+from deltacli.delta.log.actions import read_actions
+from deltacli.delta.log.segment import (
+    HINT_NAME,
+    LOG_DIRECTORY,
+    SIDECAR_DIRECTORY,
+    LogFileKind,
+    LogListing,
+    choose_segment,
+    commit_name,
+)
 from deltacli.engine.base import Engine
-from deltacli.operations.log.log_copy import StoredFile, at_once, digest, log_location, versioned
-from deltacli.operations.recover.object_versions import FileMap, MappedFile
-from deltacli.operations.recover.sources import Source
-from deltacli.storage import ReadStorage, Storage
-from deltacli.table.find_log import read_hint_file
-from deltacli.table.needed import FileKind
+from deltacli.operations.log.log_copy import (
+    StoredFile,
+    at_once,
+    digest,
+    find_table_id,
+    list_whole_log,
+    log_location,
+    read_list,
+    versioned,
+)
+from deltacli.operations.recover.copies import (
+    NotedChecksums,
+    address_of,
+    copy_within_store,
+    manifest_of,
+    newest_first,
+    plan_directories,
+)
+from deltacli.operations.recover.sources import (
+    VERSIONS,
+    CopySource,
+    FileMap,
+    FoundFiles,
+    MappedFile,
+    Overwritten,
+    Source,
+    open_copy,
+    versions_of_files,
+    versions_of_log,
+)
+from deltacli.storage import FileStat, PathKind, ReadStorage, Storage, is_address_of
+from deltacli.storage.versions import VersionedObjects, require_versions
+from deltacli.table.file_history import named_files
+from deltacli.table.find_log import list_log, read_hint_file
+from deltacli.table.handle import TableHandle
+from deltacli.table.live_files import FileKind, NeededFiles, live_files, look_for, whole
+from deltacli.table.rebuild import read_snapshot
+from deltacli.table.walk import TableWalk, hidden_names
+from deltacli.work.commits.provenance import read_provenance
 from deltacli.work.task import TableStores
+
+if TYPE_CHECKING:
+    from deltacli.table.handle import TableHandle
+    from deltacli.table.live_files import NeededFiles
+    from deltacli.table.version import Snapshot
+
+# -- the files of a log that are gone ----------------------------------------------------------------------------------
 
 _CHECKPOINTS = (LogFileKind.CLASSIC_CHECKPOINT, LogFileKind.MULTI_PART_CHECKPOINT, LogFileKind.UUID_CHECKPOINT)
 _ORDER = (FileKind.SIDECAR, FileKind.COMMIT, FileKind.CHECKSUM, FileKind.COMPACTION, FileKind.CHECKPOINT, FileKind.HINT)
@@ -343,3 +405,285 @@ def fault_of_log_file(storage: ReadStorage, file: StoredFile, digests: dict[str,
         return fault.message
     except FileMissing:
         return "it was deleted meanwhile"
+
+
+# -- the newest version that can be read although files are gone -------------------------------------------------------
+
+_TRIED = 20
+"""Versions that are rebuilt to look for their files."""
+
+
+def newest_complete(table: TableHandle, snapshot: Snapshot, found: FoundFiles) -> int | None:
+    """Return the newest version below a snapshot, all of whose files are there or were found; None if none is known."""
+    uris = (table.storage.uri, *table.storage.aliases)
+    kept = pc.filter(whole(found.needed.files["path"]), found.is_found)
+    lost = pc.filter(whole(found.needed.files["path"]), pc.invert(found.is_found))
+
+    def lost_of(version: Snapshot) -> ArrowArray:
+        files, sizes = look_for(table.storage, live_files(version, uris), table.engine, table.progress)
+        is_other = pc.fill_null(pc.not_equal(sizes, whole(files.files["sizeBytes"])), False)
+        is_lost = pc.and_(pc.or_(pc.is_null(sizes), is_other), pc.invert(pc.is_in(files.files["path"], value_set=kept)))
+        return pc.filter(whole(files.files["path"]), whole(is_lost))
+
+    complete = complete_versions(snapshot.table, snapshot.version, lost, lost_of, uris)
+    return next((version.version for version in complete), None)
+
+
+def complete_versions(
+    table: TableHandle, below: int, lost: ArrowArray, lost_of: Callable[[Snapshot], ArrowArray], uris: tuple[str, ...]
+) -> Iterator[Snapshot]:
+    """Yield versions below one, the newest first, that need no file that is gone: `lost` are such files, `lost_of`
+    returns those of a version, as bytes below the root, whose URIs are `uris`.
+
+    A version is passed over where it is not older than the commits that added files which are gone.
+    """
+    listing = list_log(table.storage)
+    added = _added(table, listing, uris)
+    for _ in range(_TRIED):
+        if len(lost):
+            first = pc.min(added.filter(pc.is_in(added["path"], value_set=lost))["version"]).as_py()
+            below = min(below, first or 0)
+        below = max((version for version in listing.reconstructable if version < below), default=-1)
+        if below < 0:
+            return
+        try:
+            snapshot = read_snapshot(table, version=below)
+            lost = lost_of(snapshot)
+        except (Unreadable, CommitCorrupt):
+            continue
+        if not len(lost):
+            yield snapshot
+
+
+def _added(table: TableHandle, listing: LogListing, uris: tuple[str, ...]) -> ArrowTable:
+    """Return the files and the files of vectors that commits added, with the versions."""
+    import pyarrow as pa
+
+    keys = PathKeys(uris)
+    parts = [pa.table({"path": pa.array([], pa.binary()), "version": pa.array([], pa.int64())})]
+    for rows in named_files(table, listing, [], []):
+        if rows.kind == "add":
+            paths = (keys.of_log(whole(rows.path)).keys, keys.of_vectors(whole(rows.vector)).keys)
+            parts += [_part(one, rows.version) for one in paths]
+    return pa.concat_tables(parts)
+
+
+def _part(paths: ArrowArray, versions: ArrowArray) -> ArrowTable:
+    import pyarrow as pa
+
+    return pa.table({"path": paths, "version": pc.cast(whole(versions), pa.int64())}).filter(pc.is_valid(paths))
+
+
+def notes_on_later_files(table: TableHandle, snapshot: Snapshot, needed: NeededFiles) -> Iterator[str]:
+    """Yield a note on the data files of the table that were written after a version and that it does not need.
+    `snapshot` is the newest version of the log that is put back. Raises StorageFailed.
+    """
+    if snapshot.time is None:
+        return
+    names, unknown = hidden_names(snapshot, ()), list[str]()
+    with table.progress.step("listing the table", unit="files") as step:
+        for files in TableWalk(table.storage, names).files():
+            paths = binary_paths(files.paths) if isinstance(files.paths, list) else files.paths
+            is_needed = pc.is_in(paths, value_set=whole(needed.files["path"]))
+            unknown += map(key_text, pc.filter(paths, pc.invert(pc.or_(is_needed, names.mask(paths)))).to_pylist())
+            step.advance(len(paths))
+    at_once = table.storage.capabilities.parallel_reads
+    stats = list(table.engine.run(partial(_stat, table.storage), unknown, at_once=at_once))
+    later = [one.size_bytes for one in stats if one is not None and one.modified_ms > snapshot.time.timestamp_ms]
+    count = len(later)
+    if count:
+        verb = "is" if count == 1 else "are"
+        yield (
+            f"{plural(count, 'data file')} ({format_size(sum(later))}) {verb} newer than version {snapshot.version}, "
+            "the newest of the log that is put back: that log may be too old; do not vacuum the table before a newer "
+            "one is ruled out"
+        )
+
+
+def _stat(storage: ReadStorage, path: str) -> FileStat | None:
+    try:
+        return storage.stat(path)
+    except FileMissing:
+        return None
+
+
+# -- opening the sources that a caller names ---------------------------------------------------------------------------
+
+
+class OpenedSource(NamedTuple):
+    """A source as the caller named it: `kept` for the versions of the store, else `copy`. `has_log`: its log is one of
+    this table. `is_same`: its table is known to be this one. `refusal`: the store keeps no versions.
+    """
+
+    name: str
+    copy: CopySource | None = None
+    kept: VersionedObjects | None = None
+    has_log: bool = False
+    is_same: bool = False
+    refusal: Refused | None = None
+    cut: Mapping[str, StoredFile] = MappingProxyType({})
+    """Commits of the table that are cut off, which this source has completely."""
+
+
+def open_sources(
+    table: TableHandle, names: Sequence[str], present: Mapping[str, StoredFile], table_id: str | None
+) -> list[OpenedSource]:
+    """Open sources. `present` is the log of the table, `table_id` its id, None where that is not known.
+
+    Raises Refused for the source of another table and for a log that has another history; UsageError, Unreadable and
+    StorageFailed for what cannot be opened.
+    """
+    found: list[OpenedSource] = []
+    for name in dict.fromkeys(names):
+        if name == VERSIONS:
+            found.append(_versions_of(name, table.storage))
+            continue
+        copy = _with_copier(table, open_copy(name, table.open_other(name), table.storage))
+        opened = _checked(table, copy, present, table_id)
+        if table_id is None and opened.has_log:
+            table_id = find_table_id(copy.files, table.engine)  # the first log tells which table it is
+        found.append(opened)
+    return found
+
+
+def require_usable(opened: Sequence[OpenedSource]) -> tuple[str, ...]:
+    """Return a note for a store that keeps no versions. Raises Refused where there is no other source."""
+    without = [one.refusal for one in opened if one.refusal is not None]
+    if without and len(without) == len(opened):
+        raise without[0]
+    return tuple(f"{one.message}: {one.facts['why']}" for one in without)
+
+
+def _versions_of(name: str, storage: ReadStorage) -> OpenedSource:
+    try:
+        return OpenedSource(name, kept=require_versions(storage), has_log=True, is_same=True)
+    except Refused as refused:
+        refused.hint = refused.hint or adding(parameter("undelete.sources", "COPY"))
+        return OpenedSource(name, refusal=refused)
+
+
+def _checked(
+    table: TableHandle, copy: CopySource, present: Mapping[str, StoredFile], table_id: str | None
+) -> OpenedSource:
+    if copy.files.kind_of(LOG_DIRECTORY) is not PathKind.DIRECTORY:
+        return OpenedSource(copy.name, copy)
+    if _is_clone_of(copy.files, table):
+        return OpenedSource(copy.name, copy, is_same=True)
+    listed = read_list(copy.files)
+    theirs = listed.table_id if listed is not None and listed.table_id else find_table_id(copy.files, table.engine)
+    if None not in (theirs, table_id) and theirs != table_id:
+        raise other_table(copy.name, theirs, table_id)
+    theirs_listed = list_whole_log(copy.files) or {}
+    cut = cut_commits((table.storage, present), (copy.files, theirs_listed))
+    sound = [file for name, file in present.items() if name not in cut]
+    require_same_commits(("the log", table.storage, sound), (copy.name, copy.files, theirs_listed.values()))
+    return OpenedSource(copy.name, copy, has_log=True, is_same=theirs is not None and theirs == table_id, cut=cut)
+
+
+def other_table(name: str, theirs: str | None, ours: str | None) -> Refused:
+    """Return the refusal of a source that has files of another table."""
+    return Refused(
+        f"{name} has the files of another table",
+        code="recover.other-table",
+        facts={"table id there": str(theirs), "table id of this table": str(ours)},
+    )
+
+
+def _is_clone_of(storage: ReadStorage, table: TableHandle) -> bool:
+    """Return True for a table that was cloned from this one: its log is its own, its files may be of this table."""
+    commits = list_log(storage).commits
+    for version in sorted(commits)[:1]:
+        info = read_provenance(storage, commits[version]).commit_info or {}
+        parameters = info.get("operationParameters")
+        source = parameters.get("source") if isinstance(parameters, dict) else None
+        if info.get("operation") == "CLONE" and isinstance(source, str):
+            place = canonical(source.removeprefix("delta.").strip("`")).rstrip("/")
+            return place in {canonical(uri).rstrip("/") for uri in (table.storage.uri, *table.storage.aliases)}
+    return False
+
+
+def data_copies(table: TableHandle, opened: OpenedSource, table_id: str | None) -> list[CopySource]:
+    """Return where a copy has data files: itself, or each directory of a quarantine, the newest first. Copies of a
+    table have its id, so of a quarantine only the directories with the address of this table are used; all of them
+    where the caller named the directory of the id.
+
+    Raises Refused for a quarantine without files of this table.
+    """
+    copy = opened.copy
+    assert copy is not None
+    if opened.has_log or opened.is_same:
+        return [copy]
+    directories = copy.files.list_directories("")
+    if table_id is not None and table_id in directories:
+        addresses = {one: address_of(copy.files, one, table_id) for one in newest_first(copy.files, table_id)}
+        own = [one for one, uri in addresses.items() if uri is None or is_address_of(table.storage, uri)]
+        if addresses and not own:
+            raise _other_address(copy.name, table, table_id, str(next(iter(addresses.values()))))
+        return [_below(table, copy, directory) for directory in own]
+    above, _, last = copy.name.rstrip("/").rpartition("/")
+    if (
+        table_id is not None
+        and last == table_id
+        and any(copy.files.kind_of(manifest_of(one)) is PathKind.FILE for one in directories)
+    ):
+        quarantine = copy._replace(name=above or ".", files=table.open_other(above or "."))
+        return [_below(table, quarantine, one) for one in newest_first(quarantine.files, table_id)]
+    held = [name for name in directories if "=" not in name and _has_manifest(copy.files, name)]
+    if held:
+        raise other_table(copy.name, ", ".join(held[:3]), table_id)
+    return [copy]
+
+
+def _other_address(name: str, table: TableHandle, table_id: str, address: str) -> Refused:
+    named = f"{name.rstrip('/')}/{table_id}"
+    return Refused(
+        f"{name} has the files of another table with the same id",
+        code="recover.other-table",
+        facts={"table there": address, "this table": table.uri, "why": "a copy of a table has its id"},
+        hint=f"where the table was moved, add {parameter('undelete.sources', named)}",
+    )
+
+
+def _has_manifest(storage: ReadStorage, directory: str) -> bool:
+    return any(storage.kind_of(manifest_of(plan)) is PathKind.FILE for plan in plan_directories(storage, directory)[:1])
+
+
+def _below(table: TableHandle, copy: CopySource, path: str) -> CopySource:
+    below = CopySource(copy.name, table.open_other(f"{copy.name.rstrip('/')}/{path}"))
+    return _with_copier(table, below._replace(digests=NotedChecksums(copy.files, path)))
+
+
+def _with_copier(table: TableHandle, copy: CopySource) -> CopySource:
+    """Return a copy whose files a store copies by itself, where an object store has both places."""
+    if copy.files.capabilities.has_directories or table.storage.capabilities.has_directories:
+        return copy
+    return copy._replace(within=copy_within_store(table, copy.files, table.writable()))
+
+
+def log_sources(table: TableHandle, opened: Sequence[OpenedSource]) -> tuple[list[Source], tuple[Overwritten, ...]]:
+    """Return the sources of log files, in the order in which they were named, and the commits of which the store has
+    several contents.
+    """
+    found: list[Source] = []
+    overwritten: list[Overwritten] = []
+    for one in opened:
+        if one.kept is not None:
+            kept, several = versions_of_log(table.storage, one.kept, table.engine)
+            found += kept
+            overwritten += several
+        elif one.has_log and one.copy is not None:
+            found.append(one.copy)
+    return found, tuple(overwritten)
+
+
+def data_sources(
+    table: TableHandle, opened: Sequence[OpenedSource], missing: NeededFiles, table_id: str | None
+) -> list[Source]:
+    """Return the sources of some data files, in the order in which they were named. Raises Refused."""
+    found: list[Source] = []
+    for one in opened:
+        if one.kept is not None:
+            found += versions_of_files(table.storage, one.kept, missing) if missing.files.num_rows else []
+        elif one.copy is not None:
+            found += data_copies(table, one, table_id)
+    return found

@@ -1,37 +1,94 @@
 """What an undelete would do, as data: files that a version and its log need and that are gone, and their sources; and
-what is said of files of a log that nothing proves to be of the table.
-"""
+what is said of files of a log that nothing proves to be of the table."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
 from deltacli.changing.plan import Amount
-from deltacli.core.errors import PartlyDone, Refusal, Refused
-from deltacli.core.hints import command, parameter
-from deltacli.core.short_repr import short_repr
+from deltacli.core.documents import short_repr
+from deltacli.core.errors import Refusal, Refused, UsageError, adding, command, parameter, require_path
+from deltacli.core.request_fields import Kind, Option, option, shared
 from deltacli.core.typing import ArrowArray, ArrowTable, Json
-from deltacli.core.units import format_ranges, named_ranges, plural, ranges_of
+from deltacli.core.units import format_ranges, named_ranges, ranges_of
 from deltacli.operations.recover.log_files import LogItem, LogPlan
-from deltacli.operations.recover.object_versions import Overwritten
-from deltacli.operations.recover.request import UndeleteRequest
-from deltacli.operations.recover.sources import FoundFiles, Journal, Source
-from deltacli.table.needed import whole
+from deltacli.operations.recover.sources import FoundFiles, Overwritten, Source
+from deltacli.table.api_arguments import optional_version, version_number
+from deltacli.table.live_files import whole
 
 if TYPE_CHECKING:
     from deltacli.changing.basis import Basis
     from deltacli.changing.proofs import Proof
     from deltacli.operations.recover.proving import LeftOut, Proofs
 
+# -- the request to bring deleted files back ---------------------------------------------------------------------------
+
+ACCEPT_COMMITS = Option(
+    "Versions of a copy to bring back although nothing proves that they are of this table. Repeatable.",
+    "N,N-M,…",
+    Kind.VERSIONS,
+    spelled="--accept-commits",
+)
+
+
+def accepted_versions(versions: Iterable[object]) -> tuple[int, ...]:
+    """Return the versions of `accept_commits`. Raises UsageError."""
+    return tuple(version_number(version, parameter("undelete.accept_commits")) for version in versions)
+
+
+@dataclass(frozen=True, kw_only=True)
+class UndeleteRequest:
+    """What to bring back, and from where.
+
+    `sources` are `versions` (what the store keeps of deleted objects; the default), or directories and URIs with the
+    same paths below them: a backup, a copy, a clone, a quarantine. `version` is the one whose files are needed (None:
+    the newest), `prefix` limits its data files to a directory. `accept_commits` are versions that a copy may bring
+    although nothing proves that they are of this table.
+    """
+
+    sources: Sequence[str] = option(
+        "Where to look for the files: versions that the store keeps, or a copy of the table. Repeatable.  "
+        "[default: versions]",
+        "versions|DIRECTORY|URI",
+        Kind.TEXTS,
+        default=(),
+        spelled="--from",
+    )
+    version: int | None = option("Version whose files are needed.  [default: the newest]", "N", spelled="--version")
+    prefix: str | None = option("Bring back only data files below this directory of the table.", "P")
+    accept_commits: Sequence[int] = shared(ACCEPT_COMMITS, ())
+    dry_run: bool = False
+
+    def __post_init__(self) -> None:
+        """Bring the values to one form. Raises UsageError."""
+        if isinstance(self.sources, str):
+            raise UsageError(f"{parameter('undelete.sources')} is a string", facts={"expected": "a list of strings"})
+        object.__setattr__(self, "sources", tuple(self.sources) or ("versions",))
+        if any(not source for source in self.sources):
+            raise UsageError(f"{parameter('undelete.sources')} is empty")
+        object.__setattr__(self, "accept_commits", accepted_versions(self.accept_commits))
+        optional_version(self.version, parameter("undelete.version"))
+        if self.prefix is not None:
+            require_path(self.prefix, parameter("undelete.prefix"))
+            parts = [part for part in self.prefix.split("/") if part not in ("", ".")]
+            if self.prefix.startswith("/") or "://" in self.prefix or ".." in parts or not parts:
+                raise UsageError(
+                    f"{parameter('undelete.prefix')} {self.prefix} is not a directory below the table",
+                    facts={"expected": "date=2026-01-01"},
+                )
+            object.__setattr__(self, "prefix", "/".join(parts))
+
+
+# -- what an undelete would do -----------------------------------------------------------------------------------------
+
 PLANNED, RESTORED, MISSING = "planned", "restored", "missing"
 """States of a file: found and to be put in its place, put there, and in no source."""
 UNPROVEN = "recover.unproven"
 """The code of refusals for lack of a proof."""
 STILL_MISSING = "undelete.still-missing"
-_NAMED = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,46 +218,6 @@ class UndeletePlan:
         return self.items.set_column(self.items.schema.get_field_index("state"), "state", pa.chunked_array([states]))
 
 
-@short_repr(
-    "version=plan.version",
-    "needed=plan.needed.files",
-    "found=plan.found.files",
-    "missing=plan.missing.files",
-    "restored=restored.files",
-    "refusals=plan.refusals",
-)
-class UndeleteResult(NamedTuple):
-    """A plan, and what of it was put in place; None where it was not executed."""
-
-    plan: UndeletePlan
-    restored: Journal | None
-
-    def so_far(self) -> str:
-        """Return how many files were put back."""
-        return f"{plural(0 if self.restored is None else self.restored.files, 'file')} put back"
-
-    def require_complete(self) -> None:
-        """Raise PartlyDone where files that the version needs are in no source."""
-        plan = self.plan
-        missing, newest = plan.missing, plan.newest_readable
-        if not missing.files:
-            return
-        names = [str(one["path"]) for one in plan.still_missing()]
-        more = f", and {missing.files - _NAMED:,} more" if missing.files > _NAMED else ""
-        raise PartlyDone(
-            f"{plural(missing.files, 'file')} of version {plan.version} {'is' if missing.files == 1 else 'are'} in no "
-            "source",
-            code=STILL_MISSING,
-            facts={
-                "missing": f"{', '.join(names[:_NAMED])}{more}",
-                f"newest version {'before it ' if plan.is_of_the_past else ''}that can be read": "none"
-                if newest is None
-                else str(newest),
-            },
-            hint=None if newest is None else command("restore", version=newest, dry_run=True),
-        )
-
-
 def _texts(values: Sequence[str]) -> ArrowArray:
     import pyarrow as pa
 
@@ -261,7 +278,7 @@ def _unproven(source: Source, proofs: Proofs, items: Sequence[LogItem]) -> Refus
     return Refusal(
         UNPROVEN,
         _why("version", versions, source.name),
-        f"add {_accepting(versions)}",
+        adding(_accepting(versions)),
         facts={
             "compared": compared,
             "why": "a copy may have gone its own way, and its commits would lose rows of the table and bring others",
@@ -275,7 +292,7 @@ def _lost_above(left: LeftOut) -> Refusal:
     return Refusal(
         UNPROVEN,
         f"{_why('commit', left.versions, left.source)}, which may have lost others: {left.loss}",
-        f"add {_accepting(left.versions)}",
+        adding(_accepting(left.versions)),
         facts={
             "to accept": _accepting(left.versions),
             "to do without": parameter("undelete.version", min(left.versions) - 1),

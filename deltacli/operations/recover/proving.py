@@ -27,27 +27,16 @@ from deltacli.changing.proofs import (
 from deltacli.core.errors import CommitCorrupt, DeltacliError, FileMissing
 from deltacli.core.typing import ArrowArray
 from deltacli.core.units import named_ranges, plural
-from deltacli.delta.log.commit_lines import Action, read_actions
-from deltacli.delta.log.log_path import LogFileKind, commit_name
-from deltacli.delta.log.segment import CheckpointInstance, LogListing
-from deltacli.delta.paths import text_of
-from deltacli.delta.vacuum.file_kinds import HiddenNames
-from deltacli.delta.vacuum.keys import PathKeys, binary_paths
-from deltacli.delta.vectors import unique_id_column
-from deltacli.operations.log.log_copy import (
-    StoredFile,
-    digest,
-    list_whole_log,
-    log_location,
-    read_list,
-    versioned,
-)
-from deltacli.operations.recover.object_versions import FileMap, MappedFile, VersionsSource
-from deltacli.operations.recover.sources import CopySource, Source
+from deltacli.delta.data_files import key_text, unique_id_column
+from deltacli.delta.listing import HiddenNames, PathKeys, binary_paths
+from deltacli.delta.log.actions import Action, read_actions
+from deltacli.delta.log.segment import CheckpointInstance, LogFileKind, LogListing, commit_name
+from deltacli.operations.log.log_copy import StoredFile, digest, list_whole_log, log_location, read_list, versioned
+from deltacli.operations.recover.sources import CopySource, FileMap, MappedFile, Source, VersionsSource
 from deltacli.storage import PathKind, ReadStorage, Storage, is_address_of
 from deltacli.table.file_history import named_files
 from deltacli.table.find_log import Log
-from deltacli.table.needed import whole
+from deltacli.table.live_files import whole
 from deltacli.table.rebuild import rebuild
 from deltacli.table.walk import TableWalk
 
@@ -397,7 +386,7 @@ class _Evidence:
             sizes = one.size.to_pylist()
             for path, size in zip(self._keys.of_log(whole(one.path)).keys.to_pylist(), sizes, strict=True):
                 if path is not None:
-                    found[text_of(path)] = size
+                    found[key_text(path)] = size
             found |= dict.fromkeys(_texts(self._keys.of_vectors(whole(one.vector)).keys))
         return found
 
@@ -451,7 +440,7 @@ class _Evidence:
 
 
 def _texts(paths: ArrowArray) -> set[str]:
-    return set(map(text_of, pc.drop_null(paths).to_pylist()))
+    return set(map(key_text, pc.drop_null(paths).to_pylist()))
 
 
 def _loss(newest: int, reach: Reach, present: Mapping[str, StoredFile], evidence: _Evidence) -> str | None:

@@ -8,18 +8,18 @@ from typing import Any, NamedTuple, Self
 
 from deltacli.arrow import compute as pc
 from deltacli.core.errors import StorageFailed
-from deltacli.core.patterns import pattern
+from deltacli.core.made_once import pattern
 from deltacli.core.progress import Progress
 from deltacli.core.typing import ArrowArray
 from deltacli.core.units import plural
-from deltacli.delta.paths import text_of
+from deltacli.delta.data_files import key_text
 from deltacli.engine.base import Engine
 from deltacli.rules.framework.base import UNREAD
-from deltacli.table.needed import FileKind, NeededFiles, whole
-from deltacli.work.file_facts import FooterPiece, FooterRead, ListedFile
-from deltacli.work.rows.vector_bytes import Descriptor
-from deltacli.work.task import TableStores
-from deltacli.work.vector_facts import (
+from deltacli.table.live_files import FileKind, NeededFiles, whole
+from deltacli.work.file_facts import (
+    FooterPiece,
+    FooterRead,
+    ListedFile,
     ReadFootersAndVectors,
     VectorPiece,
     VectorRead,
@@ -27,6 +27,8 @@ from deltacli.work.vector_facts import (
     in_pieces,
     weight_of_facts,
 )
+from deltacli.work.rows.data_files import Descriptor
+from deltacli.work.task import TableStores
 
 _NEAR_FILES, _FAR_FILES = 256, 8
 """Files that are read by one piece: of a store that answers in a millisecond, and of one over a network."""
@@ -116,14 +118,14 @@ def _within(
         for kind in (FileKind.DATA, FileKind.VECTOR)
     )
     columns = (pc.take(column, of_data).to_pylist() for column in (paths, sizes, whole(needed.files["rows"])))
-    footers = [(ListedFile(as_in_log(text_of(path)), size), rows) for path, size, rows in zip(*columns, strict=True)]
+    footers = [(ListedFile(as_in_log(key_text(path)), size), rows) for path, size, rows in zip(*columns, strict=True)]
     row_of = dict(zip(pc.take(paths, of_vectors).to_pylist(), of_vectors.to_pylist(), strict=True))
     vectors: list[tuple[int, Descriptor]] = []
     stated = needed.vectors.filter(pc.is_in(needed.vectors["path"], value_set=pc.take(paths, of_vectors)))
     for path, descriptor in zip(*(stated[name].to_pylist() for name in ("path", "deletionVector")), strict=True):
-        at = {"pathOrInlineDv": as_in_log(text_of(path))} if descriptor["storageType"] == "p" else {}
+        at = {"pathOrInlineDv": as_in_log(key_text(path))} if descriptor["storageType"] == "p" else {}
         vectors.append((row_of[path], {**without_nulls(descriptor), **at}))
-    known = dict(zip(map(text_of, row_of), pc.take(sizes, of_vectors).to_pylist(), strict=True))
+    known = dict(zip(map(key_text, row_of), pc.take(sizes, of_vectors).to_pylist(), strict=True))
     told = faults_within(footers, [vector for _, vector in vectors], known, stores, engine, progress)
     rows = [*of_data.to_pylist(), *(row for row, _ in vectors)]
     return {row: fault for row, fault in zip(rows, told, strict=True) if fault is not None}

@@ -14,11 +14,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
-from deltacli.changing.acts import Act
-from deltacli.changing.basis import Basis, past_of
+from deltacli.changing.basis import Act, Basis, past_of
 from deltacli.changing.derived import in_flight
 from deltacli.changing.proofs import Noted, Proof
 from deltacli.core.errors import (
+    NOTHING_CHANGED,
     CommitCorrupt,
     DeltacliError,
     FileMissing,
@@ -27,17 +27,16 @@ from deltacli.core.errors import (
     StorageFailed,
     Unreadable,
     VersionAbsent,
+    command,
 )
-from deltacli.core.hints import command
 from deltacli.core.units import format_ranges, format_timestamp, named_ranges, plural
-from deltacli.delta.log.log_path import HINT_NAME, LOG_DIRECTORY
-from deltacli.delta.log.segment import CheckpointInstance, LogListing
-from deltacli.delta.vacuum.keys import PathKeys
+from deltacli.delta.listing import PathKeys
+from deltacli.delta.log.segment import HINT_NAME, LOG_DIRECTORY, CheckpointInstance, LogListing
 from deltacli.operations.log.log_copy import StoredFile, list_whole_log, log_location, versioned
 from deltacli.operations.recover.copies import copy_file, refuse_sparse
 from deltacli.operations.recover.log_files import fault_of_log_file
-from deltacli.operations.recover.object_versions import FileMap, MappedFile
-from deltacli.operations.vacuum.quarantine.fill import open_quarantine
+from deltacli.operations.recover.sources import FileMap, MappedFile
+from deltacli.operations.vacuum.quarantine import open_quarantine
 from deltacli.storage import Created, ReadStorage, Storage, is_address_of
 from deltacli.storage.base import require_writable
 from deltacli.table.file_history import live_keys
@@ -45,7 +44,7 @@ from deltacli.table.find_log import Log, list_log
 from deltacli.table.rebuild import rebuild
 
 if TYPE_CHECKING:
-    from deltacli.changing.gate import Gate
+    from deltacli.changing.change import Gate
     from deltacli.core.typing import Json
     from deltacli.table.handle import TableHandle
     from deltacli.table.version import Snapshot
@@ -56,7 +55,7 @@ KIND = "deltacli.repair-backup"
 _BLOCK = 8 << 20
 
 
-class Kept(NamedTuple):
+class BackupFile(NamedTuple):
     """A file in a backup: its path in the table and in the backup, and what it was."""
 
     path: str
@@ -83,7 +82,7 @@ class Backup:
     version: int | None
     store: Storage
     directory: str
-    kept: list[Kept] = field(default_factory=list)
+    kept: list[BackupFile] = field(default_factory=list)
     committed: list[int] = field(default_factory=list)
     log_files: list[str] | None = None
     _copies: list[str] = field(default_factory=list)
@@ -130,7 +129,7 @@ class Backup:
         """Return the path of a further file of the backup."""
         return f"{self.directory}/{name}"
 
-    def _copy(self, path: str) -> Kept | None:
+    def _copy(self, path: str) -> BackupFile | None:
         origin = self.table.storage
         refuse_sparse(origin, path)
         if (seen := digest_at(origin, path)) is None:
@@ -142,7 +141,7 @@ class Backup:
         outcome = copy_file(origin, path, stat.size_bytes, self.store, target=target)
         if not isinstance(outcome, Created) or digest_at(self.store, target) != seen:
             raise StorageFailed(f"{path} could not be kept in {self.uri}", code="repair.backup-differs")
-        return Kept(path, name, stat.size_bytes, seen, stat.modified_ms)
+        return BackupFile(path, name, stat.size_bytes, seen, stat.modified_ms)
 
     def _write_manifest(self) -> None:
         now_ms = self.table.clock()
@@ -169,19 +168,19 @@ def open_backup(table: TableHandle, version: int | None, table_id: str | None, q
     return Backup(table, version, store, f"{table_id or 'unknown-table'}/{run}")
 
 
-class Manifest(NamedTuple):
+class BackupManifest(NamedTuple):
     version: int | None
     committed: Sequence[int]
-    files: Sequence[Kept]
+    files: Sequence[BackupFile]
     log: frozenset[str]
     """The names of the files of the log at the end of the repair; one that no log has, where that is not known."""
 
 
-def read_manifest(table: TableHandle, store: ReadStorage, uri: str) -> Manifest:
+def read_backup_manifest(table: TableHandle, store: ReadStorage, uri: str) -> BackupManifest:
     try:
         found = json.loads(store.read(MANIFEST))
         files = [
-            Kept(one["path"], one["kept"], one["sizeBytes"], one["sha256"], one["modificationTimeMs"])
+            BackupFile(one["path"], one["kept"], one["sizeBytes"], one["sha256"], one["modificationTimeMs"])
             for one in found["files"]
         ]
         version, committed, of_table, kind = (found[name] for name in ("version", "committedVersions", "table", "kind"))
@@ -199,7 +198,7 @@ def read_manifest(table: TableHandle, store: ReadStorage, uri: str) -> Manifest:
             code="repair.backup-of-another",
             facts={"of": str(of_table), "this table": table.uri},
         )
-    return Manifest(version, committed, files, log)
+    return BackupManifest(version, committed, files, log)
 
 
 def digest_at(storage: ReadStorage, path: str) -> str | None:
@@ -236,7 +235,7 @@ class PutBack(NamedTuple):
 class Put(NamedTuple):
     """A file to put back, and the SHA-256 of what is in its place, None without one."""
 
-    kept: Kept
+    kept: BackupFile
     proof: Proof
     replaced: str | None
 
@@ -328,7 +327,7 @@ def plan_undo(table: TableHandle, uri: str) -> UndoPlan:
     """
     require_writable(table.storage)
     table, store = table.held(), table.open_other(uri)
-    noted = read_manifest(table, store, uri)
+    noted = read_backup_manifest(table, store, uri)
     of_log = [one for one in noted.files if one.path.startswith(f"{LOG_DIRECTORY}/")]
     listing = _listed(table)
     newest = listing.newest_version
@@ -373,13 +372,14 @@ def _put(source: ReadStorage, one: Put, storage: Storage) -> None:
 
 def _changed(path: str) -> Refused:
     return Refused(
-        f"nothing was changed: {path} is another file than when the plan was made",
+        f"{path} is another file than when the plan was made",
+        said_first=NOTHING_CHANGED,
         code="repair.plan-stale",
         hint=command("repair", dry_run=True),
     )
 
 
-def _order(kept: Kept) -> tuple[bool, bool, bool]:
+def _order(kept: BackupFile) -> tuple[bool, bool, bool]:
     """Return where a file comes: data, then sidecars and commits, then checkpoints, then the hint."""
     is_checkpoint = ".checkpoint." in kept.path
     return kept.path.startswith(f"{LOG_DIRECTORY}/"), is_checkpoint, kept.path == f"{LOG_DIRECTORY}/{HINT_NAME}"
@@ -392,18 +392,21 @@ def _listed(table: TableHandle) -> LogListing:
         return LogListing({}, ())
 
 
-def _require_no_commit(present: int, noted: Manifest) -> None:
+def _require_no_commit(present: int, noted: BackupManifest) -> None:
     newest = max([-1 if noted.version is None else noted.version, *noted.committed])
     if present > newest:
         raise Refused(
-            f"nothing was changed: version {present} was committed after the repair, which ended at {newest}",
+            f"version {present} was committed after the repair, which ended at {newest}",
+            said_first=NOTHING_CHANGED,
             code="repair.log-moved-on",
             facts={"why": "an older file of the log beside newer commits would be a state that never existed"},
             hint=command("history", limit=10),
         )
 
 
-def _require_rebuilt(table: TableHandle, store: ReadStorage, noted: Manifest, waiting: Sequence[Kept]) -> None:
+def _require_rebuilt(
+    table: TableHandle, store: ReadStorage, noted: BackupManifest, waiting: Sequence[BackupFile]
+) -> None:
     """Raise Refused where versions that can be rebuilt now could not be afterwards, or would be other ones.
 
     A file that a repair replaced is damaged as a rule. It does no harm beside what the repair rebuilt it from; where
@@ -433,8 +436,9 @@ def _require_rebuilt(table: TableHandle, store: ReadStorage, noted: Manifest, wa
     lost = sorted(set(before.reconstructable) - set(rest.reconstructable))
     if lost:
         raise Refused(
-            f"nothing was changed: {named_ranges('version', lost)} could not be rebuilt any more, because "
+            f"{named_ranges('version', lost)} could not be rebuilt any more, because "
             f"{min(doubtful & put)} of the backup is damaged and the log does not have the commits to do without it",
+            said_first=NOTHING_CHANGED,
             code="repair.undo-loses-versions",
             facts={
                 "compared": f"the versions that the log rebuilds now, {format_ranges(before.reconstructable)}, with "

@@ -1,34 +1,132 @@
-"""What a repair would do, as data: a step for each finding that it acts on, and why it does not act on others."""
+"""The request for a repair, and what it would do, as data, also saved: a step for each finding that it acts on.
+
+A plan is made again before it is executed, and must ask for no more.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from deltacli.changing.plan import Amount
-from deltacli.core.errors import Refusal, Refused, StorageFailed
-from deltacli.core.short_repr import short_repr
+from deltacli.core.documents import dumps, short_repr
+from deltacli.core.errors import (
+    NOTHING_CHANGED,
+    Refusal,
+    Refused,
+    StorageFailed,
+    Unreadable,
+    UsageError,
+    command,
+    parameter,
+)
+from deltacli.core.request_fields import COMMIT_METADATA, Kind, option, require_known_word, shared
 from deltacli.core.typing import Json
-from deltacli.delta.log.log_path import Place
+from deltacli.delta.log.actions import NO_METADATA
+from deltacli.delta.log.segment import Place
+from deltacli.operations.recover.plan import ACCEPT_COMMITS, accepted_versions
+from deltacli.operations.validate.findings import LevelChoice
 from deltacli.rules.framework.base import Finding, Severity
 from deltacli.rules.framework.repairs import StepKind
-from deltacli.storage import Failed
+from deltacli.storage import Failed, is_address_of
+from deltacli.storage.local_write import replacement
 
 if TYPE_CHECKING:
     from deltacli.changing.basis import Basis
-    from deltacli.changing.gate import Gate
+    from deltacli.changing.change import Gate
+    from deltacli.core.typing import Json
     from deltacli.delta.log.commit_content import CommitRequest
     from deltacli.operations.recover.sources import Journal
     from deltacli.operations.repair.backup import Backup
-    from deltacli.operations.repair.request import RepairRequest
     from deltacli.table.handle import TableHandle
     from deltacli.table.version import Snapshot
 
-NO_SOURCE = "no source was named"
-UNDETERMINED = "the rest of the log does not determine"
-"""How the reason begins why a finding is left that only a source can repair."""
+# -- the request for a repair ------------------------------------------------------------------------------------------
+
+IN_USE_MS, IN_USE = 3_600_000, "within the last hour"
+"""When a commit of others means that a table is in use, also in words."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RepairRequest:
+    """Which findings of a validation to act on, and what is allowed.
+
+    `sources` are where lost files are looked for: `versions`, or copies of the table. `accept_commits` are versions
+    that a copy may bring although nothing proves that they are of this table. `accept_loss` allows steps that
+    give up rows, `max_missing` is the share of the live files above which none of these is made. `allow_in_use` allows
+    steps that commit or replace files although others committed lately (`IN_USE`). `quarantine` is a directory outside
+    of all tables for the backup, and for rows of damaged files that can still be read.
+    """
+
+    level: str = option(
+        "What to check: the log; also a listing of the table; also footers of data files; also their rows.  "
+        "[default: storage]",
+        "log|storage|footers|data",
+        Kind.CHOICE,
+        default=LevelChoice.STORAGE,
+        choices=LevelChoice,
+    )
+    select: Sequence[str] = option(
+        "Act only on these rules: globs over rule ids. Repeatable.", "A,B,…", Kind.PATTERNS, default=()
+    )
+    sources: Sequence[str] = option(
+        "Where to look for lost files: versions that the store keeps, a copy of the table or of its log, a "
+        "quarantine. Repeatable.",
+        "versions|DIRECTORY|URI",
+        Kind.TEXTS,
+        default=(),
+        spelled="--from",
+    )
+    accept_commits: Sequence[int] = shared(ACCEPT_COMMITS, ())
+    accept_loss: bool = option("Allow steps that give up rows that no source has.", default=False)
+    allow_in_use: bool = option(f"Repair although others committed {IN_USE}.", default=False)
+    max_missing: float = option(
+        "Refuse to give up more than this share of the live files.  [default: 10%]",
+        "N%",
+        Kind.SHARE,
+        default=0.1,
+    )
+    quarantine: str | None = option(
+        "Keep the backup, and the readable rows of damaged files, in this directory outside of all tables.",
+        "DIRECTORY|URI",
+        Kind.TEXT,
+    )
+    commit_metadata: Mapping[str, str] = shared(COMMIT_METADATA, NO_METADATA)
+    dry_run: bool = False
+
+    def __post_init__(self) -> None:
+        """Bring the values to one form. Raises UsageError."""
+        require_known_word(self.level, "level", LevelChoice)
+        object.__setattr__(self, "level", LevelChoice(self.level))
+        for name in ("select", "sources"):
+            value = getattr(self, name)
+            if isinstance(value, str) or not all(value):
+                raise UsageError(f"{parameter(f'repair.{name}')} is empty, or a text", facts={"expected": "a list"})
+            object.__setattr__(self, name, tuple(value))
+        object.__setattr__(self, "accept_commits", accepted_versions(self.accept_commits))
+        if not 0 < self.max_missing <= 1:
+            raise UsageError(
+                f"{parameter('repair.max_missing')} {self.max_missing} is not a share",
+                facts={"expected": "more than 0, at most 1"},
+            )
+
+
+# -- what a repair would do --------------------------------------------------------------------------------------------
+
+
+class NoSource(str):
+    """Why a finding is left that only a source can repair, where no source was named."""
+
+    __slots__ = ()
+
+
+class Undetermined(str):
+    """Why a finding is left that only a source can repair, because the rest of the log does not determine it."""
+
+    __slots__ = ()
 
 
 class StepState(StrEnum):
@@ -196,8 +294,8 @@ class RepairPlan:
     @property
     def lacks_source(self) -> bool:
         """Whether errors remain for lack of a source."""
-        lacking = NO_SOURCE if self.request.sources else (NO_SOURCE, UNDETERMINED)
-        return any(one.reason.startswith(lacking) for one in self.errors)
+        lacking = NoSource if self.request.sources else (NoSource, Undetermined)
+        return any(isinstance(one.reason, lacking) for one in self.errors)
 
     @property
     def loss(self) -> Amount:
@@ -231,7 +329,7 @@ class Planned(NamedTuple):
     refusals: Sequence[Refusal] = ()
 
 
-def joined(parts: Iterable[Planned]) -> Planned:
+def join_plans(parts: Iterable[Planned]) -> Planned:
     """Return several families together, in the order in which their work is done."""
     steps: list[Step] = []
     work: list[Work] = []
@@ -255,3 +353,120 @@ def left(finding: Finding, reason: str) -> Unrepaired:
 def location_of(place: Place) -> dict[str, Json]:
     """Return a place as in documents."""
     return {name: value for name, value in place._asdict().items() if value is not None}
+
+
+# -- saved plans of a repair -------------------------------------------------------------------------------------------
+
+KIND = "deltacli.repair-plan"
+_NOT_SAVED = ("dry_run",)
+
+
+@dataclass(frozen=True)
+class SavedPlan:
+    """What was agreed to: the request, the steps, and whether more follows from them."""
+
+    table: str
+    table_id: str | None
+    request: RepairRequest
+    steps: frozenset[str]
+    is_partial: bool
+
+    def require_covers(self, plan: RepairPlan) -> None:
+        """Raise Refused where a plan that was made now belongs to another table, or has steps that this one lacks."""
+        if not is_address_of(plan.table.storage, self.table):
+            raise Refused(
+                "the saved plan is of another table",
+                code="repair.plan-of-another",
+                facts={"table of the plan": self.table, "this table": plan.table.uri},
+                hint=command("repair", save_plan=...),
+            )
+        if None not in (self.table_id, plan.table_id) and self.table_id != plan.table_id:
+            raise Refused(
+                "the saved plan is of another table",
+                code="repair.plan-of-another",
+                facts={"table id of the plan": str(self.table_id), "table id of this table": str(plan.table_id)},
+                hint=command("repair", save_plan=...),
+            )
+        fresh = [step for step in plan.planned if _key(step) not in self.steps]
+        if fresh:
+            raise Refused(
+                f"the table has changed since the plan was saved; {fresh[0].what} is new",
+                said_first=NOTHING_CHANGED,
+                code="repair.plan-stale",
+                facts={"new steps": str(len(fresh)), "rule of the first": fresh[0].rule},
+                hint=command("repair", save_plan=...),
+            )
+
+
+def save_repair_plan(plan: RepairPlan, path: str) -> None:
+    """Write a plan to a local file atomically, replacing an existing one. Raises StorageFailed."""
+    request = {
+        one.name: value
+        for one in fields(plan.request)
+        if one.name not in _NOT_SAVED and (value := getattr(plan.request, one.name)) is not None
+    }
+    content: dict[str, Json] = {
+        "kind": KIND,
+        "schemaVersion": 1,
+        "table": plan.table.uri,
+        "tableId": plan.table_id,
+        "version": plan.version,
+        "request": {name: _plain(value) for name, value in request.items()},
+        "more": plan.is_partial,
+        "steps": [
+            {"rule": step.rule, "location": location_of(step.place), "action": step.action.value, "what": step.what}
+            for step in plan.steps
+        ],
+    }
+    text = dumps({**content, "sha256": _digest(content)})
+    with replacement(path) as file:
+        file.write(text + b"\n")
+
+
+def read_repair_plan(path: str) -> SavedPlan:
+    """Read a saved plan. Raises Unreadable for a file that is not one, or was changed."""
+    try:
+        with open(path, "rb") as file:
+            found = json.loads(file.read())
+        seen = found.pop("sha256")
+        if found["kind"] != KIND or seen != _digest(found):
+            raise ValueError("its digest does not match")
+        return SavedPlan(
+            str(found["table"]),
+            found["tableId"],
+            RepairRequest(**found["request"]),
+            frozenset(_text(one["rule"], one["location"], one["action"]) for one in found["steps"]),
+            found["more"],
+        )
+    except FileNotFoundError:
+        raise Unreadable(
+            f"the plan {path} cannot be read: no such file or directory",
+            code="repair.plan-missing",
+            hint=command("repair", save_plan=path),
+        ) from None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as fault:
+        raise Unreadable(
+            f"{path} is not a saved plan of a repair",
+            code="repair.plan-unreadable",
+            facts={"reason": str(fault)[:200]},
+            hint=command("repair", save_plan=...),
+        ) from fault
+
+
+def _plain(value: object) -> Json:
+    found: Json = json.loads(json.dumps(value, default=dict))
+    return found
+
+
+def _digest(content: object) -> str:
+    import hashlib
+
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def _key(step: Step) -> str:
+    return _text(step.rule, location_of(step.place), step.action.value)
+
+
+def _text(rule: str, location: object, action: str) -> str:
+    return json.dumps([rule, location, action], sort_keys=True)

@@ -10,16 +10,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from deltacli.core.errors import Refusal
-from deltacli.core.hints import command
+from deltacli.core.errors import Refusal, command
 from deltacli.core.units import plural
-from deltacli.delta.log.state import TableConfiguration
-from deltacli.delta.protocol.property_values import is_true
-from deltacli.delta.schema.names import physical_name
-from deltacli.delta.schema.types import ArrayType, DataType, MapType, StructField, StructType, simple_name
+from deltacli.delta.log.state import TableConfiguration, is_true
+from deltacli.delta.schema.types import (
+    ArrayType,
+    DataType,
+    MapType,
+    StructField,
+    StructType,
+    physical_name,
+    simple_name,
+)
 from deltacli.operations.restore.difference import Difference
 from deltacli.table.demands import FIELDS, UNREAD, Demand, DemandCheck, FoundRows, new_demands
-from deltacli.table.keyed_files import Mask, chosen_actions
+from deltacli.table.live_files import Mask, chosen_actions
 
 if TYPE_CHECKING:
     from deltacli.table.version import Snapshot

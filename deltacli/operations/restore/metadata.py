@@ -13,35 +13,45 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow import compute as pc
 from deltacli.changing.plan import Amount
-from deltacli.core.errors import Refusal
-from deltacli.core.hints import command
+from deltacli.core.errors import Refusal, command
 from deltacli.core.typing import ArrowArray, Json, RecordBatch
 from deltacli.core.units import format_duration, plural
-from deltacli.delta.log.commit_lines import Action
+from deltacli.delta.log.actions import Action
+from deltacli.delta.log.file_actions import num_records_column
 from deltacli.delta.log.row_ids import DOMAIN as ROW_TRACKING
 from deltacli.delta.log.row_ids import ENABLED, MATERIALIZED_NAMES, NO_MARK, assigns_row_ids, mark_of
 from deltacli.delta.log.row_ids import FEATURE as ROW_IDS
-from deltacli.delta.log.state import DomainMetadata, SetTransaction, TableConfiguration
-from deltacli.delta.protocol.feature_drops import REMOVALS
-from deltacli.delta.protocol.features import FEATURES
-from deltacli.delta.protocol.property_values import (
+from deltacli.delta.log.state import (
     CHECKPOINT_PROTECTION,
     DELETED_FILE_RETENTION,
     IN_COMMIT_KEYS,
     LOG_RETENTION,
     TRANSACTION_RETENTION,
+    DomainMetadata,
+    SetTransaction,
+    TableConfiguration,
     deleted_file_retention_ms,
     is_true,
     log_retention_ms,
     parse_integer,
     parse_interval,
 )
-from deltacli.delta.protocol.upgrade import upgraded
-from deltacli.delta.schema.names import ID, MAX_COLUMN_ID, PHYSICAL_NAME, recorded_name
-from deltacli.delta.schema.types import ArrayType, DataType, MapType, StructField, StructType
+from deltacli.delta.protocol.feature_changes import REMOVALS
+from deltacli.delta.protocol.feature_use import upgraded
+from deltacli.delta.protocol.features import FEATURES
+from deltacli.delta.schema.types import (
+    ID,
+    MAX_COLUMN_ID,
+    PHYSICAL_NAME,
+    ArrayType,
+    DataType,
+    MapType,
+    StructField,
+    StructType,
+    recorded_name,
+)
 from deltacli.delta.schema.widened_schema import read_exactly, write_exactly
-from deltacli.delta.stats.record_counts import num_records_column
-from deltacli.table.keyed_files import Mask, marked_actions
+from deltacli.table.live_files import Mask, marked_actions
 
 if TYPE_CHECKING:
     from deltacli.operations.restore.difference import Difference

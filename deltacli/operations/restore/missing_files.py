@@ -10,29 +10,24 @@ from functools import reduce
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow import compute as pc
-from deltacli.core.cached import cached_property
 from deltacli.core.errors import StorageFailed
+from deltacli.core.made_once import cached_property
 from deltacli.core.typing import ArrowArray, RecordBatch
-from deltacli.delta.log.commit_lines import Action
-from deltacli.delta.log.file_actions import action_schemas, whole_actions_leniently
-from deltacli.delta.log.replay import file_key
+from deltacli.delta.data_files import key_text, unique_id_column
+from deltacli.delta.listing import PathKeys
+from deltacli.delta.log.actions import Action
+from deltacli.delta.log.file_actions import action_schemas, file_key, whole_actions_leniently
 from deltacli.delta.log.segment import LogFile
-from deltacli.delta.paths import text_of
-from deltacli.delta.vacuum.keys import PathKeys
-from deltacli.delta.vectors import unique_id_column
 from deltacli.operations.log.log_copy import list_whole_log
-from deltacli.operations.recover.newest_complete import complete_versions
-from deltacli.operations.recover.open_sources import data_sources, open_sources, require_usable
+from deltacli.operations.recover.log_files import complete_versions, data_sources, open_sources, require_usable
 from deltacli.operations.recover.sources import FoundFiles, Journal, Source, find_in, put_found, tags_of
 from deltacli.operations.recover.verify import verify
-from deltacli.operations.restore.difference import compare
-from deltacli.operations.restore.verify import VERIFIED, Checked, ProblemFile, check_sizes
+from deltacli.operations.restore.difference import VERIFIED, Checked, ProblemFile, check_sizes, compare
 from deltacli.table.find_log import list_log
-from deltacli.table.keyed_files import Mask
-from deltacli.table.needed import NeededFiles, look_for, whole
+from deltacli.table.live_files import Mask, NeededFiles, look_for, whole
 from deltacli.work.commits.reading import stream_commit
+from deltacli.work.file_facts import file_of_vector
 from deltacli.work.rows.table_files import TableFiles
-from deltacli.work.vector_facts import file_of_vector
 
 if TYPE_CHECKING:
     from deltacli.storage import ReadStorage
@@ -77,7 +72,7 @@ class Brought:
         wrong = pc.filter(whole(found.files["path"]), pc.is_valid(problems)).to_pylist()
         if wrong:
             raise StorageFailed(
-                f"{text_of(wrong[0])} was put in its place and cannot be used", facts={"files": str(len(wrong))}
+                f"{key_text(wrong[0])} was put in its place and cannot be used", facts={"files": str(len(wrong))}
             )
 
 
@@ -111,7 +106,7 @@ def _told(
     """Yield the problems with the source of each file, or with why the copy that there is cannot be used."""
     columns = (whole(needed.files["path"]), whole(needed.files["kind"]), found.sources, found.reasons)
     of_needed = zip(*(column.to_pylist() for column in columns), strict=True)
-    known = {(text_of(path), kind): (number, reason) for path, kind, number, reason in of_needed}
+    known = {(key_text(path), kind): (number, reason) for path, kind, number, reason in of_needed}
     for one in problems:
         number, reason = known.get((one.path, one.kind), (None, None))
         if number is not None:

@@ -1,41 +1,510 @@
 """Executing the plan of a vacuum: START, deletions in batches with a check of newer commits before each, END.
 
+Batches are checked in groups: the log is read again before the first of each group is sent.
+
+In one process a batch follows the next as soon as a thread is free, so the groups overlap; a cluster, and a run with a
+limited rate, end a group before the next one is checked. The outcome of each file is counted and recorded, also if a
+fault or a signal ends the run in the middle.
+
 Spec: Delta Log Entries; VACUUM Protocol Check.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import CancelledError
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import chain
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
-from deltacli.changing.acts import Act
-from deltacli.changing.basis import Basis
+from deltacli.arrow import compute as pc
+from deltacli.changing.basis import Act, Basis
 from deltacli.changing.commit import Committed, commit
-from deltacli.core.errors import DeltacliError, NoSpace, Refusal, Refused, StorageFailed, Unreadable, UsageError
-from deltacli.core.hints import command, parameter
+from deltacli.changing.lease import permit, require_progress
+from deltacli.changing.plan import Amount
+from deltacli.core.errors import (
+    DeltacliError,
+    NoSpace,
+    PermissionRefused,
+    Refusal,
+    Refused,
+    StorageFailed,
+    Unreadable,
+    UsageError,
+    command,
+    parameter,
+)
+from deltacli.core.made_once import cached_property
+from deltacli.core.typing import ArrowArray
 from deltacli.core.units import CLOCK_SKEW_MS, format_timestamp
+from deltacli.delta.listing import PathKeys
+from deltacli.delta.log.actions import require_free
 from deltacli.delta.log.commit_content import CommitRequest
-from deltacli.delta.log.commit_metadata import require_free
-from deltacli.delta.log.log_path import LOG_DIRECTORY, commit_name
-from deltacli.delta.vacuum.keys import PathKeys
-from deltacli.operations.vacuum.deleting import Deletions, Record, is_fresh
+from deltacli.delta.log.segment import LOG_DIRECTORY, commit_name
 from deltacli.operations.vacuum.lite_plan import write_last_vacuum
-from deltacli.operations.vacuum.plan import VacuumOutcome, VacuumPlan, VacuumResult
+from deltacli.operations.vacuum.plan import VacuumOutcome, VacuumPlan, VacuumRequest, VacuumResult
 from deltacli.operations.vacuum.rechecking import NewerCommits, adopted
-from deltacli.operations.vacuum.request import VacuumRequest
-from deltacli.storage import Deleted, folds_names, is_inside
+from deltacli.storage import Deleted, Failed, folds_names, is_inside
 from deltacli.storage.base import StoreWithPlace, other_place
 from deltacli.table.find_log import list_log
-from deltacli.table.other_tables import tables_above
 from deltacli.table.rebuild import read_snapshot
+from deltacli.table.walk import tables_above
+from deltacli.work.files.deleting import (
+    MOST_AT_ONCE,
+    BatchOutcome,
+    DeleteBatch,
+    DeletePiece,
+    FileOutcome,
+    Permit,
+    Stop,
+    are_missing,
+    files_of_piece,
+    outcome_without_file,
+    uninterrupted,
+)
 
 if TYPE_CHECKING:
-    from deltacli.changing.gate import Gate
-    from deltacli.operations.vacuum.quarantine.fill import Quarantine
+    import pyarrow
+
+    from deltacli.changing.change import Gate
+    from deltacli.operations.vacuum.quarantine import Quarantine
+    from deltacli.operations.vacuum.rechecking import NewerCommits
     from deltacli.table.handle import TableHandle
     from deltacli.table.version import Snapshot
+    from deltacli.work.task import TaskContext
+
+# -- deleting the candidates of a plan, in batches ---------------------------------------------------------------------
+
+
+@dataclass
+class Batch:
+    """Files that are deleted together: their rows and sizes in the plan, and the outcome once it is known."""
+
+    rows: list[int]
+    sizes: list[int | None]
+    piece: DeletePiece
+    outcome: BatchOutcome | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """True if a row has no outcome so far. With a fault of the store all of them have one."""
+        if self.outcome is None:
+            return bool(self.rows)
+        return not isinstance(self.outcome.fault, DeltacliError) and FileOutcome.NOT_TRIED in self.outcome.codes
+
+    @property
+    def open_rows(self) -> list[int]:
+        """Return the rows without an outcome so far."""
+        if not self.is_open:
+            return []
+        codes = b"" if self.outcome is None else self.outcome.codes
+        if not codes:
+            return self.rows
+        return [row for row, code in zip(self.rows, codes, strict=True) if code == FileOutcome.NOT_TRIED]
+
+    def count(self, outcome: VacuumOutcome, may_repeat: bool, end: int | None = None) -> None:
+        """Add the counts of the rows before `end` (None: of all) to an outcome. Where a batch may be repeated, a
+        missing file was deleted by another attempt: it was there before, so it counts as deleted.
+        """
+        if self.outcome is None:
+            return
+        deleted, size_bytes = outcome.deleted.files, outcome.deleted.size_bytes
+        of_rest = _failure_of(self.outcome.fault)
+        each = zip(self.rows, self.piece.paths, self.sizes, self.outcome.each(), strict=True)
+        for row, path, size, (code, failure) in each:
+            if end is not None and row >= end:
+                break
+            match code:
+                case FileOutcome.MISSING if not may_repeat:
+                    outcome.missing += 1
+                case FileOutcome.ELSEWHERE:
+                    outcome.missing += 1
+                case FileOutcome.DELETED | FileOutcome.MISSING:
+                    deleted, size_bytes = deleted + 1, size_bytes + (size or 0)
+                case FileOutcome.SPARED:
+                    outcome.spared += 1
+            failed = of_rest if code is FileOutcome.NOT_TRIED else failure
+            if failed is not None:
+                outcome.failed.note(path, failed)
+        outcome.deleted = Amount(deleted, size_bytes)
+
+
+def _failure_of(fault: Exception | None) -> Failed | None:
+    """Return the failure of the files that a batch did not reach because of a fault of the store."""
+    if not isinstance(fault, DeltacliError):
+        return None
+    return Failed(fault.message, fault if isinstance(fault, PermissionRefused) else None)
+
+
+@dataclass
+class Group:
+    """Rows of the plan that are checked together. `spared` marks those that newer commits name; the others are in the
+    batches, of which `last` are the newest. Files of `missing` rows did not exist before; `more_spared` are rows that
+    commits named since.
+    """
+
+    rows: pyarrow.Table
+    spared: ArrowArray
+    batches: list[Batch]
+    last: list[Batch]
+    missing: list[int]
+    more_spared: list[int] = field(default_factory=list)
+
+    @property
+    def is_open(self) -> bool:
+        """True if a row has no outcome so far."""
+        return any(batch.is_open for batch in self.last)
+
+    @property
+    def open_rows(self) -> list[int]:
+        """Return the rows without an outcome so far."""
+        return [row for batch in self.last for row in batch.open_rows]
+
+
+@dataclass
+class Begun:
+    """The groups that were begun and are not counted yet, in order, those still to come, and the batches on their way.
+
+    Nothing more is sent after a fault; batches on their way come to their end.
+    """
+
+    coming: Iterator[Group]
+    groups: list[Group] = field(default_factory=list)
+    flying: deque[Batch] = field(default_factory=deque)
+    fault: Exception | None = None
+    """The first one: of the store, or of a check of the log."""
+    has_tried: bool = False
+    """A file of this round was decided."""
+    has_trouble: bool = False
+    """A batch of this round had a fault, or ran out of time. It is set by the thread of the batch."""
+
+    def is_ending(self, stop: Stop) -> bool:
+        """Return True if nothing more is to be sent in this round."""
+        return self.has_trouble or self.fault is not None or stop.is_ending
+
+    def batches(self, again: Sequence[Batch], stop: Stop) -> Iterator[Batch]:
+        """Yield the batches of a round, each when it is asked for: those to send again, then those of new groups."""
+        self.has_tried = self.has_trouble = False
+        for batch in chain(again, self._new_ones()):
+            if self.is_ending(stop):
+                return
+            self.flying.append(batch)
+            yield batch
+
+    def _new_ones(self) -> Iterator[Batch]:
+        while self.fault is None and (group := self._next()) is not None:
+            self.groups.append(group)
+            yield from group.last
+
+    def _next(self) -> Group | None:
+        """Return the next group. A fault of its check is kept: raised here, it would end the batches on their way."""
+        try:
+            return next(self.coming, None)
+        except Exception as caught:  # noqa: BLE001  (raised once the batches on their way have ended)
+            self.fault = caught
+            return None
+
+    def take(self, outcome: BatchOutcome) -> None:
+        """Take the outcome of the batch that was sent first."""
+        batch = self.flying.popleft()
+        batch.outcome = outcome
+        self.fault = self.fault or outcome.fault
+        self.note(outcome)
+        self.has_tried |= len(batch.open_rows) < len(batch.rows)
+
+    def note(self, outcome: BatchOutcome) -> None:
+        """Let nothing more be sent in this round if a batch is not done."""
+        if outcome.fault is not None or FileOutcome.NOT_TRIED in outcome.codes:
+            self.has_trouble = True
+
+    def complete(self) -> list[Group]:
+        """Take the groups from the front of which every row has an outcome."""
+        count = next((place for place, group in enumerate(self.groups) if group.is_open), len(self.groups))
+        taken, self.groups = self.groups[:count], self.groups[count:]
+        return taken
+
+
+@dataclass(frozen=True, eq=False)
+class DeleteUnlessEnding:
+    """Deletes a batch in this process, unless the run is ending by the time a thread is free for it."""
+
+    delete: DeleteBatch
+    begun: Begun
+    stop: Stop
+    small_results = True
+
+    def __call__(self, piece: DeletePiece, context: TaskContext) -> BatchOutcome:
+        """Return the outcome."""
+        if self.begun.is_ending(self.stop):
+            return BatchOutcome(bytes([FileOutcome.NOT_TRIED]) * len(piece.paths))
+        outcome = self.delete(piece, context)
+        self.begun.note(outcome)
+        return outcome
+
+
+FILES_A_BATCH = MOST_AT_ONCE
+_MOST_THREADS = 1_000
+_FRESH_SECONDS = 5.0
+"""Age of a check of the files up to which they are not checked again."""
+_BATCHES_SENT = 64
+"""Batches per check of the log on an engine of several processes: enough for each of them, and some seconds of work."""
+
+
+class Record(Protocol):
+    """A record of the progress of an execution, so that a later one can continue."""
+
+    @property
+    def pending(self) -> Sequence[range]:
+        """The rows of the plan left to decide, ascending: those that failed, and those not tried yet."""
+
+    @property
+    def counts(self) -> VacuumOutcome:
+        """The outcome of the other rows, to which the run adds."""
+
+    def advance(self, up_to: int, outcome: VacuumOutcome) -> None:
+        """Record that every pending row of the plan before `up_to` is decided."""
+
+    def finish(self, outcome: VacuumOutcome, *, completed: bool) -> None:
+        """Record the end of the execution."""
+
+
+def is_fresh(plan: VacuumPlan) -> bool:
+    """Return True if this process has just checked the files of a plan."""
+    begun, ticks = plan.looked_at, plan.basis.table.machine.monotonic
+    return begun is not None and not plan.is_looked_at_again and 0 <= ticks() - begun <= _FRESH_SECONDS
+
+
+@dataclass(frozen=True)
+class Deletions:
+    """The files to delete and the speed: batches at a time (None: as many as the store prefers), files per second
+    (None: no limit).
+    """
+
+    table: TableHandle
+    plan: VacuumPlan
+    outcome: VacuumOutcome
+    newer: NewerCommits
+    record: Record | None
+    threads: int | None
+    rate: float | None
+
+    def run(self) -> None:
+        """Delete. Raises what the check of the log raises, and the fault of a store that cannot continue."""
+        pending = [range(self.plan.files)] if self.record is None else self.record.pending
+        files = FILES_A_BATCH * (max(self._at_once, _BATCHES_SENT) if self._repeats else self._at_once)
+        if self.rate:
+            files = min(files, max(1, int(self.rate)))
+        total = sum(map(len, pending))
+        with self.table.progress.step("deleting", unit="files", total=total) as step:
+            groups = self._groups(pending, files, step.advance)
+            if not self._repeats and not self.rate:
+                uninterrupted(partial(self._delete, groups, step.advance), self._stop)
+                return
+            begun, handled = self.table.machine.monotonic(), 0
+            for group in groups:
+                uninterrupted(partial(self._delete, iter([group]), step.advance), self._stop)
+                handled += group.rows.num_rows
+                if self.rate and handled < total:
+                    self._wait(begun + handled / self.rate)
+
+    @cached_property
+    def _stop(self) -> Stop:
+        """A cluster deletes more at a time than anyone waits for, so a signal ends it at once."""
+        return Stop(at_once=self._repeats)
+
+    @property
+    def _at_once(self) -> int:
+        return min(self.threads or self.table.storage.capabilities.parallel_reads, _MOST_THREADS)
+
+    @property
+    def _repeats(self) -> bool:
+        return self.table.engine.may_repeat
+
+    @property
+    def _looks_before(self) -> bool:
+        """True if it is known of each file whether it was there before this run. Where tasks are repeated, that cannot
+        be told from what becomes of a deletion. S3 does not tell it at all, except by another request per file.
+        """
+        if not self._repeats or (self.record is None and is_fresh(self.plan)):
+            return False
+        return self.plan.is_looked_at_again or self.table.storage.capabilities.cheap_listing
+
+    def _wait(self, moment: float) -> None:
+        ahead = moment - self.table.machine.monotonic()
+        if ahead > 0:
+            self.table.machine.sleep(ahead)
+
+    def _groups(self, pending: Sequence[range], files: int, advance: Callable[[int], None]) -> Iterator[Group]:
+        """Yield groups of so many rows, each checked when it is asked for. `advance` is called for decided files."""
+        for parts in _parts(pending, files):
+            group = self._look(parts)
+            advance(group.rows.num_rows - sum(len(batch.rows) for batch in group.batches))
+            yield group
+
+    def _look(self, parts: Sequence[range]) -> Group:
+        """Return the rows of a group, with those that newer commits name."""
+        import pyarrow as pa
+
+        candidates = self.plan.candidates
+        rows = pa.concat_tables([candidates.slice(part.start, len(part)) for part in parts])
+        rows = rows.append_column("row", pa.array([row for part in parts for row in part], pa.int64()))
+        gone = pa.array(self._gone(rows) if self._looks_before else [False] * rows.num_rows, pa.bool_())
+        spared, batches = self._check(rows, gone)
+        missing = pc.filter(rows.column("row"), pc.and_not(gone, spared)).to_pylist()
+        return Group(rows, spared, batches, batches, missing)
+
+    def _gone(self, rows: pyarrow.Table) -> list[bool]:
+        """Return which files of rows do not exist."""
+        paths = [path.decode("utf-8", "surrogateescape") for path in rows.column("path").to_pylist()]
+        if self.table.storage.capabilities.cheap_listing:
+            return [size < 0 for size in self.table.storage.stat_many(paths)[0]]
+        pieces = [tuple(paths[begin : begin + FILES_A_BATCH]) for begin in range(0, len(paths), FILES_A_BATCH)]
+        found = self.table.engine.spread(are_missing, pieces, self.table.stores, weigh=len, is_cancelled=self._stop)
+        return [bool(is_missing) for piece in found for is_missing in piece]
+
+    def _check(self, rows: pyarrow.Table, gone: ArrowArray) -> tuple[ArrowArray, list[Batch]]:
+        """Return which rows newer commits name, and batches of those that are neither named nor `gone`, to begin before
+        the check is too old.
+        """
+        allowed = permit(self.table, self.table.machine.now_ms())
+        spared = self.newer.needed(rows.column("path").combine_chunks())
+        return spared, list(self._batches(pc.filter(rows, pc.invert(pc.or_(spared, gone))), allowed))
+
+    def _batches(self, rows: pyarrow.Table, allowed: Permit) -> Iterator[Batch]:
+        """Return batches of the maximum size of one request, or of the number of files deleted at a time."""
+        each = FILES_A_BATCH
+        is_cheap = self.table.storage.capabilities.cheap_listing
+        if is_cheap and not self._repeats:
+            each = min(each, max(1, -(-rows.num_rows // self._at_once)))
+        for begin in range(0, rows.num_rows, each):
+            part = rows.slice(begin, each)
+            paths = tuple(path.decode("utf-8", "surrogateescape") for path in part.column("path").to_pylist())
+            is_old = self._repeats or not is_fresh(self.plan)  # a batch of a cluster may begin much later
+            looks = self.plan.is_looked_at_again or (is_cheap and is_old)
+            piece = DeletePiece(allowed, paths, self.plan.cutoff_ms if looks else None)
+            yield Batch(part.column("row").to_pylist(), part.column("sizeBytes").to_pylist(), piece)
+
+    def _delete(self, groups: Iterator[Group], advance: Callable[[int], None]) -> None:
+        """Delete the files of groups and count them even if it is interrupted. `advance` is called for each decided
+        file.
+        """
+        begun = Begun(groups)
+        try:
+            fault = self._decide(begun, advance)
+        except BaseException:  # files have been deleted already: count them before raising again
+            with suppress(Exception):  # the first error is more important than one of the record
+                self._settle(begun.groups)
+            raise
+        self._settle(begun.groups)
+        if fault is not None:
+            raise fault
+
+    def _decide(self, begun: Begun, advance: Callable[[int], None]) -> Exception | None:
+        """Send the batches, and again those files whose time was over, after another check of the log; return the first
+        fault.
+        """
+        fruitless, again = 0, list[Batch]()
+        while True:
+            self._send(begun, begun.batches(again, self._stop), advance)
+            left = [group for group in begun.groups if group.is_open]
+            if begun.fault is not None or self._stop.is_ending or not left:
+                return begun.fault
+            fruitless = 0 if begun.has_tried else fruitless + 1
+            require_progress(fruitless)
+            again = [batch for group in left for batch in self._batches_again(group, advance)]
+
+    def _batches_again(self, group: Group, advance: Callable[[int], None]) -> list[Batch]:
+        """Return new batches of the rows that are left, without those that commits named meanwhile."""
+        import pyarrow as pa
+
+        left = pa.array(group.open_rows, pa.int64())
+        rows = pc.filter(group.rows, pc.is_in(group.rows.column("row"), value_set=left))
+        spared, group.last = self._check(rows, pa.array([False] * rows.num_rows, pa.bool_()))
+        group.more_spared += pc.filter(rows.column("row"), spared).to_pylist()
+        group.batches = [*group.batches, *group.last]
+        advance(pc.sum(spared).as_py() or 0)
+        return group.last
+
+    def _send(self, begun: Begun, batches: Iterator[Batch], advance: Callable[[int], None]) -> None:
+        """Delete batches. Groups that are complete are counted at once."""
+        delete = DeleteBatch(None if self._repeats else advance, self.table.machine.now_ms)
+        pieces = (batch.piece for batch in batches)
+        outcomes = self.table.engine.spread(
+            delete if self._repeats else DeleteUnlessEnding(delete, begun, self._stop),
+            list(pieces) if self._repeats else pieces,
+            self.table.stores,
+            weigh=files_of_piece,
+            at_once=self._at_once,
+            is_cancelled=self._stop,
+        )
+        try:
+            for outcome in outcomes:
+                begun.take(outcome)
+                if self._repeats:
+                    advance(outcome.decided)
+                self._settle(begun.complete())
+        except Exception as fault:
+            if self._repeats:
+                self._find_deleted(begun.flying)
+            if not isinstance(fault, CancelledError):
+                raise
+
+    def _find_deleted(self, batches: Iterable[Batch]) -> None:
+        """Look which files of batches without a result are gone: the job may have deleted some before it ended. Where
+        the store cannot tell, the next execution decides.
+        """
+        storage = self.table.storage
+        for batch in batches:
+            with suppress(DeltacliError):
+                paths = batch.piece.paths
+                sizes, _ = storage.stat_many(paths)
+                codes = (
+                    FileOutcome.NOT_TRIED if size >= 0 else outcome_without_file(storage, path)
+                    for path, size in zip(paths, sizes, strict=True)
+                )
+                batch.outcome = BatchOutcome(bytes(codes))
+
+    def _settle(self, groups: Sequence[Group]) -> None:
+        """Count the outcomes of groups, and record them up to the first file without one."""
+        if not groups:
+            return
+        left = min((row for group in groups for row in group.open_rows), default=None)
+        # A later execution finds the files after `left` again. Unless it looks first, it counts them as deleted.
+        end = left if self._repeats and self.record is not None and not self._looks_before else None
+        for group in groups:
+            rows = group.rows.column("row")
+            count = len(rows) if left is None else pc.sum(pc.less(rows, left)).as_py()
+            self.outcome.spared += pc.sum(group.spared.slice(0, count)).as_py() or 0
+            self.outcome.spared += sum(left is None or row < left for row in group.more_spared)
+            self.outcome.missing += sum(left is None or row < left for row in group.missing)
+            for batch in group.batches:
+                batch.count(self.outcome, self._repeats, end)
+        if self.record is not None:
+            last = groups[-1].rows.column("row")[-1].as_py()
+            self.record.advance(last + 1 if left is None else left, self.outcome)
+
+
+def _parts(pending: Sequence[range], each: int) -> Iterator[list[range]]:
+    """Yield the rows of ranges, in order, this many at a time."""
+    parts: list[range] = []
+    room = each
+    for rows in pending:
+        start = rows.start
+        while start < rows.stop:
+            part = range(start, min(rows.stop, start + room))
+            parts.append(part)
+            start, room = part.stop, room - len(part)
+            if not room:
+                yield parts
+                parts, room = [], each
+    if parts:
+        yield parts
+
+
+# -- executing the plan of a vacuum ------------------------------------------------------------------------------------
 
 
 @dataclass(eq=False)
@@ -55,7 +524,7 @@ class SavedVacuum:
 
     def plan(self, table: TableHandle, now: Snapshot | None = None) -> VacuumPlan:
         """Read the plan. That it cannot be executed on this table is among its refusals."""
-        from deltacli.operations.vacuum.saved.plan_file import read_plan
+        from deltacli.operations.vacuum.saved import read_plan
 
         plan = read_plan(self.path)
         if self.request.quarantine is not None:
@@ -75,8 +544,7 @@ class SavedVacuum:
         """Delete what the record beside the file does not list as done, and write a report there. Raises what
         `execute_vacuum` and the record raise.
         """
-        from deltacli.operations.vacuum.saved.plan_file import write_report
-        from deltacli.operations.vacuum.saved.progress_record import ProgressRecord, describe
+        from deltacli.operations.vacuum.saved import ProgressRecord, describe, write_report
 
         with ProgressRecord(self.path, gate.plan) as record:
             gate.outcome = VacuumResult(gate.plan, record.counts)
@@ -183,7 +651,7 @@ def with_quarantine(table: TableHandle, plan: VacuumPlan, uri: str) -> VacuumPla
     """Return the plan with a quarantine. Raises UsageError where it has another one, and what `open_quarantine`
     raises.
     """
-    from deltacli.operations.vacuum.quarantine.fill import open_quarantine
+    from deltacli.operations.vacuum.quarantine import open_quarantine
 
     asked = open_quarantine(table, uri)
     if plan.quarantine is not None:
@@ -199,7 +667,7 @@ def with_quarantine(table: TableHandle, plan: VacuumPlan, uri: str) -> VacuumPla
 
 def _fill(table: TableHandle, plan: VacuumPlan, uri: str, outcome: VacuumOutcome, record: Record | None) -> Quarantine:
     """Copy the files of a plan to its quarantine. Raises what that raises, with nothing deleted."""
-    from deltacli.operations.vacuum.quarantine.fill import Quarantine
+    from deltacli.operations.vacuum.quarantine import Quarantine
 
     quarantine = Quarantine(table, plan, uri)
     quarantine.fill([range(plan.files)] if record is None else record.pending)

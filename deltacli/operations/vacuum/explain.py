@@ -6,26 +6,20 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
-from deltacli.core.errors import CommitCorrupt, FileMissing, UsageError
-from deltacli.core.hints import command, parameter
+from deltacli.core.errors import CommitCorrupt, FileMissing, UsageError, command, parameter
 from deltacli.core.typing import ArrowArray
 from deltacli.core.units import format_duration, format_size, format_timestamp
-from deltacli.delta.log.log_path import LOG_DIRECTORY
-from deltacli.delta.manifests import MANIFESTS
-from deltacli.delta.paths import decode, locate_all
-from deltacli.delta.vacuum.file_kinds import HiddenNames
-from deltacli.delta.vacuum.keys import binary_paths
-from deltacli.operations.vacuum.assemble_plan import choice_of, missing_commits, removed_in_gap
+from deltacli.delta.data_files import MANIFESTS, decode, locate_all
+from deltacli.delta.listing import HiddenNames, binary_paths
+from deltacli.delta.log.segment import LOG_DIRECTORY
 from deltacli.operations.vacuum.candidates import CandidateClassifier, Candidates, choose, spare_linked
 from deltacli.operations.vacuum.full_plan import plan_vacuum
-from deltacli.operations.vacuum.plan import Reason
-from deltacli.operations.vacuum.plan_context import PlanContext, prepare
-from deltacli.operations.vacuum.request import VacuumRequest
+from deltacli.operations.vacuum.plan import Reason, VacuumRequest
+from deltacli.operations.vacuum.plan_context import PlanContext, choice_of, missing_commits, prepare, removed_in_gap
 from deltacli.storage import PathKind
 from deltacli.table.file_history import RULE, named_files
-from deltacli.table.other_tables import kind_at
-from deltacli.table.rebuild import read_snapshot
-from deltacli.table.time_travel import committed_at
+from deltacli.table.rebuild import committed_at, read_snapshot
+from deltacli.table.walk import kind_at
 from deltacli.work.commits.file_references import FileReferences
 from deltacli.work.commits.provenance import read_provenance
 from deltacli.work.files.listing import ListedFiles
@@ -52,7 +46,7 @@ class ExplainedCommit(NamedTuple):
     detail: str
 
 
-class Explanation(NamedTuple):
+class FileExplanation(NamedTuple):
     """The decision of vacuum on a file: `verdict` is `kept`, `goes` or `absent`; the commits are in order."""
 
     path: str
@@ -81,7 +75,7 @@ class Explanation(NamedTuple):
         }
 
 
-def explain_file(table: TableHandle, request: VacuumRequest, path: str) -> Explanation:
+def explain_file(table: TableHandle, request: VacuumRequest, path: str) -> FileExplanation:
     """Return what `plan_vacuum` would do with one file, and why. `path` is relative to the table or an absolute path or
     URI inside it, spelled as on the store or as in the log.
 
@@ -94,9 +88,9 @@ def explain_file(table: TableHandle, request: VacuumRequest, path: str) -> Expla
     commits = tuple(_commits_of(setting, name))
     at_place = _by_place(table, name, names)
     if at_place is not None:
-        return Explanation(name, at_place[0], at_place[1], (), commits)
+        return FileExplanation(name, at_place[0], at_place[1], (), commits)
     if request.prefix and not name.startswith(f"{request.prefix}/"):
-        return Explanation(
+        return FileExplanation(
             name, "kept", f"{parameter('vacuum.prefix')} {request.prefix} does not select it", (), commits
         )
     sizes, times = table.storage.stat_many([name])
@@ -112,7 +106,7 @@ def explain_file(table: TableHandle, request: VacuumRequest, path: str) -> Expla
     verdict, why = _verdict(setting, judge, found, commits)
     if verdict == "goes" and not setting.is_listed and not _is_candidate(table, request, name):
         verdict, why = "kept", _why_unseen(request)
-    return Explanation(name, verdict, why, tuple(facts), commits)
+    return FileExplanation(name, verdict, why, tuple(facts), commits)
 
 
 def _is_candidate(table: TableHandle, request: VacuumRequest, name: str) -> bool:

@@ -12,28 +12,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 from deltacli.arrow import compute as pc
-from deltacli.changing.acts import Act
+from deltacli.changing.basis import Act
 from deltacli.changing.plan import Amount
 from deltacli.core.errors import Refusal, Unreadable
 from deltacli.core.threads import ReadAhead
 from deltacli.core.typing import ArrowArray
 from deltacli.core.units import format_timestamp, plural
-from deltacli.delta.log.log_path import LOG_DIRECTORY
-from deltacli.delta.vacuum.file_kinds import HiddenNames
-from deltacli.delta.vacuum.keys import binary_paths
-from deltacli.operations.vacuum.assemble_plan import (
-    choice_of,
-    common_refusals,
-    contradiction_refusals,
-    find_horizon,
-    find_reach,
-    log_notes,
-    lost_notes,
-    make_plan,
-    missing_notes,
-    unread_note,
-    viewed_notes,
-)
+from deltacli.delta.listing import HiddenNames, binary_paths
+from deltacli.delta.log.segment import LOG_DIRECTORY
 from deltacli.operations.vacuum.candidates import (
     CandidateClassifier,
     Candidates,
@@ -43,26 +29,35 @@ from deltacli.operations.vacuum.candidates import (
     rows_at_once,
     spare_linked,
 )
-from deltacli.operations.vacuum.plan import VacuumOutcome, VacuumPlan, VacuumResult
+from deltacli.operations.vacuum.plan import Mode, VacuumOutcome, VacuumPlan, VacuumRequest, VacuumResult
 from deltacli.operations.vacuum.plan_context import (
     PlanContext,
+    choice_of,
+    common_refusals,
+    contradiction_refusals,
+    find_horizon,
+    find_time_travel,
     listing_refusals,
+    log_notes,
+    lost_notes,
+    make_plan,
+    missing_notes,
     nested_refusals,
     own_formats,
     prepare,
     shared_refusals,
+    unread_note,
+    viewed_notes,
 )
-from deltacli.operations.vacuum.request import Mode, VacuumRequest
 from deltacli.table.handle import TableHandle
-from deltacli.table.other_tables import tables_above
 from deltacli.table.rebuild import read_snapshot
-from deltacli.table.walk import KeptWalk, TableWalk, hidden_names
+from deltacli.table.walk import KeptWalk, TableWalk, hidden_names, tables_above
 from deltacli.work.files.listing import ListedFiles
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from deltacli.changing.gate import Gate
+    from deltacli.changing.change import Gate
     from deltacli.storage import ReadStorage
     from deltacli.table.version import Snapshot
 
@@ -81,7 +76,7 @@ class VacuumChange:
 
     def plan(self, table: TableHandle, now: Snapshot | None = None) -> VacuumPlan:
         """Plan it on the newest version. Raises what `plan_vacuum` raises."""
-        from deltacli.delta.log.commit_metadata import require_free
+        from deltacli.delta.log.actions import require_free
 
         require_free(self.request.commit_metadata)
         return plan_vacuum(table, self.request, snapshot=now)
@@ -130,7 +125,7 @@ def plan_vacuum(
     table = table if snapshot else table.held()
     if request.quarantine is None:
         return _plan_of_mode(table, request, snapshot, walk)
-    from deltacli.operations.vacuum.quarantine.fill import open_quarantine
+    from deltacli.operations.vacuum.quarantine import open_quarantine
 
     quarantine = open_quarantine(table, request.quarantine)
     return replace(_plan_of_mode(table, request, snapshot, walk), quarantine=quarantine.uri)
@@ -234,7 +229,7 @@ def _plan(
     lost = Amount(expected.files - live.files, expected.size_bytes - live.size_bytes)
     if request.inventory is not None:  # it may be older than these files
         lost = Amount()
-    reach = find_reach(setting, judge, found.hashes)
+    reach = find_time_travel(setting, judge, found.hashes)
     return make_plan(
         setting,
         found.rows,
@@ -281,8 +276,7 @@ class _InventoryListing:
     """
 
     def __init__(self, table: TableHandle, place: str) -> None:
-        from deltacli.work.inventory import open_inventory
-        from deltacli.work.inventory_files import split_place
+        from deltacli.work.inventory import open_inventory, split_place
 
         self._inventory = open_inventory(place, table.open_other, (table.uri, *table.storage.aliases))
         directory, name = split_place(place)

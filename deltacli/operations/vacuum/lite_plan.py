@@ -14,39 +14,35 @@ import orjson
 
 from deltacli.arrow import compute as pc
 from deltacli.changing.plan import Amount
-from deltacli.core.errors import FileMissing, Refusal, Refused
-from deltacli.core.hints import command, parameter
+from deltacli.core.errors import FileMissing, Refusal, Refused, command, parameter
 from deltacli.core.typing import ArrowArray, ArrowTable
 from deltacli.core.units import format_ranges
-from deltacli.delta.log.log_path import LOG_DIRECTORY
-from deltacli.delta.log.segment import LogListing
-from deltacli.delta.vacuum.keys import partition_of
-from deltacli.operations.vacuum.assemble_plan import (
-    common_refusals,
-    contradiction_refusals,
-    log_notes,
-    lost_notes,
-    make_plan,
-    reach_of,
-)
+from deltacli.delta.listing import partition_of
+from deltacli.delta.log.segment import LOG_DIRECTORY, LogListing
 from deltacli.operations.vacuum.candidates import is_live_by_links, outside_of
 from deltacli.operations.vacuum.plan import Kept, Reason, VacuumPlan
 from deltacli.operations.vacuum.plan_context import (
     MISSING_SHARE,
     PlanContext,
+    common_refusals,
+    contradiction_refusals,
     doubts,
+    log_notes,
+    lost_notes,
+    make_plan,
     nested_refusals,
     own_formats,
     prepare,
+    reach_of,
     shared_refusals,
 )
 from deltacli.storage import ReadStorage, Storage
 from deltacli.table.find_log import list_log
-from deltacli.table.other_tables import tables_above
 from deltacli.table.rebuild import read_snapshot
+from deltacli.table.walk import tables_above
 
 if TYPE_CHECKING:
-    from deltacli.operations.vacuum.request import VacuumRequest
+    from deltacli.operations.vacuum.plan import VacuumRequest
     from deltacli.table.handle import TableHandle
 
 

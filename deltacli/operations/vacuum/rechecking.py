@@ -18,22 +18,22 @@ from deltacli.changing.basis import (
     OTHER_PAST,
     TOO_OLD,
     Basis,
+    basis_of,
     digest_of,
     past_of,
     require_clock,
     require_past,
     require_same,
+    with_digest,
 )
-from deltacli.core.errors import DeltacliError, Refused
-from deltacli.core.hints import command, parameter
+from deltacli.core.errors import DeltacliError, Refused, adding, command, parameter
 from deltacli.core.typing import ArrowArray
 from deltacli.core.units import format_duration, format_spans, format_timestamp, gaps_in, plural
-from deltacli.delta.log.log_path import LOG_DIRECTORY, LogFileKind
-from deltacli.delta.log.segment import LogFile, LogListing, make_log_file
-from deltacli.delta.paths import canonical, text_of
-from deltacli.delta.protocol.property_values import DELETED_FILE_RETENTION, deleted_file_retention_ms
-from deltacli.delta.protocol.protocol_action import require_committable
-from deltacli.delta.vacuum.keys import PathKeys, binary_paths
+from deltacli.delta.data_files import canonical, key_text
+from deltacli.delta.listing import PathKeys, binary_paths
+from deltacli.delta.log.segment import LOG_DIRECTORY, LogFile, LogFileKind, LogListing, make_log_file
+from deltacli.delta.log.state import DELETED_FILE_RETENTION, deleted_file_retention_ms
+from deltacli.delta.protocol.features import require_committable
 from deltacli.operations.vacuum.plan import ProtectedTable, VacuumPlan
 from deltacli.storage import folds_names, is_address_of, link_targets
 from deltacli.storage.base import OTHER_PLACE
@@ -157,6 +157,16 @@ def with_codes_of_vacuum() -> Iterator[None]:
             if code != _CODES[CLOCK]:
                 refused.hint = command("vacuum", dry_run=True)
         raise
+
+
+def basis_of_plan(snapshot: Snapshot, listing: LogListing, now_ms: int) -> Basis:
+    """Return what a plan is made from, with the digest of its commit. Raises Refused where the log as listed since has
+    another past.
+    """
+    with with_codes_of_vacuum():
+        basis = with_digest(replace(basis_of(snapshot), now_ms=now_ms, snapshot=None))
+        require_same(basis, listing)
+    return basis
 
 
 class NewerCommits:
@@ -379,7 +389,7 @@ def _is_elsewhere(table: TableHandle, plan: VacuumPlan) -> Refused:
         "the plan was made for a table at another address, of which this one is a copy",
         code=OTHER_PLACE,
         facts={"planned for": plan.table, "this table": table.uri},
-        hint=f"add {override}",
+        hint=adding(override),
     )
     refused.override = override
     return refused
@@ -405,7 +415,7 @@ def _require_unneeded(plan: VacuumPlan, snapshot: Snapshot) -> None:
         raise Refused(
             f"the plan deletes {plural(len(named), 'file')} of the newest version",
             code="vacuum.plan-names-live",
-            facts={"first": text_of(named[0].as_py()), "newest": f"version {snapshot.version}"},
+            facts={"first": key_text(named[0].as_py()), "newest": f"version {snapshot.version}"},
             hint=command("vacuum", save_plan="plan.parquet"),
         )
 

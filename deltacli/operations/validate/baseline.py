@@ -12,8 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from deltacli.core.errors import UsageError
-from deltacli.core.hints import command
+from deltacli.core.errors import UsageError, command
 from deltacli.core.typing import JsonObject
 from deltacli.rules.framework.base import Finding
 

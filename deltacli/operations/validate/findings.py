@@ -1,22 +1,130 @@
-"""Collecting findings: selection of rules, limits of findings, and handling of checks that fail."""
+"""The request for a validation, and collecting its findings: selection of rules, limits, and checks that fail."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from dataclasses import dataclass
+from enum import StrEnum
 from fnmatch import fnmatchcase
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from deltacli.core.cached import cached_property
-from deltacli.core.hints import Worded, parameter
-from deltacli.core.memory_limit import stop_if_exhausted
-from deltacli.delta.log.log_path import Place
-from deltacli.rules.framework.base import LEVELS, UNREAD, Check, Finding, Fix, Level, Rule, Severity
-from deltacli.rules.framework.catalogue import CATALOGUE, Catalogue
+from deltacli.core.errors import UsageError, Worded, adding, parameter
+from deltacli.core.made_once import cached_property
+from deltacli.core.process import stop_if_exhausted
+from deltacli.core.request_fields import Kind, Option, option, require_known_word, shared
+from deltacli.delta.log.segment import Place
+from deltacli.rules.framework.base import (
+    CATALOGUE,
+    LEVELS,
+    UNREAD,
+    Catalogue,
+    Check,
+    Finding,
+    Fix,
+    Level,
+    Rule,
+    Severity,
+)
 
 if TYPE_CHECKING:
     from deltacli.rules.framework.data_file_views import FileFault
+
+# -- the request for a validation --------------------------------------------------------------------------------------
+
+DEFAULT_MOST = 100
+
+SELECT = Option(
+    "Check only these rules: globs over rule ids. Repeatable.",
+    "A,B,…",
+    Kind.PATTERNS,
+    policy="Rules to check: globs over rule ids.",
+)
+IGNORE = Option(
+    "Skip these rules: globs over rule ids. Repeatable.",
+    "A,B,…",
+    Kind.PATTERNS,
+    policy="Rules to skip: globs over rule ids.",
+)
+
+
+class LevelChoice(StrEnum):
+    """What is checked of a table; each level also checks what those before it do."""
+
+    LOG = "log"
+    STORAGE = "storage"
+    FOOTERS = "footers"
+    DATA = "data"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ValidateRequest:
+    """What to check of a table, and the number of findings that are kept for each rule (0: all).
+
+    Of the data files a share is checked (1: all), or those that may contain rows that match `where`.
+    """
+
+    level: str = option(
+        "What to check: the log; also a listing of the table; also footers of data files; also their rows.  "
+        "[default: log]",
+        "log|storage|footers|data",
+        Kind.CHOICE,
+        default=LevelChoice.LOG,
+        choices=LevelChoice,
+        policy="Level of the check.",
+    )
+    sample: float = option(
+        "Check only this share of the data files, such as 5%; the sample differs per version.",
+        "N%",
+        Kind.SHARE,
+        default=1.0,
+        policy="Share of the data files to open, at the levels footers and data.",
+    )
+    where: str | None = option(
+        "Check only data files that may contain matching rows; all of their rows are checked.", "CONDITION"
+    )
+    select: Sequence[str] = shared(SELECT, ())
+    ignore: Sequence[str] = shared(IGNORE, ())
+    max_findings: int = DEFAULT_MOST
+
+    def __post_init__(self) -> None:
+        """Raise UsageError for invalid values and combinations."""
+        require_known_word(self.level, "level", LevelChoice)
+        require_limit(self.max_findings)
+        object.__setattr__(self, "level", LevelChoice(self.level))
+        self.require_files()
+
+    def require_files(self) -> None:
+        """Raise UsageError for limits of data files at a level that opens none."""
+        if not self.limits or self.opens_files:
+            return
+        limit = parameter("validate.sample" if self.sample != 1 else "validate.where")
+        raise UsageError(
+            f"{limit} limits the data files, and {parameter('validate.level', str(self.level))} opens none",
+            code="usage.sample",
+            hint=adding(parameter("validate.level", "data")),
+        )
+
+    @property
+    def opens_files(self) -> bool:
+        return self.level in (LevelChoice.FOOTERS, LevelChoice.DATA)
+
+    @property
+    def limits(self) -> list[str]:
+        """The limits of data files as the caller gave them."""
+        sample = [] if self.sample == 1 else [parameter("validate.sample", f"{100 * self.sample:g}%")]
+        return sample if self.where is None else [*sample, f"{parameter('validate.where')} {self.where!r}"]
+
+
+def require_limit(findings: int) -> None:
+    """Raise UsageError for a negative limit of findings."""
+    if findings < 0:
+        limit = parameter("validate.max_findings")
+        raise UsageError(f"{limit} {findings} is negative", facts={"expected": "0 (all) or more"})
+
+
+# -- collecting findings -----------------------------------------------------------------------------------------------
 
 MOST_COUNTED = 10_000
 """Maximum number of findings above the limit that are counted; beyond it a rule reports `10,000 or more`."""

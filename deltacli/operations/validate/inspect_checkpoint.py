@@ -9,20 +9,17 @@ from deltacli.arrow import compute as pc
 from deltacli.core.progress import Progress, Step
 from deltacli.core.typing import ArrowArray, Json
 from deltacli.delta.checkpoint import comparison
-from deltacli.delta.log.file_actions import action_schemas, whole_actions_leniently
-from deltacli.delta.log.log_path import Place
-from deltacli.delta.log.segment import CheckpointInstance
-from deltacli.delta.log.state import TableConfiguration
-from deltacli.delta.protocol.property_values import deleted_file_retention_ms
-from deltacli.delta.stats.record_counts import num_records_column
-from deltacli.delta.vectors import without_empty_vectors
-from deltacli.operations.validate.file_rows import FileRows, with_metadata, with_protocol
-from deltacli.operations.validate.foresight import Foresight
+from deltacli.delta.data_files import without_empty_vectors
+from deltacli.delta.log.file_actions import action_schemas, num_records_column, whole_actions_leniently
+from deltacli.delta.log.segment import CheckpointInstance, Place
+from deltacli.delta.log.state import TableConfiguration, deleted_file_retention_ms
+from deltacli.operations.validate.inspect_storage import Foresight
+from deltacli.operations.validate.log_reader import FileRows, with_metadata, with_protocol
 from deltacli.rules.checkpoints import contents as rules
 from deltacli.rules.framework.base import Finding
 from deltacli.rules.framework.known_files import KnownFiles
-from deltacli.rules.framework.raw_lines import LineScanner
 from deltacli.rules.framework.views import CheckpointView, ExpectedState
+from deltacli.rules.log.commit_lines import LineScanner
 from deltacli.storage import ReadStorage
 from deltacli.work.commits.inspection import CheckpointAdds, CheckpointReader, OpenedCheckpoint
 
@@ -138,7 +135,7 @@ class CheckpointInspector:
         self._duplicates.take(adds)
         self._report_parsed(batch)
         if self._expected is not None:
-            self._comparable.append(comparison.comparable(adds))
+            self._comparable.append(comparison.comparable_adds(adds))
             return
         if self._judge is not None:
             self._judge.show(adds, self._config, batch.path, self._instance.version, self._clustering)
@@ -199,7 +196,7 @@ class CheckpointInspector:
         if expected.whole_adds is None:
             return
         ours = pa.concat_tables(self._comparable) if self._comparable else None
-        theirs_parts = [comparison.comparable(batch) for batch in expected.whole_adds()]
+        theirs_parts = [comparison.comparable_adds(batch) for batch in expected.whole_adds()]
         if ours is None and not theirs_parts:
             self._compare_tombstones(expected)
             return
@@ -217,9 +214,8 @@ class CheckpointInspector:
         for difference in compared.different:
             message = f"{difference.field} of {difference.path} differs from the log"
             place = self._place(difference.path)
-            self.findings.append(
-                rules.ADD_DIFFERS.at(place, message, seen=difference.seen, expected=difference.expected)
-            )
+            field, seen, stands = difference.field, difference.seen, difference.expected
+            self.findings.append(rules.ADD_DIFFERS.at(place, message, seen=seen, expected=stands, field=field))
         self._compare_tombstones(expected)
 
     def _compare_tombstones(self, expected: ExpectedState) -> None:

@@ -1,4 +1,4 @@
-"""Checking the data files of the newest version: footers, deletion vectors, and at level `data` rows.
+"""Checking the data files and the deletion vectors of the newest version: footers, and at level `data` rows.
 
 Each file is opened once. Footers are read some hundred at a time, rows file by file; the checks get them in columns
 (`rules/framework/data_file_views.py`), so that memory does not grow with the table.
@@ -10,21 +10,22 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, groupby, islice, tee
-from typing import Any, NamedTuple
+from math import ceil
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.core.errors import PathExternal, Unreadable
-from deltacli.core.memory_limit import stop_if_exhausted
+from deltacli.core.process import stop_if_exhausted
 from deltacli.core.progress import Progress, WeighedStep, weighed
 from deltacli.core.units import plural
+from deltacli.delta.footers.columns import FileSchema, read_schema
 from deltacli.delta.footers.parse import Footer
-from deltacli.delta.footers.schema import FileSchema, read_schema
-from deltacli.delta.log.log_path import LOG_DIRECTORY, Place, commit_name
-from deltacli.delta.schema.unread_columns import unread_columns
+from deltacli.delta.log.segment import LOG_DIRECTORY, Place, commit_name
+from deltacli.delta.log.state import TableConfiguration
+from deltacli.delta.schema.to_arrow import unread_columns
 from deltacli.engine.base import Engine
-from deltacli.operations.validate.findings import Collector
-from deltacli.operations.validate.foresight import OPENING_BYTES, READING_FOOTERS, READING_ROWS
-from deltacli.operations.validate.inspect_vectors import VectorInspector, descriptor_of
-from deltacli.operations.validate.table_context import FileSelection, TableContext
+from deltacli.operations.validate.findings import FILE_UNREADABLE, Collector
+from deltacli.operations.validate.inspect_storage import OPENING_BYTES, READING_FOOTERS, READING_ROWS, make_exists
+from deltacli.rules.framework.base import UNREAD
 from deltacli.rules.framework.data_file_views import (
     MISSING,
     VANISHED,
@@ -42,9 +43,225 @@ from deltacli.rules.framework.data_file_views import (
     VectorsView,
 )
 from deltacli.rules.framework.views import LocatedAction
-from deltacli.work.file_facts import ChangeFacts, FileFacts, FooterPiece, ReadChanges
+from deltacli.storage import Storage
+from deltacli.work.file_facts import (
+    MOST_VECTOR_BYTES,
+    UNREACHABLE,
+    ChangeFacts,
+    FileFacts,
+    FilesInListing,
+    FooterPiece,
+    Numbered,
+    ReadChanges,
+    ReadFootersAndVectors,
+    ReadVectors,
+    VectorPiece,
+    VectorRead,
+    file_of_vector,
+    in_pieces,
+    weight_of_facts,
+)
+from deltacli.work.rows.data_files import Descriptor
 from deltacli.work.rows.row_checks import CHECKS, ChecksOfTable, ReadRows, RowChecks, RowPiece, weight_of_rows
-from deltacli.work.vector_facts import ReadFootersAndVectors, VectorPiece, VectorRead, weight_of_facts
+from deltacli.work.rows.table_files import TableFiles
+from deltacli.work.task import TableStores
+
+if TYPE_CHECKING:
+    from deltacli.delta.predicate import Predicate
+
+# -- the table whose data files are examined ---------------------------------------------------------------------------
+
+
+class TableContext(NamedTuple):
+    """The table whose files are checked, in the configuration of its newest version at `place`. `sizes`: path of every
+    file below it, not encoded -> bytes. `domains`: domain -> its configuration. `files` records the files that are not
+    opened.
+    """
+
+    stores: TableStores
+    files: TableFiles
+    config: TableConfiguration
+    sizes: Mapping[str, int]
+    domains: Mapping[str, str]
+    place: Place
+
+    @property
+    def storage(self) -> Storage:
+        """The store of the table."""
+        return self.stores.storage
+
+    @property
+    def is_near(self) -> bool:
+        """Whether reading a file costs little more than its bytes."""
+        return self.storage.capabilities.cheap_listing
+
+    @property
+    def reads_at_once(self) -> int | None:
+        """The useful number of concurrent small reads; None: as many as compute."""
+        return None if self.is_near else self.storage.capabilities.parallel_reads
+
+    def listed(self) -> FilesInListing:
+        """Return the files of the listing."""
+        return FilesInListing(self.files, self.sizes)
+
+
+@dataclass
+class FileSelection:
+    """`share`: the share of files to check, 1 for all, at least one file; the choice depends only on paths and `salt`.
+    `predicate`: only files that may contain matching rows, by their partition values and statistics.
+    """
+
+    share: float = 1.0
+    salt: str = ""
+    predicate: Predicate | None = None
+
+    @property
+    def limits(self) -> bool:
+        """Return True unless all files are checked."""
+        return self.share < 1 or self.predicate is not None
+
+    def of(self, live: LiveAdds, config: TableConfiguration) -> LiveAdds:
+        """Return the live files to check."""
+        if not self.limits or not live.adds.num_rows:
+            return live
+        rows = list(range(live.adds.num_rows))
+        if self.predicate is not None:
+            from deltacli.delta.predicate.prune import prune_files
+
+            kept = prune_files(live.adds, self.predicate, config).kept.to_pylist()
+            rows = [row for row in rows if kept[row]]
+        if self.share < 1:
+            paths = live.adds.column("path").to_pylist()
+            rows = [rows[place] for place in self.sample([paths[row] for row in rows])]
+        return live.take(rows)
+
+    def sample(self, paths: Sequence[str]) -> list[int]:
+        """Return the indices of the sampled paths, ascending."""
+        by_chance = sorted(range(len(paths)), key=lambda place: self._digest(paths[place]))
+        return sorted(by_chance[: ceil(len(paths) * self.share)])
+
+    def _digest(self, path: str) -> bytes:
+        from hashlib import blake2b
+
+        return blake2b(f"{self.salt}\0{path}".encode("utf-8", "surrogateescape"), digest_size=8).digest()
+
+
+# -- reading the deletion vectors of live files, each once -------------------------------------------------------------
+
+_NEAR_VECTORS_A_PIECE, _FAR_VECTORS_A_PIECE = 128, 8
+"""A read of a remote store takes about 40 ms, so eight are a third of a second; a near one takes about 1 ms."""
+
+
+@dataclass
+class VectorInspector:
+    """Reads the vectors of live files and passes them to the checks; `with_rows` keeps their rows."""
+
+    table: TableContext
+    engine: Engine
+    collector: Collector
+    with_rows: bool
+
+    def __post_init__(self) -> None:
+        self._listed = self.table.listed()
+        self._exists = make_exists(self.table.storage, self.table.files)
+        self._unread_files = 0
+        self._unreachable: list[str] = []
+
+    def parts(self, live: LiveAdds, most: int) -> Iterator[range]:
+        """Split rows into parts of at most `most` files whose vectors fit into memory together."""
+        total = live.adds.num_rows
+        vectors = live.adds.column("deletionVector")
+        if not self.with_rows or vectors.null_count == len(vectors):
+            yield from (range(start, min(start + most, total)) for start in range(0, total, most))
+            return
+        start, held = 0, 0
+        for row, size in enumerate(vectors.field("sizeInBytes").to_pylist()):
+            size = max(size or 0, 0)
+            if row > start and (row - start >= most or held + size > MOST_VECTOR_BYTES):
+                yield range(start, row)
+                start, held = row, 0
+            held += size
+        if start < total:
+            yield range(start, total)
+
+    def pieces(self, live: LiveAdds) -> list[VectorPiece]:
+        """Return the vectors of live files in pieces, as far as they are needed."""
+        column = live.adds.column("deletionVector")
+        if column.null_count == len(column) or not (self.with_rows or self.collector.looks_at(VectorsView)):
+            return []
+        numbered = [
+            (row, _stated(descriptor)) for row, descriptor in enumerate(column.to_pylist()) if descriptor is not None
+        ]
+        most = _NEAR_VECTORS_A_PIECE if self.table.is_near else _FAR_VECTORS_A_PIECE
+        return [self.piece(part) for part in in_pieces(numbered, most)]
+
+    def piece(self, vectors: Sequence[Numbered]) -> VectorPiece:
+        """Return a piece of some vectors, with the sizes of their files."""
+        files = dict.fromkeys(file_of_vector(self.table.files, descriptor) for _, descriptor in vectors)
+        sizes = ((file, self._listed.size_of(file)) for file in files if file is not None)
+        return VectorPiece(tuple(vectors), tuple((file, size) for file, size in sizes if size is not None))
+
+    def spread(self, pieces: Iterable[VectorPiece]) -> Iterator[list[VectorRead]]:
+        """Read the vectors of pieces."""
+        task = ReadVectors(self.with_rows)
+        at_once = self.table.reads_at_once
+        return self.engine.spread(
+            task, pieces, self.table.stores, weigh=lambda piece: len(piece.vectors), at_once=at_once
+        )
+
+    def read(self, live: LiveAdds) -> dict[int, VectorRead]:
+        """Return the vectors of live files by row, as far as they are needed."""
+        return self.settle(live, self.spread(self.pieces(live)))
+
+    def settle(self, live: LiveAdds, parts: Iterable[Sequence[VectorRead]]) -> dict[int, VectorRead]:
+        """Return the vectors of live files by row, and report those that could not be read."""
+        found = {read.facts.row: self._settled(read) for part in parts for read in part}
+        self._unread_files += sum(not read.is_usable for read in found.values()) if self.with_rows else 0
+        lost = [read.facts for _, read in sorted(found.items()) if read.facts.code in (UNREACHABLE, UNREAD)]
+        self._unreachable += [facts.reason for facts in lost]
+        for facts in (facts for facts in lost if facts.code == UNREAD):
+            place = live.place(facts.row)
+            message = f"the deletion vector of {place.key} cannot be read: {facts.reason}"
+            self.collector.take([FILE_UNREADABLE.at(place, message)])
+        return found
+
+    def _settled(self, read: VectorRead) -> VectorRead:
+        """Record a file that was not opened. A missing file on a local disk is reported by other rules."""
+        if read.refused is not None:
+            self.table.files.refuse(read.refused)
+        if read.missing is None or self._exists(read.missing) is None:
+            return read
+        return read._replace(facts=read.facts._replace(code=None))
+
+    def show(self, live: LiveAdds, vectors: Mapping[int, VectorRead], footers: Sequence[Footer | None]) -> None:
+        """Pass them to the checks, with the numbers of rows of the files."""
+        if not vectors or not self.collector.looks_at(VectorsView):
+            return
+        rows = sorted(vectors)
+        chosen = live if len(rows) == live.adds.num_rows else live.take(rows)
+        facts = [vectors[row].facts._replace(row=number) for number, row in enumerate(rows)]
+        file_rows = [footer.rows if footer is not None else None for footer in (footers[row] for row in rows)]
+        view = VectorsView(chosen, facts, file_rows, self.table.config)
+        self.collector.look(view, view.place(0))
+
+    def not_checked(self) -> Iterator[str]:
+        """Report what could not be checked because of a vector."""
+        if self._unreachable:
+            yield f"{plural(len(self._unreachable), 'deletion vector')} that could not be read: {self._unreachable[0]}"
+        if self._unread_files:
+            yield f"the rows of {plural(self._unread_files, 'file')} whose deletion vectors cannot be read"
+
+
+def descriptor_of(live: LiveAdds, row: int) -> Descriptor:
+    """Return the descriptor of the vector of a live file, without its null fields."""
+    return _stated(live.adds.column("deletionVector")[row].as_py())
+
+
+def _stated(descriptor: Descriptor) -> Descriptor:
+    return {name: value for name, value in descriptor.items() if value is not None}
+
+
+# -- checking the data files of the newest version ---------------------------------------------------------------------
 
 FILE_VIEWS = (
     FootersView,

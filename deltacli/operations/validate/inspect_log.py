@@ -9,22 +9,25 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from deltacli.core.errors import FileMissing, PathExternal
-from deltacli.core.memory_limit import stop_if_exhausted
+from deltacli.core.process import stop_if_exhausted
 from deltacli.core.progress import Progress, weighed
-from deltacli.delta.log.commit_lines import Action
-from deltacli.delta.log.log_path import HINT_NAME, LOG_DIRECTORY, LogFileKind, Place
-from deltacli.delta.log.segment import CheckpointInstance, LogFile
+from deltacli.delta.log.actions import Action
+from deltacli.delta.log.segment import HINT_NAME, LOG_DIRECTORY, CheckpointInstance, LogFile, LogFileKind, Place
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.engine.base import Engine
-from deltacli.operations.validate.file_rows import FileRows, next_config
 from deltacli.operations.validate.findings import CHECK_CRASHED, FILE_UNREADABLE, Collector
-from deltacli.operations.validate.foresight import Foresight
-from deltacli.operations.validate.inspect_storage import WholeLog, is_hint_ahead
-from deltacli.operations.validate.lenient_log_reader import FAULTS, Fault, LogReader, RefusedLogFiles, Scan
+from deltacli.operations.validate.inspect_storage import Foresight, WholeLog, is_hint_ahead
+from deltacli.operations.validate.log_reader import (
+    FAULTS,
+    Fault,
+    FileRows,
+    LogReader,
+    RefusedLogFiles,
+    Scan,
+    next_config,
+)
 from deltacli.rules.framework.base import Severity
 from deltacli.rules.framework.known_files import KnownFiles
-from deltacli.rules.framework.raw_lines import ScannedLines
-from deltacli.rules.framework.view_lookups import rows_added
 from deltacli.rules.framework.views import (
     ChecksumView,
     CommitView,
@@ -36,8 +39,9 @@ from deltacli.rules.framework.views import (
     ProtocolView,
     StateView,
     TableConfigurationView,
+    rows_added,
 )
-from deltacli.rules.log.commit_lines import EMPTY
+from deltacli.rules.log.commit_lines import EMPTY, ScannedLines
 from deltacli.storage import ReadStorage
 
 if TYPE_CHECKING:
@@ -192,7 +196,7 @@ class LogInspector:
             return None
         if not views:
             return frozenset()
-        from deltacli.delta.paths import sidecar_location
+        from deltacli.delta.data_files import sidecar_location
 
         return frozenset(
             sidecar_location(action).rsplit("/", 1)[-1]

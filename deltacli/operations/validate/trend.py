@@ -106,7 +106,7 @@ class Entry(NamedTuple):
         return dumps(document) + b"\n"
 
 
-def read_history(data: bytes, name: str) -> list[Entry]:
+def read_trend(data: bytes, name: str) -> list[Entry]:
     """Return the runs of a file, the oldest first; blank lines are ignored.
 
     Raises UsageError, which names the line, where the file is not a trend of `validate`.

@@ -12,30 +12,33 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
-from deltacli.core.errors import ProtocolUnsupported, StorageFailed
-from deltacli.core.hints import parameter
+from deltacli.core.documents import short_repr
+from deltacli.core.errors import ProtocolUnsupported, StorageFailed, parameter
 from deltacli.core.progress import Progress
-from deltacli.core.short_repr import short_repr
 from deltacli.core.units import plural
+from deltacli.delta.data_files import MANIFESTS, named_by
 from deltacli.delta.log.file_actions import SMALL_FILE_BYTES
-from deltacli.delta.log.log_path import Place
+from deltacli.delta.log.segment import Place
 from deltacli.delta.log.state import TableConfiguration
-from deltacli.delta.manifests import MANIFESTS, named_by
-from deltacli.delta.protocol.features import FEATURES
-from deltacli.delta.protocol.protocol_action import require_readable
+from deltacli.delta.protocol.features import FEATURES, require_readable
 from deltacli.engine.base import Engine
-from deltacli.operations.validate.findings import Collector, RuleChoice
-from deltacli.operations.validate.foresight import Foresight, foreseen
+from deltacli.operations.validate.findings import Collector, RuleChoice, ValidateRequest
 from deltacli.operations.validate.inspect_log import LogInspector
-from deltacli.operations.validate.inspect_storage import WholeLog, WholeTable, list_log_whole, list_table, make_exists
-from deltacli.operations.validate.request import ValidateRequest
+from deltacli.operations.validate.inspect_storage import (
+    Foresight,
+    WholeLog,
+    WholeTable,
+    foreseen,
+    list_log_whole,
+    list_table,
+    make_exists,
+)
 from deltacli.rules.framework.base import Finding
 from deltacli.rules.framework.views import HistoryView, ListingView, StateView, StorageView
 from deltacli.storage.base import StoreOfVersions
 
 if TYPE_CHECKING:
-    from deltacli.operations.validate.inspect_files import FilesChecked
-    from deltacli.operations.validate.table_context import TableContext
+    from deltacli.operations.validate.inspect_files import FilesChecked, TableContext
     from deltacli.storage import ReadStorage
     from deltacli.table.handle import TableHandle
     from deltacli.table.walk import KeptWalk
@@ -153,7 +156,7 @@ def validate_table(
             listing = partial(list_table, stores, engine, progress, walk)
             listed = _look_at_storage(stores, listing, table_files, collector, inspector, state, now_ms, progress)
             if request.opens_files and state is not None and listed is not None:
-                from deltacli.operations.validate.table_context import TableContext
+                from deltacli.operations.validate.inspect_files import TableContext
 
                 sizes = {path: file.size_bytes for path, file in listed.files.items()}
                 context = TableContext(stores, table_files, state.config, sizes, state.domains, state.place())
@@ -281,8 +284,7 @@ def _look_into_files(
     progress: Progress,
 ) -> FilesChecked | None:
     """Check the data files of the newest version, as far as rules need them."""
-    from deltacli.operations.validate.inspect_files import FILE_VIEWS, FileInspector
-    from deltacli.operations.validate.table_context import FileSelection
+    from deltacli.operations.validate.inspect_files import FILE_VIEWS, FileInspector, FileSelection
 
     if not any(map(collector.looks_at, FILE_VIEWS)):
         return None

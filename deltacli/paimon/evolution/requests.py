@@ -11,14 +11,11 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from deltacli.core.alter_verbs import Details, Verb, left_out
-from deltacli.core.errors import Refused, UsageError
-from deltacli.core.hints import command, nearest_name, nearest_type, parameter
+from deltacli.core.errors import Refused, UsageError, command, nearest_name, nearest_type, parameter
 from deltacli.core.typing import Json, JsonObject
-from deltacli.paimon.json_text import BadJson, read_json
-from deltacli.paimon.sql_types import parse_sql_type
-from deltacli.paimon.type_objects import parse_type
-from deltacli.paimon.type_strings import BadType
-from deltacli.paimon.types import AtomicType, DataType, ListType, MapType, Root, RowType, type_json
+from deltacli.paimon.conversions import parse_sql_type
+from deltacli.paimon.schema import BadJson, read_json
+from deltacli.paimon.types import AtomicType, BadType, DataType, ListType, MapType, Root, RowType, parse_type, type_json
 
 Path = tuple[str, ...]
 """The names that lead to a column or a nested field; `element` and `value` lead into arrays and maps."""
@@ -248,8 +245,8 @@ class _Reader:
     def _bad_action(self, action: object) -> UsageError:
         near = nearest_name(action, _ACTIONS, ignores_case=True) if isinstance(action, str) else None
         fault = self._bad("action is missing" if action is None else f"unknown action {action!r}")
-        fault.facts = {"expected": ", ".join(_ACTIONS)} | ({"did you mean": near} if near else {})
-        return fault
+        fault.facts = {"expected": ", ".join(_ACTIONS)}
+        return fault.meaning(str(action), near)
 
 
 _COLUMN = {"fieldNames": _Reader.path}
@@ -318,8 +315,8 @@ def type_of(text: str) -> DataType:
         return parse_sql_type(text)
     except BadType as fault:
         near = nearest_type(text, ("STRING", *Root))
-        meant = f"; did you mean {near}?" if near else ""
-        raise UsageError(f"{text!r} is not a type of Paimon: {fault}{meant}", code="usage.type") from None
+        wrong = UsageError(f"{text!r} is not a type of Paimon: {fault}", code="usage.type")
+        raise wrong.asking(text, near) from None
 
 
 def widening(words: Sequence[str]) -> tuple[SchemaChange, ...]:
@@ -366,9 +363,8 @@ def _move(column: str, text: str) -> Move:
     unknown = UsageError(
         f"{text!r} is not a position", facts={"expected": "first, last, before:COLUMN or after:COLUMN"}
     )
-    if near := nearest_name(word.lower(), ("before", "after") if colon else ("first", "last")):
-        unknown.facts["did you mean"], unknown.written = f"{near}{colon}{reference}", text
-    raise unknown
+    near = nearest_name(word.lower(), ("before", "after") if colon else ("first", "last"))
+    raise unknown.meaning(text, near and f"{near}{colon}{reference}")
 
 
 def _top_level(text: str) -> str:

@@ -6,14 +6,13 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from deltacli.core.hints import Worded, command
-from deltacli.core.patterns import pattern
+from deltacli.core.errors import Worded, command
+from deltacli.core.made_once import pattern
 from deltacli.core.units import plural
-from deltacli.delta.log.commit_lines import Action
-from deltacli.delta.log.log_path import Place
-from deltacli.delta.log.state import TableConfiguration
-from deltacli.delta.paths import canonical, locate_all
-from deltacli.delta.protocol.property_values import APPEND_ONLY, CHANGE_FEED, deleted_file_retention_ms
+from deltacli.delta.data_files import canonical, locate_all
+from deltacli.delta.log.actions import Action
+from deltacli.delta.log.segment import Place
+from deltacli.delta.log.state import APPEND_ONLY, CHANGE_FEED, TableConfiguration, deleted_file_retention_ms
 from deltacli.rules.framework.base import Area, Finding, Level, Severity
 from deltacli.rules.framework.views import CommitView, LocatedAction, StorageView
 

@@ -9,12 +9,12 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from deltacli.core.hints import Worded, command
+from deltacli.core.errors import Worded, command
 from deltacli.core.units import format_count, format_size, plural
-from deltacli.delta.log.commit_lines import KNOWN_ACTIONS, Action, json_type
-from deltacli.delta.log.log_path import Place
-from deltacli.delta.stats.record_counts import stated_records
-from deltacli.delta.vectors import VECTOR_FILE
+from deltacli.delta.data_files import VECTOR_FILE
+from deltacli.delta.log.actions import KNOWN_ACTIONS, Action, json_type
+from deltacli.delta.log.file_actions import stated_records
+from deltacli.delta.log.segment import Place
 from deltacli.rules.framework.base import Area, Finding, Fix, Rule, Severity
 from deltacli.rules.framework.views import CommitView, LocatedAction, TouchedFile
 
@@ -126,7 +126,7 @@ def name_of(placed: LocatedAction) -> str:
     return path if isinstance(path, str) and path else "the file"
 
 
-def place_of(view: CommitView, placed: LocatedAction) -> Place:
+def place_of_action(view: CommitView, placed: LocatedAction) -> Place:
     """Return the line and the path of a file action, for a finding."""
     path = placed.action.get("path")
     return view.place(placed.line, path if isinstance(path, str) else None)
@@ -139,7 +139,11 @@ READD_WITHOUT_REMOVE = AREA.error(
     "action.readd-without-remove",
     "A commit adds a live file with a different deletion vector but does not remove it with the old one.",
     broken="the file is in the table twice, with two deletion vectors, so its rows count twice",
-    repair="commit a remove of the path with the older deletion vector",
+    repair=Worded(
+        "restore the version before, and let the writer commit again, with a remove of the old vector: {}",
+        partial(command, "restore", version=..., table="TABLE"),
+    ),
+    loss="what the commit and later ones wrote",
     example='{"add":{"path":"part-0.parquet","deletionVector":{…},…}} with no remove of part-0.parquet',
 )
 REMOVE_OF_UNKNOWN = AREA.info(
@@ -201,11 +205,11 @@ def vectors_of_live_files(view: CommitView) -> Iterator[Finding]:
         if file.key in added or not file.live:
             if file.key not in added and not VECTOR_FILE.fullmatch(file.path):
                 message = f"{name_of(file.placed)} is removed but was not live: it was never added or already removed"
-                yield REMOVE_OF_UNKNOWN.at(place_of(view, file.placed), message)
+                yield REMOVE_OF_UNKNOWN.at(place_of_action(view, file.placed), message)
         elif not any((file.path, live.dv_id) in removed for live in file.live):
             missed.add(file.path)
             yield REMOVE_DV_MISMATCH.at(
-                place_of(view, file.placed),
+                place_of_action(view, file.placed),
                 f"the remove of {name_of(file.placed)} names a different deletion vector than the live file has",
                 seen=file.dv_id or "no deletion vector",
                 expected=file.live[0].dv_id or "no deletion vector",
@@ -215,7 +219,7 @@ def vectors_of_live_files(view: CommitView) -> Iterator[Finding]:
             continue
         if not any((file.path, live.dv_id) in removed for live in file.live):
             yield READD_WITHOUT_REMOVE.at(
-                place_of(view, file.placed),
+                place_of_action(view, file.placed),
                 f"{name_of(file.placed)} is live with a different deletion vector and was not removed, so the file is "
                 "in the table twice",
                 seen=file.dv_id or "no deletion vector",
@@ -235,7 +239,9 @@ def data_changes(view: CommitView) -> Iterator[Finding]:
         changes = view.of_kind("cdc")
         if changes and view.is_readable:
             message = f"the commit has {plural(len(changes), 'change data file')} but adds or removes no file"
-            yield CDC_ONLY.at(place_of(view, changes[0]), message, seen=len(changes), expected="an add or a remove")
+            yield CDC_ONLY.at(
+                place_of_action(view, changes[0]), message, seen=len(changes), expected="an add or a remove"
+            )
         return
     flags = {placed.action.get("dataChange") for placed in (*view.adds, *view.removes)}
     if flags == {False}:
@@ -260,7 +266,7 @@ def _rearranged(view: CommitView) -> Iterator[Finding]:
     first_new = next((file.placed for file in view.added if not file.live), None)
     if first_new is not None and not view.removes:
         yield FALSE_NEW_DATA.at(
-            place_of(view, first_new),
+            place_of_action(view, first_new),
             f"{name_of(first_new)} is added with dataChange=false but nothing is removed, so its rows are new",
             seen="dataChange=false",
             expected="dataChange=true",
@@ -285,7 +291,7 @@ def live_rows(adds: Sequence[Action]) -> int | None:
         return 0
     import pyarrow as pa
 
-    from deltacli.delta.stats.record_counts import num_records_column
+    from deltacli.delta.log.file_actions import num_records_column
 
     total = 0
     texts: list[str] = []
@@ -467,7 +473,7 @@ def records_of_a_path_added_before(view: CommitView) -> Iterator[Finding]:
         before = {records for records in stated if records is not None} - {seen}
         if seen is not None and before:
             message = f"the commit gives {name_of(file.placed)} another number of records than the add before"
-            yield RECORDS_DISAGREE.at(place_of(view, file.placed), message, seen=seen, expected=min(before))
+            yield RECORDS_DISAGREE.at(place_of_action(view, file.placed), message, seen=seen, expected=min(before))
 
 
 @AREA.check(CommitView, DUPLICATE_PATH, ADD_REMOVE_SAME_KEY)
@@ -483,7 +489,7 @@ def paths_of_one_commit(view: CommitView) -> Iterator[Finding]:
             if len(found) > 1:
                 lines = ", ".join(str(placed.line) for placed in found[:5])
                 yield DUPLICATE_PATH.at(
-                    place_of(view, found[1]),
+                    place_of_action(view, found[1]),
                     f"the commit {kind} {name_of(found[1])} {len(found)} times (lines {lines})",
                     seen=len(found),
                     expected="once",
@@ -494,4 +500,4 @@ def paths_of_one_commit(view: CommitView) -> Iterator[Finding]:
     for key in {file.key: None for file in view.added if file.key in removed}:
         placed = removed[key]
         message = f"the commit both adds and removes {name_of(placed)}; whether it is live afterwards is undefined"
-        yield ADD_REMOVE_SAME_KEY.at(place_of(view, placed), message, expected="only the add or only the remove")
+        yield ADD_REMOVE_SAME_KEY.at(place_of_action(view, placed), message, expected="only the add or only the remove")

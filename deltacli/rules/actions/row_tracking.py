@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
 from deltacli.core.typing import ArrowArray
-from deltacli.delta.log.log_path import LOG_DIRECTORY, Place, commit_name
 from deltacli.delta.log.row_ids import DOMAIN, ENABLED, FEATURE, SUSPENDED, read_mark
+from deltacli.delta.log.segment import LOG_DIRECTORY, Place, commit_name
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.rules.framework.base import Area, Finding
 from deltacli.rules.framework.views import (
@@ -19,7 +19,7 @@ from deltacli.rules.framework.views import (
     StateView,
     TableConfigurationView,
 )
-from deltacli.rules.schema.schema_walk import fresh
+from deltacli.rules.schema.schema import fresh
 
 if TYPE_CHECKING:
     import pyarrow

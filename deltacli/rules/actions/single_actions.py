@@ -9,18 +9,11 @@ from collections.abc import Iterator
 
 from deltacli.arrow import compute as pc
 from deltacli.core.units import DAY_MS, OLDEST_MS, WRITER_SKEW_MS, format_count, format_timestamp
-from deltacli.delta.protocol.property_values import TRANSACTION_RETENTION, parse_interval
-from deltacli.delta.vectors import VECTOR_FILE
-from deltacli.rules.actions.commit_contents import name_of, place_of
+from deltacli.delta.data_files import VECTOR_FILE
+from deltacli.delta.log.state import TRANSACTION_RETENTION, parse_interval
+from deltacli.rules.actions.commit_contents import name_of, place_of_action
 from deltacli.rules.framework.base import Area, Finding, Severity
-from deltacli.rules.framework.views import (
-    CommitView,
-    FilesView,
-    HistoryView,
-    LocatedAction,
-    StateView,
-    TouchedFile,
-)
+from deltacli.rules.framework.views import CommitView, FilesView, HistoryView, LocatedAction, StateView, TouchedFile
 
 AREA = Area("actions", spec="Add File and Remove File")
 
@@ -144,7 +137,7 @@ def files_younger_than_their_commit(view: CommitView) -> Iterator[Finding]:
         time = placed.action.get("modificationTime")
         if type(time) is int and time > latest:
             yield BAD_MODIFICATION_TIME.at(
-                place_of(view, placed),
+                place_of_action(view, placed),
                 f"{name_of(placed)} has modificationTime {format_timestamp(time)}, more than a day after its commit",
                 seen=time,
                 expected=f"at most {latest}",
@@ -172,7 +165,7 @@ def tags_are_text(view: CommitView) -> Iterator[Finding]:
                 message = f"tag {odd[0]} of the {kind} of {name_of(placed)} is not a string"
                 seen = tags[odd[0]]
                 yield TAGS_NULL_VALUE.at(
-                    place_of(view, placed), message, seen="null" if seen is None else seen, expected="a string"
+                    place_of_action(view, placed), message, seen="null" if seen is None else seen, expected="a string"
                 )
 
 
@@ -193,19 +186,21 @@ def fields_of_removes(view: CommitView) -> Iterator[Finding]:
         size, time = remove.get("size"), remove.get("deletionTimestamp")
         if remove.get("path") == "":
             message = "the path of a remove is empty"
-            yield PATH_EMPTY.at(place_of(view, placed), message, seen='""', expected="the path of a file")
+            yield PATH_EMPTY.at(place_of_action(view, placed), message, seen='""', expected="the path of a file")
         if size is None or remove.get("partitionValues") is None:
             yield from _incomplete(view, placed)
         if type(size) is int and size < 0:
             message = f"the remove of {name_of(placed)} has size {size}"
-            yield NEGATIVE_SIZE.at(place_of(view, placed), message, seen=size, expected="above 0")
+            yield NEGATIVE_SIZE.at(place_of_action(view, placed), message, seen=size, expected="above 0")
         if time is None:
             message = f"the remove of {name_of(placed)} has no deletionTimestamp and counts as expired at once"
-            yield DELETION_TIMESTAMP_MISSING.at(place_of(view, placed), message, expected="milliseconds since 1970")
+            yield DELETION_TIMESTAMP_MISSING.at(
+                place_of_action(view, placed), message, expected="milliseconds since 1970"
+            )
         elif type(time) is int:
             if time > latest:
                 yield DELETION_TIMESTAMP_ODD.at(
-                    place_of(view, placed),
+                    place_of_action(view, placed),
                     f"{name_of(placed)} was removed at {format_timestamp(time)}, later than its commit",
                     seen=time,
                     expected=f"at most {latest}",
@@ -213,7 +208,7 @@ def fields_of_removes(view: CommitView) -> Iterator[Finding]:
             elif (made := _made(file)) is not None and time < made - WRITER_SKEW_MS:
                 removed_at, made_at = format_timestamp(time), format_timestamp(made)
                 yield DELETION_TIMESTAMP_ODD.at(
-                    place_of(view, placed),
+                    place_of_action(view, placed),
                     f"{name_of(placed)} was removed at {removed_at}, before its creation at {made_at}",
                     seen=time,
                     expected=f"at least {made}",
@@ -223,7 +218,7 @@ def fields_of_removes(view: CommitView) -> Iterator[Finding]:
                 if time * 1000 >= OLDEST_MS:
                     message += f"; read as seconds it would be {format_timestamp(time * 1000)}"
                 yield DELETION_TIMESTAMP_ODD.at(
-                    place_of(view, placed), message, seen=time, expected="milliseconds since 1970"
+                    place_of_action(view, placed), message, seen=time, expected="milliseconds since 1970"
                 )
 
 
@@ -233,11 +228,11 @@ def _incomplete(view: CommitView, placed: LocatedAction) -> Iterator[Finding]:
     if remove.get("extendedFileMetadata") is True:
         message = f"the remove of {name_of(placed)} has extendedFileMetadata=true but lacks {' and '.join(lacks)}"
         yield EXTENDED_METADATA_LIE.at(
-            place_of(view, placed), message, seen="extendedFileMetadata true", expected=" and ".join(lacks)
+            place_of_action(view, placed), message, seen="extendedFileMetadata true", expected=" and ".join(lacks)
         )
     elif "size" in lacks and not VECTOR_FILE.fullmatch(str(remove.get("path"))):  # recorded by drops of the feature
         message = f"the remove of {name_of(placed)} has no size"
-        yield REMOVE_SIZE_MISSING.at(place_of(view, placed), message, expected="the size of the file")
+        yield REMOVE_SIZE_MISSING.at(place_of_action(view, placed), message, expected="the size of the file")
 
 
 def _made(file: TouchedFile) -> int | None:
@@ -254,14 +249,16 @@ def fields_of_change_files(view: CommitView) -> Iterator[Finding]:
         size = placed.action.get("size")
         if placed.action.get("dataChange") is True:
             message = f"the change data file {name_of(placed)} has dataChange=true"
-            yield CDC_DATACHANGE_TRUE.at(place_of(view, placed), message, seen="true", expected="false")
+            yield CDC_DATACHANGE_TRUE.at(place_of_action(view, placed), message, seen="true", expected="false")
         if type(size) is int and size <= 0:
             severity = Severity.WARNING if size == 0 else None
             message = f"the change data file {name_of(placed)} has size {size}"
-            yield NEGATIVE_SIZE.at(place_of(view, placed), message, seen=size, expected="above 0", severity=severity)
+            yield NEGATIVE_SIZE.at(
+                place_of_action(view, placed), message, seen=size, expected="above 0", severity=severity
+            )
         if placed.action.get("path") == "":
             message = "the path of a change data file is empty"
-            yield PATH_EMPTY.at(place_of(view, placed), message, seen='""', expected="the path of a file")
+            yield PATH_EMPTY.at(place_of_action(view, placed), message, seen='""', expected="the path of a file")
 
 
 MOST_APPLICATIONS = 10_000

@@ -8,9 +8,8 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from deltacli.core.typing import ArrowType
-from deltacli.delta.log.action_fields import FIELDS, PARTS, FieldType
-from deltacli.delta.log.state import TableConfiguration
-from deltacli.delta.protocol.property_values import STATS_AS_JSON, STATS_AS_STRUCT
+from deltacli.delta.log.actions import FIELDS, PARTS, FieldType
+from deltacli.delta.log.state import STATS_AS_JSON, STATS_AS_STRUCT, TableConfiguration
 from deltacli.delta.schema.types import PrimitiveType, StructField, StructType
 from deltacli.rules.checkpoints.contents import is_sidecar
 from deltacli.rules.framework.base import Area, Finding

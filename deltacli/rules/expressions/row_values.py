@@ -11,12 +11,12 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from deltacli.core.units import plural
-from deltacli.delta.encoding.integer_set import Repeated
+from deltacli.delta.encoding.many_values import Repeated
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.protocol.features import IDENTITY_COLUMNS
 from deltacli.delta.schema.types import PrimitiveType
 from deltacli.delta.sql.stored import StoredKind, StoredSql
-from deltacli.rules.expressions.identity_columns import EXPLICIT, START, STEP
+from deltacli.rules.expressions.texts import EXPLICIT, START, STEP
 from deltacli.rules.framework.base import Area, Finding, Level, Rule, Severity
 from deltacli.rules.framework.data_file_views import AllRowsView, AnswersView
 

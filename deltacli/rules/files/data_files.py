@@ -1,21 +1,41 @@
-"""Rules about what data files are and how they lie: Parquet, readable, with rows; old forms of lists, codecs,
-encryption. In `data_types` and `data_columns` what columns they have.
+"""Rules about data files: what they are, which columns and field ids they have, and recorded wider types.
+
+Spec: Consistency Between Table Metadata and Data Files; Reader and Writer Requirements for Column Mapping; Type
+Widening.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any, NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.core.errors import Worded, command
+from deltacli.core.typing import ArrowType
 from deltacli.core.units import plural
-from deltacli.delta.log.log_path import Place
+from deltacli.delta.log.segment import Place
+from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.schema.file_columns import is_list
-from deltacli.delta.schema.types import ArrayType
-from deltacli.rules.files.data_types import NESTED_LAYOUT, match_of
-from deltacli.rules.files.file_match import is_three_levels
+from deltacli.delta.schema.type_changes import changed_fields
+from deltacli.delta.schema.types import NESTED_IDS, ArrayType, PrimitiveType, StructType, simple_name
+from deltacli.rules.actions.row_tracking import COLUMN_PROPERTIES
+from deltacli.rules.files.data_types import (
+    NESTED_LAYOUT,
+    REWRITE_BY_ENGINE,
+    FileMatch,
+    MatchedPart,
+    OtherId,
+    UnknownField,
+    id_of,
+    is_final,
+    is_three_levels,
+    match_file,
+    match_of,
+)
 from deltacli.rules.files.storage import FILE_MISSING, file_missing
-from deltacli.rules.framework.base import Area, Finding, Level, ReadFault, by_repair
+from deltacli.rules.framework.base import LOST_BY_DROPPING, Area, Finding, Level, ReadFault, Severity, by_repair
 from deltacli.rules.framework.data_file_views import (
     VANISHED,
     AllFootersView,
@@ -23,6 +43,10 @@ from deltacli.rules.framework.data_file_views import (
     FileSchemaView,
     FootersView,
 )
+from deltacli.rules.protocol.iceberg import active
+from deltacli.rules.widening.entries import changes_of
+
+# -- rules about what data files are and how they lie ------------------------------------------------------------------
 
 AREA = Area("data_files", Level.FOOTERS, spec="Format Specification")
 
@@ -66,13 +90,12 @@ def files_without_rows(view: FootersView) -> Iterator[Finding]:
         yield ROW_COUNT_ZERO.at(place, f"{place.key} has no rows", seen=0)
 
 
-_REWRITE = "rewrite the file with an engine"
 CODEC_UNSUPPORTED = AREA.warning(
     "data.codec-unsupported",
     "A data file is compressed with a codec that readers need not know.",
     spec="Table Properties",
     broken="readers without the codec fail at the file",
-    repair=_REWRITE,
+    repair=REWRITE_BY_ENGINE,
     example="a column chunk with the codec BROTLI",
 )
 ENCRYPTED = AREA.warning(
@@ -142,3 +165,376 @@ def encrypted_files(view: FileFaultView) -> Iterator[ReadFault]:
     """Files of which nothing more, or not all, can be checked."""
     message = f"{view.place.key} is encrypted: {view.fault.message}"
     yield ReadFault(view.fault.code, view.place, message, view.fault.seen)
+
+
+# -- rules about which columns data files have -------------------------------------------------------------------------
+
+COLUMN_AREA = Area("data_files", Level.FOOTERS, spec="Consistency Between Table Metadata and Data Files")
+
+COLUMN_MISSING = COLUMN_AREA.info(
+    "data.column-missing",
+    "A column of the table is absent from a data file.",
+    broken="nothing: it is read as null, which a NOT NULL column must not be",
+    repair=REWRITE_BY_ENGINE,
+    example="a file from before ALTER TABLE … ADD COLUMN",
+)
+COLUMN_UNKNOWN = COLUMN_AREA.info(
+    "data.column-unknown",
+    "A data file has a column that the table does not have.",
+    broken="nothing: no reader uses it",
+    repair=REWRITE_BY_ENGINE,
+    loss="the values of the column",
+    example="a column __index_level_0__ that a data frame brought along",
+)
+REQUIRED_MISMATCH = COLUMN_AREA.warning(
+    "data.required-mismatch",
+    "A column that must not be null has nulls, as the footer of a data file counts them.",
+    spec="Struct Field",
+    broken="readers that rely on it fail at the file, or read wrong values",
+    repair="update the rows with an engine, or let the column be null",
+    example="null_count 3 of a column with nullable=false",
+)
+PARTITION_COLUMN_MISSING = COLUMN_AREA.error(
+    "data.partition-column-missing",
+    "A partition column is absent from a data file, and the table requires files to have it.",
+    spec="Iceberg Compatibility V1; Iceberg Compatibility V2",
+    broken="Iceberg readers, which know no partition values of Delta, find none",
+    repair=REWRITE_BY_ENGINE,
+    example="a file without the column p in a table partitioned by p, with delta.enableIcebergCompatV2",
+)
+CASE_MISMATCH = COLUMN_AREA.warning(
+    "data.case-mismatch",
+    "A column of a data file has the name of the table's column in another case.",
+    spec="Schema Serialization Format",
+    broken="readers that compare names exactly read null",
+    repair=REWRITE_BY_ENGINE,
+    example="a column ID in a file, id in the table",
+)
+
+
+_MATERIALISE = "materializePartitionColumns"
+_MATERIALISE_ENABLED = "delta.enableMaterializePartitionColumnsFeature"
+_OF_ENGINES = ("_change_type", "_commit_version", "_commit_timestamp", "_metadata")
+_ROW_TRACKING = ("_row-id-col-", "_row-commit-version-col-")
+"""How the columns of row tracking are called that an earlier run of it left behind."""
+
+
+@COLUMN_AREA.check(FileSchemaView, COLUMN_MISSING, COLUMN_UNKNOWN, CASE_MISMATCH)
+def columns_of_files(view: FileSchemaView) -> Iterator[Finding]:
+    """Columns on one side only, and those that are found by luck."""
+    file_match = match_of(view)
+    for missing in file_match.missing:
+        is_fault = not missing.field.nullable and missing.is_sure and view.rows > 0
+        what = "must not be null, and is absent from" if is_fault else "is absent from"
+        message = f"column {missing.path} {what} {view.shown_files}"
+        place, expected = view.place._replace(key=missing.path), simple_name(missing.field.data_type)
+        severity = Severity.ERROR if is_fault else None
+        yield COLUMN_MISSING.at(place, message, seen="absent", expected=expected, severity=severity)
+    for unknown in file_match.unknown:
+        if not _is_expected(unknown, view.config):
+            message = f"the table has no column {unknown.path}, and {view.shown_files} {_has(view)} it"
+            place = view.place._replace(key=unknown.path)
+            yield COLUMN_UNKNOWN.at(place, message, seen=unknown.name)
+    for alike in file_match.alike:
+        names = ", ".join(alike.names)
+        message = f"column {alike.path} cannot be told from others in {view.shown_files}: {names}"
+        place = view.place._replace(key=alike.path)
+        yield CASE_MISMATCH.at(place, message, seen=names, expected="one column", severity=Severity.ERROR)
+    yield from _other_cases(view, file_match)
+
+
+def _other_cases(view: FileSchemaView, file_match: FileMatch) -> Iterator[Finding]:
+    for part in file_match.parts:
+        wanted = view.config.physical_name(part.field)
+        seen = part.file.name
+        if part.field_path is None and seen != wanted and seen.lower() == wanted.lower():
+            message = f"column {part.path} is called {seen} in {view.shown_files}"
+            place = view.place._replace(key=part.path)
+            yield CASE_MISMATCH.at(place, message, seen=seen, expected=wanted)
+
+
+def _has(view: FileSchemaView) -> str:
+    return "have" if view.files > 1 else "has"
+
+
+def _is_expected(unknown: UnknownField, config: TableConfiguration) -> bool:
+    """True for columns that files have beside those of the table."""
+    if not unknown.is_top:
+        return False
+    materialised = {config.properties.get(key) for key in COLUMN_PROPERTIES}
+    return unknown.name in materialised or unknown.name.startswith((*_OF_ENGINES, *_ROW_TRACKING))
+
+
+@COLUMN_AREA.check(FileSchemaView, PARTITION_COLUMN_MISSING)
+def partition_columns_of_files(view: FileSchemaView) -> Iterator[Finding]:
+    """Partition columns, where files must have them."""
+    config = view.config
+    demanded_by, severity = _who_demands_partitions(config)
+    if demanded_by is None:
+        return
+    for name, is_there in match_of(view).partitions.items():
+        if not is_there:
+            message = f"partition column {name} is absent from {view.shown_files}; {demanded_by} requires it"
+            place = view.place._replace(key=name)
+            yield PARTITION_COLUMN_MISSING.at(place, message, seen="absent", severity=severity)
+
+
+def _who_demands_partitions(config: TableConfiguration) -> tuple[str | None, Severity | None]:
+    """The feature that asks for partition columns in files. Files from before `materializePartitionColumns` was on need
+    none, and cannot be told from later ones.
+    """
+    on = active(config)
+    if on:
+        return on[0].feature, None
+    if _MATERIALISE in config.features and config.is_on(_MATERIALISE_ENABLED):
+        return _MATERIALISE, Severity.WARNING
+    return None, None
+
+
+# -- nulls -----------------------------------------------------------------------------------------------------------
+
+
+class _Required(NamedTuple):
+    """A column of a file in which every null breaks a column of the table."""
+
+    path: str
+    leaf: int
+
+
+@COLUMN_AREA.check(FootersView, REQUIRED_MISMATCH)
+def nulls_in_required_columns(view: FootersView) -> Iterator[Finding]:
+    """Nulls that footers count, in rows that are not deleted."""
+    for required in _required_leaves(view):
+        leaf = view.leaf(required.leaf)
+        counted = Counter[int]()
+        with_nulls = pc.filter(leaf.files, pc.fill_null(pc.greater(leaf.nulls, 0), False))
+        if not len(with_nulls):
+            continue
+        rows = set(with_nulls.to_pylist())
+        for row, nulls in zip(leaf.files.to_pylist(), leaf.nulls.to_pylist(), strict=True):
+            if row in rows:
+                counted[row] += nulls or 0
+        for row in sorted(rows):
+            if counted[row] > _deleted(view, row):
+                place = view.place(row)
+                message = (
+                    f"column {required.path} must not be null, and has {plural(counted[row], 'null')} in {place.key}"
+                )
+                yield REQUIRED_MISMATCH.at(place, message, seen=counted[row], expected=0)
+
+
+def _deleted(view: FootersView, row: int) -> int:
+    """How many rows of a file are deleted, those with nulls among them as far as anybody knows."""
+    vector = view.adds.column("deletionVector")[row].as_py()
+    return int(vector["cardinality"] or 0) if vector else 0
+
+
+def _required_leaves(view: FootersView) -> Sequence[_Required]:
+    known: dict[int, tuple[Any, list[_Required]]] = view.run_memory.setdefault("required", {})
+    key = id(view.schema)
+    if key not in known:
+        parts = match_file(view.schema, view.config).parts if _demands_anything(view.config) else []
+        required = [column for column in map(_required, parts) if column is not None]
+        known[key] = view.schema, list({column.path: column for column in reversed(required)}.values())
+    return known[key][1]
+
+
+def _required(part: MatchedPart) -> _Required | None:
+    """The part as a column of the file in which nobody may be null: neither it nor what is around it."""
+    if not part.nullable or not isinstance(part.data_type, PrimitiveType) or _is_nested(part.file.kind):
+        return None
+    if any(nullable.field.nullable for nullable in part.nullable):
+        return None
+    return _Required(part.nullable[-1].path, part.file.leaf)
+
+
+def _is_nested(kind: ArrowType) -> bool:
+    import pyarrow as pa
+
+    return bool(pa.types.is_nested(kind))
+
+
+def _demands_anything(config: TableConfiguration) -> bool:
+    return config.schema is not None and _has_required(config.schema)
+
+
+def _has_required(schema: StructType) -> bool:
+    return any(
+        not field.nullable or (isinstance(field.data_type, StructType) and _has_required(field.data_type))
+        for field in schema.fields
+    )
+
+
+# -- rules about the field ids of data files ---------------------------------------------------------------------------
+
+FIELD_ID_AREA = Area("mapping", Level.FOOTERS)
+
+
+FILE_WITHOUT_FIELD_IDS = FIELD_ID_AREA.error(
+    "mapping.file-without-field-ids",
+    "Column mapping uses ids, but a data file has columns without ids.",
+    spec="Reader Requirements for Column Mapping",
+    broken="readers refuse the file, or read null for its columns",
+    repair=REWRITE_BY_ENGINE,
+    example="a file written before delta.columnMapping.mode became id",
+)
+FILE_WITH_LOGICAL_NAMES = FIELD_ID_AREA.error(
+    "mapping.file-with-logical-names",
+    "A data file has columns under their logical names, where column mapping demands the physical ones.",
+    spec="Writer Requirements for Column Mapping",
+    broken="readers that map columns read null for all of them; the file has the only copy of the values",
+    repair="write its rows again under the physical names, with the writer that made it",
+    example="a column name in a file, where the column name has the physicalName col-2b",
+)
+FIELD_ID_MISMATCH = FIELD_ID_AREA.error(
+    "mapping.field-id-mismatch",
+    "The field id of a column in a data file differs from the id of the table's column with that name.",
+    spec="Writer Requirements for Column Mapping",
+    broken="readers that use ids and readers that use names read different columns",
+    repair=REWRITE_BY_ENGINE,
+    example="the column col-3 has field_id 5 in a file, and the id 3 in the table",
+)
+FILE_WITH_OTHER_NAMES = FIELD_ID_AREA.warning(
+    "mapping.file-with-other-names",
+    "Column mapping uses ids, and a data file has a column under another name than its physical one.",
+    spec="Writer Requirements for Column Mapping",
+    broken="readers that use names although the mode is id read null, or another column whose name it is",
+    repair=REWRITE_BY_ENGINE,
+    example="a column old with the field_id 1 in a file, where the column with the id 1 has the physicalName col-1a",
+)
+
+
+@FIELD_ID_AREA.check(FileSchemaView, FILE_WITH_LOGICAL_NAMES)
+def names_of_files(view: FileSchemaView) -> Iterator[Finding]:
+    """Report files none of whose columns is found, although they have columns of the table."""
+    for one in match_of(view).logical:
+        wanted = view.config.physical_name(one.field)
+        message = (
+            f"column {one.path} is called {one.field.name} in {view.shown_files}, but column mapping calls it {wanted}"
+        )
+        yield FILE_WITH_LOGICAL_NAMES.at(
+            view.place._replace(key=one.path), message, seen=one.field.name, expected=wanted
+        )
+
+
+@FIELD_ID_AREA.check(FileSchemaView, FILE_WITH_OTHER_NAMES)
+def names_beside_ids(view: FileSchemaView) -> Iterator[Finding]:
+    """Report columns that are found by their ids alone."""
+    if view.config.mapping_mode != "id":
+        return
+    for part in match_of(view).parts:
+        wanted, seen = view.config.physical_name(part.field), part.file.name
+        if part.field_path is None and seen != wanted and part.file.file_id == id_of(part.field):
+            message = f"column {part.path} is called {seen} in {view.shown_files}, and found by its id alone"
+            place = view.place._replace(key=part.path)
+            yield FILE_WITH_OTHER_NAMES.at(place, message, seen=seen, expected=wanted)
+
+
+@FIELD_ID_AREA.check(FileSchemaView, FILE_WITHOUT_FIELD_IDS, FIELD_ID_MISMATCH)
+def field_ids_of_files(view: FileSchemaView) -> Iterator[Finding]:
+    """Compare ids and names at every depth."""
+    mode = view.config.mapping_mode
+    if mode == "none":
+        return
+    file_match = match_of(view)
+    parts = [(part, wanted_id(part, view.config.physical_name(part.field))) for part in file_match.parts]
+    if mode == "id":
+        without = [part for part, wanted in parts if wanted is not None and _lacks_id(part)]
+        has_any = any(part.file.file_id is not None for part in file_match.parts)
+        yield from _without_ids(view, without, has_any=has_any)
+        if file_match.logical and not file_match.parts:
+            yield _without_any(view)
+    for part, wanted in parts:
+        if wanted is not None and part.file.file_id not in (None, wanted):
+            message = f"column {part.path} has the field id {part.file.file_id} in {view.shown_files}"
+            place = view.place._replace(key=part.path)
+            yield FIELD_ID_MISMATCH.at(place, message, seen=part.file.file_id, expected=wanted)
+    for other in file_match.other_ids:
+        place = view.place._replace(key=other.path)
+        yield FIELD_ID_MISMATCH.at(place, _other_id(view, other), seen=_seen(other), expected=other.expected)
+
+
+def wanted_id(part: MatchedPart, physical_name: str) -> int | None:
+    """Return the field id that a file must have for a part. For elements, keys and values, only if the table defines
+    one.
+    """
+    if part.field_path is None:
+        return id_of(part.field)
+    nested = part.field.metadata.get(NESTED_IDS)
+    number = nested.get(f"{physical_name}.{part.field_path}") if isinstance(nested, dict) else None
+    return number if isinstance(number, int) and not isinstance(number, bool) else None
+
+
+def _lacks_id(part: MatchedPart) -> bool:
+    return part.field_path is None and part.file.file_id is None
+
+
+def _without_ids(view: FileSchemaView, without: list[MatchedPart], *, has_any: bool) -> Iterator[Finding]:
+    if without and not has_any:
+        yield _without_any(view)
+        return
+    for part in without:
+        message = f"column {part.path} has no field id in {view.shown_files}, but column mapping uses ids"
+        place = view.place._replace(key=part.path)
+        yield FILE_WITHOUT_FIELD_IDS.at(place, message, seen="no field id", expected=id_of(part.field))
+
+
+def _without_any(view: FileSchemaView) -> Finding:
+    message = f"no column has a field id in {view.shown_files}, but column mapping uses ids"
+    return FILE_WITHOUT_FIELD_IDS.at(view.place, message, seen="no field ids", expected="field ids")
+
+
+def _other_id(view: FileSchemaView, other: OtherId) -> str:
+    if other.seen is not None:
+        return f"column {other.path} is not found in {view.shown_files}: {other.name} has the field id {other.seen}"
+    return (
+        f"column {other.path} is not found in {view.shown_files}: its field id {other.expected} is that of "
+        f"{other.seen_name}, not of {other.name}"
+    )
+
+
+def _seen(other: OtherId) -> object:
+    return other.seen if other.seen is not None else other.seen_name
+
+
+# -- rules about type widening -----------------------------------------------------------------------------------------
+
+WIDENING_AREA = Area("widening", Level.FOOTERS)
+
+REMOVABLE = WIDENING_AREA.info(
+    "typewidening.removable",
+    "Type changes are recorded, but no data file needs them any more.",
+    spec="Type Widening: Writer Requirements for Type Widening",
+    broken="nothing: the table requires a feature from its readers that it does not need",
+    repair=Worded("drop the feature: {}", partial(command, "features drop", "typeWidening")),
+    loss=LOST_BY_DROPPING,
+    example="delta.typeChanges of a column whose files were all rewritten since",
+)
+_SPELLED_ANEW = frozenset({"date", "float"})
+"Types whose partition values, which are unchanged in the log, have another spelling than those of the wider type."
+
+
+@WIDENING_AREA.check(AllFootersView, REMOVABLE)
+def changes_that_nobody_needs(view: AllFootersView) -> Iterator[Finding]:
+    """Report if every column with changes has its present type in all files."""
+    changed = changed_fields(view.config)
+    if not changed or not view.complete or not view.schemas or _keeps_old_values(view.config):
+        return
+    if all(_is_final(schema) for schema in view.schemas):
+        files = plural(sum(schema.files for schema in view.schemas), "data file")
+        names = ", ".join(named.path for named in changed)
+        message = f"no type change needs to be recorded, because {files} have the present types of {names}"
+        yield REMOVABLE.at(view.place._replace(key=changed[0].path), message, seen=names)
+
+
+def _is_final(view: FileSchemaView) -> bool:
+    return all(is_final(part) for part in match_of(view).parts if part.field.metadata.get("delta.typeChanges"))
+
+
+def _keeps_old_values(config: TableConfiguration) -> bool:
+    """Return True if a partition column has changes that its values in the log may need."""
+    partitions = {column.name for column in config.partition_columns.values() if column is not None}
+    return any(
+        named.path in partitions and any(entry.from_type in _SPELLED_ANEW for entry in changes_of(named))
+        for named in changed_fields(config)
+    )

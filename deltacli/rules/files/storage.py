@@ -8,25 +8,21 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from deltacli.arrow import compute as pc
-from deltacli.core.cached import cached_property
-from deltacli.core.patterns import pattern
+from deltacli.core.made_once import cached_property, pattern
 from deltacli.core.typing import ArrowArray
 from deltacli.core.units import CLOCK_SKEW_MS, format_moment, format_size, format_timestamp, plural
+from deltacli.delta.data_files import MANIFESTS, VECTOR_FILE, are_absolute, decode, key_text, locate, locate_all
 from deltacli.delta.log.file_actions import SMALL_FILE_BYTES
-from deltacli.delta.log.log_path import Place
-from deltacli.delta.manifests import MANIFESTS
-from deltacli.delta.paths import are_absolute, decode, locate, locate_all, text_of
-from deltacli.delta.protocol.property_values import deleted_file_retention_ms
-from deltacli.delta.vectors import VECTOR_FILE
+from deltacli.delta.log.segment import Place
+from deltacli.delta.log.state import deleted_file_retention_ms
 from deltacli.rules.framework.base import LOST_BY_VACUUM, Area, Finding, Level, by_repair
-from deltacli.rules.framework.view_lookups import hidden_names, newest_removals, place_of
-from deltacli.rules.framework.views import StateView, StorageView
-from deltacli.rules.log.file_times import is_copied
+from deltacli.rules.framework.views import StateView, StorageView, hidden_names, newest_removals, place_of_live_file
+from deltacli.rules.log.log_files import is_copied
 
 if TYPE_CHECKING:
     import pyarrow
 
-    from deltacli.delta.vacuum.file_kinds import FileKind
+    from deltacli.delta.listing import FileKind
 
 AREA = Area("storage", Level.STORAGE, spec="Add File and Remove File")
 
@@ -185,7 +181,7 @@ class Compared:
         """Live files that should be in the listing and are not: row, name, and the other name by which one is there."""
         rows = _rows_of(pc.and_(pc.is_valid(self.keys), pc.is_null(self.positions)))
         raw = pc.take(self.view.live_adds.column("path"), rows).to_pylist() if rows else []
-        names = [text_of(key) for key in pc.take(self.keys, rows).to_pylist()] if rows else []
+        names = [key_text(key) for key in pc.take(self.keys, rows).to_pylist()] if rows else []
         return [(row, name, self._other_name(path, name)) for row, path, name in zip(rows, raw, names, strict=True)]
 
     def _other_name(self, path: str, name: str) -> str:
@@ -219,7 +215,7 @@ class Compared:
         live = self.view.live_adds
         for start in range(0, len(rows), 10_000):
             for found in pc.take(live, rows[start : start + 10_000]).to_pylist():
-                yield place_of(found), found
+                yield place_of_live_file(found), found
 
 
 def _rows_of(mask: ArrowArray) -> list[int]:
@@ -327,7 +323,7 @@ def _removed_and_unknown(compared: Compared) -> Iterator[Finding]:
             )
             seen = f"removed {format_timestamp(removed_ms)}"
             yield FILE_MISSING_TOMBSTONED.at(Place(path, key=path), message, seen=seen)
-    from deltacli.delta.vacuum.file_kinds import FileKind
+    from deltacli.delta.listing import FileKind
 
     for path, kind in _not_live(compared):
         if path not in removed:
@@ -363,12 +359,12 @@ def _not_live(compared: Compared) -> Iterator[tuple[str, FileKind]]:
     hidden, no deletion vectors, no markers of directories, nothing that a manifest names, nothing of Iceberg or of a
     table inside this one.
     """
-    from deltacli.delta.vacuum.file_kinds import FileKind, find_table_roots, kinds
+    from deltacli.delta.listing import FileKind, find_table_roots, kinds
 
     view = compared.view
     is_live = pc.is_in(compared.names, value_set=compared.keys.combine_chunks())
     others = pc.filter(compared.names, pc.invert(is_live))
-    names = [text_of(name) for name in others.to_pylist()]
+    names = [key_text(name) for name in others.to_pylist()]
     named = {path for path in locate_all((placed.action.get("path") for placed, _ in view.cdc), view.uri) if path}
     named |= compared.other_spellings | compared.vector_names
     named.update(path for lines in view.manifests.values() for paths in lines for path in paths)
@@ -388,7 +384,7 @@ def manifests_against_the_newest_version(view: StorageView) -> Iterator[Finding]
     """The files that all manifests name together, against the live ones."""
     if not view.manifests:
         return
-    live = {text_of(key) for chunk in Compared(view).keys.chunks for key in chunk.drop_null().to_pylist()}
+    live = {key_text(key) for chunk in Compared(view).keys.chunks for key in chunk.drop_null().to_pylist()}
     dead = list[str]()
     missing = set(live)
     for place, lines in view.manifests.items():

@@ -6,20 +6,18 @@ from collections.abc import Iterator
 
 from deltacli.core.units import plural
 from deltacli.delta.encoding.roaring import NATIVE, PORTABLE
-from deltacli.delta.stats.record_counts import num_records_column
-from deltacli.rules.files.vector_files import FILE_MISSING
+from deltacli.delta.log.file_actions import num_records_column
+from deltacli.rules.files.deletion_vectors import CORRECT_DESCRIPTOR, VECTOR_FILE_MISSING, WITHOUT_VECTOR
 from deltacli.rules.framework.base import Area, Finding, Fix, Level, ReadFault, Severity
 from deltacli.rules.framework.data_file_views import VectorsView
 
 AREA = Area("deletion_vectors", Level.FOOTERS, spec="Deletion Vector File Storage Format")
 
 _FORMAT = "Deletion Vector Format"
-_REWRITE = "rewrite the file without its vector, or restore an older version"
 _UNREADABLE = "the file cannot be read, or its deleted rows come back"
 _DELETIONS = "the deletions"
 _RESTORE = "restore the file of the vector from a backup, or restore the previous version of the table"
 _LOST = Fix(_UNREADABLE, _RESTORE, _DELETIONS)
-_RECOMMIT = "commit the same add again with a correct descriptor, and remove the old one"
 FILE_TOO_SHORT = AREA.error(
     "dv.file-too-short",
     "The file of a deletion vector ends before the vector does.",
@@ -50,7 +48,7 @@ MAGIC = AREA.error(
     "warning.",
     spec=_FORMAT,
     broken=_UNREADABLE,
-    repair=_REWRITE,
+    repair=WITHOUT_VECTOR,
     loss=_DELETIONS,
     example="a vector whose first four bytes are zero",
 )
@@ -59,7 +57,7 @@ BITMAP_CORRUPT = AREA.error(
     "A deletion vector is not a Roaring bitmap of 63-bit row numbers in ascending order.",
     spec=_FORMAT,
     broken=_UNREADABLE,
-    repair=_REWRITE,
+    repair=WITHOUT_VECTOR,
     loss=_DELETIONS,
     example="a vector of two bitmaps, the second of which has the lower key",
 )
@@ -68,7 +66,7 @@ CARDINALITY_MISMATCH = AREA.error(
     "The number of rows that a deletion vector deletes differs from its descriptor.",
     spec="Deletion Vector Descriptor Schema",
     broken="readers refuse the file, or count its rows wrongly",
-    repair=_RECOMMIT,
+    repair=CORRECT_DESCRIPTOR,
     example='"cardinality":6 and a vector of five rows',
 )
 ROW_OUT_OF_RANGE = AREA.error(
@@ -83,7 +81,7 @@ ROW_OUT_OF_RANGE = AREA.error(
 
 @AREA.check_faults(
     VectorsView,
-    FILE_MISSING,
+    VECTOR_FILE_MISSING,
     FILE_TOO_SHORT,
     FILE_VERSION,
     SIZE_MISMATCH,

@@ -1,14 +1,21 @@
-"""The parts of a `validate` rule: a row of the catalogue, and the small functions that check it."""
+"""The parts of a `validate` rule, and the catalogue of all rules, whose modules are imported when needed.
+
+A module of rules is imported when something looks at what it checks.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from enum import StrEnum
 from functools import partial, partialmethod
+from importlib import import_module
 from typing import Any, NamedTuple, TypeVar
 
-from deltacli.core.hints import Worded, command, is_shared, parameter, spelling
-from deltacli.delta.log.log_path import Place
+from deltacli.core.errors import Worded, command, is_shared, parameter, spelling
+from deltacli.core.made_once import cached_property
+from deltacli.delta.log.segment import Place
+
+# -- the parts of a `validate` rule ------------------------------------------------------------------------------------
 
 View = TypeVar("View")
 
@@ -117,13 +124,16 @@ class Rule(NamedTuple):
         seen: object = None,
         expected: object = None,
         severity: Severity | None = None,
+        field: str = "",
     ) -> Finding:
         """Return a finding of this rule. `severity` overrides the severity of the rule for this case."""
-        return Finding(self, severity or self.severity, message, place, _shown(seen), _shown(expected))
+        return Finding(self, severity or self.severity, message, place, _shown(seen), _shown(expected), field)
 
 
 class Finding(NamedTuple):
-    """One fault, its place, the value seen and the value expected (None if not useful)."""
+    """One fault, its place, the value seen and the value expected (None if not useful), and the field of an action that
+    it is about, where a repair asks for it.
+    """
 
     rule: Rule
     severity: Severity
@@ -131,6 +141,7 @@ class Finding(NamedTuple):
     place: Place
     seen: str | None = None
     expected: str | None = None
+    field: str = ""
 
     def as_json(self) -> dict[str, Any]:
         """Return the finding as in the document `deltacli.validate`."""
@@ -238,3 +249,92 @@ def _shown(value: object) -> str | None:
 
 
 _LONGEST = 300
+
+
+# -- all rules and all checks ------------------------------------------------------------------------------------------
+
+
+class Catalogue:
+    """The rules of a package and their checks. `modules`: each has areas; and what views its checks look at."""
+
+    def __init__(self, package: str, modules: Mapping[str, str]) -> None:
+        self.package = package
+        self.modules = modules
+
+    @cached_property
+    def rules(self) -> Mapping[str, Rule]:
+        """Every rule by its id, in the order of the modules."""
+        return {rule.id: rule for area in self.areas() for rule in area.rules}
+
+    def areas(self) -> list[Area]:
+        """Return the areas in order, those of one name as one."""
+        merged: dict[str, Area] = {}
+        for name in self.modules:
+            for found in self.areas_of(name):
+                area = merged.setdefault(found.name, Area(found.name))
+                area.rules += found.rules
+                area.checks += found.checks
+        return list(merged.values())
+
+    def areas_of(self, module: str) -> list[Area]:
+        """Return the areas of a module, which is imported."""
+        values = vars(import_module(f"{self.package}.{module}")).values()
+        return [value for value in values if isinstance(value, Area)]
+
+    def checks_of(self, view: type, modules: Collection[str] | None = None) -> Iterator[Check]:
+        """Yield the checks of such views; those of some modules only, where these are given."""
+        for name, views in self.modules.items():
+            if view.__name__ in views.split() and (modules is None or name in modules):
+                yield from (check for area in self.areas_of(name) for check in area.checks if check.view is view)
+
+
+CATALOGUE = Catalogue(
+    "deltacli.rules",
+    {
+        "log.log_files": "HistoryView ListingView StorageView",
+        "log.commit_lines": "",
+        "actions.commit_contents": "CommitView",
+        "actions.single_actions": "CommitView FilesView HistoryView StateView",
+        "paths": "CommitView FilesView StateView StorageView",
+        "protocol.protocol": "CommitView HistoryView ProtocolView TableConfigurationView",
+        "protocol.metadata": "HistoryView MetadataView",
+        "protocol.properties": "ListingView MetadataView StateView TableConfigurationView",
+        "schema.schema_changes": "MetadataView",
+        "schema.schema": "MetadataView",
+        "mapping.mapping": "FilesView MetadataView ProtocolView",
+        "partitions.partitions": "FilesView StateView",
+        "partitions.contents": "AnswersView",
+        "statistics.statistics": "CheckpointView FilesView",
+        "statistics.compared": "AnswersView FootersView",
+        "checkpoints.contents": "CheckpointView",
+        "checkpoints.columns": "CheckpointView",
+        "checkpoints.checkpoints": "CheckpointView ListingView",
+        "log.last_checkpoint": "HintView ListingView",
+        "log.checksums": "ChecksumView ListingView",
+        "log.compactions": "CompactionView ListingView",
+        "files.storage": "StateView StorageView",
+        "files.data_types": "FileFaultView FileSchemaView",
+        "files.data_files": "AllFootersView FileFaultView FileSchemaView FootersView",
+        "files.deletion_vectors": "CommitView FilesView StorageView",
+        "files.vector_contents": "VectorsView",
+        "actions.row_contents": "AnswersView ChangeFileView ChangedVersionView",
+        "actions.change_data": "CommitView StorageView",
+        "expressions.texts": "FilesView MetadataView TableConfigurationView",
+        "expressions.row_values": "AllRowsView AnswersView",
+        "actions.row_tracking": "CommitView HistoryView StateView TableConfigurationView",
+        "protocol.clustering": "FilesView StateView TableConfigurationView",
+        "widening.entries": "MetadataView StateView TableConfigurationView",
+        "protocol.iceberg": "FilesView StorageView TableConfigurationView",
+        "log.history": "CommitView HistoryView ListingView StorageView TableConfigurationView",
+    },
+)
+
+RULES_OF_ADD = (
+    "protocol.metadata",
+    "schema.schema_changes",
+    "schema.schema",
+    "mapping.mapping",
+    "actions.row_tracking",
+    "widening.entries",
+)
+"""The modules of all rules about metadata that stop new data files, `STOPS`: no others are imported for them."""

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
-from deltacli.core.cached import cached_property
+from deltacli.core.made_once import cached_property
 from deltacli.core.units import plural
-from deltacli.delta.footers.parse import ChunkFacts, Footer, leaf_columns
-from deltacli.delta.footers.schema import FileSchema
-from deltacli.delta.log.log_path import LOG_DIRECTORY, Place, commit_name
+from deltacli.delta.footers.columns import FileSchema
+from deltacli.delta.footers.parse import ChunkFacts, Footer, collect_leaf_columns
+from deltacli.delta.log.segment import LOG_DIRECTORY, Place, commit_name
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.schema.file_columns import FileColumns
 from deltacli.rules.framework.views import OF_CHECKPOINT
@@ -134,7 +134,7 @@ class FootersView:
 
         known = self.memory.setdefault("leaves", {})
         if index not in known:
-            files, fields = leaf_columns(self.footers, index)
+            files, fields = collect_leaf_columns(self.footers, index)
             of = dict(zip(ChunkFacts._fields, fields, strict=True))
             kinds = {"codec": pa.int64(), "values": pa.int64(), "nulls": pa.int64()}
             kinds |= dict.fromkeys(("low", "high", "old_low", "old_high"), pa.binary())

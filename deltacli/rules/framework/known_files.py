@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from deltacli.arrow import compute as pc
 from deltacli.core.typing import ArrowArray
-from deltacli.delta.log.commit_lines import Action
-from deltacli.delta.log.log_path import LOG_DIRECTORY, commit_name
-from deltacli.delta.paths import canonical, canonical_column
-from deltacli.delta.vectors import fault_of, unique_id
+from deltacli.delta.data_files import canonical, canonical_column, fault_of, unique_id
+from deltacli.delta.log.actions import Action
+from deltacli.delta.log.segment import LOG_DIRECTORY, commit_name
 from deltacli.rules.framework.views import OF_CHECKPOINT, LiveFile, Totals, TouchedFile
 
 if TYPE_CHECKING:
@@ -336,7 +335,7 @@ def _columns_of(files: Sequence[LiveFile]) -> pyarrow.Table:
 def _state_columns(base: pyarrow.Table) -> pyarrow.Table:
     import pyarrow as pa
 
-    from deltacli.delta.vectors import no_vector_ids, unique_id_column
+    from deltacli.delta.data_files import no_vector_ids, unique_id_column
 
     vectors = base.column("deletionVector").combine_chunks()
     rows = base.num_rows
@@ -419,6 +418,6 @@ def _texts(values: Sequence[str | None]) -> ArrowArray:
 
 
 def _num_records(stats: ArrowArray) -> ArrowArray:
-    from deltacli.delta.stats.record_counts import num_records_column
+    from deltacli.delta.log.file_actions import num_records_column
 
     return num_records_column(stats)

@@ -8,13 +8,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from deltacli.core.patterns import pattern
+from deltacli.core.made_once import pattern
 from deltacli.core.units import plural
-from deltacli.delta.log.action_fields import FIELDS
-from deltacli.delta.log.commit_lines import Action
-from deltacli.delta.log.log_path import LogFileKind
-from deltacli.delta.paths import canonical
-from deltacli.delta.vectors import fault_of, unique_id
+from deltacli.delta.data_files import canonical, fault_of, unique_id
+from deltacli.delta.log.actions import FIELDS, Action
+from deltacli.delta.log.segment import LogFileKind
 from deltacli.rules.framework.base import Area, Finding, Fix, from_a_copy
 from deltacli.rules.framework.views import CompactionView, ListingView, LocatedAction
 
@@ -143,7 +141,9 @@ def compactions_against_their_commits(view: CompactionView) -> Iterator[Finding]
             view.place(key=domains[0][1]), message, seen="no removal", expected=_name(domains[0])
         )
     known = {*removes, *domains}
-    if faults := [(key, words) for key, words in differences(view.commits, view.actions) if key not in known]:
+    if faults := [
+        (key, words) for key, words in differences_of_compaction(view.commits, view.actions) if key not in known
+    ]:
         key, first = faults[0]
         rest = f", and {plural(len(faults) - 1, 'other difference')}" if len(faults) > 1 else ""
         line = actual[key].line if key in actual else None
@@ -155,7 +155,7 @@ def compactions_against_their_commits(view: CompactionView) -> Iterator[Finding]
         )
 
 
-def differences(
+def differences_of_compaction(
     commits: Iterable[Sequence[LocatedAction]], actions: Sequence[LocatedAction]
 ) -> Iterator[tuple[Key, str]]:
     """Yield how a compaction differs from the reconciliation of its commits, by key and in words. Null and absent are

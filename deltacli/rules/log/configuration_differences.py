@@ -8,7 +8,7 @@ import json
 from collections.abc import Collection
 
 from deltacli.delta.log.state import Metadata
-from deltacli.delta.protocol.protocol_action import READER_FEATURES_VERSION, WRITER_FEATURES_VERSION, Protocol
+from deltacli.delta.protocol.features import READER_FEATURES_VERSION, WRITER_FEATURES_VERSION, Protocol
 
 
 def metadata_differences(actual: Metadata, expected: Metadata) -> list[str]:

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 from deltacli.core.errors import DeltacliError
 from deltacli.core.typing import ArrowType
 from deltacli.delta.checkpoint.last_checkpoint_content import checksums, parse_hint
-from deltacli.delta.log.log_path import LogFileKind
-from deltacli.delta.log.segment import CheckpointInstance
-from deltacli.delta.schema.type_changes import decimal_of
+from deltacli.delta.log.segment import CheckpointInstance, LogFileKind
+from deltacli.delta.schema.type_changes import digits_of_decimal
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructType, parse_schema
 from deltacli.rules.framework.base import Area, Finding, Fix, Severity
 from deltacli.rules.framework.views import CheckpointView, HintView, ListingView
@@ -74,7 +73,7 @@ def _is_stored_as(name: str, actual: Any) -> bool:
     """Return True if a primitive type may be stored as an Arrow type. Unrecognized types may be anything."""
     import pyarrow as pa
 
-    decimal = decimal_of(name)
+    decimal = digits_of_decimal(name)
     if decimal is not None:
         return bool(pa.types.is_decimal(actual)) and (actual.precision, actual.scale) == decimal
     known: Mapping[str, Callable[[Any], bool]] = {

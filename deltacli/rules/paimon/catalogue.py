@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from deltacli.core.errors import Unreadable
-from deltacli.delta.log.log_path import Place
+from deltacli.delta.log.segment import Place
 from deltacli.paimon.schema import Schema
-from deltacli.paimon.table_paths import MAIN_BRANCH, schema_path
-from deltacli.rules.framework.catalogue import Catalogue
+from deltacli.paimon.snapshots import MAIN_BRANCH, schema_path
+from deltacli.rules.framework.base import Catalogue
 
 
 class Profile(StrEnum):
@@ -80,10 +80,7 @@ PAIMON_CATALOGUE = Catalogue(
     "deltacli.rules.paimon",
     {
         "schema_files": "SchemaFileView",
-        "fields": "SchemaFileView",
         "table_options": "SchemaFileView",
-        "evolution": "EvolutionView",
-        "branches": "BranchView",
-        "fallbacks": "BranchesView",
+        "branches": "BranchView BranchesView EvolutionView",
     },
 )

@@ -1,16 +1,36 @@
-"""Rules about the content of one schema file that need no other key of it."""
+"""Rules about one schema file: its content, its fields with ids and defaults, and the keys of the table.
+
+A default value must be a text that can be converted to the type of its column, as Paimon does when writing rows.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import date
+from decimal import ROUND_HALF_UP, Context, Decimal
 from functools import partial
 
-from deltacli.core.errors import Unreadable
-from deltacli.core.hints import Worded, parameter
-from deltacli.paimon.schema import CURRENT_VERSION
-from deltacli.paimon.type_objects import Odd
+from deltacli.core.errors import Unreadable, Worded, command, parameter
+from deltacli.paimon.schema import CURRENT_VERSION, FIRST_SYSTEM_ID, Schema
+from deltacli.paimon.schema_changes import dotted
+from deltacli.paimon.types import (
+    AtomicType,
+    DataType,
+    ListType,
+    MapType,
+    Odd,
+    Root,
+    RowType,
+    atomic_text,
+    types_in,
+    walk_fields,
+)
 from deltacli.rules.framework.base import Area, Finding, Fix, ReadFault, Rule, Severity
 from deltacli.rules.paimon.catalogue import Profile, SchemaFileView
+
+# -- rules about the content of one schema file that need no other key of it -------------------------------------------
 
 AREA = Area("Schema files", spec="Schema")
 
@@ -179,3 +199,384 @@ def check_id_and_version(view: SchemaFileView) -> Iterator[Finding]:
         message = f"version {view.schema.version} is unknown"
         expected = f"1 to {CURRENT_VERSION}"
         yield UNKNOWN_VERSION.at(view.place("version"), message, seen=view.schema.version, expected=expected)
+
+
+# -- rules about the fields of a schema, their ids, names and default values -------------------------------------------
+
+FIELD_AREA = Area("Fields and keys", spec="DataField")
+
+_RESERVED = frozenset({"_SEQUENCE_NUMBER", "_VALUE_KIND", "_LEVEL", "_ROW_ID", "rowkind"})
+_RESERVED_PREFIX = "_KEY_"
+NO_KEY_TYPES = frozenset(
+    {
+        *(Root.ARRAY, Root.MAP, Root.ROW, Root.MULTISET, Root.VECTOR),
+        *(Root.VARIANT, Root.BLOB, Root.GEOMETRY, Root.GEOGRAPHY),
+    }
+)
+_DIRECTIVES = ("__BLOB", "__VECTOR")
+_REFUSED = "Paimon refuses to open or alter the table"
+
+
+ID_DUPLICATE = FIELD_AREA.error(
+    "paimon.field-id-duplicate",
+    "Each field has an id of its own, nested fields included.",
+    broken="old files are read into the wrong column",
+    repair="give the younger field a new id, if no file has it",
+    loss="unknown",
+    example="two columns with the id 3",
+)
+HIGHEST_ID = FIELD_AREA.error(
+    "paimon.highest-field-id",
+    "`highestFieldId` is at least the id of every field, nested fields included.",
+    spec="Schema",
+    broken="the next added column takes an id in use, and shows the values of another column",
+    repair="set highestFieldId to the greatest id of any version",
+    example='"highestFieldId": 2 with a field of the id 3',
+)
+ID_RANGE = FIELD_AREA.error(
+    "paimon.field-id-range",
+    f"Ids of fields are from 0 to {FIRST_SYSTEM_ID - 1}.",
+    broken="the field can be mistaken for a system field",
+    repair="give the field a new id, if no file has it",
+    loss="unknown",
+    example=f"a field with the id {FIRST_SYSTEM_ID}",
+)
+COLUMN_DUPLICATE = FIELD_AREA.error(
+    "paimon.column-duplicate",
+    "Columns have different names.",
+    broken=_REFUSED,
+    repair="rename one of the columns in the file",
+    example="two columns named a",
+)
+RESERVED_NAME = FIELD_AREA.error(
+    "paimon.reserved-name",
+    "No column has the name of a system field; a nested field is a warning.",
+    broken=_REFUSED,
+    repair="rename the column in the file",
+    example="a column named _VALUE_KIND",
+)
+BLANK_NAME = FIELD_AREA.error(
+    "paimon.blank-name",
+    "Each field has a name that is not blank, nested fields included.",
+    broken=_REFUSED,
+    repair="rename the field in the file",
+    example="a column named ''",
+)
+DIRECTIVE = FIELD_AREA.error(
+    "paimon.comment-directive",
+    "No comment begins with a directive to SQL engines: they act on it and do not store it.",
+    broken="a table that is created like this one is refused, or gets a BLOB or VECTOR in place of the column",
+    repair=Worded("write another comment: {}", partial(command, "alter", "comment", "COLUMN", "TEXT", table="TABLE")),
+    example='"description": "__BLOB_FIELD"',
+)
+DEFAULT_VALUE = FIELD_AREA.error(
+    "paimon.default-value",
+    "Default values can be converted to the type of their field.",
+    broken="writers fail on rows without a value",
+    repair=Worded("set another default: {}", partial(command, "alter", "default", "COLUMN", "VALUE", table="TABLE")),
+    example='"defaultValue": "five" of an INT',
+)
+NO_COLUMNS = FIELD_AREA.error(
+    "paimon.no-columns",
+    "A schema has columns.",
+    spec="Schema",
+    broken="engines cannot read the table",
+    repair="restore the file from a backup",
+    example='"fields": []',
+)
+KEY_MISSING = FIELD_AREA.error(
+    "paimon.key-missing",
+    "Each partition key and primary key is a column.",
+    spec="Schema",
+    broken=_REFUSED,
+    repair="restore the column, or its former name",
+    example='"primaryKeys": ["id"] without a column id',
+)
+KEY_DUPLICATE = FIELD_AREA.error(
+    "paimon.key-duplicate",
+    "Partition keys and primary keys name each column once.",
+    spec="Schema",
+    broken="engines lay out rows and partitions differently",
+    repair="name the column once",
+    example='"primaryKeys": ["id", "id"]',
+)
+KEY_TYPE = FIELD_AREA.error(
+    "paimon.key-type",
+    "Keys have a type that values can be compared by.",
+    spec="Schema",
+    broken=_REFUSED,
+    repair="restore the former type of the column",
+    example="a partition key of the type ARRAY<INT>",
+)
+KEY_IN_PARTITION = FIELD_AREA.error(
+    "paimon.key-within-partition",
+    "The primary key has a column that is not a partition key.",
+    spec="Schema",
+    broken=_REFUSED,
+    repair="create the table anew with a longer primary key",
+    example='"primaryKeys": ["day"] with "partitionKeys": ["day"]',
+)
+BLOB = FIELD_AREA.error(
+    "paimon.blob",
+    "BLOB columns are at the top level, beside other columns, with row tracking and data evolution.",
+    broken=_REFUSED,
+    repair="set row-tracking.enabled and data-evolution.enabled in a new table",
+    example="a BLOB inside a ROW",
+)
+
+
+@FIELD_AREA.check(SchemaFileView, ID_DUPLICATE, ID_RANGE, HIGHEST_ID)
+def check_ids(view: SchemaFileView) -> Iterator[Finding]:
+    """Check that ids are distinct, in range, and counted by highestFieldId."""
+    if view.schema is None:
+        return
+    names: dict[int, list[str]] = {}
+    for path, field in walk_fields(view.schema.fields):
+        names.setdefault(field.id, []).append(dotted(path))
+    for number, having in names.items():
+        if len(having) > 1:
+            message = f"{' and '.join(having)} have the same id"
+            yield ID_DUPLICATE.at(view.place(having[0]), message, seen=number)
+        if not 0 <= number < FIRST_SYSTEM_ID:
+            kind = "negative" if number < 0 else "in the range of system fields"
+            yield ID_RANGE.at(view.place(having[0]), f"the id of {having[0]} is {kind}", seen=number)
+    users = [number for number in names if number < FIRST_SYSTEM_ID]
+    if users and max(users) > view.schema.highest_field_id:
+        message = f"{names[max(users)][0]} has a greater id"
+        seen = view.schema.highest_field_id
+        yield HIGHEST_ID.at(view.place("highestFieldId"), message, seen=seen, expected=f"at least {max(users)}")
+
+
+@FIELD_AREA.check(SchemaFileView, COLUMN_DUPLICATE, RESERVED_NAME, BLANK_NAME, NO_COLUMNS)
+def check_names(view: SchemaFileView) -> Iterator[Finding]:
+    """Check that there are columns, with distinct names that are not reserved."""
+    if view.schema is None:
+        return
+    names = [field.name for field in view.schema.fields]
+    if not names:
+        yield NO_COLUMNS.at(view.place("fields"), "the schema has no columns")
+    for name, count in Counter(names).items():
+        if count > 1:
+            yield COLUMN_DUPLICATE.at(view.place(name), f"{count} columns are named {name!r}")
+    for path, field in walk_fields(view.schema.fields):
+        if not field.name.strip():
+            yield BLANK_NAME.at(view.place(dotted(path)), f"the name of the field {field.id} is blank", seen=field.name)
+        if field.name in _RESERVED or field.name.startswith(_RESERVED_PREFIX):
+            severity = None if len(path) == 1 else Severity.WARNING
+            message = f"{field.name} is the name of a system field"
+            yield RESERVED_NAME.at(view.place(dotted(path)), message, severity=severity)
+
+
+@FIELD_AREA.check(SchemaFileView, DIRECTIVE, DEFAULT_VALUE)
+def check_texts(view: SchemaFileView) -> Iterator[Finding]:
+    """Check comments and default values."""
+    for path, field in () if view.schema is None else walk_fields(view.schema.fields):
+        name = dotted(path)
+        if field.description is not None and field.description.strip().startswith(_DIRECTIVES):
+            message = (
+                f"the comment of {name} is a directive for SQL engines, which only a new BLOB or VECTOR column has"
+            )
+            yield DIRECTIVE.at(view.place(name), message, seen=field.description)
+        reason = None if field.default_value is None else why_bad_default(field.type, field.default_value)
+        if reason is not None:
+            message = f"{name} cannot have this default value: {reason}"
+            yield DEFAULT_VALUE.at(view.place(name), message, seen=field.default_value)
+
+
+@FIELD_AREA.check(SchemaFileView, KEY_MISSING, KEY_DUPLICATE, KEY_TYPE, KEY_IN_PARTITION)
+def check_keys(view: SchemaFileView) -> Iterator[Finding]:
+    """Check the partition keys and the primary keys."""
+    schema = view.schema
+    if schema is None:
+        return
+    for keys, place, word in (
+        (schema.partition_keys, "partitionKeys", "partition key"),
+        (schema.primary_keys, "primaryKeys", "primary key"),
+    ):
+        yield from _check_names_of_keys(view, schema, keys, place, word)
+    if schema.primary_keys and set(schema.primary_keys) <= set(schema.partition_keys):
+        yield KEY_IN_PARTITION.at(view.place("primaryKeys"), "all primary keys are partition keys")
+
+
+def _check_names_of_keys(
+    view: SchemaFileView, schema: Schema, keys: Sequence[str], place: str, word: str
+) -> Iterator[Finding]:
+    types = {field.name: field.type for field in schema.fields}
+    for name, count in Counter(keys).items():
+        if count > 1:
+            yield KEY_DUPLICATE.at(view.place(place), f"the {word} {name} is named {count} times")
+        if name not in types:
+            yield KEY_MISSING.at(view.place(place), f"the {word} {name} is not a column", seen=name)
+        elif types[name].root in NO_KEY_TYPES:
+            yield KEY_TYPE.at(view.place(place), f"the {word} {name} has the type {types[name].root}")
+
+
+@FIELD_AREA.check(SchemaFileView, BLOB)
+def check_blobs(view: SchemaFileView) -> Iterator[Finding]:
+    """Check the places of BLOB columns and the options that they need."""
+    schema = view.schema
+    if schema is None:
+        return
+    blobs = [field for field in schema.fields if is_blob(field.type)]
+    for field in schema.fields:
+        if field not in blobs and _has_blob(field.type):
+            yield BLOB.at(view.place(field.name), f"{field.name} has a BLOB inside")
+    if not blobs:
+        return
+    if len(blobs) == len(schema.fields):
+        yield BLOB.at(view.place(blobs[0].name), "every column is a BLOB")
+    needed = ("row-tracking.enabled", "data-evolution.enabled")
+    missing = [key for key in needed if schema.options.get(key, "").lower() != "true"]
+    if missing:
+        yield BLOB.at(view.place(blobs[0].name), f"a BLOB column needs {' and '.join(missing)} to be true")
+
+
+def is_blob(data_type: DataType) -> bool:
+    """Return True for BLOB, ARRAY<BLOB> and MAP<X, BLOB>."""
+    match data_type:
+        case ListType(Root.ARRAY, element):
+            return element.root is Root.BLOB
+        case MapType(_, value):
+            return value.root is Root.BLOB
+        case _:
+            return data_type.root is Root.BLOB
+
+
+def _has_blob(data_type: DataType) -> bool:
+    return any(part.root is Root.BLOB for part in types_in(data_type))
+
+
+_BOOLEANS = frozenset({"t", "true", "y", "yes", "1", "f", "false", "n", "no", "0"})
+_BITS = {Root.TINYINT: 7, Root.SMALLINT: 15, Root.INT: 31, Root.BIGINT: 63}
+_WHOLE = re.compile(r"[+-]?[0-9]{1,40}")
+_NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,3})?")
+_MAX_EXPONENT = 1_000 + 38
+_DATE = re.compile(r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}")
+_TIME = r"([01]?[0-9]|2[0-3])(:[0-5]?[0-9](:[0-5]?[0-9](\.[0-9]{1,9})?)?)?"
+_TIME_OF_DAY = re.compile(_TIME)
+_TIMESTAMP = re.compile(rf"([0-9]{{4}}-[0-9]{{1,2}}-[0-9]{{1,2}})([ T]{_TIME})?")
+
+
+def why_bad_default(data_type: DataType, text: str) -> str | None:
+    """Return why a text cannot be the default value of a column, None if it can. Java removes quotes around it."""
+    is_quoted = len(text) > 1 and text.startswith("'") and text.endswith("'")
+    return _why_bad_value(data_type, text[1:-1] if is_quoted else text)
+
+
+def _why_bad_value(data_type: DataType, text: str) -> str | None:
+    match data_type:
+        case AtomicType(root):
+            judge = _JUDGES.get(root)
+            if judge is None:
+                return f"a column of the type {root} cannot have a default value"
+            return None if judge(text, data_type) else f"{text!r} cannot be converted to {atomic_text(data_type)}"
+        case ListType(Root.ARRAY, element):
+            return _why_bad_parts(text, "[]", "an ARRAY is written as [a, b]", lambda _: element)
+        case RowType(fields):
+            return _why_bad_row(text, [field.type for field in fields])
+        case MapType(key, value):
+            return _why_bad_map(text, key, value)
+        case _:
+            return f"a column of the type {data_type.root} cannot have a default value"
+
+
+def _why_bad_parts(text: str, brackets: str, form: str, type_at: Callable[[int], DataType]) -> str | None:
+    parts = _parts(text, brackets)
+    if parts is None:
+        return f"{text!r} has another form: {form}"
+    found = (_why_bad_part(type_at(place), part) for place, part in enumerate(parts))
+    return next((reason for reason in found if reason), None)
+
+
+def _why_bad_part(data_type: DataType, part: str) -> str | None:
+    return None if part == "null" else _why_bad_value(data_type, part)
+
+
+def _why_bad_row(text: str, types: list[DataType]) -> str | None:
+    parts = _parts(text, "{}")
+    if parts is not None and len(parts) != len(types):
+        return f"{text!r} has {len(parts)} values, expected {len(types)}"
+    return _why_bad_parts(text, "{}", "a ROW is written as {a, b}", lambda place: types[place])
+
+
+def _why_bad_map(text: str, key: DataType, value: DataType) -> str | None:
+    form = "a MAP is written as {key -> value, key -> value}"
+    for entry in _parts(text, "{}") or ([] if _parts(text, "{}") == [] else [""]):
+        before, arrow, after = entry.partition("->")
+        if not arrow:
+            return f"{text!r} has another form: {form}"
+        reason = _why_bad_value(key, before.strip()) or _why_bad_part(value, after.strip())
+        if reason:
+            return reason
+    return None
+
+
+def _parts(text: str, brackets: str) -> list[str] | None:
+    """Return what stands between the commas inside brackets; None without the brackets."""
+    inner = text.strip()
+    if len(inner) < 2 or (inner[0], inner[-1]) != (brackets[0], brackets[1]):
+        return None
+    inner = inner[1:-1].strip()
+    found, depth, start = [], 0, 0
+    for place, character in enumerate(inner):
+        depth += (character in "[{") - (character in "]}")
+        if character == "," and depth == 0:
+            found.append(inner[start:place].strip())
+            start = place + 1
+    return [*found, inner[start:].strip()] if inner else []
+
+
+def _is_whole(text: str, data_type: AtomicType) -> bool:
+    limit = 1 << _BITS[data_type.root]
+    return _WHOLE.fullmatch(text.strip()) is not None and -limit <= int(text) < limit
+
+
+def _is_number(text: str, _: AtomicType) -> bool:
+    return _NUMBER.fullmatch(text.strip()) is not None
+
+
+def _is_decimal(text: str, data_type: AtomicType) -> bool:
+    """Return True for a number that has the precision after rounding: Java makes others null without an error."""
+    precision, scale = map(int, data_type.arguments)
+    if not _NUMBER.fullmatch(text):
+        return False
+    context = Context(prec=len(text) + _MAX_EXPONENT)
+    value = Decimal(text).quantize(Decimal(1).scaleb(-scale), ROUND_HALF_UP, context)
+    return not value or value.adjusted() < precision - scale
+
+
+def _is_date(text: str, _: AtomicType) -> bool:
+    return _DATE.fullmatch(text.strip()) is not None and _is_day(text.strip())
+
+
+def _is_day(text: str) -> bool:
+    try:
+        date(*map(int, text.split("-")))
+    except ValueError:
+        return False
+    return True
+
+
+def _is_timestamp(text: str, _: AtomicType) -> bool:
+    match = _TIMESTAMP.fullmatch(text.strip())
+    return match is not None and _is_day(match[1])
+
+
+def _is_time(text: str, _: AtomicType) -> bool:
+    return _TIME_OF_DAY.fullmatch(text.strip()) is not None
+
+
+def _is_text(_text: str, _: AtomicType) -> bool:
+    return True
+
+
+_JUDGES: Mapping[Root, Callable[[str, AtomicType], bool]] = {
+    Root.BOOLEAN: lambda text, _: text.strip().lower() in _BOOLEANS,
+    **dict.fromkeys(_BITS, _is_whole),
+    **dict.fromkeys((Root.FLOAT, Root.DOUBLE), _is_number),
+    Root.DECIMAL: _is_decimal,
+    **dict.fromkeys((Root.CHAR, Root.VARCHAR, Root.BINARY, Root.VARBINARY), _is_text),
+    Root.DATE: _is_date,
+    Root.TIME: _is_time,
+    **dict.fromkeys((Root.TIMESTAMP, Root.TIMESTAMP_LTZ), _is_timestamp),
+}

@@ -13,7 +13,7 @@ from deltacli.rules.framework.data_file_views import AnswersView
 AREA = Area("data_files", Level.DATA)
 
 
-QUESTION = "partition_columns"
+PARTITION_QUESTION = "partition_columns"
 _KNOBS = ("delta.enableMaterializePartitionColumnsFeature", "delta.writePartitionColumnsToParquet")
 
 DIFFERS = AREA.error(
@@ -46,11 +46,11 @@ def are_materialised(config: TableConfiguration) -> bool:
 
 
 @AREA.check(AnswersView, DIFFERS)
-def partition_columns_of_files(view: AnswersView) -> Iterator[Finding]:
+def partition_columns_hold_their_values(view: AnswersView) -> Iterator[Finding]:
     """Check each column of each file."""
     for row, answers in enumerate(view.answers):
         difference: PartitionDifference
-        for difference in answers.get(QUESTION, ()):
+        for difference in answers.get(PARTITION_QUESTION, ()):
             place = view.place(row)
             message = f"{plural(difference.rows, 'row')} of {place.key} have another value in the partition column "
             message += f"{difference.column} than the log records"

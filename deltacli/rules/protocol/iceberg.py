@@ -7,12 +7,12 @@ from typing import NamedTuple
 
 from deltacli.arrow import compute as pc
 from deltacli.core.units import plural
-from deltacli.delta.log.log_path import Place
+from deltacli.delta.log.segment import Place
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructType, parts_of
 from deltacli.rules.framework.base import Area, Finding, Level
 from deltacli.rules.framework.views import FilesView, StorageView, TableConfigurationView
-from deltacli.rules.schema.schema_walk import fresh
+from deltacli.rules.schema.schema import fresh
 
 AREA = Area("iceberg", spec="Iceberg Compatibility V1; Iceberg Compatibility V2")
 

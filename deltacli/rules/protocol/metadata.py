@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Iterator
 from functools import partial
 
-from deltacli.core.hints import Worded, command
-from deltacli.core.patterns import pattern
+from deltacli.core.errors import Worded, command
+from deltacli.core.made_once import pattern
 from deltacli.core.units import format_timestamp, plural
 from deltacli.delta.log.state import Metadata, TableConfiguration
-from deltacli.delta.schema.stray_partitions import stray_partitions
+from deltacli.delta.schema.to_arrow import stray_partitions
 from deltacli.delta.schema.types import DataType, PrimitiveType, simple_name
 from deltacli.rules.framework.base import Area, Finding
 from deltacli.rules.framework.views import CommitView, HistoryView, MetadataView

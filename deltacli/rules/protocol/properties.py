@@ -5,21 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from deltacli.core.units import DAY_MS
-from deltacli.delta.log.log_path import Place
-from deltacli.delta.protocol.known_properties import (
-    CODEC,
-    CODECS,
-    FORMAT_VERSION,
-    INTEGER,
-    NUMBERS,
-    PARQUET_VERSIONS,
-    SIZE,
-    PropertyKind,
-    is_of_protocol,
-    kind_of,
-    right_spelling,
-)
-from deltacli.delta.protocol.property_values import (
+from deltacli.delta.log.segment import Place
+from deltacli.delta.log.state import (
     CHANGE_FEED,
     DELETED_FILE_RETENTION,
     LOG_CLEANUP,
@@ -31,6 +18,19 @@ from deltacli.delta.protocol.property_values import (
     is_false,
     parse_interval,
     retentions_out_of_order,
+)
+from deltacli.delta.protocol.known_properties import (
+    CODEC,
+    CODECS,
+    FORMAT_VERSION,
+    INTEGER,
+    NUMBERS,
+    PARQUET_VERSIONS,
+    SIZE,
+    PropertyKind,
+    is_of_protocol,
+    property_kind,
+    right_spelling,
 )
 from deltacli.rules.framework.base import Area, Finding
 from deltacli.rules.framework.views import ListingView, MetadataView, StateView, TableConfigurationView
@@ -207,7 +207,7 @@ def _fresh(view: MetadataView) -> Mapping[str, str]:
     LEGACY_APPEND_ONLY_KEY,
     CDF_LEGACY_KEY,
 )
-def names_are_odd(view: MetadataView) -> Iterator[Finding]:
+def property_names_are_odd(view: MetadataView) -> Iterator[Finding]:
     """Spec: Table Properties; Append-only Tables (whose samples have the key without its prefix)."""
     for key, value in _fresh(view).items():
         place = view.place._replace(key=key)
@@ -220,7 +220,7 @@ def names_are_odd(view: MetadataView) -> Iterator[Finding]:
         elif key == "delta.enableChangeDataCapture":
             message = f"{key} is the former name of {CHANGE_FEED}"
             yield CDF_LEGACY_KEY.at(place, message, seen=key, expected=CHANGE_FEED)
-        elif key.lower().startswith("delta.") and kind_of(key) is None:
+        elif key.lower().startswith("delta.") and property_kind(key) is None:
             right = right_spelling(key)
             message = f"no known engine recognizes the property {key}" + (f"; did you mean {right}?" if right else "")
             yield UNKNOWN_DELTA_KEY.at(place, message, seen=key, expected=right)
@@ -231,7 +231,7 @@ def values_can_not_be_read(view: MetadataView) -> Iterator[Finding]:
     """Booleans are case-insensitive."""
     for key, value in _fresh(view).items():
         place = view.place._replace(key=key)
-        kind = kind_of(key)
+        kind = property_kind(key)
         if kind is PropertyKind.BOOLEAN and value.lower() not in ("true", "false"):
             message = f"{key} is {value!r}, which is neither true nor false"
             yield BAD_BOOLEAN.at(place, message, seen=value, expected="true or false")
@@ -259,7 +259,7 @@ def _length_ms(interval: str) -> int | None:
 def intervals_can_not_be_read(view: MetadataView) -> Iterator[Finding]:
     """Spec: intervals as Delta-Spark and kernel-rs read them."""
     for key, value in _fresh(view).items():
-        if kind_of(key) is not PropertyKind.INTERVAL:
+        if property_kind(key) is not PropertyKind.INTERVAL:
             continue
         place = view.place._replace(key=key)
         if _length_ms(value) is None:

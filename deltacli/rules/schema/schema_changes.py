@@ -9,12 +9,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from deltacli.core.hints import Worded, command
-from deltacli.delta.log.commit_lines import ROWS_CHECKED
-from deltacli.delta.log.log_path import Place
+from deltacli.core.errors import Worded, command
+from deltacli.delta.log.actions import ROWS_CHECKED
+from deltacli.delta.log.segment import Place
 from deltacli.delta.log.state import TableConfiguration
-from deltacli.delta.schema.names import recorded_name
-from deltacli.delta.schema.type_changes import decimal_of, is_allowed_change
+from deltacli.delta.schema.type_changes import digits_of_decimal, is_allowed_change
 from deltacli.delta.schema.types import (
     ArrayType,
     DataType,
@@ -22,11 +21,12 @@ from deltacli.delta.schema.types import (
     PrimitiveType,
     StructField,
     StructType,
+    recorded_name,
     simple_name,
 )
 from deltacli.rules.framework.base import Area, Finding, Fix
 from deltacli.rules.framework.views import CommitView, LiveFile, MetadataView
-from deltacli.rules.schema.schema_walk import decimal_digits, is_type_name, joined, same_name, shown_path
+from deltacli.rules.schema.schema import decimal_digits, is_type_name, joined, same_name, shown_path
 
 _REPLACING = ("CREATE", "REPLACE", "RESTORE", "CLONE", "TRUNCATE", "CONVERT")
 "Prefixes of operations that replace all files, or bring the state and schema of another version or table."
@@ -255,7 +255,7 @@ def _may_become(before: DataType, after: DataType) -> bool:
 
 
 def _is_sound(name: str) -> bool:
-    return is_type_name(name) and (decimal_digits(name) is None or decimal_of(name) is not None)
+    return is_type_name(name) and (decimal_digits(name) is None or digits_of_decimal(name) is not None)
 
 
 def _is_recorded(owner: Owner, after: DataType) -> bool:

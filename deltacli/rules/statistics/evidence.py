@@ -12,13 +12,13 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from deltacli.arrow import compute as pc
-from deltacli.arrow.rows import grouped
+from deltacli.arrow.compute import grouped
 from deltacli.core.errors import DataUnreadable
 from deltacli.core.typing import ArrowArray, ArrowType
-from deltacli.delta.footers.bounds import comparable_type, decode_bounds
+from deltacli.delta.footers.columns import comparable_type, decode_bounds
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.schema.types import StructField, StructType
-from deltacli.delta.stats.column_facts import ColumnFacts
+from deltacli.delta.stats.collect import ColumnFacts
 from deltacli.delta.stats.schema import ColumnPath, StatColumn, StatKind
 from deltacli.rules.framework.data_file_views import FootersView, LeafRows
 

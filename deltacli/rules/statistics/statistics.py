@@ -9,12 +9,10 @@ from deltacli.arrow import compute as pc
 from deltacli.core.typing import ArrowArray, ArrowSchema, Json
 from deltacli.core.units import format_count, plural
 from deltacli.delta.schema.to_arrow import iceberg_compat, keeps_partition_columns
-from deltacli.delta.stats.columns import Leaf, StatsBlock
+from deltacli.delta.stats.columns import Z85, Leaf, StatsBlock, dig, read_bound, read_json
 from deltacli.delta.stats.schema import BOUNDS, NULL_COUNT, PER_COLUMN, ColumnPath, StatColumn, StatKind
-from deltacli.delta.stats.values import Z85, dig, read_bound, read_json
 from deltacli.rules.framework.base import Area, Finding, Severity
-from deltacli.rules.framework.view_lookups import stats_of
-from deltacli.rules.framework.views import CheckpointView, FilesView
+from deltacli.rules.framework.views import CheckpointView, FilesView, stats_of
 
 AREA = Area("statistics", spec="Per-file Statistics")
 

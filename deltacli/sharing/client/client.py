@@ -9,22 +9,22 @@ from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal
 
 from deltacli.api.table import Table
-from deltacli.core.cached import cached_property
 from deltacli.core.clock import Clock, system_clock
 from deltacli.core.errors import UsageError
+from deltacli.core.made_once import cached_property
 from deltacli.core.progress import SILENT, Progress
 from deltacli.sharing.client.addresses import ShareAddress, TableName, parse_table_name
-from deltacli.sharing.client.answers import AnswerHead
-from deltacli.sharing.client.listing import (
+from deltacli.sharing.client.share_storage import ShareStorage, open_profile
+from deltacli.sharing.client.table_requests import (
+    AnswerHead,
     ListedSchema,
     ListedShare,
     ListedTable,
+    TableRequests,
     list_schemas,
     list_shares,
     list_tables,
 )
-from deltacli.sharing.client.table_requests import TableRequests
-from deltacli.sharing.client.tables.share_storage import ShareStorage, open_profile
 from deltacli.sharing.protocol.parameters import Point
 from deltacli.storage.base import RETRY_BUDGET
 from deltacli.storage.retry import Retry
@@ -97,8 +97,7 @@ class TableMetadata:
     @cached_property
     def arrow_schema(self) -> pyarrow.Schema:
         """The schema of the rows, without the columns of types that are not read."""
-        from deltacli.delta.schema.to_arrow import arrow_schema
-        from deltacli.delta.schema.unread_columns import read_columns
+        from deltacli.delta.schema.to_arrow import arrow_schema, read_columns
 
         return arrow_schema(read_columns(self.schema.fields))
 
@@ -207,12 +206,11 @@ class ClientTable:
         return self._execute_pull(plan, progress, may_plan_again=False)
 
     def _execute_pull(self, plan: PullPlan, progress: Progress, *, may_plan_again: bool) -> PullResult:
-        from deltacli.changing.change import carry_out
-        from deltacli.changing.gate import for_plan, standing
+        from deltacli.changing.change import execute_plan
         from deltacli.sharing.pulling.pull import Pull
 
-        change, ask = Pull(self._store, plan.request, progress), standing if may_plan_again else for_plan
-        return carry_out(change, plan.basis.table, plan=plan, ask=ask)
+        change = Pull(self._store, plan.request, progress)
+        return execute_plan(change, plan.basis.table, plan, may_plan_again=may_plan_again)
 
     @property
     def _store(self) -> ShareStorage:

@@ -16,9 +16,9 @@ import urllib3
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.exceptions import ConnectTimeoutError, NameResolutionError, NewConnectionError
 
-from deltacli.core.cached import cached_property
-from deltacli.core.loopback import is_loopback
-from deltacli.sharing.client.guards import DEFAULTS
+from deltacli.core.made_once import cached_property
+from deltacli.core.process import is_loopback
+from deltacli.sharing.client.faults import DEFAULTS
 from deltacli.storage.objects.http import proxy_of
 
 _MOST_POOLS = 16

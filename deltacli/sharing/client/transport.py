@@ -1,56 +1,196 @@
-"""Requests to a sharing server, and for the files it names. The token is sent to the endpoint's own origin only.
+"""Requests to a sharing server with the credentials of a profile, and for the files it names.
+
+The token is sent to the endpoint's own origin only.
 
 Connections of files have no credentials, and go only to addresses that the endpoint's own range allows.
+
+Spec: Profile File Format; OAuth 2.0, Client Credentials Grant.
 """
 
 from __future__ import annotations
 
+import base64
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
-from urllib.parse import urlencode, urljoin, urlsplit
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from urllib.parse import quote_plus, urlencode, urljoin, urlsplit
 
 import orjson
 
-from deltacli.core.cached import cached_property
 from deltacli.core.clock import Clock, system_clock
-from deltacli.core.errors import DeltacliError
-from deltacli.core.loopback import is_loopback
+from deltacli.core.errors import DeltacliError, UsageError, command
+from deltacli.core.made_once import cached_property
+from deltacli.core.process import is_loopback
 from deltacli.core.typing import Json, JsonObject
-from deltacli.sharing.client.credentials import Credentials
 from deltacli.sharing.client.faults import (
+    DEFAULTS,
     AccessRefused,
     AnswerBroken,
     AnswerInvalid,
+    AnswerLimits,
+    Origin,
+    Reach,
     RequestRefused,
     ServerUnavailable,
     ShareAbsent,
     clean,
-    invalid,
+    invalid_answer,
     missing_extra,
+    origin_of,
+    reach_of,
+    require_endpoint,
+    require_file_url,
+    require_reach,
     too_much,
     unframed,
 )
-from deltacli.sharing.client.guards import (
-    DEFAULTS,
-    AnswerLimits,
-    Origin,
-    Reach,
-    origin_of,
-    reach_of,
-    require_file_url,
-    require_reach,
-)
-from deltacli.storage.fsspec_faults import is_unreachable
+from deltacli.sharing.configuration.secrets import CODE, Profile, problems_of
+from deltacli.storage.fsspec_storage import is_unreachable
 from deltacli.storage.retry import BODY_ATTEMPTS, PASSING_STATUS, Retry, asked_seconds, tried
 
 if TYPE_CHECKING:
     import urllib3
 
     from deltacli.sharing.client.connections import Resolve
+
+# -- credentials of a profile as headers -------------------------------------------------------------------------------
+
+EARLY_MS = 60_000
+"""A token is replaced this long before it expires."""
+_USUAL_LIFETIME_S = 3_600
+_LONGEST_LIFETIME_S = 10 * 365 * 86_400
+
+PostForm = Callable[[str, Mapping[str, str], bytes], bytes]
+"""Sends a form to a URL with headers and returns the body of the answer."""
+
+
+class Credentials(Protocol):
+    """Makes the header of a request to the endpoint."""
+
+    def authorization(self) -> str:
+        """Return the value of `Authorization`."""
+
+    def renew(self) -> bool:
+        """Forget a token that was not accepted; return True where another one can be had."""
+
+
+@dataclass(frozen=True, slots=True)
+class FixedCredentials:
+    """The same header for every request."""
+
+    header: str
+
+    def authorization(self) -> str:
+        return self.header
+
+    def renew(self) -> bool:
+        return False
+
+    def __repr__(self) -> str:
+        return "FixedCredentials()"
+
+
+class OAuthCredentials:
+    """Tokens of an OAuth server, each used until shortly before it expires."""
+
+    def __init__(self, fields: Mapping[str, object], post: PostForm, clock: Clock) -> None:
+        self._url, _ = require_endpoint(fields.get("tokenEndpoint"), "the tokenEndpoint")
+        self._client, self._secret = _text(fields, "clientId"), _text(fields, "clientSecret")
+        scope = fields.get("scope")
+        self._scope = scope if isinstance(scope, str) and scope else None
+        self._post, self._clock, self._lock = post, clock, Lock()
+        self._token, self._until_ms = "", 0
+
+    def authorization(self) -> str:
+        with self._lock:
+            if not self._token or self._clock() >= self._until_ms:
+                self._token, self._until_ms = self._fetch()
+            return f"Bearer {self._token}"
+
+    def renew(self) -> bool:
+        with self._lock:
+            self._token = ""
+        return True
+
+    def _fetch(self) -> tuple[str, int]:
+        form = {"grant_type": "client_credentials"} | ({} if self._scope is None else {"scope": self._scope})
+        pair = f"{quote_plus(self._client)}:{quote_plus(self._secret)}".encode()
+        headers = {
+            "Authorization": f"Basic {base64.b64encode(pair).decode()}",
+            "Content-Type": "application/x-www-form-urlencoded",
+            "Accept": "application/json",
+        }
+        answer = _parse(self._post(self._url, headers, urlencode(form).encode()))
+        token, lifetime = answer.get("access_token"), answer.get("expires_in", _USUAL_LIFETIME_S)
+        if not isinstance(token, str) or not is_header_text(token):
+            raise AccessRefused("the token server of the profile sent no access_token")
+        try:
+            seconds = min(max(int(lifetime), 0), _LONGEST_LIFETIME_S)
+        except (TypeError, ValueError, OverflowError):
+            seconds = _USUAL_LIFETIME_S
+        return token, self._clock() + max(seconds * 1_000 - EARLY_MS, seconds * 500)
+
+
+def _parse(body: bytes) -> dict[str, Json]:
+    try:
+        document = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        document = None
+    if not isinstance(document, dict):
+        raise invalid_answer("the answer of the token server is not a JSON object")
+    return document
+
+
+def is_header_text(text: str) -> bool:
+    """Return True for a text that a header can contain."""
+    return bool(text) and text.isascii() and text.isprintable() and " " not in text
+
+
+def _text(fields: Mapping[str, object], name: str) -> str:
+    value = fields.get(name)
+    if not isinstance(value, str) or not value:
+        raise UsageError(f"the profile has no {name}", code=CODE)
+    return value
+
+
+def require_usable(profile: Profile, clock: Clock) -> tuple[str, Origin, list[str]]:
+    """Return the endpoint of a profile, its origin, and warnings. Raises UsageError for a profile that cannot work."""
+    problems = problems_of(profile, clock())
+    for problem in problems:
+        if problem.is_error:
+            raise UsageError(
+                f"the profile {profile.path} cannot be used: {problem.message}",
+                code=CODE,
+                facts={"problem": problem.code},
+                hint=command("share profile check", profile.path),
+            )
+    endpoint, origin = require_endpoint(profile.endpoint)
+    return endpoint, origin, [f"{profile.path}: {problem.message}" for problem in problems]
+
+
+def credentials_of(profile: Profile, post: PostForm, clock: Clock) -> Credentials:
+    """Return the credentials of a profile. Raises UsageError for a type that this client does not support."""
+    fields = profile.credentials
+    match profile.kind:
+        case "bearer_token":
+            return FixedCredentials(f"Bearer {_text(fields, 'bearerToken')}")
+        case "basic":
+            pair = f"{_text(fields, 'username')}:{_text(fields, 'password')}".encode()
+            return FixedCredentials(f"Basic {base64.b64encode(pair).decode()}")
+        case "oauth_client_credentials":
+            return OAuthCredentials(fields, post, clock)
+    raise UsageError(
+        f"the profile {profile.path} has credentials of type {profile.kind[:60]}, which is not supported",
+        code=CODE,
+        facts={"supported": "bearer_token, oauth_client_credentials, basic"},
+    )
+
+
+# -- requests to a sharing server --------------------------------------------------------------------------------------
 
 Result = TypeVar("Result")
 
@@ -89,7 +229,7 @@ class Reply:
         self._is_kept = False
         encoding = self.headers.get("content-encoding", "identity").strip().lower()
         if encoding not in ("", "identity"):
-            raise invalid("the body is compressed, which was not asked for", {"content-encoding": encoding})
+            raise invalid_answer("the body is compressed, which was not asked for", {"content-encoding": encoding})
 
     @property
     def is_framed(self) -> bool:
@@ -271,7 +411,7 @@ class Transport:
                 return read(reply)
             finally:
                 reply.release()
-        raise invalid("too many redirects", {"limit": self.limits.redirects})
+        raise invalid_answer("too many redirects", {"limit": self.limits.redirects})
 
     def _redirected(self, target: str, reply: Reply) -> str:
         """Return where a redirect leads. Raises AnswerInvalid unless it is the same origin."""
@@ -281,7 +421,7 @@ class Transport:
         except ValueError:
             found, origin = "", None
         if origin != origin_of(urlsplit(target)) or not found.isascii() or not found.isprintable():
-            raise invalid("it redirects to another origin", {"from": self.origin, "to": origin or "no http URL"})
+            raise invalid_answer("it redirects to another origin", {"from": self.origin, "to": origin or "no http URL"})
         return found
 
     # -- files ----------------------------------------------------------------------------------------------------
@@ -298,7 +438,7 @@ class Transport:
             reply = self._open(self._file_pools, "GET", url, headers, None)
             try:
                 if reply.status in _REDIRECTS:
-                    raise invalid("the URL of a file redirects", {"host": host, "status": reply.status})
+                    raise invalid_answer("the URL of a file redirects", {"host": host, "status": reply.status})
                 self._require_not_busy(reply, host)
                 return read(reply)
             finally:
@@ -427,7 +567,7 @@ def parse_json(body: bytes) -> Json:
     try:
         return orjson.loads(body)
     except orjson.JSONDecodeError as fault:
-        raise invalid("it is not JSON", {"reason": fault}) from fault
+        raise invalid_answer("it is not JSON", {"reason": fault}) from fault
 
 
 def _error_of(reply: Reply, limits: AnswerLimits) -> tuple[str, str]:

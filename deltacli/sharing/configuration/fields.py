@@ -15,8 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from deltacli.core.errors import UsageError
-from deltacli.core.hints import command, install_command, nearest_name, quoted
+from deltacli.core.errors import UsageError, command, install_command, nearest_name, quoted
 
 MOST_BYTES = 16 * 1024 * 1024
 _DEEPEST = 32

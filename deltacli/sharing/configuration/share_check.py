@@ -8,26 +8,24 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
-from deltacli.core.errors import DeltacliError
-from deltacli.core.hints import command, parameter
-from deltacli.core.loopback import is_loopback
+from deltacli.core.errors import DeltacliError, command, parameter
+from deltacli.core.process import is_loopback
 from deltacli.core.progress import SILENT, Progress
 from deltacli.core.typing import Json
 from deltacli.core.units import format_ranges, plural
-from deltacli.delta.protocol.property_values import CHANGE_FEED
+from deltacli.delta.log.state import CHANGE_FEED
 from deltacli.rules.framework.repairs import recover_command, row_of
-from deltacli.sharing.configuration.private_files import others_may_read
 from deltacli.sharing.configuration.recipients import Recipients, TokenState, spelled
-from deltacli.sharing.configuration.settings import Configuration, Settings
+from deltacli.sharing.configuration.secrets import others_may_read
+from deltacli.sharing.configuration.shares_yaml import Configuration, Settings
 from deltacli.sharing.model import Problem, SharedTable
-from deltacli.sharing.protocol.capabilities import ReadingNeeds
+from deltacli.sharing.protocol.parameters import ReadingNeeds
 from deltacli.sharing.signing.choose import Proxy, choose_access
-from deltacli.sharing.tables.shared_snapshot import unavailable_files
-from deltacli.sharing.tables.snapshots import SharedSnapshots
+from deltacli.sharing.tables.snapshots import SharedSnapshots, unavailable_files
 from deltacli.storage.secrets import without_secrets
 
 if TYPE_CHECKING:
-    from deltacli.sharing.tables.shared_snapshot import SharedSnapshot
+    from deltacli.sharing.tables.snapshots import SharedSnapshot
     from deltacli.storage import ReadStorage
 
 

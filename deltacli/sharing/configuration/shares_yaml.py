@@ -1,4 +1,4 @@
-"""`shares.yaml`: the configuration of the reference server as it is, with keys of our own.
+"""`shares.yaml`: shares, and how they are served, as the reference server has it, with keys of our own.
 
 Spec: none; the keys are those of the server that the authors of the protocol publish.
 """
@@ -8,18 +8,351 @@ from __future__ import annotations
 import glob
 import os
 import re
-from collections.abc import Mapping
+import uuid
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
-from deltacli.core.loopback import is_loopback
-from deltacli.sharing.configuration.fields import ConfigurationFile, Fields
-from deltacli.sharing.configuration.settings import Audit, Configuration, Limits, Settings, Tls
-from deltacli.sharing.configuration.shares import CatalogReader, OpenStore
+from deltacli.core.errors import FileMissing
+from deltacli.core.process import is_loopback
+from deltacli.sharing.configuration.fields import ConfigurationFile, Fields, Node, fault_in_name
+from deltacli.sharing.model import Catalog, Share, SharedSchema, SharedTable
 from deltacli.sharing.signing.choose import Proxy
 from deltacli.storage import open_storage
-from deltacli.storage.secrets import remember_secrets
+from deltacli.storage.base import PathKind
+from deltacli.storage.secrets import is_secret_name, remember_secrets
+
+if TYPE_CHECKING:
+    from deltacli.storage import Storage
+
+# -- how the shares are served -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one connection, one request and one recipient may use. A limit of 0 is none where that is allowed."""
+
+    body_bytes: int = 2 * 1024 * 1024
+    header_bytes: int = 32 * 1024
+    json_depth: int = 100
+    head_seconds: int = 20
+    body_seconds: int = 10
+    idle_seconds: int = 75
+    stream_idle_seconds: int = 60
+    stream_seconds: int = 3_600
+    requests_per_second: int = 50
+    concurrent_requests: int = 64
+    connections: int = 1_000
+    connections_per_address: int = 256
+
+
+@dataclass(frozen=True)
+class Tls:
+    """The certificate that the server presents. `self_signed` is a setting of other servers, which is refused."""
+
+    certificate_file: Path | None = None
+    key_file: Path | None = None
+    password_file: Path | None = None
+    self_signed: bool = False
+
+    def password(self) -> str | None:
+        """Return the password of the private key, or None. Raises OSError and UnicodeDecodeError."""
+        return self.password_file.read_text("utf-8").strip() if self.password_file else None
+
+
+@dataclass(frozen=True)
+class Audit:
+    """Where requests are recorded: the file, the size at which it is rotated, and how many old files are kept."""
+
+    file: Path
+    rotate_bytes: int = 64 * 1024 * 1024
+    keep: int = 10
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Everything about the server that is not a share or a recipient. Times are seconds."""
+
+    host: str = "localhost"
+    port: int = 80
+    endpoint: str = "/delta-sharing"
+    public_url: str | None = None
+    behind_proxy: bool = False
+    admin_host: str = "127.0.0.1"
+    admin_port: int | None = None
+    tls: Tls | None = None
+    allowed_hosts: tuple[str, ...] = ()
+    """If not empty, requests with another Host header are refused."""
+
+    url_lifetime_seconds: int = 3_600
+    page_size: int = 10_000
+    page_token_lifetime_seconds: int = 3 * 86_400
+    refresh_token_lifetime_seconds: int = 3_600
+    evaluate_sql_hints: bool = True
+    evaluate_json_hints: bool = True
+    proxy_files: Proxy = Proxy.WHEN_NEEDED
+    """Whether file URLs lead to this server, which reads the store itself."""
+
+    cache_bytes: int = 512 * 1024 * 1024
+    limits: Limits = field(default_factory=Limits)
+    audit: Audit | None = None
+    key_file: Path | None = None
+    """The key that page tokens and file URLs are signed with; None: one that lives as long as the server."""
+    wildcard_refresh_seconds: int = 300
+
+    @property
+    def base_url(self) -> str:
+        """Return the URL of the endpoint for profiles, without a trailing slash."""
+        if self.public_url is not None:
+            return self.public_url.rstrip("/")
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{'https' if self.tls else 'http'}://{host}:{self.port}{self.endpoint}"
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """A checked `shares.yaml` with its includes. `notes` are remarks for the operator, one sentence each."""
+
+    path: Path
+    catalog: Catalog
+    settings: Settings
+    bearer_token: str | None = field(default=None, repr=False)
+    recipients_file: Path | None = None
+    notes: tuple[str, ...] = ()
+    files: tuple[Path, ...] = ()
+    """Every file that was read for it: a change of any of them is a change of the configuration."""
+    has_wildcards: bool = False
+    lines: Mapping[str, str] = field(default_factory=dict, compare=False)
+    """Full name of a table in lower case -> `file:line` of its entry."""
+
+    @property
+    def is_authenticated(self) -> bool:
+        """Return True if requests need a token."""
+        return self.bearer_token is not None or self.recipients_file is not None
+
+
+# -- the shares of `shares.yaml` and its includes ----------------------------------------------------------------------
+
+OpenStore = Callable[[str, Mapping[str, str]], "Storage"]
+
+MOST_TABLES = 200_000
+_NAMESPACE = uuid.UUID("6d5b7a0e-6a0b-4d0c-9a53-0c7b7d9f3c11")
+_SHARE = frozenset({"name", "id", "schemas", "storageOptions"})
+_SCHEMA = frozenset({"name", "tables", "storageOptions"})
+_TABLE = frozenset({"name", "location", "id", "historyShared", "cdfEnabled", "startVersion", "storageOptions"})
+
+
+@dataclass
+class CatalogReader:
+    """Collects shares from several files. `lines` has the place of each table, by its full name in lower case."""
+
+    open_store: OpenStore | None
+    has_wildcards: bool = False
+    lines: dict[str, str] = field(default_factory=dict)
+    _shares: dict[str, Share] = field(default_factory=dict)
+    _places: dict[str, str] = field(default_factory=dict)
+    _ids: set[tuple[str, str]] = field(default_factory=set)
+
+    def catalog(self) -> Catalog:
+        """Return everything that was added."""
+        return Catalog(tuple(self._shares.values()))
+
+    def add_shares(self, top: Fields, inherited: Mapping[str, str]) -> None:
+        """Add the shares of a file. Raises UsageError, and StorageFailed for wildcards."""
+        inherited = self.options_of(top, inherited)
+        for node in top.items("shares"):
+            fields = Fields(top.source, node, "the share")
+            fields.require_known(_SHARE)
+            name = self._name(fields, "share", (), may_have_dots=True)
+            options = self.options_of(fields, inherited)
+            schemas = tuple(self._schema(fields, name, item, options) for item in fields.items("schemas"))
+            self._shares[name.casefold()] = Share(name, schemas, fields.text("id") or None)
+
+    def options_of(self, fields: Fields, inherited: Mapping[str, str]) -> Mapping[str, str]:
+        """Return the options of the store for what is below, with references to secrets resolved. Raises UsageError."""
+        given = fields.fields("storageOptions")
+        if given is None:
+            return inherited
+        options = dict(inherited)
+        for key in given:
+            value, is_clear = given.secret(key)
+            if value is None:
+                options.pop(key, None)
+                continue
+            if is_clear and is_secret_name(key):
+                message = f"the secret {key} is in clear text; ${{NAME}} and file:PATH refer to it elsewhere"
+                given.source.note(given.line_of(key), message)
+            options[key] = value
+        remember_secrets(options)
+        return options
+
+    def _schema(self, share: Fields, share_name: str, node: Node, inherited: Mapping[str, str]) -> SharedSchema:
+        fields = Fields(share.source, node, "the schema")
+        fields.require_known(_SCHEMA)
+        name = self._name(fields, "schema", (share_name,))
+        options = self.options_of(fields, inherited)
+        tables: list[SharedTable] = []
+        for item in fields.items("tables"):
+            tables += self._tables(Fields(share.source, item, "the table"), (share_name, name), options)
+        return SharedSchema(share_name, name, tuple(tables))
+
+    def _tables(self, fields: Fields, above: tuple[str, str], inherited: Mapping[str, str]) -> list[SharedTable]:
+        """Return the tables of an entry: one, or those that its wildcard matches."""
+        fields.require_known(_TABLE)
+        location = _location(fields)
+        options = self.options_of(fields, inherited)
+        if not _is_wildcard(location):
+            if DIRECTORY in (fields.text("name") or ""):
+                raise fields.fault("name", f"contains {DIRECTORY}, but location has no wildcard")
+            return [self._table(fields, above, fields.required("name"), location, options)]
+        self.has_wildcards = True
+        if "id" in fields:
+            raise fields.fault("id", "is the same for all tables of a wildcard", hint="omit id")
+        pattern = fields.text("name") or DIRECTORY
+        if DIRECTORY not in pattern:
+            raise fields.fault("name", f"is the same for all tables of a wildcard; it must contain {DIRECTORY}")
+        if self.open_store is None:
+            return []
+        found = _find_directories(fields, location, options, self.open_store)
+        return [
+            self._table(fields, above, pattern.replace(DIRECTORY, one.directory), one.location, options)
+            for one in found
+            if self._is_nameable(fields, pattern.replace(DIRECTORY, one.directory), one.location)
+        ]
+
+    @staticmethod
+    def _is_nameable(fields: Fields, name: str, location: str) -> bool:
+        """Return True if the directory of a wildcard gives a valid name; others are noted and left out."""
+        reason = fault_in_name(name)
+        if reason is not None:
+            fields.source.note(fields.line, f"{location} is not shared: the name {name!r} is refused, {reason}")
+        return reason is None
+
+    def _table(
+        self, fields: Fields, above: tuple[str, str], name: str, location: str, options: Mapping[str, str]
+    ) -> SharedTable:
+        self._require_name(fields, "table", above, name)
+        full_name = ".".join((*above, name))
+        self.lines[full_name.lower()] = f"{fields.source.path}:{fields.line}"
+        if len(self.lines) > MOST_TABLES:
+            raise fields.source.fault(fields.line, f"there are more than {MOST_TABLES:,} tables")
+        return SharedTable(
+            share=above[0],
+            schema=above[1],
+            name=name,
+            location=location,
+            table_id=self._table_id(fields, above[0], full_name),
+            history_shared=self._shares_history(fields),
+            start_version=fields.whole("startVersion", 0),
+            storage_options=options,
+        )
+
+    @staticmethod
+    def _shares_history(fields: Fields) -> bool:
+        """Return `historyShared`, or its former name where that is used."""
+        if "cdfEnabled" in fields:
+            fields.source.note(fields.line_of("cdfEnabled"), "cdfEnabled is the former name of historyShared")
+        return fields.flag("historyShared", default=fields.flag("cdfEnabled"))
+
+    def _table_id(self, fields: Fields, share: str, full_name: str) -> str:
+        """Return the configured id, or one that follows from the name. Ids that a share uses twice are replaced."""
+        own = fields.text("id")
+        if own:
+            if len(own) > 255 or not own.isprintable():
+                raise fields.fault("id", "has more than 255 characters, or control characters")
+            if (share.casefold(), own) not in self._ids:
+                self._ids.add((share.casefold(), own))
+                return own
+            fields.source.note(fields.line_of("id"), f"{full_name} gets another id: {own!r} is used twice in the share")
+        return str(uuid.uuid5(_NAMESPACE, full_name.casefold()))
+
+    def _name(self, fields: Fields, kind: str, above: tuple[str, ...], *, may_have_dots: bool = False) -> str:
+        name = fields.required("name")
+        self._require_name(fields, kind, above, name, may_have_dots=may_have_dots)
+        return name
+
+    def _require_name(
+        self, fields: Fields, kind: str, above: tuple[str, ...], name: str, *, may_have_dots: bool = False
+    ) -> None:
+        """Raise UsageError for an invalid name, and for one that is used before, without regard to case."""
+        if reason := fault_in_name(name, may_have_dots=may_have_dots):
+            raise fields.fault("name", f"is {name[:60]!r}: {reason}")
+        key = "/".join((*above, name)).casefold()
+        if first := self._places.get(key):
+            raise fields.fault("name", f"is {name!r}, and {first} has the same {kind} (names ignore case)")
+        self._places[key] = f"{fields.source.path}:{fields.line_of('name')}"
+
+
+def _location(fields: Fields) -> str:
+    """Return the location of a table; a relative path starts at the directory of the file. Raises UsageError."""
+    location = fields.required("location")
+    if not location.strip() or not location.isprintable():
+        raise fields.fault("location", "is empty or contains control characters", expected="a path or a URI")
+    if "://" in location or location.startswith(("file:", "~")):
+        return location
+    return os.path.abspath(fields.source.place_of(location))
+
+
+DIRECTORY = "${dir}"
+"""What stands for the matching directory in the name of a table."""
+
+
+class _Match(NamedTuple):
+    """A directory that matches, and the location of the table at or below it."""
+
+    directory: str
+    location: str
+
+
+def _is_wildcard(location: str) -> bool:
+    return "*" in location
+
+
+def _find_directories(
+    fields: Fields, location: str, options: Mapping[str, str], open_store: Callable[[str, Mapping[str, str]], Storage]
+) -> list[_Match]:
+    """Return the tables that a wildcard matches, by the name of their directory. Directories without a log are left
+    out.
+
+    Raises UsageError for more than one directory with a wildcard, and StorageFailed where the store cannot be listed.
+    """
+    prefix, pattern, rest = _split(fields, location)
+    store = open_store(prefix, options)
+    matches = re.compile(".*".join(map(re.escape, pattern.split("*"))), re.DOTALL)
+    try:
+        names = [name for name in store.list_directories("") if matches.fullmatch(name) and not name.startswith("_")]
+    except FileMissing:
+        names = []
+
+    def has_log(name: str) -> bool:
+        return store.kind_of("/".join(filter(None, (name, rest, "_delta_log")))) is PathKind.DIRECTORY
+
+    with ThreadPoolExecutor(store.capabilities.parallel_reads) as pool:
+        found = [name for name, is_table in zip(names, pool.map(has_log, names), strict=True) if is_table]
+    if not found:
+        fields.source.note(fields.line_of("location"), f"no table matches {location}")
+    return [_Match(name, "/".join(filter(None, (prefix.rstrip("/"), name, rest)))) for name in found]
+
+
+def _split(fields: Fields, location: str) -> tuple[str, str, str]:
+    """Return the directory above the wildcard, the name with the wildcard, and the path below it."""
+    scheme, separator, path = location.partition("://")
+    if not separator:
+        scheme, path = "", location
+    parts = path.rstrip("/").split("/")
+    places = [place for place, part in enumerate(parts) if _is_wildcard(part)]
+    is_in_bucket = bool(separator) and places[0] == 0
+    if len(places) != 1 or is_in_bucket or _is_wildcard(scheme):
+        raise fields.fault("location", "must have * in one directory", expected="s3://bucket/tenant_*/orders")
+    place = places[0]
+    return f"{scheme}{separator}{'/'.join(parts[:place])}" or "/", parts[place], "/".join(parts[place + 1 :])
+
+
+# -- `shares.yaml` -----------------------------------------------------------------------------------------------------
 
 _WITHOUT_EFFECT = {
     "deltaTableCacheSize": "the cache is limited by bytes: cacheBytes",

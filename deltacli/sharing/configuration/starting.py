@@ -13,8 +13,7 @@ from typing import NamedTuple
 
 import orjson
 
-from deltacli.core.errors import NotATable, UsageError
-from deltacli.core.hints import command
+from deltacli.core.errors import NotATable, UsageError, command
 from deltacli.sharing.configuration.fields import CODE, USUAL
 from deltacli.sharing.model import Catalog, Share, SharedSchema, SharedTable
 from deltacli.storage import LocalStorage, PathKind

@@ -1,32 +1,70 @@
-"""One run against a server: a suite about the server, then one about each table, within a budget of requests."""
+"""One run against a server that the user names: a suite about the server, then one about each table."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from urllib.parse import urlsplit
 
-from deltacli.core.errors import StorageFailed, Unreadable, UsageError
-from deltacli.core.hints import command, parameter
-from deltacli.core.memory_limit import stop_if_exhausted
+from deltacli.core.clock import Clock
+from deltacli.core.errors import StorageFailed, Unreadable, UsageError, command, parameter
+from deltacli.core.process import stop_if_exhausted
 from deltacli.core.progress import SILENT, Progress
 from deltacli.operations.validate.findings import CHECK_CRASHED, COULD_NOT_BE_READ
 from deltacli.rules.framework.base import Area, Finding, Level, Rule
-from deltacli.sharing.conformance.rules import (
-    answers,
-    changes,
-    files,
-    formats,
-    hints,
-    line_form,
-    lists,
-    queries,
-    table_lines,
-    versions,
+from deltacli.sharing.client.addresses import CODE, require_name
+from deltacli.sharing.client.faults import Origin, origin_of
+from deltacli.sharing.client.share_storage import open_profile
+from deltacli.sharing.conformance.files import (
+    FILES_AREA,
+    FORMATS_AREA,
+    HINTS_AREA,
+    check_files,
+    check_formats,
+    check_hints,
+    check_metadata,
 )
-from deltacli.sharing.conformance.rules.answers import Tester
-from deltacli.sharing.conformance.rules.lists import Item, Listed, NamedTable
-from deltacli.sharing.conformance.rules.shared_table import SharedTableTest
+from deltacli.sharing.conformance.lines import LINES_AREA, TABLES_AREA
+from deltacli.sharing.conformance.lists import (
+    ANSWERS_AREA,
+    EVERYWHERE,
+    LISTS_AREA,
+    NO_ANSWER,
+    Item,
+    Listed,
+    NamedTable,
+    Tester,
+    check_all_tables,
+    check_belongs,
+    check_list_pages,
+    check_names,
+    check_parameters,
+    check_share,
+    check_share_ids,
+    check_tokens,
+    check_unique_ids,
+    check_unknown_names,
+    list_whole,
+    schema_path,
+    share_path,
+)
+from deltacli.sharing.conformance.versions import (
+    CHANGES_AREA,
+    PAGES_AREA,
+    QUERIES_AREA,
+    VERSIONS_AREA,
+    SharedTableTest,
+    check_changes,
+    check_end,
+    check_files_since,
+    check_history,
+    check_newest,
+    check_pages,
+    check_queries,
+    check_version,
+)
 from deltacli.sharing.conformance.wire import (
     BudgetSpentError,
     NoAnswerError,
@@ -37,14 +75,95 @@ from deltacli.sharing.conformance.wire import (
     WireRequest,
 )
 
+# -- what the user types -----------------------------------------------------------------------------------------------
+
+_SCHEMES = ("http://", "https://")
+Names = tuple[str | None, str | None, str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class ServerTarget:
+    """A server, what the header Authorization has for it, and the names to which a run is limited."""
+
+    endpoint: str
+    origin: Origin
+    authorize: Callable[[], str]
+    names: Names = (None, None, None)
+
+
+def read_server_target(
+    address: str, profile: str | None, clock: Clock, note: Callable[[str], None] | None = None
+) -> ServerTarget:
+    """Return the server of an address; `note` gets warnings about the profile. Raises UsageError, also where the token
+    would go to another server than that of the profile.
+    """
+    place, names = split_names(address)
+    is_url = place.lower().startswith(_SCHEMES)
+    if is_url and profile is None:
+        raise UsageError(
+            f"the token for {place} is missing",
+            code="share.profile",
+            facts={"expected": parameter("share test.profile", "FILE")},
+            hint=command("share test", address, profile="FILE"),
+        )
+    if not is_url and profile is not None and profile != place:
+        raise UsageError(
+            f"{place} is a profile, and {parameter('share test.profile')} names another one", code="share.profile"
+        )
+    connection = open_profile(profile or place, clock=clock, note=note)
+    endpoint = connection.endpoint
+    if is_url:
+        endpoint = _require_same_origin(place, connection.origin)
+    credentials = connection.credentials
+    assert credentials is not None  # those of the profile
+    return ServerTarget(endpoint.rstrip("/"), connection.origin, credentials.authorization, names)
+
+
+def split_names(address: str) -> tuple[str, Names]:
+    """Return the part before `#`, and share, schema and table. A file of that name wins; a share may contain dots.
+
+    Raises UsageError.
+    """
+    place, mark, rest = address.rpartition("#")
+    if not mark or os.path.lexists(os.path.expanduser(address)):
+        return address, (None, None, None)
+    parts = rest.rsplit(".", 2)
+    if not place or not all(parts):
+        raise UsageError(
+            f"{address!r} is not an address", code=CODE, facts={"expected": "PROFILE#SHARE[.SCHEMA[.TABLE]]"}
+        )
+    found = [*map(require_name, parts), None, None][:3]
+    return place, (found[0], found[1], found[2])
+
+
+def _require_same_origin(url: str, of_profile: Origin) -> str:
+    """Return the URL of an endpoint. Raises UsageError where a token of a profile would go to another server."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        parts = urlsplit("")
+    if origin_of(parts) is None or parts.query or parts.username is not None:
+        raise UsageError(f"{url} is not the URL of an endpoint", code=CODE)
+    if origin_of(parts) != of_profile:
+        raise UsageError(
+            "the profile is for another server, and its token is not sent elsewhere",
+            code="share.profile",
+            facts={"URL": url, "server of the profile": str(of_profile)},
+            hint="pass the profile for that server",
+        )
+    return url
+
+
+# -- one run against a server ------------------------------------------------------------------------------------------
+
 ITEM_NAMES = {"share": ("name",), "schema": ("name", "share"), "table": ("name", "schema", "share")}
 _MOST_LISTS = 20
 """Shares, and schemas of a share, whose lists are read."""
-_OF_THE_SERVER = (answers.AREA, lists.AREA)
+_OF_THE_SERVER = (ANSWERS_AREA, LISTS_AREA)
 """The areas whose rules are checked once for a server; those of `answers` also for every table."""
 _OF_TABLES = (
-    *(versions.AREA, line_form.AREA, table_lines.AREA, formats.AREA, queries.AREA, queries.PAGES_AREA),
-    *(hints.AREA, changes.AREA, files.AREA),
+    *(VERSIONS_AREA, LINES_AREA, TABLES_AREA, FORMATS_AREA, QUERIES_AREA, PAGES_AREA),
+    *(HINTS_AREA, CHANGES_AREA, FILES_AREA),
 )
 _LEVELS = (Level.API, Level.FOOTERS, Level.DATA)
 """The levels of the command; each also checks what those before it do."""
@@ -158,7 +277,7 @@ class ConformanceRun:
                 self.omissions.append(str(spent))
         except NoAnswerError as fault:
             nowhere = WireAnswer(WireRequest(f"{suite.base}/{name}"), 0, {}, b"")
-            suite.require(answers.NO_ANSWER, False, nowhere, f"a request has no whole answer: {fault}")
+            suite.require(NO_ANSWER, False, nowhere, f"a request has no whole answer: {fault}")
             suite.skip(f"a request has no whole answer: {fault}", rules)
         except TooLargeError as fault:
             suite.skip(str(fault), rules)
@@ -170,8 +289,8 @@ class ConformanceRun:
             suite.skip(message, rules)
 
     def _test_server(self, tester: Tester, suite: Suite, listed: Listed) -> None:
-        answers.check_tokens(tester, suite)
-        listed.shares = lists.list_whole(tester, suite, "shares", ITEM_NAMES["share"])
+        check_tokens(tester, suite)
+        listed.shares = list_whole(tester, suite, "shares", ITEM_NAMES["share"])
         chosen = [item for item in listed.shares if self._is_wanted(item)]
         for share in chosen[:_MOST_LISTS]:
             self._test_share(tester, suite, share, listed)
@@ -179,58 +298,58 @@ class ConformanceRun:
         share_name, schema_name = first
         if share_name is None and chosen:
             share_name = str(chosen[0]["name"])
-        answers.check_unknown_names(tester, suite, share_name, schema_name)
-        lists.check_parameters(tester, suite, "shares")
-        lists.check_pages(tester, suite, "shares", ITEM_NAMES["share"], listed.shares)
+        check_unknown_names(tester, suite, share_name, schema_name)
+        check_parameters(tester, suite, "shares")
+        check_list_pages(tester, suite, "shares", ITEM_NAMES["share"], listed.shares)
         if schema_name is not None and share_name is not None:
-            path = f"{lists.schema_path(share_name, schema_name)}/tables"
+            path = f"{schema_path(share_name, schema_name)}/tables"
             names = ITEM_NAMES["table"]
-            lists.check_parameters(tester, suite, path)
-            lists.check_pages(tester, suite, path, names, lists.list_whole(tester, suite, path, names))
+            check_parameters(tester, suite, path)
+            check_list_pages(tester, suite, path, names, list_whole(tester, suite, path, names))
         last = tester.ask(suite, "shares")
-        lists.check_unique_ids(suite, last, listed.shares, "shares")
-        lists.check_names(suite, last, listed)
+        check_unique_ids(suite, last, listed.shares, "shares")
+        check_names(suite, last, listed)
 
     def _is_wanted(self, share: Item) -> bool:
         return self.scope.share is None or self.scope.share.lower() == str(share["name"]).lower()
 
     def _test_share(self, tester: Tester, suite: Suite, share: Item, listed: Listed) -> None:
         name = str(share["name"])
-        answer = lists.check_share(tester, suite, share)
-        path = f"{lists.share_path(name)}/schemas"
-        schemas = lists.list_whole(tester, suite, path, ITEM_NAMES["schema"])
-        lists.check_belongs(suite, answer, schemas, share=name)
+        answer = check_share(tester, suite, share)
+        path = f"{share_path(name)}/schemas"
+        schemas = list_whole(tester, suite, path, ITEM_NAMES["schema"])
+        check_belongs(suite, answer, schemas, share=name)
         tables: list[Item] = []
         for schema in schemas[:_MOST_LISTS]:
             inside = str(schema["name"])
             listed.schemas.append((name, inside))
-            within = f"{lists.schema_path(name, inside)}/tables"
-            items = lists.list_whole(tester, suite, within, ITEM_NAMES["table"])
-            lists.check_belongs(suite, answer, items, share=name, schema=inside)
+            within = f"{schema_path(name, inside)}/tables"
+            items = list_whole(tester, suite, within, ITEM_NAMES["table"])
+            check_belongs(suite, answer, items, share=name, schema=inside)
             tables += items
             listed.tables += [NamedTable(name, inside, str(item["name"]), item.get("id")) for item in items]
-        lists.check_unique_ids(suite, answer, tables, "tables of a share")
-        lists.check_share_ids(suite, answer, share, tables)
+        check_unique_ids(suite, answer, tables, "tables of a share")
+        check_share_ids(suite, answer, share, tables)
         if len(schemas) <= _MOST_LISTS:
-            lists.check_all_tables(tester, suite, name, tables)
+            check_all_tables(tester, suite, name, tables)
 
     def _test_table(self, tester: Tester, name: NamedTable) -> Suite:
         """Run each part of the test of a table; a part that ends early does not keep the others from running."""
         suite = self._suite(name.full_name, f"{self.wire.endpoint}/{name.path}", name.path)
         table = SharedTableTest(tester, suite, name.path)
         parts: tuple[tuple[str, Callable[[], None], Area], ...] = (
-            ("version", lambda: versions.check_version(table), versions.AREA),
-            ("query", lambda: formats.check_formats(table), formats.AREA),
-            ("metadata", lambda: formats.check_metadata(table), formats.AREA),
-            ("query", lambda: queries.check_queries(table), queries.AREA),
-            ("query", lambda: versions.check_newest(table), versions.AREA),
-            ("query", lambda: versions.check_history(table), versions.AREA),
-            ("query", lambda: queries.check_pages(table), queries.PAGES_AREA),
-            ("query", lambda: queries.check_end(table), queries.PAGES_AREA),
-            ("query", lambda: hints.check_hints(table), hints.AREA),
-            ("changes", lambda: changes.check_changes(table), changes.AREA),
-            ("query", lambda: changes.check_files_since(table), changes.AREA),
-            ("query", lambda: files.check_files(table, self.scope.level), files.AREA),
+            ("version", lambda: check_version(table), VERSIONS_AREA),
+            ("query", lambda: check_formats(table), FORMATS_AREA),
+            ("metadata", lambda: check_metadata(table), FORMATS_AREA),
+            ("query", lambda: check_queries(table), QUERIES_AREA),
+            ("query", lambda: check_newest(table), VERSIONS_AREA),
+            ("query", lambda: check_history(table), VERSIONS_AREA),
+            ("query", lambda: check_pages(table), PAGES_AREA),
+            ("query", lambda: check_end(table), PAGES_AREA),
+            ("query", lambda: check_hints(table), HINTS_AREA),
+            ("changes", lambda: check_changes(table), CHANGES_AREA),
+            ("query", lambda: check_files_since(table), CHANGES_AREA),
+            ("query", lambda: check_files(table, self.scope.level), FILES_AREA),
         )
         with self.progress.step(f"testing {name.full_name}", unit="checks", total=len(parts)) as step:
             for path, check, area in parts:
@@ -252,4 +371,4 @@ def conformance_rules() -> Mapping[str, Rule]:
 
 
 def _table_rules() -> list[Rule]:
-    return [*answers.EVERYWHERE, *(rule for area in _OF_TABLES for rule in area.rules)]
+    return [*EVERYWHERE, *(rule for area in _OF_TABLES for rule in area.rules)]

@@ -15,10 +15,9 @@ from typing import Any
 from urllib.parse import urlencode, urlsplit
 
 from deltacli.core.typing import Json
-from deltacli.delta.log.log_path import Place
+from deltacli.delta.log.segment import Place
 from deltacli.rules.framework.base import Finding, Rule, Severity
-from deltacli.sharing.client.faults import missing_extra
-from deltacli.sharing.client.guards import Reach, reach_of, require_reach
+from deltacli.sharing.client.faults import Reach, missing_extra, reach_of, require_reach
 
 CAPABILITIES = "delta-sharing-capabilities"
 MOST_BYTES = 64 << 20

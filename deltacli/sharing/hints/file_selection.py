@@ -21,22 +21,26 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from deltacli.arrow import compute as pc
 from deltacli.core.errors import DeltacliError, UsageError
 from deltacli.core.typing import ArrowArray
+from deltacli.delta.log.file_actions import num_records_column
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.predicate import parse_predicate
 from deltacli.delta.predicate.columns import Column, ColumnPath
 from deltacli.delta.predicate.conditions import And, Condition
-from deltacli.delta.predicate.file_stats import read_bounds
-from deltacli.delta.predicate.possible import Bounds, Exact, Known, possible
-from deltacli.delta.predicate.prune import is_partition, partition_source, physical_path
-from deltacli.delta.schema.kinds import WHOLE_BITS, Kind
+from deltacli.delta.predicate.prune import (
+    Bounds,
+    Exact,
+    Known,
+    is_partition,
+    partition_source,
+    path_in_files,
+    possible,
+    read_bounds,
+)
 from deltacli.delta.schema.type_changes import canonical_name
-from deltacli.delta.schema.types import StructField, StructType
-from deltacli.delta.sql.nodes import Form, Node
-from deltacli.delta.sql.parser import parse_expression
-from deltacli.delta.stats.record_counts import num_records_column
-from deltacli.sharing.hints.client_dialects import ZONE_MICROSECONDS, Reading, for_any_client, named_columns
-from deltacli.sharing.hints.json_predicates import read_json
-from deltacli.sharing.hints.limits import LONGEST_SQL_HINT, MOST_SQL_HINTS, MOST_WORK
+from deltacli.delta.schema.types import WHOLE_BITS, Kind, StructField, StructType
+from deltacli.delta.sql.parser import Form, Node, parse_expression
+from deltacli.sharing.hints.json_predicates import ZONE_MICROSECONDS, Reading, for_any_client, named_columns, read_json
+from deltacli.sharing.protocol.parameters import LONGEST_SQL_HINT, MOST_SQL_HINTS, MOST_WORK
 
 if TYPE_CHECKING:
     import pyarrow
@@ -266,7 +270,7 @@ def _read_sql(text: str, schema: StructType) -> Reading:
     try:
         condition = parse_predicate(text, schema).condition
     except UsageError as fault:
-        return Reading(None, (fault.message.partition(": ")[2] or fault.message,))
+        return Reading(None, (fault.reason,))
     parse = parse_expression.__wrapped__  # without the cache: strangers would fill it with large trees
     nodes = list(_nodes(parse(text).root))
     if problem := _ambiguity(nodes, condition, bare):
@@ -334,7 +338,7 @@ class KnownColumns:
         self.partitions: dict[Column, str] = {}
         self.others: dict[Column, ColumnPath] = {}
         for column in dict.fromkeys(columns):
-            path = physical_path(config, column.path)
+            path = path_in_files(config, column.path)
             if is_partition(config, path):
                 if column.kind is not Kind.FLOAT:
                     self.partitions[column] = path[0]

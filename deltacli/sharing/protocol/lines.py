@@ -21,10 +21,9 @@ import orjson
 from deltacli.arrow import compute as pc
 from deltacli.core.typing import Json
 from deltacli.delta.encoding.arrow_json import characters, json_lines
-from deltacli.delta.log.state import Metadata
-from deltacli.delta.protocol.property_values import CHANGE_FEED
+from deltacli.delta.log.state import CHANGE_FEED, Metadata
 from deltacli.delta.schema.types import NO_COLUMNS
-from deltacli.sharing.protocol.capabilities import ResponseFormat
+from deltacli.sharing.protocol.parameters import ResponseFormat
 
 if TYPE_CHECKING:
     import pyarrow

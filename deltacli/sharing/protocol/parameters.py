@@ -1,26 +1,129 @@
-"""Names and parameters of requests, from URLs and from JSON bodies. Unrecognized parameters are ignored.
+"""What a request says: its parameters, capabilities and hints, how large they may be, and the errors of the wire.
+
+Clients repeat requests that were answered with 429 or 5xx, the Python client for more than a minute. So everything that
+a repetition cannot change is answered with 4xx, faults of the shared table included.
+
+Unrecognized parameters are ignored.
 
 An empty number, time or flag is an error: taken for absent, it would choose another version than was meant. Empty
 tokens and hints are absent, as some clients send them.
 
-Spec: Read Data from a Table; Read Change Data Feed from a Table; Query Table Metadata; Timestamp Format.
+Keys and values of the header are case-insensitive, unrecognized ones are ignored. Features that concern only the log or
+writers are of no concern to recipients: they see neither. A feature that a table supports but does not use does not
+count either, so more clients can read the table.
+
+The server skips a larger one with a reason and never refuses the request. The client does not send it. All hints of a
+request together are bounded by `body_bytes` of the server's limits, which refuses a larger request.
+
+Spec: REST APIs; Read Data from a Table; Read Change Data Feed from a Table; Query Table Metadata; Timestamp Format;
+Delta Sharing Capabilities Header; Table Features.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from enum import StrEnum
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
 import orjson
 
+from deltacli.core.errors import DeltacliError, FileMissing, NotATable, PathExternal, StorageFailed, VersionAbsent
 from deltacli.core.typing import JsonObject
 from deltacli.core.units import EPOCH, format_timestamp
 from deltacli.delta.encoding.ndjson import is_nested_deeply
-from deltacli.sharing.protocol.wire_errors import WireError, invalid, malformed
+from deltacli.delta.log.state import TableConfiguration
+from deltacli.delta.protocol.feature_use import OF_THE_LOG, used_features
+from deltacli.delta.protocol.features import FEATURES, FeatureKind, Protocol, stable_name
+
+# -- the errors of the wire --------------------------------------------------------------------------------------------
+
+
+class ErrorCode(StrEnum):
+    """The value of `errorCode`. The first five are those of the reference server."""
+
+    INVALID = "INVALID_PARAMETER_VALUE"
+    MALFORMED = "MALFORMED_REQUEST"
+    UNSUPPORTED = "UNSUPPORTED_OPERATION"
+    MISSING = "RESOURCE_DOES_NOT_EXIST"
+    INTERNAL = "INTERNAL_ERROR"
+    UNAUTHENTICATED = "UNAUTHENTICATED"
+    FORBIDDEN = "PERMISSION_DENIED"
+    METHOD = "METHOD_NOT_ALLOWED"
+    TOO_LARGE = "REQUEST_TOO_LARGE"
+    MEDIA_TYPE = "UNSUPPORTED_MEDIA_TYPE"
+    TOO_MANY = "TOO_MANY_REQUESTS"
+    UNAVAILABLE = "SERVICE_UNAVAILABLE"
+    TIMEOUT = "REQUEST_TIMEOUT"
+
+
+class WireError(Exception):
+    """An answer other than 200. The message is for the client: it contains no location and no secret."""
+
+    def __init__(self, status: int, code: str, message: str, *, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(message)
+        self.status, self.code, self.message = status, code, message
+        self.headers: dict[str, str] = dict(headers or {})
+
+    def body(self) -> bytes:
+        """Return the body of the answer, in ASCII."""
+        return json.dumps({"errorCode": str(self.code), "message": self.message}).encode("ascii")
+
+
+def invalid_parameter(message: str) -> WireError:
+    """Return the answer to a parameter with an invalid value."""
+    return WireError(400, ErrorCode.INVALID, message)
+
+
+def malformed(message: str) -> WireError:
+    """Return the answer to a request that cannot be parsed."""
+    return WireError(400, ErrorCode.MALFORMED, message)
+
+
+def unsupported(message: str) -> WireError:
+    """Return the answer to a request that the table, or its sharing, does not allow."""
+    return WireError(400, ErrorCode.UNSUPPORTED, message)
+
+
+def missing(kind: str, name: str) -> WireError:
+    """Return the answer for a share, schema or table that does not exist, or is not granted to the recipient."""
+    return WireError(404, ErrorCode.MISSING, f"{kind} {name!r} does not exist, or is not shared with you")
+
+
+def not_allowed(method: str, allowed: str) -> WireError:
+    """Return the answer to a method that a URL does not have."""
+    message = f"{method} is not allowed here (expected: {allowed})"
+    return WireError(405, ErrorCode.METHOD, message, headers={"Allow": allowed})
+
+
+def internal() -> WireError:
+    """Return the answer to a request that failed because of a bug."""
+    return WireError(500, ErrorCode.INTERNAL, "the server failed; its log has the reason")
+
+
+def of_fault(fault: DeltacliError, table: str) -> WireError:
+    """Return the answer to a request that a fault of the shared table prevents, without its location."""
+    match fault:
+        case VersionAbsent():
+            text = f"the log of the table {table} no longer reaches back to this version or time"
+            return WireError(400, ErrorCode.INVALID, text)
+        case NotATable() | FileMissing():
+            status, code, message = 400, ErrorCode.MISSING, "has no data at its location"
+        case PathExternal():
+            status, code, message = 400, ErrorCode.UNSUPPORTED, "has files outside its own directory"
+        case StorageFailed():
+            status, code, message = 503, ErrorCode.UNAVAILABLE, "cannot be reached at the moment"
+        case _:
+            status, code, message = 400, ErrorCode.UNSUPPORTED, "cannot be read"
+    text = f"the table {table} {message} ({fault.code}); its provider has to correct this"
+    return WireError(status, code, text)
+
+
+# -- names and parameters of requests, from URLs and from JSON bodies --------------------------------------------------
 
 MOST_RESULTS = 500
 _LONGEST_NAME = 255
@@ -49,16 +152,16 @@ def _decoded(segment: bytes) -> str:
     try:
         name = unquote_to_bytes(segment).decode("utf-8")
     except UnicodeDecodeError:
-        raise invalid("the URL is not UTF-8") from None
+        raise invalid_parameter("the URL is not UTF-8") from None
     if not name or name in (".", "..") or _REFUSED.search(name):
-        raise invalid("the URL has an invalid segment")
+        raise invalid_parameter("the URL has an invalid segment")
     return name
 
 
-def require_name(name: str) -> str:
+def require_short_name(name: str) -> str:
     """Return a name that is not longer than names can be. Raises WireError."""
     if len(name) > _LONGEST_NAME:
-        raise invalid(f"a name has more than {_LONGEST_NAME} characters")
+        raise invalid_parameter(f"a name has more than {_LONGEST_NAME} characters")
     return name
 
 
@@ -134,7 +237,7 @@ def parse_list(parameters: Mapping[str, str]) -> ListRequest:
     """Return the page of a list. Raises WireError."""
     most = _number(parameters, "maxResults", _INT32)
     if most is not None and most > MOST_RESULTS:
-        raise invalid(f"maxResults is {most} (expected: 0 to {MOST_RESULTS})")
+        raise invalid_parameter(f"maxResults is {most} (expected: 0 to {MOST_RESULTS})")
     return ListRequest(MOST_RESULTS if most is None else most, parameters.get("pageToken") or None)
 
 
@@ -142,7 +245,7 @@ def parse_choice(parameters: Mapping[str, Any], version: str = "version", timest
     """Return the version that two parameters choose. Raises WireError where both are given."""
     number, moment = _number(parameters, version, _INT64), _moment(parameters, timestamp)
     if number is not None and moment is not None:
-        raise invalid(f"{version} and {timestamp} exclude each other")
+        raise invalid_parameter(f"{version} and {timestamp} exclude each other")
     return Point(number, moment)
 
 
@@ -151,9 +254,9 @@ def parse_changes(parameters: Mapping[str, str]) -> ChangesRequest:
     start = parse_choice(parameters, "startingVersion", "startingTimestamp")
     end = parse_choice(parameters, "endingVersion", "endingTimestamp")
     if start.is_newest:
-        raise invalid("startingVersion or startingTimestamp is missing")
+        raise invalid_parameter("startingVersion or startingTimestamp is missing")
     if None not in (start.version, end.version) and (start.version or 0) > (end.version or 0):
-        raise invalid(f"startingVersion {start.version} is greater than endingVersion {end.version}")
+        raise invalid_parameter(f"startingVersion {start.version} is greater than endingVersion {end.version}")
     return ChangesRequest(
         start,
         end,
@@ -173,9 +276,9 @@ def parse_query(body: bytes, most_levels: int) -> QueryRequest:
     choice, starting = parse_choice(fields), _number(fields, "startingVersion", _INT64)
     ending = _number(fields, "endingVersion", _INT64)
     if starting is not None and not choice.is_newest:
-        raise invalid("startingVersion excludes version and timestamp")
+        raise invalid_parameter("startingVersion excludes version and timestamp")
     if starting is not None and ending is not None and starting > ending:
-        raise invalid(f"startingVersion {starting} is greater than endingVersion {ending}")
+        raise invalid_parameter(f"startingVersion {starting} is greater than endingVersion {ending}")
     return QueryRequest(
         choice,
         starting,
@@ -194,12 +297,12 @@ def parse_query(body: bytes, most_levels: int) -> QueryRequest:
 def parse_timestamp(text: str, name: str) -> int:
     """Return epoch milliseconds of an ISO 8601 time with `Z` or an offset. Raises WireError."""
     if not text.isascii() or not _MOMENT.fullmatch(text):
-        raise invalid(f"{name} is not a timestamp (expected: 2022-01-01T00:00:00Z)")
+        raise invalid_parameter(f"{name} is not a timestamp (expected: 2022-01-01T00:00:00Z)")
     try:
         moment = datetime.fromisoformat(text.upper())
         return (moment - EPOCH) // timedelta(milliseconds=1)
     except (ValueError, OverflowError):
-        raise invalid(f"{name} is not a timestamp (expected: 2022-01-01T00:00:00Z)") from None
+        raise invalid_parameter(f"{name} is not a timestamp (expected: 2022-01-01T00:00:00Z)") from None
 
 
 def _read_object(body: bytes, most_levels: int) -> JsonObject:
@@ -224,9 +327,9 @@ def _number(fields: Mapping[str, Any], name: str, most: int, *, least: int = 0) 
     if isinstance(value, str) and re.fullmatch(r"-?[0-9]{1,19}", value):
         value = int(value)
     if type(value) is not int:
-        raise invalid(f"{name} is not a whole number")
+        raise invalid_parameter(f"{name} is not a whole number")
     if not least <= value <= most:
-        raise invalid(f"{name} is {value} (expected: {least} to {most})")
+        raise invalid_parameter(f"{name} is {value} (expected: {least} to {most})")
     return value
 
 
@@ -235,7 +338,7 @@ def _moment(fields: Mapping[str, Any], name: str) -> int | None:
     if value is None:
         return None
     if not isinstance(value, str):
-        raise invalid(f"{name} is not a string")
+        raise invalid_parameter(f"{name} is not a string")
     return parse_timestamp(value, name)
 
 
@@ -244,7 +347,7 @@ def _flag(fields: Mapping[str, Any], name: str) -> bool:
     if isinstance(value, str) and value.lower() in ("true", "false"):
         return value.lower() == "true"
     if type(value) is not bool:
-        raise invalid(f"{name} is not true or false")
+        raise invalid_parameter(f"{name} is not true or false")
     return value
 
 
@@ -253,14 +356,14 @@ def _text(fields: Mapping[str, Any], name: str) -> str | None:
     if value is None or value == "":
         return None
     if not isinstance(value, str):
-        raise invalid(f"{name} is not a string")
+        raise invalid_parameter(f"{name} is not a string")
     return value
 
 
 def _texts(fields: Mapping[str, Any], name: str) -> tuple[str, ...]:
     value = fields.get(name, [])
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-        raise invalid(f"{name} is not a list of strings")
+        raise invalid_parameter(f"{name} is not a list of strings")
     return tuple(value)
 
 
@@ -271,3 +374,138 @@ def single_values(pairs: Sequence[tuple[str, str]]) -> dict[str, str]:
         if found.setdefault(name, value) != value:
             raise WireError(400, "INVALID_PARAMETER_VALUE", f"{name[:50]} is given more than once")
     return found
+
+
+# -- what a server reads from the header `delta-sharing-capabilities` --------------------------------------------------
+
+HEADER = "delta-sharing-capabilities"
+
+
+class ResponseFormat(StrEnum):
+    """The two formats of answers."""
+
+    PARQUET = "parquet"
+    DELTA = "delta"
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """The formats that a client reads, in its order; the reader features it supports, in lower case; whether it expects
+    `endStreamAction` as the last line.
+    """
+
+    formats: tuple[ResponseFormat, ...] = (ResponseFormat.PARQUET,)
+    reader_features: frozenset[str] = frozenset()
+    end_stream_action: bool = False
+
+
+def parse_capabilities(header: str | None) -> Capabilities:
+    """Return the capabilities of a client; without the header it reads parquet only.
+
+    Raises WireError where it names formats, but none that exists.
+    """
+    values: dict[str, list[str]] = {}
+    for part in (header or "").split(";"):
+        key, separator, listed = part.partition("=")
+        if separator:
+            found = [value.strip().lower() for value in listed.split(",")]
+            values.setdefault(key.strip().lower(), []).extend(value for value in found if value)
+    named = values.get("responseformat", [])
+    formats = tuple(dict.fromkeys(ResponseFormat(name) for name in named if name in list(ResponseFormat)))
+    if named and not formats:
+        raise invalid_parameter(f"responseformat={','.join(named)[:100]} is not available (expected: parquet, delta)")
+    return Capabilities(
+        formats or (ResponseFormat.PARQUET,),
+        frozenset(values.get("readerfeatures", [])),
+        values.get("includeendstreamaction", [])[-1:] == ["true"],
+    )
+
+
+def answer_header(chosen: ResponseFormat, *, end_stream_action: bool) -> str:
+    """Return the value of the same header in an answer. Clients look for its text in lower case."""
+    return f"responseformat={chosen}" + (";includeendstreamaction=true" if end_stream_action else "")
+
+
+@dataclass(frozen=True, slots=True)
+class ReadingNeeds:
+    """Reader features that are used, by their stable names, sorted; and why the parquet format cannot express the
+    table, empty if it can.
+    """
+
+    features: tuple[str, ...]
+    not_in_parquet: tuple[str, ...]
+
+    def choose(self, client: Capabilities, table: str) -> ResponseFormat:
+        """Return the format to answer in. Raises WireError, naming what the client lacks."""
+        if ResponseFormat.PARQUET in client.formats and not self.not_in_parquet:
+            return ResponseFormat.PARQUET
+        if ResponseFormat.DELTA not in client.formats:
+            raise unsupported(
+                f"the table {table} uses {', '.join(self.not_in_parquet)}, which the parquet response format cannot "
+                "express; ask for responseformat=delta (Python: use_delta_format=True; "
+                'Spark: .option("responseFormat", "delta"))'
+            )
+        lacking = [name for name in self.features if name.lower() not in _of_client(client)]
+        if lacking:
+            raise unsupported(
+                f"the table {table} uses {', '.join(lacking)}, which the client does not list in readerfeatures; use a "
+                f"client that supports it (header delta-sharing-capabilities: responseformat=delta;readerfeatures="
+                f"{','.join(name.lower() for name in self.features)})"
+            )
+        return ResponseFormat.DELTA
+
+
+def _of_client(client: Capabilities) -> frozenset[str]:
+    """Return the features of a client by their stable names, in lower case."""
+    known = {name.lower(): stable_name(name).lower() for name in FEATURES}
+    return frozenset(known.get(name, name) for name in client.reader_features)
+
+
+def find_needs(config: TableConfiguration, *, has_vectors: bool) -> ReadingNeeds:
+    """Return what reading the files of a version needs."""
+    return ReadingNeeds(*used_features(config, has_vectors=has_vectors))
+
+
+def handed_out_protocol(protocol: Protocol, raw: Mapping[str, Any], needs: ReadingNeeds) -> dict[str, Any]:
+    """Return the protocol action for clients, with the reader features that they need only.
+
+    It is the original where nothing has to be left out.
+    """
+    implied = ("columnMapping",) if protocol.min_reader_version == 2 else ()
+    original = protocol.reader_features if protocol.reader_features is not None else implied
+    needed = [name for name in original if stable_name(name) in needs.features]
+    needed += [name for name in needs.features if name not in {stable_name(found) for found in needed}]
+    unwanted = {*(protocol.writer_features or ())} & OF_THE_LOG
+    is_minimal = needed or protocol.min_reader_version == 1
+    if set(needed) == set(original) and is_minimal and not unwanted:
+        return dict(raw)
+    own = [name for name in protocol.writer_features or () if _is_writers(name) and name not in unwanted]
+    document: dict[str, Any] = {"minReaderVersion": 3 if needed else 1}
+    if needed or protocol.writer_features is not None:
+        document |= {"minWriterVersion": 7, "writerFeatures": sorted({*own, *needed})}
+    else:
+        document["minWriterVersion"] = min(protocol.min_writer_version, 4)  # 5 would imply column mapping
+    return document | ({"readerFeatures": sorted(needed)} if needed else {})
+
+
+def _is_writers(name: str) -> bool:
+    return name not in FEATURES or FEATURES[name].kind is FeatureKind.WRITER
+
+
+# -- how large hints may be --------------------------------------------------------------------------------------------
+
+MOST_SQL_HINTS = 100
+LONGEST_SQL_HINT = 16 << 10
+"Characters."
+LONGEST_JSON_HINT = 1 << 20
+"Characters."
+DEEPEST_JSON_HINT = 100
+MOST_PARTS = 20_000
+"Operators and operands of one JSON hint."
+MOST_WORK = 50_000_000
+"Files times uses of columns: 3 seconds for numbers, 20 for long strings."
+
+LONGEST_SENT = LONGEST_JSON_HINT // 2
+"Characters of a JSON hint that the client sends: other servers may accept less than this one."
+MOST_VALUES_SENT = 200
+"Values of one list."

@@ -1,4 +1,4 @@
-"""Pulling a version of a shared table into a local one: all data first, then one commit.
+"""Pulling a version of a shared table into a local one: the difference first, then all data, then one commit.
 
 The pull is continued whenever it is run again. Files that are there are not downloaded, and a commit has either the
 whole difference to the version or is not there.
@@ -7,57 +7,246 @@ whole difference to the version or is not there.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from deltacli.changing.acts import Act
-from deltacli.changing.basis import LOOK_SECONDS, Basis, basis_of
+from deltacli.changing.basis import LOOK_SECONDS, Act, Basis, basis_of
 from deltacli.changing.commit import Committed
 from deltacli.changing.preflight import require_trusted
 from deltacli.core.clock import Clock, system_clock
-from deltacli.core.errors import ConflictLost, DeltacliError, NoSpace, OutcomeUnknown, Refused
-from deltacli.core.hints import command
+from deltacli.core.errors import ConflictLost, DataUnreadable, DeltacliError, NoSpace, OutcomeUnknown, Refused, command
 from deltacli.core.progress import SILENT, Progress
-from deltacli.core.typing import Json
+from deltacli.core.request_fields import Kind, option
+from deltacli.core.typing import Json, JsonObject
 from deltacli.core.units import format_size, plural
-from deltacli.delta.log.body_lines import body_lines
-from deltacli.delta.log.commit_content import CommitRequest, EveryFile
-from deltacli.delta.protocol.property_values import APPEND_ONLY, is_true
-from deltacli.sharing.client.faults import FilesMovedOn, PullRefused
+from deltacli.delta.data_files import vector_file
+from deltacli.delta.log.actions import Action
+from deltacli.delta.log.commit_content import CommitRequest, EveryFile, body_lines
+from deltacli.delta.log.file_actions import parse_num_records
+from deltacli.delta.log.state import APPEND_ONLY, is_true
+from deltacli.sharing.client.faults import DIFFERS, FilesMovedOn, PullRefused, invalid_answer
+from deltacli.sharing.client.share_storage import ShareStorage
 from deltacli.sharing.client.table_requests import Query
-from deltacli.sharing.client.tables.share_storage import ShareStorage
-from deltacli.sharing.protocol.capabilities import ResponseFormat
-from deltacli.sharing.protocol.parameters import NEWEST_POINT, Point
-from deltacli.sharing.pulling.difference import (
-    NO_FILES,
-    Difference,
-    LocalFiles,
-    compare,
-    file_actions,
-    read_local_files,
-)
-from deltacli.sharing.pulling.downloading import Downloads
-from deltacli.sharing.pulling.local_actions import APP_ID, PullSource, local_metadata, local_protocol, table_id_of
+from deltacli.sharing.protocol.parameters import NEWEST_POINT, Point, ResponseFormat
+from deltacli.sharing.pulling.downloading import Downloads, WantedFile, decode, verify
 from deltacli.sharing.pulling.local_table import (
+    APP_ID,
+    TAG,
     PulledTable,
+    PullSource,
     PullTarget,
+    add_line,
+    key_of,
+    list_adds,
+    local_metadata,
+    local_protocol,
+    open_workspace,
     pulled_table,
     read_target,
+    remove_line,
     require_not_backwards,
     require_same_table,
+    table_id_of,
 )
-from deltacli.sharing.pulling.unfinished_downloads import open_workspace
 from deltacli.storage import LocalStorage
-from deltacli.storage.base import require_place
-from deltacli.storage.disk_faults import writing_faults
+from deltacli.storage.base import require_place, writing_faults
 from deltacli.table.api_arguments import name_table
 from deltacli.table.handle import TableHandle
 from deltacli.table.rebuild import read_snapshot
+from deltacli.table.scan import ScanRequest
 from deltacli.table.version import Snapshot
 
 if TYPE_CHECKING:
-    from deltacli.changing.gate import Gate
+    from deltacli.changing.change import Gate
+
+# -- which rows of a shared table to write -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowRequest(ScanRequest):
+    """The rows to write. `form` is parquet, csv or ndjson."""
+
+    columns: Sequence[str] | None = option("Write only these columns, in this order.", "A,B,…", Kind.NAMES)
+    limit: int | None = option("Largest number of rows.", "N")
+    form: str
+    version: int | None = None
+    at_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenRows:
+    """A file or directory of rows. For a dry run, `files` and `size_bytes` are those of the shared files to read."""
+
+    target: str
+    form: str
+    shared_version: int
+    files: int
+    size_bytes: int
+    rows: int | None = None
+    is_directory: bool = False
+    dry_run: bool = False
+
+    @property
+    def pattern(self) -> str:
+        """Return what other tools take for all files of it."""
+        return f"{self.target.rstrip('/')}/*.parquet" if self.is_directory else self.target
+
+    def as_json(self) -> dict[str, Json]:
+        """Return the fields of a document."""
+        read = {"filesToDownload": self.files, "bytesToDownload": self.size_bytes}
+        written = {"rows": self.rows, "filesWritten": self.files, "bytesWritten": self.size_bytes}
+        return {
+            "target": self.target,
+            "as": self.form,
+            "sharedVersion": self.shared_version,
+            **(read if self.dry_run else written),
+            "dryRun": self.dry_run,
+        }
+
+
+# -- the difference between a version of a shared table and its local copy ---------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class LocalFiles:
+    """The live files of the local table: their keys, and their sizes by name."""
+
+    keys: frozenset[str] = frozenset()
+    sizes: Mapping[str, int] = field(default_factory=dict)
+
+
+NO_FILES = LocalFiles()
+
+
+def read_local_files(table: PulledTable, directory: str) -> LocalFiles:
+    """Return the live files of a local table. Raises PullRefused where some of them were not pulled."""
+    keys, sizes = set[str](), dict[str, int]()
+    for add in list_adds(table.snapshot.files()):
+        if TAG not in add["tags"]:
+            raise PullRefused(
+                f"{directory} has rows of its own: it was written to after it was pulled",
+                facts={"file": str(add["path"]), "why": "a pull would remove files that are not of the shared table"},
+                hint="pull into another directory",
+            )
+        keys.add(key_of(add))
+        sizes[add["path"]] = add["size"]
+    return LocalFiles(frozenset(keys), sizes)
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What a pull does. `wanted` are the files to download, whose declared sizes add up to `wanted_bytes`; `present`
+    is the number of files that are there already; `added_rows` counts the rows of files that say how many they have.
+    """
+
+    keys: frozenset[str]
+    wanted: tuple[WantedFile, ...]
+    present: int
+    added: int = 0
+    removed: int = 0
+    added_bytes: int = 0
+    added_rows: int = 0
+
+    @property
+    def wanted_bytes(self) -> int:
+        """Return the bytes to download. Files of deletion vectors count with what is needed of them."""
+        return sum(file.least_bytes for file in self.wanted)
+
+
+def compare(shared: Snapshot, local: LocalFiles, directory: str, *, decodes: bool = False) -> Difference:
+    """Return the difference to the local files. `decodes`: files whose data is damaged count as not there.
+
+    Raises DataUnreadable, and AnswerInvalid for files without a name.
+    """
+    keys, added, added_bytes, added_rows = set[str](), 0, 0, 0
+    data: dict[str, WantedFile] = {}
+    vectors: dict[str, list[JsonObject]] = {}
+    for add in list_adds(shared.files()):
+        name, key = add["path"], key_of(add)
+        require_plain_name(name)
+        keys.add(key)
+        records = parse_num_records(add.get("stats") or "")
+        if key not in local.keys:
+            added, added_bytes, added_rows = added + 1, added_bytes + add["size"], added_rows + (records or 0)
+        if local.sizes.get(name, add["size"]) != add["size"]:
+            raise invalid_answer("it changed the size of a file", {"file": name, "code": DIFFERS})
+        data[name] = WantedFile(name, add["size"], records)
+        if (vector := add.get("deletionVector")) is not None and vector["storageType"] == "u":
+            vectors.setdefault(_vector_name(vector), []).append(vector)
+    files = [*data.values(), *(WantedFile(name, vectors=tuple(found)) for name, found in vectors.items())]
+    wanted = tuple(file for file in files if not _is_present(directory, file))
+    if decodes:
+        missing = {file.name for file in wanted}
+        present = [file for file in files if file.name not in missing]
+        with ThreadPoolExecutor() as pool:
+            flags = pool.map(lambda file: _is_intact(directory, file), present)
+            wanted += tuple(file for file, is_intact in zip(present, flags, strict=True) if not is_intact)
+    in_place, removed = len(files) - len(wanted), len(local.keys - keys)
+    return Difference(frozenset(keys), wanted, in_place, added, removed, added_bytes, added_rows)
+
+
+def require_plain_name(name: str) -> None:
+    """Raise AnswerInvalid unless a path is one plain name. The client makes them; this holds whatever it does."""
+    if "/" in name or "\\" in name or "\0" in name or "%" in name or name.startswith((".", "_")) or not name.isascii():
+        raise invalid_answer("a file has a name that a local table cannot have", {"file": name})
+
+
+def _vector_name(vector: Mapping[str, Any]) -> str:
+    name = vector_file(vector["pathOrInlineDv"])
+    if name is None:
+        raise invalid_answer("a deletion vector has no name")
+    require_plain_name(name)
+    return name
+
+
+def _is_present(directory: str, file: WantedFile) -> bool:
+    """Return True for a regular file of the right size. A pull gives files their names only when they are verified."""
+    try:
+        found = os.stat(f"{directory}/{file.name}", follow_symlinks=False)
+    except OSError:
+        return False
+    is_whole = found.st_size == file.size_bytes if file.size_bytes is not None else found.st_size >= file.least_bytes
+    return is_whole and (found.st_mode & 0o170000) == 0o100000
+
+
+def _is_intact(directory: str, file: WantedFile) -> bool:
+    """Return True for a file that passes the checks of a download, all of its data decoded."""
+    try:
+        with open(f"{directory}/{file.name}", "rb") as opened:
+            number, size_bytes = opened.fileno(), os.fstat(opened.fileno()).st_size
+
+            def read(offset: int, length: int) -> bytes:
+                return os.pread(number, length, offset)
+
+            verify(file, size_bytes, read)
+            if not file.vectors:
+                decode(file, size_bytes, read)
+    except (DataUnreadable, OSError):
+        return False
+    return True
+
+
+def file_actions(
+    shared: Snapshot,
+    table: PulledTable | None,
+    local: LocalFiles,
+    difference: Difference,
+    source: PullSource,
+    now_ms: int,
+) -> Iterator[Action]:
+    """Yield the tombstones of files that the version does not have, then the files that the local table lacks."""
+    if table is not None:
+        for add in list_adds(table.snapshot.files()):
+            if key_of(add) not in difference.keys:
+                yield remove_line(add, now_ms)
+    for add in list_adds(shared.files()):
+        if key_of(add) not in local.keys:
+            yield add_line(add, source, now_ms)
+
+
+# -- pulling a version of a shared table into a local one --------------------------------------------------------------
 
 OPERATION = "SHARE PULL"
 FORMATS = (ResponseFormat.DELTA,)

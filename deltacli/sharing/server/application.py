@@ -1,4 +1,9 @@
-"""The ASGI application: routes by the raw path, so that an encoded slash never changes the route."""
+"""The ASGI application: routes by the raw path, and the lists of shares, schemas and tables.
+
+Names have the spelling of the configuration.
+
+Spec: List Shares; Get Share; List Schemas in a Share; List Tables in a Schema; List all Tables in a Share.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +11,7 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from anyio import CapacityLimiter, to_thread
 from starlette.concurrency import run_in_threadpool
@@ -15,27 +20,141 @@ from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from deltacli.core.errors import DeltacliError
-from deltacli.sharing.model import SharedTable
+from deltacli.core.typing import Json
+from deltacli.sharing.model import Share, SharedSchema, SharedTable
 from deltacli.sharing.protocol.lines import json_line
 from deltacli.sharing.protocol.parameters import (
+    ErrorCode,
+    ListRequest,
+    WireError,
+    internal,
+    missing,
+    not_allowed,
+    of_fault,
     parse_changes,
     parse_choice,
     parse_list,
     parse_query,
     parse_timestamp,
+    require_short_name,
     single_values,
     split_path,
 )
-from deltacli.sharing.protocol.wire_errors import ErrorCode, WireError, internal, not_allowed, of_fault
-from deltacli.sharing.server.change_answers import ChangeAnswers
+from deltacli.sharing.server.exchange import NAME, Access, TokenSeal, note_route
 from deltacli.sharing.server.file_answers import FileAnswers
-from deltacli.sharing.server.guarding.exchange import note_route
-from deltacli.sharing.server.guarding.guard import RequestGuard
-from deltacli.sharing.server.interfaces import Access
-from deltacli.sharing.server.lists import Lists, find_table
-from deltacli.sharing.server.stderr_log import NAME
-from deltacli.sharing.server.table_answers import Answer, TableAnswers, read_wishes
-from deltacli.sharing.signing.tokens import SEGMENT
+from deltacli.sharing.server.guard import RequestGuard
+from deltacli.sharing.server.table_answers import Answer, ChangeAnswers, TableAnswers, read_wishes
+from deltacli.sharing.signing.keys import SEGMENT, Bound
+
+# -- lists of shares, schemas and tables, page by page -----------------------------------------------------------------
+
+PAGE_LIFETIME_MS = 24 * 3_600_000
+_KIND = "list"
+
+Item = TypeVar("Item")
+Document = dict[str, Json]
+
+
+@dataclass(frozen=True)
+class Lists:
+    """Answers lists; page tokens name the last item seen, so that changes between pages lose or repeat nothing else."""
+
+    seal: TokenSeal
+    clock: Callable[[], int]
+
+    def shares(self, access: Access, request: ListRequest) -> Document:
+        """Return a page of the shares."""
+        return self._page(access, "", access.catalog.shares, request, lambda share: share.name, _share_item)
+
+    def share(self, access: Access, name: str) -> Document:
+        """Return one share."""
+        return {"share": _share_item(find_share(access, name))}
+
+    def schemas(self, access: Access, share: str, request: ListRequest) -> Document:
+        """Return a page of the schemas of a share."""
+        found = find_share(access, share)
+        return self._page(access, found.name, found.schemas, request, lambda schema: schema.name, _schema_item)
+
+    def tables(self, access: Access, share: str, schema: str, request: ListRequest) -> Document:
+        """Return a page of the tables of a schema."""
+        found, within = find_share(access, share), find_schema(access, share, schema)
+        scope = f"{found.name}/{within.name}"
+        return self._page(access, scope, within.tables, request, _full_name, lambda one: _table_item(one, found))
+
+    def all_tables(self, access: Access, share: str, request: ListRequest) -> Document:
+        """Return a page of all tables of a share."""
+        found = find_share(access, share)
+        tables = [table for schema in found.schemas for table in schema.tables]
+        return self._page(access, f"{found.name}/*", tables, request, _full_name, lambda one: _table_item(one, found))
+
+    def _page(
+        self,
+        access: Access,
+        scope: str,
+        items: Sequence[Item],
+        request: ListRequest,
+        name_of: Callable[[Item], str],
+        show: Callable[[Item], Document],
+    ) -> Document:
+        bound = Bound(access.caller.name, access.caller.epoch, parameters=scope)
+        ordered = sorted(items, key=lambda item: name_of(item).casefold())
+        if request.page_token is not None:
+            opened = self.seal.open(_KIND, request.page_token, bound=bound)
+            ordered = [item for item in ordered if name_of(item).casefold() > opened["after"]]
+            before = str(opened["after"])
+        else:
+            before = ""
+        shown = ordered[: request.max_results]
+        document: Document = {"items": [show(item) for item in shown]}
+        if len(ordered) > len(shown):
+            after = name_of(shown[-1]).casefold() if shown else before
+            expires_ms = self.clock() + PAGE_LIFETIME_MS
+            document["nextPageToken"] = self.seal.seal(_KIND, {"after": after}, bound=bound, expires_ms=expires_ms)
+        return document
+
+
+def find_share(access: Access, name: str) -> Share:
+    """Return a share that the caller may see. Raises WireError."""
+    found = access.catalog.find_share(require_short_name(name))
+    if found is None:
+        raise missing("share", name)
+    return found
+
+
+def find_schema(access: Access, share: str, name: str) -> SharedSchema:
+    """Return a schema that the caller may see. Raises WireError."""
+    found = find_share(access, share).find_schema(require_short_name(name))
+    if found is None:
+        raise missing("schema", f"{share}.{name}")
+    return found
+
+
+def find_table(access: Access, share: str, schema: str, name: str) -> SharedTable:
+    """Return a table that the caller may read. Raises WireError."""
+    found = find_schema(access, share, schema).find_table(require_short_name(name))
+    if found is None:
+        raise missing("table", f"{share}.{schema}.{name}")
+    return found
+
+
+def _share_item(share: Share) -> Document:
+    return {"name": share.name} | ({} if share.share_id is None else {"id": share.share_id})
+
+
+def _schema_item(schema: SharedSchema) -> Document:
+    return {"name": schema.name, "share": schema.share}
+
+
+def _table_item(table: SharedTable, share: Share) -> Document:
+    item = {"name": table.name, "schema": table.schema, "share": table.share, "id": table.table_id}
+    return item | ({} if share.share_id is None else {"shareId": share.share_id})
+
+
+def _full_name(table: SharedTable) -> str:
+    return f"{table.schema}/{table.name}"
+
+
+# -- the ASGI application ----------------------------------------------------------------------------------------------
 
 THREADS, WAITING_THREADS = 2, 20
 """How many answers make lines at a time: those that take processor time only, and those that wait for other machines.

@@ -20,14 +20,12 @@ from starlette.types import Receive, Scope, Send
 
 from deltacli.core.errors import FileMissing
 from deltacli.sharing.model import SharedTable
-from deltacli.sharing.protocol.wire_errors import ErrorCode, WireError
-from deltacli.sharing.server.guarding.guard import RequestGuard
-from deltacli.sharing.server.guarding.refusals import url_revoked
-from deltacli.sharing.server.interfaces import Caller
-from deltacli.sharing.signing.choose import FileAccess, Proxy, choose_access
-from deltacli.sharing.signing.keys import Keys
-from deltacli.sharing.signing.tokens import FILE_KEY, LocalUrlSigner, TokenRefused, open_file_url
-from deltacli.sharing.signing.v4 import SignedUrls, UrlSigner
+from deltacli.sharing.protocol.parameters import ErrorCode, WireError
+from deltacli.sharing.server.connections import url_revoked
+from deltacli.sharing.server.exchange import Caller
+from deltacli.sharing.server.guard import RequestGuard
+from deltacli.sharing.signing.choose import FileAccess, Proxy, SignedUrls, UrlSigner, choose_access
+from deltacli.sharing.signing.keys import FILE_KEY, Keys, LocalUrlSigner, TokenRefused, open_file_url
 from deltacli.sharing.tables.snapshots import Place, SharedSnapshots, place_of
 from deltacli.storage import LocalStorage, ReadStorage
 

@@ -18,25 +18,17 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from deltacli.core.clock import Clock, system_clock
 from deltacli.core.errors import UsageError
 from deltacli.core.typing import JsonObject
-from deltacli.sharing.configuration.settings import Configuration, Limits, Settings
 from deltacli.sharing.configuration.share_check import refusals_to_start
-from deltacli.sharing.configuration.shares_yaml import read_configuration
+from deltacli.sharing.configuration.shares_yaml import Configuration, Limits, Settings, read_configuration
 from deltacli.sharing.model import Catalog
-from deltacli.sharing.server.application import Application
-from deltacli.sharing.server.change_answers import ChangeAnswers
+from deltacli.sharing.server.application import Application, Lists
+from deltacli.sharing.server.connections import CONTENT_TYPE, Connections, Metrics
+from deltacli.sharing.server.exchange import NAME, AuditFile, TokenSeal, open_audit
 from deltacli.sharing.server.file_answers import FileAnswers, FileUrls
-from deltacli.sharing.server.guarding.connections import Connections
-from deltacli.sharing.server.guarding.exchange import AuditFile, open_audit
-from deltacli.sharing.server.guarding.guard import RequestGuard
-from deltacli.sharing.server.guarding.metrics import CONTENT_TYPE, Metrics
-from deltacli.sharing.server.guarding.serving_state import POLL_SECONDS, Reloaded, Reloader, ServingState
-from deltacli.sharing.server.interfaces import TokenSeal
-from deltacli.sharing.server.lists import Lists
+from deltacli.sharing.server.guard import POLL_SECONDS, Reloaded, Reloader, RequestGuard, ServingState
 from deltacli.sharing.server.serving import Certificate, Service, Sockets, bind, read_certificate
-from deltacli.sharing.server.stderr_log import NAME
-from deltacli.sharing.server.table_answers import TableAnswers
-from deltacli.sharing.signing.keys import KeyFile, Keys, ServerKeys
-from deltacli.sharing.signing.tokens import Seal
+from deltacli.sharing.server.table_answers import ChangeAnswers, TableAnswers
+from deltacli.sharing.signing.keys import KeyFile, Keys, Seal, ServerKeys
 from deltacli.sharing.tables.snapshots import SharedSnapshots
 
 _LOG = logging.getLogger(NAME)

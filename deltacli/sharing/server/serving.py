@@ -26,11 +26,21 @@ from multiprocessing.connection import wait
 from tempfile import TemporaryFile
 from typing import IO, TYPE_CHECKING, Any
 
-from deltacli.core.errors import DeltacliError, StorageFailed, UsageError
-from deltacli.core.hints import Spelling, install_command, parameter, quoted, spelled, spelling
+from deltacli.core.errors import (
+    DeltacliError,
+    Spelling,
+    StorageFailed,
+    UsageError,
+    adding,
+    install_command,
+    parameter,
+    quoted,
+    spelled,
+    spelling,
+)
 from deltacli.delta.log.file_actions import action_schemas
-from deltacli.sharing.configuration.settings import Limits, Settings
-from deltacli.sharing.server.stderr_log import NAME, log_to_stderr
+from deltacli.sharing.configuration.shares_yaml import Limits, Settings
+from deltacli.sharing.server.exchange import NAME, log_to_stderr
 
 if TYPE_CHECKING:
     from multiprocessing.context import SpawnProcess
@@ -38,8 +48,8 @@ if TYPE_CHECKING:
     import uvicorn
     from starlette.types import ASGIApp
 
-    from deltacli.sharing.configuration.settings import Tls
-    from deltacli.sharing.server.guarding.connections import Connections
+    from deltacli.sharing.configuration.shares_yaml import Tls
+    from deltacli.sharing.server.connections import Connections
 
 
 SHUTDOWN_SECONDS = 30
@@ -77,12 +87,12 @@ def bind(host: str, port: int) -> socket.socket:
 
 
 def _not_bound(host: str, port: int, fault: OSError) -> StorageFailed | UsageError:
-    any_port = f"add {parameter('share serve.port', 0)} for any free port"
+    any_port = adding(parameter("share serve.port", 0), also=" for any free port")
     match fault.errno:
         case errno.EADDRINUSE:
             return UsageError(f"port {port} of {host} is in use", code="share.port-in-use", hint=any_port)
         case errno.EACCES:
-            hint = f"add {parameter('share serve.port', 8080)}"
+            hint = adding(parameter("share serve.port", 8080))
             return UsageError(f"port {port} of {host} needs more privileges", code="share.port-denied", hint=hint)
         case errno.EADDRNOTAVAIL:
             return _no_host(host)
@@ -90,7 +100,7 @@ def _not_bound(host: str, port: int, fault: OSError) -> StorageFailed | UsageErr
 
 
 def _no_host(host: str) -> UsageError:
-    hint = f"add {parameter('share serve.host', '127.0.0.1')}"
+    hint = adding(parameter("share serve.host", "127.0.0.1"))
     return UsageError(f"{host} is not an address of this machine", code="share.host", hint=hint)
 
 
@@ -150,7 +160,7 @@ def _import_what_queries_need() -> None:
 async def _run(service: Service, server: uvicorn.Server, sockets: Sockets) -> None:
     import asyncio
 
-    from deltacli.sharing.server.guarding.connections import Connections
+    from deltacli.sharing.server.connections import Connections
 
     loop = asyncio.get_running_loop()
     beside = [asyncio.create_task(work()) for work in (service.connections.run, *service.background)]
@@ -180,8 +190,7 @@ async def _without_signals(server: uvicorn.Server, bound: socket.socket) -> None
 def _server(application: ASGIApp, connections: Connections, options: Mapping[str, Any]) -> uvicorn.Server:
     import uvicorn
 
-    from deltacli.sharing.server.guarding.connections import GuardedProtocol
-    from deltacli.sharing.server.guarding.handshakes import TlsServer
+    from deltacli.sharing.server.connections import GuardedProtocol, TlsServer
 
     make = partial(GuardedProtocol, connections)
     config = uvicorn.Config(

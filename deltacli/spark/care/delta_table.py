@@ -18,14 +18,13 @@ from typing import TYPE_CHECKING, Any, Generic, TextIO, TypeVar
 
 from deltacli.api.table import Table, open_table
 from deltacli.core.clock import Clock, fixed_clock, system_clock
-from deltacli.core.errors import DeltacliError, UsageError
-from deltacli.core.hints import command
+from deltacli.core.errors import DeltacliError, UsageError, command
 from deltacli.core.progress import SILENT, Progress
 from deltacli.core.units import format_count
 from deltacli.spark.care import facts
-from deltacli.spark.planner import read_table
-from deltacli.spark.python_rows import engine_of
-from deltacli.spark.session_settings import require_session
+from deltacli.spark.executor_rows import engine_of
+from deltacli.spark.parquet_scan import require_session
+from deltacli.spark.table_plan import read_table
 from deltacli.storage import open_storage
 from deltacli.storage.secrets import without_secrets
 from deltacli.table.api_arguments import moment_ms, text_of
@@ -34,13 +33,13 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from deltacli.fleet.policy_file.model import FleetFile, Group
-    from deltacli.fleet.running.runner import FleetReport
+    from deltacli.fleet.running.run import FleetReport
     from deltacli.operations.change.alter import AlterationOutcome
     from deltacli.operations.change.widen_type import WideningOutcome
-    from deltacli.operations.checkpoint.execute import CheckpointResult
+    from deltacli.operations.checkpoint.checkpoint import CheckpointResult
     from deltacli.operations.optimize.execute import OptimizeOutcome
-    from deltacli.operations.repair.execute import RepairOutcome
-    from deltacli.operations.restore.execute import RestoreOutcome
+    from deltacli.operations.repair.repair import RepairOutcome
+    from deltacli.operations.restore.restore import RestoreOutcome
     from deltacli.operations.vacuum.plan import VacuumResult
     from deltacli.operations.validate.validate import Validation
 
@@ -239,10 +238,10 @@ def _maintained(
     storage_options: Mapping[str, str] | None,
     now: datetime | None,
 ) -> FleetReport:
+    from deltacli.fleet.policy_file.model import FleetRunRequest
     from deltacli.fleet.policy_file.reading import require_fleet_file
-    from deltacli.fleet.request import FleetRunRequest
-    from deltacli.fleet.running.cluster import FleetCluster
-    from deltacli.fleet.running.session import FleetSession
+    from deltacli.fleet.running.run import FleetSession
+    from deltacli.fleet.running.steps import FleetCluster
 
     file, clock, engine = require_fleet_file(text_of(policy, "the policy file")), _clock(now), engine_of(spark)
     table = open_table(path, storage_options=storage_options)

@@ -1,5 +1,7 @@
 """Facts of one table as rows of Arrow: what runs on an executor for `deltacli.spark.care.facts`.
 
+The schema of a frame and its documentation follow.
+
 Imports nothing that only the driver needs.
 """
 
@@ -8,38 +10,187 @@ from __future__ import annotations
 import json
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.core.clock import fixed_clock
 from deltacli.core.errors import DeltacliError, UsageError
-from deltacli.core.typing import ArrowArray, RecordBatch
-from deltacli.engine.embedded import EmbeddedEngine
+from deltacli.core.typing import ArrowArray, ArrowType, RecordBatch
+from deltacli.engine.base import EmbeddedEngine
 from deltacli.engine.spark.worker import context_of
-from deltacli.spark.care.fact_columns import (
-    CANDIDATES,
-    DETAIL,
-    ERROR,
-    FILES,
-    FINDINGS,
-    HISTORY,
-    LOG_FACTS,
-    TABLE,
-    TOMBSTONES,
-    FactColumn,
-    arrow_schema,
-    arrow_type,
-)
 from deltacli.spark.executor_rows import searchable
 from deltacli.storage.secrets import without_secrets
 from deltacli.table.handle import TableHandle
-from deltacli.table.time_travel import find_snapshot
+from deltacli.table.rebuild import find_snapshot
 
 if TYPE_CHECKING:
     import pyarrow
 
     from deltacli.work.task import TaskContext
+
+# -- the columns of the frames of facts --------------------------------------------------------------------------------
+
+
+class FactColumn(NamedTuple):
+    """A column of a frame: its name, its type in the words of Spark, and what it means."""
+
+    name: str
+    kind: str
+    meaning: str
+
+
+TABLE = FactColumn("table", "string", "URI of the table, the same in all frames")
+_VECTOR = "struct<storageType:string,pathOrInlineDv:string,offset:int,sizeInBytes:int,cardinality:bigint>"
+_VERSION = FactColumn("version", "bigint", "version of the table")
+_PARTITION_VALUES = FactColumn("partitionValues", "map<string,string>", "values of the partition columns, as texts")
+_VECTORS = FactColumn("deletionVector", _VECTOR, "the deletion vector, null where there is none")
+ERROR = FactColumn("error", "string", "code and message where the table could not be read, else null")
+
+HISTORY = (
+    _VERSION,
+    FactColumn("timestamp", "timestamp", "when it was committed"),
+    FactColumn("timestampSource", "string", "`inCommitTimestamp`, `fileModificationTime` or …`Adjusted`"),
+    FactColumn("operation", "string", "operation, as the writer named it"),
+    FactColumn("operationParameters", "map<string,string>", "its parameters; values that are not texts as JSON"),
+    FactColumn("operationMetrics", "map<string,string>", "its metrics, as texts"),
+    FactColumn("userId", "string", "id of the user"),
+    FactColumn("userName", "string", "name of the user"),
+    FactColumn("engineInfo", "string", "engine that wrote the commit"),
+    FactColumn("readVersion", "bigint", "version that the writer had read"),
+    FactColumn("isolationLevel", "string", "isolation level"),
+    FactColumn("isBlindAppend", "boolean", "whether the commit only adds files and depends on none"),
+    FactColumn("userMetadata", "string", "metadata of the user"),
+    FactColumn("txnId", "string", "id of the commit"),
+    FactColumn("problem", "string", "rule id where the commit cannot be read, else null"),
+)
+FILES = (
+    _VERSION,
+    FactColumn("path", "string", "path as in the log, percent-encoded"),
+    _PARTITION_VALUES,
+    FactColumn("size", "bigint", "bytes"),
+    FactColumn("modificationTime", "timestamp", "when the file was written"),
+    FactColumn("dataChange", "boolean", "whether the commit changed rows"),
+    FactColumn("numRecords", "bigint", "rows by the statistics, deleted ones included; null where unknown"),
+    FactColumn("deletedRows", "bigint", "rows that the deletion vector deletes"),
+    FactColumn("stats", "string", "statistics as JSON"),
+    FactColumn("tags", "map<string,string>", "tags of the writer"),
+    _VECTORS,
+    FactColumn("baseRowId", "bigint", "first row id of the file"),
+    FactColumn("defaultRowCommitVersion", "bigint", "commit version of rows without one of their own"),
+    FactColumn("clusteringProvider", "string", "engine that clustered the file"),
+)
+TOMBSTONES = (
+    _VERSION,
+    FactColumn("path", "string", "path as in the log, percent-encoded"),
+    FactColumn("deletionTimestamp", "timestamp", "when the file was removed; null in logs without it"),
+    FactColumn("expired", "boolean", "whether the retention of the table has passed since"),
+    FactColumn("dataChange", "boolean", "whether the commit changed rows"),
+    _PARTITION_VALUES,
+    FactColumn("size", "bigint", "bytes; null where the log has no size"),
+    _VECTORS,
+)
+DETAIL = (
+    _VERSION,
+    FactColumn("timestamp", "timestamp", "when the version was committed"),
+    FactColumn("id", "string", "id of the table"),
+    FactColumn("name", "string", "name in the metadata"),
+    FactColumn("description", "string", "description in the metadata"),
+    FactColumn("format", "string", "format of the data files"),
+    FactColumn("createdAt", "timestamp", "creation time in the metadata"),
+    FactColumn("partitionColumns", "array<string>", "partition columns"),
+    FactColumn("clusteringColumns", "array<string>", "clustering columns, nested ones with dots"),
+    FactColumn("minReaderVersion", "int", "protocol for readers"),
+    FactColumn("minWriterVersion", "int", "protocol for writers"),
+    FactColumn("readerFeatures", "array<string>", "features that readers need, sorted; null in older protocols"),
+    FactColumn("writerFeatures", "array<string>", "features that writers need, sorted; null in older protocols"),
+    FactColumn("properties", "map<string,string>", "table properties"),
+    FactColumn("schemaString", "string", "schema as in the log"),
+    FactColumn("numFiles", "bigint", "live files"),
+    FactColumn("sizeInBytes", "bigint", "bytes of the live files"),
+    FactColumn("numRows", "bigint", "rows, without deleted ones; null where a file has no statistics"),
+    FactColumn("numDeletionVectors", "bigint", "files with a deletion vector"),
+    FactColumn("deletedRows", "bigint", "rows that deletion vectors delete"),
+    FactColumn("numTombstones", "bigint", "removed files that the log names"),
+    FactColumn("expiredTombstones", "bigint", "those whose retention has passed"),
+    FactColumn("checkpointVersion", "bigint", "version of the checkpoint that was used; null without one"),
+    FactColumn("commitsSinceCheckpoint", "int", "commits that are replayed after it"),
+    FactColumn("bytesSinceCheckpoint", "bigint", "bytes of these commits"),
+    ERROR,
+)
+FINDINGS = (
+    _VERSION,
+    FactColumn("rule", "string", "id of the rule"),
+    FactColumn("severity", "string", "`error`, `warning` or `info`"),
+    FactColumn("message", "string", "what is wrong"),
+    FactColumn("path", "string", "file, relative to the table"),
+    FactColumn("line", "bigint", "line of a commit"),
+    FactColumn("locationVersion", "bigint", "version of the commit or checkpoint"),
+    FactColumn("key", "string", "column, property or other key"),
+    FactColumn("seen", "string", "value that was found"),
+    FactColumn("expected", "string", "value that was expected"),
+    FactColumn("spec", "string", "section of the protocol"),
+    FactColumn("repair", "string", "what to do"),
+    FactColumn("loss", "string", "what that loses"),
+)
+CANDIDATES = (
+    _VERSION,
+    FactColumn("path", "string", "path on the store, relative to the table, decoded"),
+    FactColumn("size", "bigint", "bytes"),
+    FactColumn("modificationTime", "timestamp", "when the file was written; with the mode `lite`, when it was removed"),
+    FactColumn("reason", "string", "why it may be deleted, as in the document of `vacuum`"),
+    FactColumn("removedAtVersion", "bigint", "version that removed it; null where unknown"),
+    FactColumn("refusals", "array<string>", "codes for which `vacuum` would not run; empty where it would"),
+)
+LOG_FACTS = (
+    FactColumn("group", "string", "group of the policy file"),
+    FactColumn("policy", "string", "policy of the group"),
+    _VERSION,
+    FactColumn("committed", "timestamp", "modification time of the newest commit"),
+    FactColumn("logFiles", "bigint", "files of the log"),
+    FactColumn("logBytes", "bigint", "their bytes"),
+    FactColumn("checkpointVersion", "bigint", "version of the newest complete checkpoint; null without one"),
+    FactColumn("commitsBehind", "bigint", "commits after it"),
+    FactColumn("bytesBehind", "bigint", "bytes of these commits"),
+    FactColumn("hintVersion", "bigint", "version in `_last_checkpoint`; null without one"),
+    FactColumn("expirableFiles", "bigint", "log files that `log expire` may delete, by the retention of the policy"),
+    FactColumn("expirableBytes", "bigint", "their bytes"),
+    ERROR,
+)
+
+
+@cache
+def arrow_type(kind: str) -> ArrowType:
+    """Return the Arrow type of a type of Spark."""
+    import pyarrow as pa
+
+    match kind:
+        case "string":
+            return pa.string()
+        case "bigint":
+            return pa.int64()
+        case "int":
+            return pa.int32()
+        case "boolean":
+            return pa.bool_()
+        case "timestamp":
+            return pa.timestamp("us", "UTC")
+        case "map<string,string>":
+            return pa.map_(pa.string(), pa.string())
+        case "array<string>":
+            return pa.list_(pa.string())
+    parts = [part.partition(":") for part in kind.removeprefix("struct<").removesuffix(">").split(",")]
+    return pa.struct([(name, arrow_type(part)) for name, _, part in parts])
+
+
+def arrow_schema(columns: Sequence[FactColumn]) -> pyarrow.Schema:
+    """Return columns as a schema of Arrow."""
+    import pyarrow as pa
+
+    return pa.schema([(column.name, arrow_type(column.kind)) for column in columns])
+
+
+# -- facts of one table as rows of Arrow -------------------------------------------------------------------------------
 
 Values = Mapping[str, Any]
 """The row of the frame of tables, or the arguments of a fact."""
@@ -137,7 +288,7 @@ def _history(table: TableHandle, arguments: Values, _: Values) -> Iterator[pyarr
 
 def _files(table: TableHandle, arguments: Values, _: Values) -> Iterator[pyarrow.Table]:
     from deltacli.arrow import compute as pc
-    from deltacli.delta.stats.record_counts import num_records_column
+    from deltacli.delta.log.file_actions import num_records_column
 
     snapshot = find_snapshot(table, version=arguments["version"])
     for batch in snapshot.files():
@@ -152,7 +303,7 @@ def _files(table: TableHandle, arguments: Values, _: Values) -> Iterator[pyarrow
 
 def _tombstones(table: TableHandle, arguments: Values, _: Values) -> Iterator[pyarrow.Table]:
     from deltacli.arrow import compute as pc
-    from deltacli.delta.protocol.property_values import deleted_file_retention_ms
+    from deltacli.delta.log.state import deleted_file_retention_ms
 
     snapshot = find_snapshot(table, version=arguments["version"])
     cutoff = table.clock() - deleted_file_retention_ms(snapshot.properties)
@@ -210,7 +361,7 @@ def _clustering_columns(snapshot: Any) -> list[str]:  # Any: a Snapshot
 
 
 def _findings(table: TableHandle, arguments: Values, _: Values) -> Iterator[pyarrow.Table]:
-    from deltacli.operations.validate.request import ValidateRequest
+    from deltacli.operations.validate.findings import ValidateRequest
     from deltacli.operations.validate.validate import validate_table
 
     found = validate_table(table, ValidateRequest(**arguments))
@@ -235,7 +386,7 @@ def _candidates(table: TableHandle, arguments: Values, _: Values) -> Iterator[py
     import pyarrow as pa
 
     from deltacli.operations.vacuum.full_plan import plan_vacuum
-    from deltacli.operations.vacuum.request import VacuumRequest
+    from deltacli.operations.vacuum.plan import VacuumRequest
 
     plan = plan_vacuum(table, VacuumRequest(**arguments, dry_run=True))
     candidates = plan.candidates

@@ -20,20 +20,17 @@ from typing import TYPE_CHECKING, Any, Literal
 from deltacli.api.table import open_table
 from deltacli.core.clock import system_clock
 from deltacli.core.errors import DeltacliError, UsageError
-from deltacli.core.patterns import pattern
+from deltacli.core.made_once import pattern
 from deltacli.core.typing import RecordBatch, SparkFrame, SparkSchema
-from deltacli.delta.log.log_path import LOG_DIRECTORY
+from deltacli.delta.log.segment import LOG_DIRECTORY
 from deltacli.delta.schema.types import PrimitiveType, StructField
 from deltacli.engine.spark.engine import sendable_location
-from deltacli.engine.spark.tasks import group, spread_frame
-from deltacli.operations.diff.request import DiffRequest
-from deltacli.operations.diff.rows import FIXED, RowDiff
-from deltacli.spark.care.fact_columns import TABLE
-from deltacli.spark.care.fact_rows import ARGUMENTS, FACTS, NAME, NOW_MS, SKIPS, read_fact
-from deltacli.spark.executor_rows import MergedRows
-from deltacli.spark.python_rows import engine_of
-from deltacli.spark.session_settings import require_session
-from deltacli.spark.spark_types import spark_schema
+from deltacli.engine.spark.jobs import group, spread_frame
+from deltacli.operations.diff import FIXED, DiffRequest, RowDiff
+from deltacli.spark.care.fact_rows import ARGUMENTS, FACTS, NAME, NOW_MS, SKIPS, TABLE, read_fact
+from deltacli.spark.executor_rows import MergedRows, engine_of
+from deltacli.spark.parquet_scan import require_session
+from deltacli.spark.parquet_schema import spark_schema
 from deltacli.storage import open_storage
 from deltacli.storage.secrets import all_without_secrets
 from deltacli.table.api_arguments import count_number, moment_ms, named_call, optional_version, text_of
@@ -144,7 +141,7 @@ def findings(
     `level`, `select`, `ignore` and `max_findings` are those of `Table.validate`, the others those of `tombstones`. A
     directory that is no table is a finding, too.
     """
-    from deltacli.operations.validate.request import ValidateRequest
+    from deltacli.operations.validate.findings import ValidateRequest
 
     ValidateRequest(level=level, select=tuple(select), ignore=tuple(ignore), max_findings=max_findings)  # refuses here
     arguments = {"level": level, "select": tuple(select), "ignore": tuple(ignore), "max_findings": max_findings}
@@ -166,7 +163,7 @@ def vacuum_plan(
     The arguments are those of `tombstones`; any other one is a field of `VacuumRequest`, such as `retention_ms` or
     `mode`, as `Table.vacuum` takes it. `refusals` has the codes for which `vacuum` would not run.
     """
-    from deltacli.operations.vacuum.request import VacuumRequest
+    from deltacli.operations.vacuum.plan import VacuumRequest
 
     _require_fields(request, VacuumRequest, "vacuum_plan")
     return _facts(spark, paths, "vacuum_plan", request, now=now, unreadable=unreadable, storage_options=storage_options)

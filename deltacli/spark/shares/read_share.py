@@ -1,26 +1,333 @@
-"""`read_share`: a version of a shared table, or its changes, as a DataFrame."""
+"""`read_share`: a version of a shared table, or its changes, as a DataFrame.
+
+It runs in a Python process that Spark starts, without a session. Only there is the profile read: no token is in a
+partition.
+
+An executor finds the files of a partition by URLs that expire, and nothing that gives access to others.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+import pickle
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime
-from typing import TYPE_CHECKING, Any
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
-from deltacli.core.errors import UsageError
+from deltacli.core.clock import Clock
+from deltacli.core.errors import FileMissing, UsageError
+from deltacli.core.made_once import cached_property
 from deltacli.core.typing import RecordBatch, SparkSchema
-from deltacli.engine.spark.tasks import spread_frame
-from deltacli.sharing.client.addresses import CODE, FORM, parse_address
-from deltacli.sharing.client.tables.share_storage import open_address
+from deltacli.core.units import format_timestamp
+from deltacli.delta.data_files import vector_file
+from deltacli.delta.schema.to_arrow import read_columns
+from deltacli.delta.schema.types import StructField
+from deltacli.engine.spark.jobs import spread_frame
+from deltacli.engine.spark.worker import Job
+from deltacli.operations.read.changes import CHANGE_COLUMNS, read_changes
+from deltacli.sharing.client.addresses import CODE, FORM, ShareAddress, parse_address, parse_table_name
+from deltacli.sharing.client.faults import AccessRefused, require_endpoint
+from deltacli.sharing.client.share_storage import ShareStorage, open_address
+from deltacli.sharing.client.shared_files import FileUrl, StoredUrls
+from deltacli.sharing.client.shared_version import LogFileBytes
+from deltacli.sharing.client.table_requests import Query, TableRequests
+from deltacli.sharing.client.transport import Transport
 from deltacli.spark.carried_modules import carried_package
-from deltacli.spark.session_settings import require_session
-from deltacli.spark.shares.share_options import ShareBatchOptions
-from deltacli.spark.shares.share_plans import read_shared
-from deltacli.spark.spark_types import spark_schema
+from deltacli.spark.executor_rows import SPEC, read_piece, require_no_nested_variant
+from deltacli.spark.parquet_scan import find_live_files, require_session
+from deltacli.spark.parquet_schema import columns_for_spark, spark_schema, unread_in_spark
+from deltacli.spark.shares.share_log import (
+    Formats,
+    FreshUrls,
+    ShareBatchOptions,
+    ShareLog,
+    ShareStreamOptions,
+    address_of,
+    share_batch_options,
+    share_column_options,
+    share_stream_options,
+)
+from deltacli.spark.source_options import StreamOptions
+from deltacli.spark.source_plans import StreamPlan as TableStreamPlan
+from deltacli.spark.source_plans import require_schema, searchable_faults
+from deltacli.spark.table_log import TableLog
+from deltacli.storage import NOTHING, Allowed, Storage, path_external
 from deltacli.table.api_arguments import moment_ms, named_call, text_of
+from deltacli.table.handle import TableHandle
+from deltacli.table.rebuild import find_snapshot
+from deltacli.table.scan import ChangesRequest, Selection
+from deltacli.work.outputs import plan_row_pieces
+from deltacli.work.rows.data_files import DataFile, Descriptor, ReadSpec
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+# -- what the data source of shares does on the driver -----------------------------------------------------------------
+
+
+class SharedRows(NamedTuple):
+    """What is read of a share: columns, and files with the store that knows their URLs."""
+
+    share: ShareStorage
+    columns: tuple[StructField, ...]
+    wanted: ReadSpec
+    files: Iterable[DataFile]
+    urls: FreshUrls
+
+    def partitions(self) -> list[bytes]:
+        """Return the partitions, pickled."""
+        require_no_nested_variant(self.columns)
+        return shared_partitions(self.share, self.wanted, self.files, self.urls.find)
+
+
+def open_shared(path: str, formats: Formats) -> ShareStorage:
+    """Return the store of a shared table; nothing is sent yet. Raises UsageError."""
+    opened = open_address(address_of(path))
+    return ShareStorage(opened.address, opened.requests, Query(formats=formats))
+
+
+def read_shared(share: ShareStorage, options: ShareBatchOptions) -> SharedRows:
+    """Ask the server for the files of a version, or of a change data feed. Raises what `Table` raises."""
+    table = TableHandle(share, name=options.path)
+    if options.read_change_feed:
+        return _changes(table, options)
+    if options.where is not None:
+        store: Any = share.expecting(where=options.where, version=options.version, at_ms=options.timestamp_ms)
+        snapshot = find_snapshot(table.over(store))
+    else:
+        snapshot = find_snapshot(table, version=options.version, timestamp_ms=options.timestamp_ms)
+    snapshot.scan()  # refuses what no reader may read
+    columns = columns_for_spark(snapshot.schema, None if options.columns is None else list(options.columns))
+    selection = Selection.make(snapshot.schema, columns, options.where)
+    live = find_live_files(snapshot, selection)
+    return SharedRows(
+        share,
+        selection.columns,
+        selection.rows_wanted(snapshot.config),
+        live.files,
+        FreshUrls(_share_of(snapshot.table)),
+    )
+
+
+def _changes(table: TableHandle, options: ShareBatchOptions) -> SharedRows:
+    request = ChangesRequest(
+        columns=options.columns,
+        where=options.where,
+        from_version=options.first,
+        from_timestamp_ms=options.first_ms,
+        to_version=options.last,
+        to_timestamp_ms=options.last_ms,
+    )
+    found = read_changes(table, request)
+    kept = columns_for_spark(found.snapshot.schema, options.columns)
+    if kept is not options.columns:
+        found = read_changes(table, replace(request, columns=kept))
+    urls = FreshUrls(_share_of(found.snapshot.table))
+    return SharedRows(_share_of(table), found.columns, found.wanted, found.changed_files(), urls)
+
+
+def _share_of(table: TableHandle) -> ShareStorage:
+    assert isinstance(table.storage, ShareStorage)
+    return table.storage
+
+
+def share_schema(options: Mapping[str, str], spark: str) -> SparkSchema:
+    """Return the columns of a share, whether it is read once or as a stream."""
+    with searchable_faults(options.get("path")):
+        found = share_column_options(options, spark)
+        share = open_shared(found.path, found.formats)
+        version, at_ms = found.version, found.timestamp_ms
+        if found.read_change_feed:
+            version, at_ms = found.last, found.last_ms
+        snapshot = find_snapshot(TableHandle(share.without_files(version=version, at_ms=at_ms), name=found.path))
+        of_changes = CHANGE_COLUMNS if found.read_change_feed else ()
+        return spark_schema((*read_columns(snapshot.schema.fields, unread_in_spark), *of_changes), described=True)
+
+
+def share_batch_partitions(options: Mapping[str, str], schema: SparkSchema) -> list[bytes]:
+    """Return the partitions of a version of a share, or of its changes."""
+    with searchable_faults(options.get("path")):
+        chosen = share_batch_options(options)
+        rows = read_shared(open_shared(chosen.path, chosen.formats), chosen)
+        require_schema(rows.columns, schema)
+        return rows.partitions()
+
+
+class ShareStreamPlan(TableStreamPlan):
+    """A share that a query follows. `now` gives seconds, for the time between two questions for the newest version."""
+
+    _chosen: ShareStreamOptions
+
+    def __init__(
+        self,
+        options: Mapping[str, str],
+        schema: SparkSchema,
+        spark: str,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        super().__init__(options, schema, spark)
+        self._now = now
+
+    @cached_property
+    def _share(self) -> ShareStorage:
+        return open_shared(self._chosen.stream.path, self._chosen.formats)
+
+    @cached_property
+    def _table(self) -> TableHandle:
+        return TableHandle(self._share, name=self._options.path)
+
+    def _read_options(self, options: Mapping[str, str], spark: str) -> StreamOptions:
+        self._chosen = share_stream_options(options, spark)
+        return self._chosen.stream
+
+    def _open_log(self) -> TableLog:
+        return ShareLog(self._table, self._share, self._chosen, self._now)
+
+    def _partitions_of(self, files: Iterable[DataFile]) -> list[bytes]:
+        log = self._log
+        assert isinstance(log, ShareLog)
+        return shared_partitions(self._share, log.wanted, files, log.url_of)
+
+
+_FindUrl = Callable[[str], FileUrl | None]
+
+
+def shared_partitions(share: ShareStorage, spec: ReadSpec, files: Iterable[DataFile], find: _FindUrl) -> list[bytes]:
+    """Return pickled partitions: what a task of Spark needs to read some files.
+
+    `find` is asked for the URLs of a file as soon as the file is known, while its list is at hand. Raises FileMissing
+    for a file that the server does not share.
+    """
+    urls: dict[str, FileUrl] = {}
+
+    def with_urls() -> Iterator[DataFile]:
+        for file in files:
+            for name in _names_of(file):
+                urls[name] = urls.get(name) or _known(find(name), name)
+            yield file
+
+    pieces = list(plan_row_pieces(with_urls()))
+    shared = pickle.dumps({SPEC: spec}, pickle.HIGHEST_PROTOCOL)
+    table, endpoint = str(share.address.name), share.requests.transport.endpoint
+    partitions = []
+    for piece in pieces:
+        names = sorted({name for file in piece.files for name in _names_of(file)})
+        location = SharedFiles(table, endpoint, tuple((name, urls[name]) for name in names))
+        job = pickle.dumps(Job(read_piece, location, None, shared), pickle.HIGHEST_PROTOCOL)
+        one = [pickle.dumps(piece, pickle.HIGHEST_PROTOCOL)]
+        partitions.append(pickle.dumps((job, one), pickle.HIGHEST_PROTOCOL))
+    return partitions
+
+
+def _names_of(file: DataFile) -> Iterator[str]:
+    """Yield the names of a data file and of the files of its deletion vectors."""
+    yield file.path
+    for vector in (file.vector, file.only):
+        if (name := _vector_name(vector)) is not None:
+            yield name
+
+
+def _vector_name(vector: Descriptor | None) -> str | None:
+    if vector is None or vector.get("storageType") != "u":
+        return None
+    return vector_file(str(vector.get("pathOrInlineDv")))
+
+
+def _known(url: FileUrl | None, name: str) -> FileUrl:
+    if url is None:
+        raise FileMissing(f"{name} is not a file of this version")
+    return url
+
+
+@dataclass(frozen=True, slots=True)
+class SharedFiles:
+    """Some files of a shared table, by the names that the client gives them. It can be pickled, and holds no token.
+
+    `endpoint` decides from which networks URLs are accepted. Whoever has this can read the files until the URLs expire,
+    so it has no representation as a text.
+    """
+
+    table: str
+    endpoint: str = field(repr=False)
+    urls: tuple[tuple[str, FileUrl], ...] = field(repr=False)
+    allowed: Allowed = NOTHING
+
+    @property
+    def uri(self) -> str:
+        """The name of the table, for errors."""
+        return f"share:/{self.table}"
+
+    def open(self) -> Storage:
+        """Return the store of the files."""
+        return ListedStorage(self)
+
+    def open_other(self, uri: str) -> NoReturn:
+        """Raise PathExternal: a share has no files elsewhere."""
+        raise path_external(uri, self.uri, uri)
+
+
+class ListedStorage(ShareStorage):
+    """The store of files whose URLs are known. It asks for no others."""
+
+    def __init__(self, files: SharedFiles) -> None:
+        transport, name = _transport(files.endpoint), parse_table_name(files.table)
+        super().__init__(ShareAddress("share", name), TableRequests(transport, name))
+        self._files = files
+
+    @property
+    def uri(self) -> str:
+        return self._files.uri
+
+    def _load(self) -> KnownUrls:
+        return KnownUrls(self._files, self.requests.transport.clock)
+
+
+class KnownUrls:
+    """The URLs of some files, and no log."""
+
+    version = 0
+    untimed = frozenset[int]()
+    knows_protocol = False
+
+    def __init__(self, files: SharedFiles, clock: Clock) -> None:
+        self._clock = clock
+        self.urls = StoredUrls()
+        for name, (url, size_bytes, expires_ms) in files.urls:
+            self.urls.add(name, url, size_bytes, expires_ms)
+        self.urls.finish()
+
+    @property
+    def log_files(self) -> Mapping[str, LogFileBytes]:
+        """Return no files."""
+        return {}
+
+    def url_of(self, name: str, *, not_this: str | None = None) -> FileUrl | None:
+        """Return the URL of a file, None for an unknown name. Raises AccessRefused where it was not accepted and has
+        expired, as the clock of the executor has it: only the driver can get another one.
+        """
+        found = self.urls.find(name)
+        if found is None or found.url != not_this or found.expires_ms is None or self._clock() < found.expires_ms:
+            return found  # asked for again, so that the status decides about the error
+        raise AccessRefused(
+            "the URL of a file expired before a task read it",
+            code="share.url-expired",
+            facts={"file": name, "expires": format_timestamp(found.expires_ms)},
+            hint="make the frame again, or restart the query: the driver gets new URLs. Long jobs need more executors",
+        )
+
+
+@lru_cache(maxsize=8)
+def _transport(endpoint: str) -> Transport:
+    """Return the connections of this process for the files of a server."""
+    transport = Transport(*require_endpoint(endpoint))
+    transport.learn_reach()
+    return transport
+
+
+# -- `read_share` ------------------------------------------------------------------------------------------------------
 
 _ROWS = "deltacli.spark.executor_rows"
 _MOST_TASKS = 10_000

@@ -1,4 +1,4 @@
-"""Credentials of Google Cloud by google-auth: the application default credentials, or those of a storage option.
+"""How Google Cloud Storage is reached: the values of `--storage-option`, and credentials by google-auth.
 
 google-auth is used for credentials only. Its own requests go through the library requests, which honours the variables
 of proxies. Without that library it neither asks the metadata server nor signs for impersonated accounts.
@@ -11,16 +11,70 @@ import os
 import warnings
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
 
-from deltacli.core.errors import CredentialsMissing, UsageError
-from deltacli.core.hints import parameter
+from deltacli.core.errors import CredentialsMissing, UsageError, parameter
 from deltacli.core.typing import GoogleAuth, Json
-from deltacli.storage.gcs.options import GcsOptions
-from deltacli.storage.objects.faults import ANONYMOUS
-from deltacli.storage.objects.http import answers_within, bounded_session
+from deltacli.storage.objects.http import ANONYMOUS, answers_within, bounded_session
+from deltacli.storage.objects.options import certificates, endpoint, known_options, truth
 from deltacli.storage.secrets import StoreFault
+
+# -- values of `--storage-option` for Google Cloud Storage -------------------------------------------------------------
+
+_CANONICAL: Mapping[str, str] = {
+    "endpoint": "endpoint_url",
+    "google_endpoint": "endpoint_url",
+    "service_account": "token",
+    "google_service_account": "token",
+    "google_service_account_path": "token",
+    "service_account_path": "token",
+    "service_account_key": "token",
+    "google_service_account_key": "token",
+    "google_application_credentials": "token",
+    "application_credentials": "token",
+    "google_skip_signature": "anon",
+    "skip_signature": "anon",
+    "user_project": "project",
+}
+_WITHOUT_EFFECT = ("access", "consistency", "default_location", "timeout")
+"""Options of gcsfs that have no meaning here. They are accepted, because they were."""
+_KNOWN = ("anon", "token", "project", "requester_pays", "endpoint_url", "verify")
+_ENDPOINT = "https://storage.googleapis.com"
+
+
+@dataclass(frozen=True)
+class GcsOptions:
+    """How a bucket is reached. `token`: '' for the application default credentials, a file or JSON of credentials.
+    `payer`: the project that pays for requests, '' for the owner of the bucket.
+    """
+
+    endpoint: str
+    anonymous: bool = False
+    token: str = field(default="", repr=False)
+    payer: str = ""
+    verify: bool | str = True
+
+
+def read_gcs_options(options: Mapping[str, str], environment: Mapping[str, str] = os.environ) -> GcsOptions:
+    """Return the options as values. Raises UsageError for an unknown name or an invalid value."""
+    chosen = {name: text for name, text in options.items() if name.lower() not in _WITHOUT_EFFECT}
+    given = known_options(chosen, _KNOWN, _CANONICAL, "Google Cloud Storage")
+    token, emulator = given.get("token", "").strip(), environment.get("STORAGE_EMULATOR_HOST", "")
+    project = given.get("project") or environment.get("GOOGLE_CLOUD_PROJECT", "")
+    pays = given.get("requester_pays", "")
+    named = pays if pays and pays.lower() not in ("true", "false", "1", "0", "yes", "no") else ""  # as gcsfs takes it
+    return GcsOptions(
+        endpoint=endpoint(given, emulator or _ENDPOINT),
+        anonymous=token == "anon" or truth(given, "anon") or bool(emulator and not token and not given.get("anon")),
+        token="" if token in ("anon", "google_default", "cloud") else token,
+        payer=named or (project if truth({"requester_pays": pays or "false"}, "requester_pays") else ""),
+        verify=certificates(given),
+    )
+
+
+# -- credentials of Google Cloud by google-auth ------------------------------------------------------------------------
 
 _SCOPE = "https://www.googleapis.com/auth/devstorage.read_write"
 _EXPIRED = ("expired", "reauthentication is needed", "invalid_rapt")
@@ -94,8 +148,8 @@ def missing_credentials(fault: BaseException, place: str) -> CredentialsMissing:
     text = str(said).splitlines()[0]
     has_expired = any(word in str(said).lower() for word in _EXPIRED)
     error = CredentialsMissing(
-        f"{place} cannot be read: "
-        + ("the credentials of Google Cloud have expired" if has_expired else "no usable credentials of Google Cloud"),
+        "the credentials of Google Cloud have expired" if has_expired else "no usable credentials of Google Cloud",
+        said_first=f"{place} cannot be read: ",
         facts={"library says": text, **chain_of(_metadata_state())},
         hint="gcloud auth application-default login" if has_expired else _how_to_log_in(),
     )

@@ -6,9 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol, TypeVar
 
 from deltacli.core.errors import StorageFailed, UsageError
-from deltacli.storage.objects.contents import Body
-from deltacli.storage.objects.faults import Dialect, passing
-from deltacli.storage.objects.http import HttpFault
+from deltacli.storage.objects.http import Body, Dialect, HttpFault, passing_cause
 from deltacli.storage.outcomes import Creation
 from deltacli.storage.retry import Retry
 
@@ -172,7 +170,7 @@ def ask(calls: ObjectCalls, retry: Retry, call: Callable[[], Answer], place: str
     """Make a call with retries and translate its errors; `what` could not be done to `place`."""
     try:
         return retry.call(
-            call, host=calls.endpoint, faults=(HttpFault,), passing=passing, max_attempts=calls.max_attempts
+            call, host=calls.endpoint, faults=(HttpFault,), passing=passing_cause, max_attempts=calls.max_attempts
         )
     except HttpFault as fault:
         error = calls.translated(fault, place, what)

@@ -1,28 +1,133 @@
-"""One HTTP request, sent once.
+"""HTTP requests to stores, each sent once: their bodies, batches of them, and translation of their faults.
 
 urllib3 sends a request again when a connection breaks, unless it is told not to. A conditional PUT that is sent twice
 finds its own first attempt and takes it for another writer's, so every retry is the caller's.
+
+Spec: RFC 2046, multipart/mixed.
 """
 
 from __future__ import annotations
 
+import hashlib
+import io
 import json
+import os
+import re
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 from threading import Lock
-from typing import Any
+from typing import Any, BinaryIO, NamedTuple
 from urllib.parse import SplitResult, urlsplit
 
-from deltacli.core.cached import cached_property
+from deltacli.core.errors import FileMissing, PermissionRefused, StorageFailed, parameter
+from deltacli.core.made_once import cached_property
 from deltacli.core.release import VERSION
 from deltacli.core.typing import Json
 from deltacli.storage.base import CONNECT_SECONDS, PARALLEL_READS
-from deltacli.storage.objects.contents import Body
-from deltacli.storage.secrets import without_secrets
+from deltacli.storage.retry import PASSING_STATUS, tried
+from deltacli.storage.secrets import StoreFault, without_secrets
 from deltacli.storage.tally import Call, HostTally
+
+# -- contents of objects -----------------------------------------------------------------------------------------------
+
+_BLOCK = 1 << 20
+
+
+class Body:
+    """Bytes, or a local file of which `size` bytes from `offset` are sent, read again each time."""
+
+    def __init__(self, content: bytes | str, offset: int = 0, size: int | None = None) -> None:
+        self._content, self._offset = content, offset
+        whole = len(content) if isinstance(content, bytes) else os.stat(content).st_size
+        self.size = whole - offset if size is None else size
+
+    def part(self, offset: int, size: int) -> Body:
+        """Return a part of the body; a shorter one at its end."""
+        return Body(self._content, self._offset + offset, max(0, min(size, self.size - offset)))
+
+    def read(self) -> bytes:
+        """Return all bytes."""
+        with self.opened() as file:
+            return file.read()
+
+    def md5(self) -> bytes:
+        """Return the digest that stores compare with what they received."""
+        digest = hashlib.md5(usedforsecurity=False)
+        with self.opened() as file:
+            while block := file.read(_BLOCK):
+                digest.update(block)
+        return digest.digest()
+
+    @contextmanager
+    def opened(self) -> Iterator[BinaryIO]:
+        """Open the body at its start."""
+        if isinstance(self._content, bytes):
+            yield io.BytesIO(self._content[self._offset : self._offset + self.size])
+            return
+        with open(self._content, "rb") as file:
+            yield io.BufferedReader(_Part(file, self._offset, self.size))
+
+
+class _Seekable(io.RawIOBase):
+    """Bytes of a known size that are read from any position."""
+
+    def __init__(self, size: int) -> None:
+        self._size, self._position = size, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
+        if base + offset < 0:
+            raise ValueError("a position before the start")
+        self._position = base + offset
+        return self._position
+
+
+class _Part(_Seekable):
+    """A number of bytes of a file from an offset on. Seekable, because botocore reads a body twice to sign it."""
+
+    def __init__(self, file: BinaryIO, offset: int, size: int) -> None:
+        super().__init__(size)
+        self._file, self._offset = file, offset
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]  # collections.abc.Buffer: Python 3.12
+        self._file.seek(self._offset + self._position)
+        data = self._file.read(max(0, min(len(buffer), self._size - self._position)))
+        buffer[: len(data)] = data
+        self._position += len(data)
+        return len(data)
+
+
+class ObjectReader(_Seekable):
+    """An object as a seekable file, with its end in memory if it was read before."""
+
+    def __init__(self, read: Callable[[int, int], bytes], size: int, tail: bytes, tag: str) -> None:
+        """`read` returns the bytes of a range: its offset, its length."""
+        super().__init__(size)
+        self._read, self._tail = read, tail
+        self.tag = tag
+
+    def readinto(self, buffer: Any) -> int:  # Any: collections.abc.Buffer comes with Python 3.12
+        view = memoryview(buffer).cast("B")
+        in_tail = self._position - (self._size - len(self._tail))
+        if in_tail >= 0:
+            data = self._tail[in_tail : in_tail + len(view)]
+        else:
+            data = self._read(self._position, len(view))
+        view[: len(data)] = data
+        self._position += len(data)
+        return len(data)
+
+
+# -- one HTTP request, sent once ---------------------------------------------------------------------------------------
 
 LARGEST_ANSWER = 1 << 20
 """Bytes of an answer without objects and lists: properties, an error, a token."""
@@ -292,3 +397,219 @@ class _Counted:
 
     def __getattr__(self, name: str) -> Any:  # Any: of urllib3
         return getattr(self._found, name)
+
+
+# -- batches of deletions ----------------------------------------------------------------------------------------------
+
+_BOUNDARY = "batch_deltacli"
+_GIVEN_BOUNDARY = re.compile(r'boundary="?([^";]+)"?', re.IGNORECASE)
+_NUMBER = re.compile(rb"content-id:[^\r\n]*?(\d+)>?[ \t]*\r?\n", re.IGNORECASE)
+_ANSWER = re.compile(rb"HTTP/[\d.]+ (\d{3})[^\r\n]*\r?\n(.*?)\r?\n\r?\n", re.DOTALL)
+
+BATCH_CONTENT_TYPE = f"multipart/mixed; boundary={_BOUNDARY}"
+
+
+class BatchPart(NamedTuple):
+    """The deletion of one object: its path with its parameters, and headers."""
+
+    target: str
+    headers: Mapping[str, str] = {}
+
+
+def batch_of(parts: Sequence[BatchPart]) -> bytes:
+    """Return the body of a batch of deletions."""
+    texts = [
+        f"--{_BOUNDARY}\r\nContent-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n"
+        f"Content-ID: {number}\r\n\r\nDELETE {part.target} HTTP/1.1\r\n"
+        + "".join(f"{name}: {text}\r\n" for name, text in part.headers.items())
+        + "\r\n"
+        for number, part in enumerate(parts)
+    ]
+    return ("".join(texts) + f"--{_BOUNDARY}--\r\n").encode("ascii")
+
+
+def faults_of_batch(
+    answer: Answer, keys: Sequence[str], deleted: int, fault_of: Callable[[Answer], HttpFault]
+) -> dict[str, HttpFault | None]:
+    """Return what an answer of a batch says about each key: None for the status `deleted`. Raises HttpFault for an
+    answer that is none.
+    """
+    return {
+        keys[number]: None if part.status == deleted else fault_of(part)
+        for number, part in _answers_of(answer).items()
+        if number < len(keys)
+    }
+
+
+def _answers_of(answer: Answer) -> Mapping[int, Answer]:
+    """Return the answers of a batch by the number of their request. Raises HttpFault for an answer that is none."""
+    kind = answer.headers.get("content-type", "")
+    found = _GIVEN_BOUNDARY.search(kind)
+    if found is None or not kind.lower().startswith("multipart/mixed"):
+        raise answer.unexpected("no answer of a batch")
+    answers: dict[int, Answer] = {}
+    for part in answer.data.split(b"--" + found[1].encode()):
+        number, inner = _NUMBER.search(part), _ANSWER.search(part + b"\r\n\r\n")
+        if number and inner:
+            answers[int(number[1])] = Answer(int(inner[1]), _headers(inner[2]), part[inner.end() :].strip())
+    return answers
+
+
+def _headers(text: bytes) -> dict[str, str]:
+    lines = text.decode("latin-1").splitlines()
+    pairs = (line.partition(":") for line in lines if ":" in line)
+    return {name.strip().lower(): value.strip() for name, _, value in pairs}
+
+
+# -- translation of failed requests ------------------------------------------------------------------------------------
+
+ANONYMOUS = "none (anonymous)"
+"""The identity of requests without credentials."""
+THROTTLED = frozenset(
+    {
+        "SlowDown",
+        "Throttling",
+        "ThrottlingException",
+        "RequestLimitExceeded",
+        "TooManyRequests",
+        "RequestTimeout",
+    }
+)
+"""Codes by which S3, with several statuses, says that it did nothing. No other cloud has them, so `passing` accepts
+them from each.
+"""
+
+_NOT_TOGETHER = frozenset({"MissingContentMD5", "InvalidDigest", "BadDigest", "InvalidRequest", "MalformedXML"})
+"""Codes by which gateways and copies of S3 refuse the digest or the form of a request with many objects."""
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """What a store calls things. `holder` is a bucket or a container."""
+
+    store: str
+    holder: str
+    holder_missing: frozenset[str]
+    """Codes that mean that the bucket or container does not exist."""
+    exists: frozenset[str]
+    """Codes of other statuses than 412 that mean that the name of a conditional creation is taken."""
+    who: str
+    """The command that shows the identity in use."""
+    list_holders: str
+    check_endpoint: str
+    condition: str
+    """What a conditional creation is sent with."""
+    undone: frozenset[int] = frozenset()
+    """Statuses besides 429 by which the store says that it did nothing of a conditional creation."""
+    undone_reasons: frozenset[str] = frozenset()
+    """Codes by which it says so, whatever the status."""
+    disorder: str = ""
+    """What is known to be listed out of order."""
+
+
+class Sent(Enum):
+    """The outcome of a conditional request to create an object."""
+
+    EXISTS = auto()
+    AGAIN = auto()
+    """Nothing was done, and the request may be repeated."""
+    REFUSED = auto()
+    UNSUPPORTED = auto()
+    UNKNOWN = auto()
+
+
+def fate_of_create(fault: HttpFault, dialect: Dialect) -> Sent:
+    """Return the outcome of a request that was sent once, from its fault."""
+    match fault.fate:
+        case Fate.UNSENT:
+            return Sent.REFUSED
+        case Fate.BROKEN | Fate.UNEXPECTED:
+            return Sent.UNKNOWN
+    if fault.status == 412 or fault.reason in dialect.exists:
+        return Sent.EXISTS
+    if fault.status == 408:
+        return Sent.UNKNOWN  # S3 itself says 400 RequestTimeout: this is of something before it
+    if fault.status == 429 or fault.status in dialect.undone or fault.reason in dialect.undone_reasons:
+        return Sent.AGAIN
+    if fault.status == 501:
+        return Sent.UNSUPPORTED
+    return Sent.UNKNOWN if fault.status >= 500 or fault.status in (0, 409) else Sent.REFUSED
+
+
+def passing_cause(fault: Exception) -> str | None:
+    """Return the cause of a temporary fault; None for a permanent one.
+
+    An unknown host and a refused connection are permanent: the endpoint is wrong, or down.
+    """
+    if not isinstance(fault, HttpFault):
+        return None
+    if fault.status in PASSING_STATUS or fault.reason in THROTTLED:
+        return f"HTTP {fault.status} {fault.reason}".rstrip()
+    if fault.fate is Fate.BROKEN:
+        return fault.said if fault.reason != "tls" or "EOF" in fault.said else None
+    return fault.said if fault.reason == "connect-timeout" else None
+
+
+def refuses_together(fault: HttpFault) -> bool:
+    """Return True where a store has no request that deletes several objects, or does not accept ours: single ones may
+    work.
+    """
+    return fault.fate is Fate.ANSWERED and (fault.status in (405, 411, 501) or fault.reason in _NOT_TOGETHER)
+
+
+def translate_fault(
+    fault: HttpFault, place: str, what: str, dialect: Dialect, endpoint: str, identity: str
+) -> StorageFailed:
+    """Return the error of deltacli, without secrets, for a fault; `what` could not be done to `place`."""
+    said = StoreFault.of(fault)
+    error = _judge(fault, place, what, dialect, endpoint, identity)
+    error.facts |= tried(fault)
+    error.__cause__ = said
+    return error
+
+
+def refused(failed: str, facts: Mapping[str, str], identity: str, expired: str, who: str) -> PermissionRefused:
+    """Return the error for credentials that do not suffice: how expired ones are renewed ('': they have not), or which
+    command shows `who` they are of.
+    """
+    why = "the credentials have expired" if expired else "access is denied"
+    return PermissionRefused(
+        why, said_first=f"{failed}: ", facts={**facts, "credentials": identity}, hint=expired or who
+    )
+
+
+def _judge(fault: HttpFault, place: str, what: str, dialect: Dialect, endpoint: str, identity: str) -> StorageFailed:
+    failed, holder = f"{place} cannot be {what}", place.split("/")[2]
+    facts = {"store says": str(StoreFault.of(fault)).partition(": ")[2], "endpoint": endpoint}
+    if fault.reason in dialect.holder_missing:
+        return StorageFailed(
+            f"{dialect.holder} {holder} not found",
+            code="storage.bucket-missing",
+            facts=facts,
+            hint=dialect.list_holders,
+        )
+    if fault.status == 404:
+        return FileMissing(f"{place} does not exist")
+    if fault.expired or fault.status in (401, 403):
+        who = f"omit {parameter('storage_options.anon', 'true')}" if identity == ANONYMOUS else dialect.who
+        return refused(failed, facts, identity, fault.expired, who)
+    if fault.fate is Fate.UNEXPECTED:
+        return StorageFailed(
+            f"the answer is not a valid answer of {dialect.store}",
+            said_first=f"{failed}: ",
+            code="storage.unexpected-answer",
+            facts={"seen": fault.said, "expected": f"{dialect.store} instead of a proxy or login page", **facts},
+            hint=f"{dialect.check_endpoint}, or {parameter('storage_options.endpoint_url', 'URL')}",
+        )
+    if fault.reason in ("unreachable", "invalid-request"):
+        return StorageFailed(
+            "the endpoint is unreachable",
+            said_first=f"{failed}: ",
+            code="storage.unreachable",
+            facts=facts,
+            hint=f"{dialect.check_endpoint}, or {parameter('storage_options.endpoint_url', 'URL')}",
+        )
+    if fault.reason == "BlobArchived":
+        facts["next"] = "move the object to another access tier, with az storage blob set-tier"
+        return StorageFailed(failed, code="storage.archived", facts=facts)
+    return StorageFailed(failed, facts=facts)

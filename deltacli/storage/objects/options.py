@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 
-from deltacli.core.errors import UsageError
-from deltacli.core.hints import parameter
+from deltacli.core.errors import UsageError, parameter
 from deltacli.storage.secrets import remember_secrets
 
 _TRUTH: Mapping[str, bool] = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}

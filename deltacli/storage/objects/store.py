@@ -1,16 +1,20 @@
-"""The storage port on top of the calls of one bucket or container."""
+"""The storage port on top of the calls of one bucket or container: creating, reading, deleting, and versions."""
 
 from __future__ import annotations
 
 import io
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import islice
+from contextlib import suppress
+from functools import partial
+from heapq import merge
+from itertools import groupby, islice, takewhile
 from threading import Lock
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from uuid import uuid4
 
-from deltacli.core.cached import cached_property
-from deltacli.core.errors import FileMissing, NoAtomicCreate, PermissionRefused, StorageFailed, UsageError
-from deltacli.core.hints import command
+from deltacli.core.errors import FileMissing, NoAtomicCreate, PermissionRefused, StorageFailed, UsageError, command
+from deltacli.core.made_once import cached_property
 from deltacli.core.threads import ThreadPool
 from deltacli.core.typing import BinaryFile
 from deltacli.storage.base import (
@@ -34,15 +38,153 @@ from deltacli.storage.objects.calls import (
     in_byte_order,
     not_repeated,
 )
-from deltacli.storage.objects.contents import Body, ObjectReader
-from deltacli.storage.objects.creation import ConditionUnsupported, create, honours_condition
-from deltacli.storage.objects.faults import passing
-from deltacli.storage.objects.http import HttpFault
-from deltacli.storage.outcomes import Created, Creation, Deleted, Deletion, Failed, Missing
-from deltacli.storage.retry import DELETE_FIRST_WAIT, Retry, may_send, permission, sending_while
+from deltacli.storage.objects.http import Body, HttpFault, ObjectReader, Sent, fate_of_create, passing_cause
+from deltacli.storage.outcomes import Created, Creation, Deleted, Deletion, Existed, Failed, Missing, Unknown
+from deltacli.storage.retry import CREATE_FIRST_WAIT, DELETE_FIRST_WAIT, Retry, may_send, permission, sending_while
+from deltacli.storage.versions import Keeping, ObjectVersion, VersionState
 
 if TYPE_CHECKING:
     from deltacli.storage.versions import VersionedObjects
+
+# -- creating and copying an object by one conditional request ---------------------------------------------------------
+
+_ATTEMPTS = 3
+_BLOCK_BYTES = 64 << 20
+_PROBE = b"probe"
+
+_proven: set[str] = set()
+"""Addresses of buckets and containers, and of copies within them, that have passed the test in this process."""
+_tested: dict[str, bool] = {}
+"""The same for copies, with the result of the test."""
+
+
+class ConditionUnsupported(Exception):
+    """The store refuses the condition."""
+
+
+def create_object(
+    calls: ObjectCalls, retry: Retry, send: Callable[[], object], place: str, what: str = "written"
+) -> Creation:
+    """Send one conditional request; repeat it only after an answer that nothing was done. Raises ConditionUnsupported,
+    and the error of deltacli for a refusal.
+    """
+    fault: HttpFault | None = None
+    for _ in retry.rounds(CREATE_FIRST_WAIT):
+        try:
+            with retry.watched(calls.endpoint):
+                send()
+            return Created()
+        except HttpFault as caught:
+            fault = caught
+        match fate_of_create(fault, calls.dialect):
+            case Sent.EXISTS:
+                return Existed()
+            case Sent.UNKNOWN:
+                return Unknown(calls.translated(fault, place, what).facts.get("store says", str(fault)))
+            case Sent.UNSUPPORTED:
+                raise ConditionUnsupported from fault
+            case Sent.REFUSED:
+                break
+    assert fault is not None
+    raise calls.translated(fault, place, what)
+
+
+def honours_condition(
+    address: str, path: str, create: Callable[[str], Creation], delete: Callable[[str], object]
+) -> bool:
+    """Create an object with a random name next to a path twice; the second request must fail. `address` names endpoint
+    and bucket, which are tested once per process. A lost answer proves nothing, so that other names are tried then.
+    """
+    if address in _proven:
+        return True
+    causes: list[str] = []
+    for _ in range(_ATTEMPTS):
+        match _try(path, create, delete):
+            case (Created(), Existed()):
+                _proven.add(address)
+                return True
+            case (Created(), Created()):
+                return False
+            case outcomes:
+                causes = [outcome.cause for outcome in outcomes if isinstance(outcome, Unknown)]
+    raise StorageFailed(
+        f"cannot determine whether {address} can create files atomically",
+        facts={"store says": "; ".join(causes) or "the name of the probe exists"},
+    )
+
+
+def _try(path: str, create: Callable[[str], Creation], delete: Callable[[str], object]) -> tuple[Creation, Creation]:
+    directory = path.rpartition("/")[0]
+    probe = f"{directory}/.{uuid4().hex}.probe" if directory else f".{uuid4().hex}.probe"
+    try:
+        return create(probe), create(probe)
+    finally:
+        delete(probe)
+
+
+def copy(calls: ObjectCalls, retry: Retry, source: Source, key: str, place: str, condition: str) -> Creation:
+    """Copy an object on the condition of `ObjectCalls.copy`: by the store, or where it ignores conditions on copies,
+    through this process.
+    """
+    if _honours_condition(calls, retry, key, place):
+        try:
+            uploads = calls.uploads
+            if uploads is not None and (outcome := uploads.copy(source, key, condition)) is not None:
+                return outcome
+            return create_object(calls, retry, lambda: calls.copy(source, key, condition), place)
+        except ConditionUnsupported:
+            pass
+    return _through_here(calls, retry, source, key, place, condition)
+
+
+def _honours_condition(calls: ObjectCalls, retry: Retry, key: str, place: str) -> bool:
+    """Return whether the store refuses to copy to a name that exists; tested once per bucket of an endpoint that is
+    not the cloud itself.
+    """
+    if calls.is_known_atomic:
+        return True
+    address = f"{calls.endpoint}/{place.split('/')[2]} by copies"
+    if address not in _tested:
+        _tested[address] = _passes_test(calls, retry, key, place, address)
+    return _tested[address]
+
+
+def _passes_test(calls: ObjectCalls, retry: Retry, key: str, place: str, address: str) -> bool:
+    directory = key.rpartition("/")[0]
+    origin = Source(f"{directory}/.{uuid4().hex}.probe".removeprefix("/"), "", len(_PROBE))
+
+    def make(probe: str) -> Creation:
+        return create_object(calls, retry, lambda: calls.copy(origin, probe, ABSENT), place)
+
+    def delete(probe: str) -> None:
+        with suppress(StorageFailed):
+            ask(calls, retry, lambda: calls.delete(probe), place, "deleted")
+
+    try:
+        ask(calls, retry, lambda: calls.write(origin.key, Body(_PROBE), None), place, "written")
+        return honours_condition(address, key, make, delete)
+    except (ConditionUnsupported, StorageFailed):
+        return False
+    finally:
+        delete(origin.key)
+
+
+def _through_here(calls: ObjectCalls, retry: Retry, source: Source, key: str, place: str, condition: str) -> Creation:
+    from tempfile import NamedTemporaryFile
+
+    with NamedTemporaryFile(prefix="deltacli-copy-") as file:
+        for start in range(0, source.size_bytes, _BLOCK_BYTES):
+            end = min(start + _BLOCK_BYTES, source.size_bytes) - 1
+            get = partial(calls.get, source.key, f"bytes={start}-{end}", source.tag, source.version_id)
+            file.write(ask(calls, retry, get, place, "copied").data)
+        file.flush()
+        body, uploads = Body(file.name), calls.uploads
+        if condition == ABSENT and uploads is not None and (outcome := uploads.create(key, body)) is not None:
+            return outcome
+        return create_object(calls, retry, lambda: calls.write(key, body, condition), place)
+
+
+# -- the storage port on top of the calls of one bucket or container ---------------------------------------------------
 
 Answer = TypeVar("Answer")
 
@@ -228,7 +370,7 @@ class ObjectStorage:
         self._replace(path, Body(data))
 
     def draft(self, path: str) -> Draft:
-        from deltacli.storage.drafts import ScratchDraft
+        from deltacli.storage.local_write import ScratchDraft
 
         self._require_condition(path)
 
@@ -257,7 +399,6 @@ class ObjectStorage:
 
     def copy(self, source: Source, path: str, condition: str) -> Creation:
         """Copy an object or a version to a path. `condition`: ABSENT, or the tag of the object that may be replaced."""
-        from deltacli.storage.objects.creation import copy
 
         self._require_condition(path)
         return copy(self._calls, self._retry, source, self._key(path), self._place(path), condition)
@@ -277,7 +418,7 @@ class ObjectStorage:
         if uploads is not None and (outcome := uploads.create(self._key(path), body)) is not None:
             return outcome
         try:
-            return create(
+            return create_object(
                 self._calls,
                 self._retry,
                 lambda: self._calls.write(self._key(path), body, ABSENT),
@@ -345,7 +486,7 @@ class ObjectStorage:
             return {path: _failed(failed) for path in paths if self._can_delete_together(path)}, []
         outcomes: dict[str, Deletion] = dict.fromkeys(paths, Failed("the store did not report its outcome"))
         outcomes |= {keys[key]: self._outcome(keys[key], fault) for key, fault in found.items()}
-        busy = [keys[key] for key, fault in found.items() if fault is not None and passing(fault)]
+        busy = [keys[key] for key, fault in found.items() if fault is not None and passing_cause(fault)]
         if busy:
             self._retry.slow_down(self._calls.endpoint)
         return outcomes, busy
@@ -446,3 +587,139 @@ def _failed(fault: StorageFailed | UsageError) -> Failed:
     """Return the outcome of a deletion from a fault of the store."""
     reason = fault.facts.get("store says") or fault.facts.get("seen", fault.message)
     return Failed(reason, fault if isinstance(fault, PermissionRefused) else None)
+
+
+# -- the versions of the objects below a prefix ------------------------------------------------------------------------
+
+PERMISSION = "permission"
+"""The fact of an error that names what the caller lacks."""
+
+
+class VersionPage(NamedTuple):
+    """A page of a listing of versions, with keys as paths, and the token of the next page ('' at the end)."""
+
+    versions: list[ObjectVersion]
+    token: str
+
+
+class ObjectVersions(ABC):
+    """The versions of the objects of a store. A cloud lists, orders and brings them back."""
+
+    listings: Sequence[str] = ("",)
+    """The listings whose entries are merged; each one is in the order of keys where there are several."""
+    list_permission: str
+    read_permission: str
+
+    def __init__(self, store: ObjectStorage) -> None:
+        self._store = store
+        self._bucket = store.uri.removesuffix(store.root).removesuffix("/")
+
+    @abstractmethod
+    def keeping(self) -> Keeping: ...
+
+    @abstractmethod
+    def page(self, listing: str, prefix: str, token: str) -> VersionPage:
+        """Return a page of versions of keys with a prefix, in order of keys. Raises HttpFault."""
+
+    @abstractmethod
+    def in_order(self, versions: Sequence[ObjectVersion]) -> Sequence[ObjectVersion]:
+        """Return the versions of one key, which are in the order of the listing, newest first."""
+
+    @abstractmethod
+    def bring_back(self, version: ObjectVersion, *, instead_of: ObjectVersion | None = None) -> Creation: ...
+
+    def list(self, prefix: str = "") -> Iterator[ObjectVersion]:
+        root = f"{self._store.root}/" if self._store.root else ""
+        for version in self.listed(root + prefix):
+            yield version._replace(path=version.path.removeprefix(root))
+
+    def listed(self, prefix: str) -> Iterator[ObjectVersion]:
+        """Yield the versions of all keys with a prefix, with keys as paths."""
+        for _, group in groupby(self.entries(prefix), key=lambda entry: entry.path):
+            yield from self.in_order([*group])
+
+    def of_key(self, key: str) -> Sequence[ObjectVersion]:
+        """Return the versions of one key, newest first, with the key as path. It is the first with itself as prefix."""
+        return self.in_order([*takewhile(lambda entry: entry.path == key, self.entries(key))])
+
+    def entries(self, prefix: str) -> Iterator[ObjectVersion]:
+        """Yield the versions of all keys with a prefix, those of one key in a row."""
+        streams = [self.pages(listing, prefix) for listing in self.listings]
+        return streams[0] if len(streams) == 1 else merge(*streams, key=lambda entry: entry.path.encode())
+
+    def read(self, version: ObjectVersion) -> bytes:
+        self._require_readable(version)
+        return self.permitted(lambda: self._store.read_version(version.path, version.version_id), self.read_permission)
+
+    def open(self, version: ObjectVersion) -> BinaryFile:
+        self._require_readable(version)
+        return self.permitted(lambda: self._store.open_version(version.path, version.version_id), self.read_permission)
+
+    def copy(self, version: ObjectVersion, instead_of: ObjectVersion | None, permission: str) -> Creation:
+        """Bring a version back by copying it to its own name."""
+        source = Source(self.key(version.path), version.version_id, version.size_bytes, version.tag)
+        condition = instead_of.tag if instead_of is not None else ABSENT
+        return self.permitted(lambda: self._store.copy(source, version.path, condition), permission)
+
+    def ask(self, call: Callable[[], Answer], key: str, what: str, permission: str) -> Answer:
+        """Make a call with retries and translate its errors, which name the permission that is missing."""
+        place = f"{self._bucket}/{key}".removesuffix("/")
+        return self.permitted(lambda: ask(self._store.calls, self._store.retry, call, place, what), permission)
+
+    def key(self, path: str) -> str:
+        return f"{self._store.root}/{path}" if self._store.root else path
+
+    def kept_before(self, ways: str) -> Keeping:
+        """Return whether there are versions although nothing that keeps them is enabled (any more)."""
+        if any(version.state is not VersionState.CURRENT for version in self.list()):
+            return Keeping(is_kept=True, how=f"{ways} are disabled, but older versions remain")
+        return Keeping(is_kept=False, how=f"{ways} are disabled")
+
+    def gone(self, version: ObjectVersion) -> FileMissing:
+        """Return the error for a version that does not exist."""
+        return FileMissing(f"version {version.version_id} of {self._store.uri}/{version.path} does not exist")
+
+    def pages(self, listing: str, prefix: str) -> Iterator[ObjectVersion]:
+        """Yield the entries of a listing, page by page."""
+        token = ""
+        while True:
+            page = self.ask(
+                lambda token=token: self.page(listing, prefix, token),  # type: ignore[misc]  # of the loop
+                prefix,
+                "listed with its versions",
+                self.list_permission,
+            )
+            yield from page.versions
+            if not page.token:
+                return
+            if page.token == token:
+                raise StorageFailed(
+                    f"{self._bucket}/{prefix} cannot be listed with its versions: the store repeats a page",
+                    code="storage.unexpected-answer",
+                )
+            token = page.token
+
+    def _require_readable(self, version: ObjectVersion) -> None:
+        if not version.is_readable:
+            raise FileMissing(
+                f"version {version.version_id} of {self._store.uri}/{version.path} has no content to read",
+                facts={"state": version.state.value},
+            )
+
+    def permitted(self, call: Callable[[], Answer], permission: str) -> Answer:
+        """Make a call whose error names the permission that is missing."""
+        try:
+            return call()
+        except PermissionRefused as refused:
+            refused.facts[PERMISSION] = permission
+            raise
+
+
+def is_denied(fault: BaseException | None) -> bool:
+    """Return whether a store refused a request for lack of permission."""
+    return isinstance(fault, HttpFault) and fault.status in (401, 403)
+
+
+def current(versions: Sequence[ObjectVersion]) -> ObjectVersion | None:
+    """Return the current version among those of one key."""
+    return next((version for version in versions if version.state is VersionState.CURRENT), None)

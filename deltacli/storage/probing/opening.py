@@ -193,13 +193,13 @@ def _probed(storage: ObjectStorage) -> ProbedCalls:
         assert isinstance(storage.calls, S3Calls)
         return S3Probed(storage.calls)
     if storage.uri.startswith(("gs://", "gcs://")):
-        from deltacli.storage.gcs.calls import GcsCalls
-        from deltacli.storage.probing.gcs import GcsProbed
+        from deltacli.storage.gcs.store import GcsCalls
+        from deltacli.storage.probing.objects import GcsProbed
 
         assert isinstance(storage.calls, GcsCalls)
         return GcsProbed(storage.calls)
-    from deltacli.storage.azure.calls import AzureCalls
-    from deltacli.storage.probing.azure import AzureProbed
+    from deltacli.storage.azure.store import AzureCalls
+    from deltacli.storage.probing.objects import AzureProbed
 
     assert isinstance(storage.calls, AzureCalls)
     return AzureProbed(storage.calls)

@@ -8,7 +8,7 @@ from deltacli.core.errors import CredentialsMissing
 from deltacli.storage.objects.http import said_of
 from deltacli.storage.probing.subject import Identity, Permit, unknown_without_writing
 from deltacli.storage.s3.calls import S3Calls, bound_answers
-from deltacli.storage.s3.faults import FAULTS, chain, code_of, how_to_log_in
+from deltacli.storage.s3.faults import FAULTS, code_of, how_to_log_in_to_aws, s3_sources
 from deltacli.storage.s3.options import make_session, profile_of
 
 _NAMES = {
@@ -34,7 +34,7 @@ class S3Probed:
 
     def identity(self) -> Identity:
         """Return the caller. Raises CredentialsMissing."""
-        options, tried = self.calls.options, chain(self.calls.options)
+        options, tried = self.calls.options, s3_sources(self.calls.options)
         if options.anonymous:
             return Identity(None, "none (anon=true)", {}, {})
         credentials = self.calls.client._request_signer._credentials
@@ -42,7 +42,7 @@ class S3Probed:
             raise CredentialsMissing(
                 "no usable AWS credentials",
                 facts=tried,
-                hint=how_to_log_in(),
+                hint=how_to_log_in_to_aws(),
             )
         details = {"region": str(self.calls.client.meta.region_name)}
         key = str(getattr(credentials.get_frozen_credentials(), "access_key", "") or "")

@@ -19,9 +19,16 @@ from urllib.parse import urlsplit
 from deltacli.core.errors import StorageFailed, UsageError
 from deltacli.core.typing import Botocore
 from deltacli.storage.objects.calls import ABSENT, Content, Entry, ListedPage, Source, Uploads, length_of
-from deltacli.storage.objects.contents import Body
-from deltacli.storage.objects.faults import THROTTLED, Dialect, refuses_together
-from deltacli.storage.objects.http import LARGEST_UNDECLARED, Fate, HttpFault, read_up_to
+from deltacli.storage.objects.http import (
+    LARGEST_UNDECLARED,
+    THROTTLED,
+    Body,
+    Dialect,
+    Fate,
+    HttpFault,
+    read_up_to,
+    refuses_together,
+)
 from deltacli.storage.retry import BODY_ATTEMPTS, Retry
 from deltacli.storage.s3.options import S3Options, make_client, make_session
 from deltacli.storage.tally import S3_PRICES, Call, HostTally
@@ -125,12 +132,12 @@ class S3Calls:
     def page(self, prefix: str, delimiter: str, token: str, start: str, limit: int) -> ListedPage:
         asked = {"Delimiter": delimiter, "StartAfter": just_below(start), "ContinuationToken": token, "MaxKeys": limit}
         given = {name: value for name, value in asked.items() if value} | self.payer
-        return page_of(
+        return s3_page(
             self.send(lambda client: client.list_objects_v2(Bucket=self.bucket, Prefix=prefix, **given)), prefix
         )
 
     def look(self, key: str) -> tuple[Entry, str]:
-        return properties_of(self.send(lambda client: client.head_object(**self.of(key))), key)
+        return s3_properties(self.send(lambda client: client.head_object(**self.of(key))), key)
 
     def get(self, key: str, span: str, tag: str, version_id: str = "") -> Content:
         """Return an object or a range, asked for again where its body breaks off: not one of `max_attempts`."""
@@ -143,7 +150,7 @@ class S3Calls:
             for left in reversed(range(BODY_ATTEMPTS)):
                 answer: dict[str, Any] = client.get_object(**asked)
                 try:
-                    return content_of(answer, body_of(answer, span), span)
+                    return s3_content(answer, body_of(answer, span), span)
                 except FAULTS as fault:
                     if not left or not is_broken_off(fault):
                         raise
@@ -158,7 +165,7 @@ class S3Calls:
             with body.opened() as content:
                 return client.put_object(**self.of(key), Body=content, **given)
 
-        require_stored(self.send(send))
+        require_stored_in_s3(self.send(send))
 
     def copy(self, source: Source, key: str, condition: str) -> None:
         asked = {**self.of(key), **self.copied(source), **if_of(condition)}
@@ -203,7 +210,7 @@ class S3Calls:
         """Make a call once. If the store refuses its credentials, it has done nothing: where the chain has other
         credentials by now, make the call again with those.
         """
-        from deltacli.storage.s3.faults import FAULTS, fault_of, refuses_credentials
+        from deltacli.storage.s3.faults import FAULTS, refuses_credentials, s3_fault
 
         client = self.client
         try:
@@ -214,7 +221,7 @@ class S3Calls:
                     raise
             return call(self.client)
         except FAULTS as fault:
-            raise fault_of(fault) from fault
+            raise s3_fault(fault) from fault
 
     def _has_others(self, refused: Botocore) -> bool:
         """Return whether there are credentials that differ from those of a client, and use them from now on."""
@@ -233,9 +240,9 @@ class S3Calls:
         return True
 
     def translated(self, fault: HttpFault, place: str, what: str) -> StorageFailed | UsageError:
-        from deltacli.storage.s3.faults import translate
+        from deltacli.storage.s3.faults import translate_boto
 
-        return translate(fault, place, what, self.options, self.client)
+        return translate_boto(fault, place, what, self.options, self.client)
 
 
 def _key_of(session: Botocore) -> tuple[str, str | None] | None:
@@ -293,7 +300,7 @@ def unexpected(seen: str) -> HttpFault:
     return HttpFault(Fate.UNEXPECTED, seen)
 
 
-def page_of(answer: Fields, prefix: str) -> ListedPage:
+def s3_page(answer: Fields, prefix: str) -> ListedPage:
     """Return a page of the listing below `prefix`."""
     if not _OF_A_LISTING & answer.keys():
         raise unexpected(_described(answer))
@@ -305,7 +312,7 @@ def page_of(answer: Fields, prefix: str) -> ListedPage:
     return ListedPage(entries, prefixes, token)
 
 
-def properties_of(answer: Fields, key: str) -> tuple[Entry, str]:
+def s3_properties(answer: Fields, key: str) -> tuple[Entry, str]:
     """Return the properties of an object from a HEAD answer, and its tag."""
     _require_object(answer)
     size, modified = answer.get("ContentLength"), answer.get("LastModified")
@@ -314,7 +321,7 @@ def properties_of(answer: Fields, key: str) -> tuple[Entry, str]:
     return Entry(key, size, milliseconds(modified)), str(answer.get("ETag", ""))
 
 
-def require_stored(answer: Fields) -> None:
+def require_stored_in_s3(answer: Fields) -> None:
     """Raise HttpFault unless the answer to a PUT has the tag of the object that was stored."""
     if not answer.get("ETag"):
         raise unexpected("the answer has no entity tag, so it may not come from the store")
@@ -346,7 +353,7 @@ def body_of(answer: Fields, span: str) -> bytes:
     return data
 
 
-def content_of(answer: Fields, data: bytes, span: str) -> Content:
+def s3_content(answer: Fields, data: bytes, span: str) -> Content:
     """Return the content of an object, or of the range that was asked for; all of it where the store ignores ranges."""
     _require_object(answer)
     tag, shown = str(answer.get("ETag", "")), answer.get("ContentRange") if span else None

@@ -11,11 +11,9 @@ from botocore import exceptions as boto
 from botocore.parsers import ResponseParserError
 from urllib3.exceptions import HTTPError
 
-from deltacli.core.errors import CredentialsMissing, FileMissing, StorageFailed, UsageError
-from deltacli.core.hints import parameter
+from deltacli.core.errors import CredentialsMissing, FileMissing, StorageFailed, UsageError, parameter
 from deltacli.core.typing import Botocore
-from deltacli.storage.objects.faults import refused
-from deltacli.storage.objects.http import Fate, HttpFault, said_of
+from deltacli.storage.objects.http import Fate, HttpFault, refused, said_of
 from deltacli.storage.objects.options import set_or_unset, variables
 from deltacli.storage.retry import tried
 from deltacli.storage.s3.bounded_botocore import TooLong
@@ -106,7 +104,7 @@ _NO_RETRIES = " (reached max retries: 0)"
 """A suffix of the library, which is wrong because only the caller retries."""
 
 
-def fault_of(fault: BaseException) -> HttpFault:
+def s3_fault(fault: BaseException) -> HttpFault:
     """Return the fault of a request that was sent once, whose cause is what the library raised."""
     if isinstance(fault, boto.ClientError):
         status, code = status_of(fault), code_of(fault)
@@ -150,7 +148,7 @@ def is_absent(fault: BaseException) -> bool:
     return code_of(fault) in _ABSENT
 
 
-def translate(
+def translate_boto(
     fault: BaseException, place: str, what: str, options: S3Options, client: Any = None
 ) -> StorageFailed | UsageError:  # Any: a botocore client
     """Return the error of deltacli, without secrets, for a fault; `what` could not be done to `place`."""
@@ -165,7 +163,7 @@ def translate(
 def translate_options(fault: BaseException, place: str, options: S3Options) -> StorageFailed | UsageError:
     """Return the error for a fault before a request was sent, caused by wrong options or credentials."""
     if isinstance(fault, TooLong) or not isinstance(fault, boto.ParamValidationError | ValueError | TypeError):
-        return translate(fault, place, "read", options)
+        return translate_boto(fault, place, "read", options)
     said = StoreFault.of(fault, options.secrets)
     error = UsageError(
         f"S3 does not accept this request for {place}", code="usage.storage-option", facts={"store says": str(said)}
@@ -186,9 +184,10 @@ def _judge(
     expired = renewal(fault, client, options)
     if isinstance(fault, _NO_CREDENTIALS):
         return CredentialsMissing(
-            f"{failed}: {'the AWS credentials have expired' if expired else 'no usable AWS credentials'}",
-            facts={"store says": str(said), **chain(options)},
-            hint=expired or how_to_log_in(),
+            "the AWS credentials have expired" if expired else "no usable AWS credentials",
+            said_first=f"{failed}: ",
+            facts={"store says": str(said), **s3_sources(options)},
+            hint=expired or how_to_log_in_to_aws(),
         )
     if expired or code in _DENIED:
         return refused(failed, facts, used_credentials(client, options), expired, _ask_who(options))
@@ -204,14 +203,16 @@ def _judge(
     if code in _ELSEWHERE:
         name = region or "REGION"
         return StorageFailed(
-            f"{failed}: the bucket {bucket} is in another region",
+            f"the bucket {bucket} is in another region",
+            said_first=f"{failed}: ",
             code="storage.region",
             facts={**facts, **({"region of the bucket": region} if region else {})},
             hint=f"add {parameter('storage_options.region', name)}, or export AWS_REGION={name}",
         )
     if isinstance(fault, (*_NEVER_SENT, boto.SSLError)):
         return StorageFailed(
-            f"{failed}: the endpoint is unreachable",
+            "the endpoint is unreachable",
+            said_first=f"{failed}: ",
             code="storage.unreachable",
             facts=facts,
             hint=f"check AWS_ENDPOINT_URL and AWS_REGION, or {parameter('storage_options.endpoint_url', 'URL')}",
@@ -234,7 +235,8 @@ def _judge(
 def _unexpected(failed: str, seen: str, where: Mapping[str, str]) -> StorageFailed:
     """Return the error for an answer that S3 does not give."""
     return StorageFailed(
-        f"{failed}: the answer is not a valid answer of S3",
+        "the answer is not a valid answer of S3",
+        said_first=f"{failed}: ",
         code="storage.unexpected-answer",
         facts={"seen": seen, "expected": "S3 instead of a proxy or login page"}
         | {name: text for name, text in where.items() if name == "endpoint"},
@@ -308,7 +310,7 @@ def _ask_who(options: S3Options) -> str:
     return f"aws sts get-caller-identity{_profile(options)}"
 
 
-def how_to_log_in() -> str:
+def how_to_log_in_to_aws() -> str:
     """Return the hint where no credentials are found."""
     return f"export AWS_PROFILE=NAME, or for a public bucket add {parameter('storage_options.anon', 'true')}"
 
@@ -317,7 +319,7 @@ def _profile(options: S3Options) -> str:
     return f" --profile {options.profile}" if options.profile else ""
 
 
-def chain(options: S3Options) -> dict[str, str]:
+def s3_sources(options: S3Options) -> dict[str, str]:
     """Return the names of the tried sources, in botocore's order, without values that could be secret."""
     files = (
         os.environ.get("AWS_SHARED_CREDENTIALS_FILE", "~/.aws/credentials"),

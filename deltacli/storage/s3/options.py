@@ -14,8 +14,7 @@ from datetime import datetime
 from functools import cache
 from typing import Any
 
-from deltacli.core.errors import UsageError
-from deltacli.core.hints import parameter
+from deltacli.core.errors import UsageError, parameter
 from deltacli.core.typing import Botocore
 from deltacli.storage.base import CONNECT_SECONDS, PARALLEL_READS
 from deltacli.storage.objects.options import certificates, known_options, truth
@@ -85,7 +84,7 @@ class S3Options:
         return tuple(str(self.client[name]) for name in _CREDENTIALS if self.client.get(name))
 
 
-def read_options(options: Mapping[str, str]) -> S3Options:
+def read_s3_options(options: Mapping[str, str]) -> S3Options:
     """Return the options as values. Raises UsageError for an unknown name or an invalid value."""
     given = known_options(options, _KNOWN, _CANONICAL, "S3")
     client = _json(given, "client_kwargs")

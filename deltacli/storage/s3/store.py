@@ -1,4 +1,7 @@
-"""Tables in S3 and compatible stores.
+"""Tables in S3 and compatible stores, and the versions of their objects.
+
+A deletion adds a delete marker. Removing it, by its version, makes the newest version current again with its own time,
+and copies nothing; it cannot replace an object that was written meanwhile. An older version is copied.
 
 Objects that are too large for one request are uploaded in parts. An upload belongs to one writer, so its parts
 may be repeated. Its completion creates the object. Like a conditional PUT it is sent once: a repeated one could find
@@ -9,30 +12,184 @@ shows who created it when the answer to the completion is lost.
 from __future__ import annotations
 
 import base64
+import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Self
 from uuid import uuid4
 
 from deltacli.core.errors import DeltacliError, FileMissing, PermissionRefused, StorageFailed, UsageError
 from deltacli.core.typing import Botocore
-from deltacli.storage.fsspec_faults import require_libraries
+from deltacli.storage.fsspec_storage import require_libraries
 from deltacli.storage.objects.calls import ABSENT, Source, ask
-from deltacli.storage.objects.contents import Body
-from deltacli.storage.objects.creation import ConditionUnsupported, honours_condition
-from deltacli.storage.objects.faults import Sent, fate_of_create
-from deltacli.storage.objects.http import HttpFault
-from deltacli.storage.objects.store import ObjectStorage
+from deltacli.storage.objects.http import Body, HttpFault, Sent, fate_of_create
+from deltacli.storage.objects.store import (
+    PERMISSION,
+    ConditionUnsupported,
+    ObjectStorage,
+    ObjectVersions,
+    VersionPage,
+    current,
+    honours_condition,
+)
 from deltacli.storage.outcomes import Created, Creation, Existed, Unknown
 from deltacli.storage.retry import CREATE_FIRST_WAIT, Retry, permission, sending_while
-from deltacli.storage.s3.calls import S3Calls, if_of, require_copied, require_stored, unexpected
-from deltacli.storage.s3.options import read_options
+from deltacli.storage.s3.calls import S3Calls, if_of, milliseconds, require_copied, require_stored_in_s3, unexpected
+from deltacli.storage.s3.options import read_s3_options
+from deltacli.storage.versions import Keeping, ObjectVersion, VersionState
 
 if TYPE_CHECKING:
     from deltacli.storage.versions import VersionedObjects
 
+# -- versions of objects of S3 -----------------------------------------------------------------------------------------
+
+PAGE = 1_000
+_NULL = "null"
+"""The version of what was written while versioning was not enabled, which the next write replaces for good."""
+_MOST_ROUNDS = 100
+"""Delete markers of one key, which are removed one by one."""
+_OF_A_LISTING = {"Versions", "DeleteMarkers", "IsTruncated", "MaxKeys", "Name", "Prefix"}
+_STATES: Mapping[str, Keeping] = {
+    "Enabled": Keeping(is_kept=True, how="versioning is enabled"),
+    "Suspended": Keeping(is_kept=True, how="versioning is suspended: nothing deleted since then is kept"),
+}
+
+
+class S3Versions(ObjectVersions):
+    """The versions of the objects of a bucket."""
+
+    list_permission = "s3:ListBucketVersions"
+    read_permission = "s3:GetObjectVersion"
+
+    def __init__(self, store: ObjectStorage, calls: S3Calls) -> None:
+        super().__init__(store)
+        self._calls = calls
+
+    def keeping(self) -> Keeping:
+        asked = {"Bucket": self._calls.bucket}
+        permission = "s3:GetBucketVersioning"
+        try:
+            answer = self.ask(
+                lambda: self._calls.send(lambda client: client.get_bucket_versioning(**asked)), "", "read", permission
+            )
+        except PermissionRefused:
+            return Keeping(is_kept=None, how=f"{permission} is denied")
+        except StorageFailed as failed:
+            fault = failed.__context__
+            if isinstance(fault, HttpFault) and fault.status in (400, 405, 501):
+                return Keeping(is_kept=False, how="the store has no versioning")
+            raise
+        return _STATES.get(str(answer.get("Status")), Keeping(is_kept=False, how="versioning was never enabled"))
+
+    def page(self, listing: str, prefix: str, token: str) -> VersionPage:
+        del listing
+        asked: dict[str, Any] = {"Bucket": self._calls.bucket, "Prefix": prefix, "MaxKeys": PAGE}
+        if token:
+            asked["KeyMarker"], asked["VersionIdMarker"] = json.loads(token)
+        asked |= self._calls.payer
+        return _page_of(self._calls.send(lambda client: client.list_object_versions(**asked)), prefix)
+
+    def in_order(self, versions: Sequence[ObjectVersion]) -> Sequence[ObjectVersion]:
+        """Return the versions newest first. botocore returns versions and markers apart, both in this order, and times
+        are whole seconds: which of a version and a marker of one second is older is not known, and not needed.
+        """
+        data = [version for version in versions if version.state is not VersionState.DELETE_MARKER]
+        markers = [version for version in versions if version.state is VersionState.DELETE_MARKER]
+        if data and _is_below_markers(data[0], data, markers):
+            data[0] = data[0]._replace(keeps_time=True)
+        is_hidden = current(data) is None
+        ordered = [*markers[:1], *data, *markers[1:]] if is_hidden else [*data, *markers]
+        first, rest = ordered[:1], ordered[1:]
+        return first + sorted(rest, key=lambda version: -version.modified_ms)
+
+    def bring_back(self, version: ObjectVersion, *, instead_of: ObjectVersion | None = None) -> Creation:
+        key = self.key(version.path)
+        for _ in range(_MOST_ROUNDS):
+            found = self.of_key(key)
+            data = [each for each in found if each.state is not VersionState.DELETE_MARKER]
+            markers = [each for each in found if each.state is VersionState.DELETE_MARKER]
+            if version.version_id not in {each.version_id for each in data}:
+                raise self.gone(version)
+            live = current(data)
+            if live is not None and (instead_of is None or live.version_id != instead_of.version_id):
+                return Existed()
+            if live is not None or not _is_below_markers(version, data, markers):
+                return self.copy(version, live, "s3:GetObjectVersion, s3:PutObject")
+            self._remove(key, markers[0].version_id)
+            if self._current_id(key) == version.version_id:
+                return Created()
+        raise StorageFailed(f"{self._calls.place(key)} cannot be brought back: it has too many delete markers")
+
+    def _remove(self, key: str, marker: str) -> None:
+        """Remove a delete marker. S3 does the same where it is gone."""
+        asked = {**self._calls.of(key), "VersionId": marker}
+        try:
+            self.ask(
+                lambda: self._calls.send(lambda client: client.delete_object(**asked)),
+                key,
+                "brought back",
+                "s3:DeleteObjectVersion",
+            )
+        except FileMissing:
+            return
+        except PermissionRefused as refused:
+            if "mfa" in refused.facts.get("store says", "").lower():
+                refused.facts["why"] = "deleting a version needs multi-factor authentication (MFA Delete of the bucket)"
+                del refused.facts[PERMISSION]
+            raise
+
+    def _current_id(self, key: str) -> str:
+        """Return the version that a key leads to, '' where it leads to none."""
+        with suppress(FileMissing):
+            answer = self.ask(
+                lambda: self._calls.send(lambda client: client.head_object(**self._calls.of(key))),
+                key,
+                "read",
+                "s3:GetObject",
+            )
+            return str(answer.get("VersionId") or _NULL)
+        return ""
+
+
+def _is_below_markers(version: ObjectVersion, data: list[ObjectVersion], markers: list[ObjectVersion]) -> bool:
+    """Return whether a version becomes current when the markers of its key are removed: it is the newest one, and none
+    of them is one that a write of somebody else could have replaced by the time it is removed.
+    """
+    is_newest = bool(data) and data[0].version_id == version.version_id and current(data) is None
+    return is_newest and bool(markers) and all(marker.version_id != _NULL for marker in markers)
+
+
+def _page_of(answer: Mapping[str, Botocore], prefix: str) -> VersionPage:
+    if not _OF_A_LISTING & answer.keys():
+        raise unexpected("no listing of versions")
+    versions = [_version(entry, prefix, is_marker=False) for entry in answer.get("Versions", [])]
+    markers = [_version(entry, prefix, is_marker=True) for entry in answer.get("DeleteMarkers", [])]
+    token = ""
+    if answer.get("IsTruncated"):
+        key, version = answer.get("NextKeyMarker"), answer.get("NextVersionIdMarker")
+        if not key or not version:
+            raise unexpected("a page without the markers of the next page")
+        token = json.dumps([key, version])
+    return VersionPage(sorted([*versions, *markers], key=lambda entry: entry.path.encode()), token)
+
+
+def _version(entry: Mapping[str, Any], prefix: str, *, is_marker: bool) -> ObjectVersion:  # Any: as above
+    key, number, modified = entry.get("Key"), entry.get("VersionId"), entry.get("LastModified")
+    size = 0 if is_marker else entry.get("Size")
+    if not isinstance(key, str) or not key.startswith(prefix):
+        raise unexpected(f"{str(key)[:80]!r} in a listing of {prefix[:80]!r}")
+    if not isinstance(number, str) or not isinstance(modified, datetime) or not isinstance(size, int) or size < 0:
+        raise unexpected(f"a version without its id, size or time: {key[:80]!r}")
+    state = VersionState.CURRENT if entry.get("IsLatest") else VersionState.NONCURRENT
+    if is_marker:
+        state = VersionState.DELETE_MARKER
+    return ObjectVersion(key, number, size, milliseconds(modified), state, str(entry.get("ETag", "")))
+
+
+# -- tables in S3 and compatible stores --------------------------------------------------------------------------------
 
 _BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,254}")
 
@@ -53,11 +210,10 @@ def open_s3(uri: str, options: Mapping[str, str], *, retry: Retry | None = None)
         said = f"invalid name of a bucket: {bucket!r}" if bucket else f"{scheme.rstrip(':')}:// does not name a bucket"
         raise UsageError(said, code="usage.table", hint="s3://BUCKET/PATH")
     policy = retry or Retry()
-    calls = S3Calls(uri, bucket, read_options(options), policy)
+    calls = S3Calls(uri, bucket, read_s3_options(options), policy)
     calls.uploads = S3Uploads(calls)
 
     def versions(store: ObjectStorage) -> VersionedObjects:
-        from deltacli.storage.s3.versions import S3Versions
 
         return S3Versions(store, calls)
 
@@ -217,7 +373,7 @@ class _Upload:
         def send(client: Botocore) -> Botocore:
             with part.opened() as content:
                 answer = client.upload_part(**self._target, PartNumber=number, Body=content, ContentMD5=digest)
-            require_stored(answer)
+            require_stored_in_s3(answer)
             return answer["ETag"]
 
         return {"PartNumber": number, "ETag": self._ask(send)}
@@ -238,7 +394,7 @@ class _Upload:
         for _ in self._calls.retry.rounds(CREATE_FIRST_WAIT):
             try:
                 with self._calls.retry.watched(self._calls.endpoint):
-                    require_stored(self._calls.send(lambda client: client.complete_multipart_upload(**asked)))
+                    require_stored_in_s3(self._calls.send(lambda client: client.complete_multipart_upload(**asked)))
                 self._is_done = True
                 return Created()
             except HttpFault as caught:

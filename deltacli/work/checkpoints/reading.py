@@ -1,33 +1,46 @@
-"""Read checkpoints: small actions as values, and file actions as a stream of columns, one row group at a time."""
+"""Read checkpoints: small actions as values, and file actions as a stream of columns, one row group at a time.
+
+Spec: Checkpoint Schema.
+"""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
 from deltacli.arrow.parquet import ParquetReader
-from deltacli.core.errors import CheckpointUnreadable, CommitCorrupt, FileMissing
-from deltacli.core.hints import command
-from deltacli.core.memory_limit import stop_if_exhausted
+from deltacli.core.errors import CheckpointUnreadable, CommitCorrupt, FileMissing, command
+from deltacli.core.process import stop_if_exhausted
 from deltacli.core.typing import ArrowArray, BinaryFile, RecordBatch
-from deltacli.delta.checkpoint.row_group_columns import SMALL_ACTIONS, CheckpointColumns, RowGroup
-from deltacli.delta.log.commit_lines import Action, read_actions, take_whole_numbers
-from deltacli.delta.log.counts import FileCounts, TombstoneCounts, count_batch
-from deltacli.delta.log.file_actions import FileBatch, action_schemas
-from deltacli.delta.log.log_path import LOG_DIRECTORY, SIDECAR_DIRECTORY
-from deltacli.delta.log.replay import TouchedFiles
-from deltacli.delta.log.segment import CheckpointInstance, LogFile
-from deltacli.delta.paths import sidecar_location
-from deltacli.delta.stats.record_counts import num_records_column, tight_column
-from deltacli.delta.vectors import no_vector_ids, unique_id_column, without_empty
+from deltacli.delta.checkpoint.content import SMALL_ACTIONS, CheckpointColumns, RowGroup
+from deltacli.delta.data_files import (
+    no_vector_ids,
+    sidecar_location,
+    unique_id_column,
+    without_empty,
+    without_empty_vectors,
+)
+from deltacli.delta.log.actions import Action, read_actions, take_whole_numbers
+from deltacli.delta.log.file_actions import (
+    FileBatch,
+    FileCounts,
+    TombstoneCounts,
+    TouchedFiles,
+    action_schemas,
+    count_batch,
+    num_records_column,
+    tight_column,
+)
+from deltacli.delta.log.segment import LOG_DIRECTORY, SIDECAR_DIRECTORY, CheckpointInstance, LogFile
 from deltacli.storage import ReadStorage
 from deltacli.work.checkpoints.reading_limits import (
     BUFFER_BYTES,
     ROWS_A_BATCH,
-    read_footer,
+    read_footer_bytes,
     require_sound,
     rows_a_batch,
 )
@@ -35,6 +48,8 @@ from deltacli.work.task import TableStores, TaskContext, light
 
 if TYPE_CHECKING:
     import pyarrow
+
+# -- read checkpoints --------------------------------------------------------------------------------------------------
 
 MAX_JSON_BYTES = 256 << 20
 """Maximum size of a JSON checkpoint. It is held as values, which take at least six times its size in memory.
@@ -163,7 +178,7 @@ def open_parquet(storage: ReadStorage, path: str) -> Iterator[OpenParquet]:
     """Open a Parquet file of a checkpoint; every fault while it is open is raised as CheckpointUnreadable."""
     with checkpoint_faults(path), storage.open(path) as source:
         file = ParquetReader(source, buffer_size=BUFFER_BYTES)
-        columns = CheckpointColumns(file.metadata, read_footer(source))
+        columns = CheckpointColumns(file.metadata, read_footer_bytes(source))
         tag = storage.tag(path, source)
         yield OpenParquet(path, file, source, storage.capabilities.cheap_listing, tag, columns)
 
@@ -254,7 +269,7 @@ def without_views(kind: Any) -> Any:  # Any: pyarrow has no types
 
 
 @light
-def plan_pieces(path: str, context: TaskContext) -> list[CheckpointPiece]:
+def plan_checkpoint_pieces(path: str, context: TaskContext) -> list[CheckpointPiece]:
     """Return the row groups of a Parquet file that may contain file actions. A task.
 
     Raises CheckpointUnreadable (`sidecar.missing`).
@@ -436,3 +451,133 @@ class CountPiece:
         for batch in read_narrow(context.stores, piece, context.shared("touched"), with_paths=False):
             files, tombstones = count_batch(batch, self.cutoff_ms, files, tombstones)
         return files, tombstones
+
+
+# -- whole file actions of a checkpoint, in the types of the checkpoint schema -----------------------------------------
+
+_WHOLE_ROWS_A_BATCH = 8_192
+"""All fields of 8,192 adds take about 3 MB, which fits into the processor cache while they are read and encoded."""
+
+_FEW_DROPPED = 4
+_NEEDED = ("path", "size", "deletionVector")
+
+
+def read_whole(
+    stores: TableStores, piece: CheckpointPiece, touched: TouchedFiles, kind: str, fields: Sequence[str] | None = None
+) -> Iterator[RecordBatch]:
+    """Yield the live adds (`kind` "add") or tombstones ("remove") of a row group with all their fields.
+
+    If `fields` is given, all other fields are null, except those that make up a key.
+    """
+    if not (piece.group.has_adds if kind == "add" else piece.group.has_removes):
+        return
+    schema = action_schemas().add if kind == "add" else action_schemas().remove
+    with open_piece(stores, piece) as parquet:
+        columns = parquet.columns
+        names = [name for name in schema.names if fields is None or name in fields or name in _NEEDED]
+        wanted = columns.whole(kind, names)
+        if kind == "add" and piece.group.needs_parsed_stats and "stats" in names:
+            wanted.append("add.stats_parsed")
+        for batch in parquet.batches(piece.group.index, wanted, rows=_WHOLE_ROWS_A_BATCH):
+            rows = whole_rows(batch, kind, schema, piece.path)
+            if rows is not None:
+                rows.validate(full=True)  # invalid UTF-8 would reach the output
+                rows = without_empty_vectors(rows)
+                _require_whole(rows, kind, piece.path)
+                if len(touched):
+                    kept = touched.untouched(rows.column("path"), unique_id_column(rows.column("deletionVector")))
+                    yield from _kept_runs(rows, kept)
+                else:
+                    yield rows
+
+
+def read_both(stores: TableStores, piece: CheckpointPiece, touched: TouchedFiles) -> Iterator[FileBatch]:
+    """Yield the tombstones of a row group, then its live files, with all fields. Raises CheckpointUnreadable."""
+    for removes in read_whole(stores, piece, touched, "remove"):
+        yield FileBatch(removes=removes)
+    for adds in read_whole(stores, piece, touched, "add"):
+        yield FileBatch(adds=adds)
+
+
+def _require_whole(rows: RecordBatch, kind: str, source: str) -> None:
+    """Raise CheckpointUnreadable if an action lacks a field that its key or its file needs."""
+    for name in ("path", "size") if kind == "add" else ("path",):
+        if rows.column(name).null_count:
+            raise missing_field(f"{source}: {kind}.{name} is missing", source)
+    vectors = rows.column("deletionVector")
+    if vectors.null_count < len(vectors) and lacks_id(vectors):
+        raise missing_field(f"{source}: a deletion vector has no id", source)
+
+
+def _kept_runs(rows: Any, kept: Any) -> Iterator[Any]:  # Any: pyarrow has no types
+    """Yield the rows selected by `kept` (None: all): slices if few rows are dropped, a copy if many are."""
+    if kept is not None and rows.num_rows - kept.true_count > _FEW_DROPPED:
+        yield pc.filter(rows, kept)
+        return
+    dropped = [] if kept is None else pc.indices_nonzero(pc.invert(kept)).to_pylist()
+    for before, after in pairwise([-1, *dropped, rows.num_rows]):
+        if after - before > 1:
+            yield rows.slice(before + 1, after - before - 1)
+
+
+def whole_rows(batch: Any, kind: str, schema: Any, source: str) -> Any:  # Any: pyarrow has no types
+    """Return the actions of one kind in a batch of a checkpoint, in the types of `schema`; None if there are none.
+
+    Fields that the checkpoint lacks are null.
+    """
+    import pyarrow as pa
+
+    actions = valid_rows(batch, kind, source)
+    if actions is None:
+        return None
+    names = {actions.type.field(index).name for index in range(actions.type.num_fields)}
+    columns = []
+    for wanted in schema:
+        if wanted.name == "stats" and "stats_parsed" in names:
+            columns.append(_statistics(actions, names, wanted.type))
+        elif wanted.name in names:
+            columns.append(_fit(actions.field(wanted.name), wanted.type))
+        else:
+            columns.append(pa.nulls(len(actions), wanted.type))
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _fit(column: Any, wanted: Any) -> Any:  # Any: pyarrow has no types
+    """Cast a column of a checkpoint to the type of the checkpoint schema. Struct fields are matched by name."""
+    import pyarrow as pa
+
+    if column.type.equals(wanted):
+        return column
+    if (
+        pa.types.is_map(wanted)
+        and pa.types.is_map(column.type)
+        and column.type.item_type.equals(wanted.item_type)
+        and column.type.key_type.equals(wanted.key_type)
+    ):
+        # Only the names of the inner fields differ; a cast would copy every entry.
+        mask = pc.is_null(column) if column.null_count else None
+        return pa.MapArray.from_arrays(column.offsets, column.keys, column.items, type=wanted, mask=mask)
+    if pa.types.is_struct(wanted) and pa.types.is_struct(column.type):
+        present = {column.type.field(index).name for index in range(column.type.num_fields)}
+        fields = [
+            _fit(pc.struct_field(column, [part.name]), part.type)
+            if part.name in present
+            else pa.nulls(len(column), part.type)
+            for part in wanted
+        ]
+        return pa.StructArray.from_arrays(fields, fields=list(wanted), mask=pc.is_null(column))
+    return pc.cast(column, wanted)
+
+
+def _statistics(actions: Any, names: set[str], wanted: Any) -> Any:  # Any: pyarrow has no types
+    """Return the JSON text of statistics. If it is missing, it is derived from the struct statistics.
+
+    Spec: Checkpoint Schema (writeStatsAsJson=false).
+    """
+    from deltacli.delta.encoding.arrow_json import json_column
+
+    texts = _fit(actions.field("stats"), wanted) if "stats" in names else None
+    if texts is not None and not texts.null_count:
+        return texts
+    from_parsed = json_column(actions.field("stats_parsed"))
+    return from_parsed if texts is None else pc.coalesce(texts, pc.cast(from_parsed, wanted))

@@ -13,8 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from deltacli.arrow.parquet import ParquetReader
-from deltacli.core.errors import CheckpointUnreadable
-from deltacli.core.hints import command
+from deltacli.core.errors import CheckpointUnreadable, command
 from deltacli.core.typing import BinaryFile
 from deltacli.delta.footers.thrift import DICTIONARY_PAGE, PageHeader, ThriftFaultError, read_page_header
 
@@ -35,7 +34,7 @@ _CODECS = {"SNAPPY": "snappy", "GZIP": "gzip", "ZSTD": "zstd", "BROTLI": "brotli
 _HEADER_BYTES = (512, 1 << 16, 1 << 24)
 
 
-def read_footer(source: BinaryFile) -> bytes:
+def read_footer_bytes(source: BinaryFile) -> bytes:
     """Return the footer bytes of a Parquet file that Arrow has opened; empty if the footer exceeds 64 MiB."""
     source.seek(0, io.SEEK_END)
     end = source.tell()

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from deltacli.arrow import compute as pc
 from deltacli.core import tempfiles
 from deltacli.core.typing import ArrowArray
-from deltacli.delta.log.counts import FileCounts, TombstoneCounts, count_batch
-from deltacli.delta.log.file_actions import FileBatch
-from deltacli.delta.paths import decode_column
+from deltacli.delta.data_files import decode_column
+from deltacli.delta.log.file_actions import FileBatch, FileCounts, TombstoneCounts, count_batch
 from deltacli.work.checkpoints.reading import CheckpointPiece, read_narrow
 from deltacli.work.task import TaskContext
 

@@ -9,13 +9,21 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
 from deltacli.core.typing import ArrowArray, ArrowSchema, RecordBatch
+from deltacli.delta.data_files import unique_id_column
 from deltacli.delta.encoding.ndjson import parse_ndjson
-from deltacli.delta.log.commit_lines import KNOWN_ACTIONS, MAX_LINE_BYTES, Action, line_too_long, stream_actions
-from deltacli.delta.log.file_actions import FileBatch, action_schemas, narrow_batches, whole_actions
-from deltacli.delta.log.replay import TouchedFiles, file_key, key_column
+from deltacli.delta.log.actions import KNOWN_ACTIONS, MAX_LINE_BYTES, Action, line_too_long, stream_actions
+from deltacli.delta.log.file_actions import (
+    FileBatch,
+    TouchedFiles,
+    action_schemas,
+    file_key,
+    key_column,
+    narrow_batches,
+    num_records_column,
+    tight_column,
+    whole_actions,
+)
 from deltacli.delta.log.segment import LogFile
-from deltacli.delta.stats.record_counts import num_records_column, tight_column
-from deltacli.delta.vectors import unique_id_column
 from deltacli.storage import ReadStorage
 from deltacli.work.commits.reading import commit_location, require_whole
 

@@ -8,12 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from deltacli.core.errors import CommitCorrupt
-from deltacli.core.hints import command
+from deltacli.core.errors import CommitCorrupt, command
 from deltacli.core.typing import Json
-from deltacli.delta.log.commit_lines import Action, read_actions
+from deltacli.delta.data_files import fault_of, unique_id
+from deltacli.delta.log.actions import Action, read_actions
 from deltacli.delta.log.segment import LogFile
-from deltacli.delta.vectors import fault_of, unique_id
 from deltacli.storage import ReadStorage
 from deltacli.work.commits.reading import is_large, read_commit, stream_commit
 
@@ -113,5 +112,9 @@ def _long(value: Json) -> int | None:
 
 def _unnamed(file: LogFile, what: str, code: str) -> CommitCorrupt:
     return CommitCorrupt(
-        f"{file.name}: {what}", code=code, facts={"version": str(file.version)}, hint=command("validate")
+        f"{file.name}: {what}",
+        file=file.name,
+        code=code,
+        facts={"version": str(file.version)},
+        hint=command("validate"),
     )

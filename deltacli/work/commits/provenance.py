@@ -9,8 +9,8 @@ from itertools import chain
 from typing import NamedTuple
 
 from deltacli.core.errors import CommitCorrupt
-from deltacli.core.patterns import pattern
-from deltacli.delta.log.commit_lines import (
+from deltacli.core.made_once import pattern
+from deltacli.delta.log.actions import (
     MAX_LINE_BYTES,
     Action,
     is_nested_too_deeply,
@@ -19,8 +19,7 @@ from deltacli.delta.log.commit_lines import (
     read_actions,
     split_lines,
 )
-from deltacli.delta.log.log_path import LOG_DIRECTORY
-from deltacli.delta.log.segment import LogFile
+from deltacli.delta.log.segment import LOG_DIRECTORY, LogFile
 from deltacli.storage import ReadStorage
 from deltacli.work.commits.reading import stream_commit
 
@@ -139,7 +138,7 @@ def _first_line(storage: ReadStorage, path: str, data: bytes, file: LogFile) -> 
     while (end := data.find(b"\n")) < 0 and len(data) < file.size_bytes:
         if not _BEGINS_LIKE_JSON.match(data):
             read_actions(data[:1], file.name)  # raises if the bytes are not text
-            raise CommitCorrupt(f"{file.name} line 1 is not JSON")
+            raise CommitCorrupt(f"{file.name} line 1 is not JSON", file=file.name)
         if len(data) > MAX_LINE_BYTES:
             raise line_too_long(file.name, 1)
         length = min(max(_FIRST_READ, len(data)), MAX_LINE_BYTES + 1 - len(data))

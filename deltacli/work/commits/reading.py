@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from deltacli.core.errors import CommitCorrupt
-from deltacli.core.hints import command
-from deltacli.delta.log.commit_lines import Action, read_actions, split_lines, stream_actions
-from deltacli.delta.log.log_path import LOG_DIRECTORY
-from deltacli.delta.log.segment import LogFile
+from deltacli.core.errors import CommitCorrupt, command
+from deltacli.delta.log.actions import Action, read_actions, split_lines, stream_actions
+from deltacli.delta.log.segment import LOG_DIRECTORY, LogFile
 from deltacli.storage import ReadStorage
 
 LARGE_COMMIT_BYTES = 32 << 20
@@ -32,6 +30,7 @@ def require_bytes(file: LogFile) -> None:
     if file.size_bytes == 0:
         raise CommitCorrupt(
             f"{file.name} is empty (an interrupted write); skipping it would lose rows or restore deleted ones",
+            file=file.name,
             code="commit.empty",
             facts={"file": commit_location(file), "size": "0 bytes", "version": str(file.version)},
             hint=command("snapshot", version=file.version - 1) if file.version else command("history"),
@@ -43,6 +42,7 @@ def require_whole(file: LogFile, actual: int, expected: int) -> None:
     if actual < expected:
         raise CommitCorrupt(
             f"{file.name} was truncated while it was read",
+            file=file.name,
             code="commit.shrank",
             facts={"file": commit_location(file), "listed with": f"{file.size_bytes} bytes"},
             hint=command("history"),

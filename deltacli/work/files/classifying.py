@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from deltacli.arrow import compute as pc
 from deltacli.core.errors import FileMissing
 from deltacli.core.typing import ArrowArray, RecordBatch
-from deltacli.delta.vacuum.file_kinds import HiddenNames, TableRoots
-from deltacli.delta.vacuum.keys import PathKeys, binary_paths, is_among
+from deltacli.delta.listing import HiddenNames, PathKeys, TableRoots, binary_paths, is_among
 from deltacli.work.files.listing import DirectoryWalk, ListedFiles, in_batches
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from deltacli.delta.log.log_path import LOG_DIRECTORY
-from deltacli.delta.paths import decode
+from deltacli.delta.data_files import decode
+from deltacli.delta.log.segment import LOG_DIRECTORY
 from deltacli.storage import FileStat, ReadStorage, WalkEntry, leads_outside
 from deltacli.work.task import TaskContext
 

@@ -1,5 +1,6 @@
-"""Write rows to new data files: to a draft, which is read back before it gets its name, or to a temporary file, which
-only measures.
+"""Write rows to new data files: those of a group of files that is rewritten, and new ones.
+
+Spec: Data Files; Partition Value Serialization; Column Mapping; Per-file Statistics.
 """
 
 from __future__ import annotations
@@ -7,26 +8,41 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from threading import BoundedSemaphore
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import quote
 
 from deltacli.arrow import compute as pc
 from deltacli.arrow.parquet import ParquetReader
-from deltacli.core.errors import DeltacliError, StorageFailed
+from deltacli.core.errors import DataUnreadable, DeltacliError, FileMissing, Refused, StorageFailed
 from deltacli.core.tempfiles import forget, remember
-from deltacli.core.typing import ArrowArray, ArrowField, ArrowType, RecordBatch
+from deltacli.core.typing import ArrowArray, ArrowField, ArrowScalar, ArrowType, RecordBatch
 from deltacli.delta.encoding.digests import Digest, RowDigest
+from deltacli.delta.log.state import TableConfiguration
+from deltacli.delta.partitions.text import directory_of, partition_text
 from deltacli.delta.partitions.values import constants_of
 from deltacli.delta.schema.to_arrow import keeps_partition_columns
+from deltacli.delta.schema.types import PrimitiveType, StructField
 from deltacli.delta.stats.collect import StatisticsCollector
-from deltacli.storage.disk_faults import writing_faults
-from deltacli.work.outputs.parquet_stream import ParquetStream
-from deltacli.work.rewrite.exactness import SPEC
-from deltacli.work.rewrite.pieces import RewritePiece, RewriteSpec, SourceFile
-from deltacli.work.rewrite.sources import SourceRefusedError, Sources, rows_for_new_file
+from deltacli.storage import Created, Draft, Existed, ReadStorage, Unknown
+from deltacli.storage.base import writing_faults
+from deltacli.work.parquet_writing import ParquetStream
+from deltacli.work.rewrite.pieces import (
+    SPEC,
+    NewFile,
+    NewFileNames,
+    RefusedFile,
+    RewritePiece,
+    RewriteSpec,
+    Rewritten,
+    SourceFile,
+)
+from deltacli.work.rewrite.sources import SourceRefusedError, Sources, constants_for, renamed, rows_for_new_file
 from deltacli.work.rows.data_files import DataFile, OpenDataFile, data_faults
 from deltacli.work.rows.table_files import TableFiles
 from deltacli.work.task import TaskContext
@@ -34,6 +50,8 @@ from deltacli.work.task import TaskContext
 if TYPE_CHECKING:
     import pyarrow
     import pyarrow.parquet
+
+# -- write rows to new data files --------------------------------------------------------------------------------------
 
 _TOO_LARGE = 1.5
 """A file of so many times the target size is continued in another one. Sorted rows are many files anyway."""
@@ -139,9 +157,9 @@ def _require(is_same: bool, name: str, what: str) -> None:
 def _shape(fields: Iterable[ArrowField]) -> list[object]:
     """Return names, types, nullability and field ids at every depth."""
     found: list[object] = []
-    for field in fields:
-        inside = _shape(_parts(field.type)) or str(field.type)
-        found.append((field.name, field.nullable, (field.metadata or {}).get(_ID), inside))
+    for column in fields:
+        inside = _shape(_parts(column.type)) or str(column.type)
+        found.append((column.name, column.nullable, (column.metadata or {}).get(_ID), inside))
     return found
 
 
@@ -162,9 +180,9 @@ def columns_with_dictionary(sample: pyarrow.RecordBatch) -> list[str]:
     """
     return [
         path
-        for field, values in zip(sample.schema, sample.columns, strict=True)
-        for path in _leaves(field.name, field.type)
-        if path != field.name or _repeats(values.slice(0, _ROWS))
+        for column, values in zip(sample.schema, sample.columns, strict=True)
+        for path in _leaves(column.name, column.type)
+        if path != column.name or _repeats(values.slice(0, _ROWS))
     ]
 
 
@@ -191,8 +209,8 @@ def _leaves(path: str, kind: Any) -> Iterator[str]:
     elif pa.types.is_list(kind):
         yield from _leaves(f"{path}.list.element", kind.value_type)
     elif pa.types.is_struct(kind):
-        for field in kind:
-            yield from _leaves(f"{path}.{field.name}", field.type)
+        for column in kind:
+            yield from _leaves(f"{path}.{column.name}", column.type)
     else:
         yield path
 
@@ -225,3 +243,357 @@ def _measured(spec: RewriteSpec, piece: RewritePiece, context: TaskContext) -> i
             shutil.rmtree(place, ignore_errors=True)
             forget(place)
     return None if sources.refused else size
+
+
+# -- the task that rewrites one group of data files --------------------------------------------------------------------
+
+_SORTING = BoundedSemaphore(2)
+"""Sorting takes up to 400 MiB; further pieces of a process use less memory instead of waiting for the store of
+another table.
+"""
+NAMED = "named"
+"""The name of the shared `NamedFiles`, if there are any."""
+
+_MOST_SENT = 3
+"""How often a file is sent that is not there afterwards."""
+
+
+class DraftFile(NamedTuple):
+    """A file that was written and has no name yet."""
+
+    path: str
+    draft: Draft
+    written: Written
+
+
+@dataclass(frozen=True, slots=True)
+class RewriteFiles:
+    """Writes the live rows of a piece's files to new ones as the shared `RewriteSpec` says, and reads them back.
+
+    Nothing that it finds wrong with a source is an error: the source is left alone and listed in the result. Only the
+    caller's commit makes new files part of the table. After an error none is left, unless the store does not say
+    whether it was created; then vacuum removes it.
+    """
+
+    def __call__(self, piece: RewritePiece, context: TaskContext) -> Rewritten:
+        """Return the new files. Raises StorageFailed, DataUnreadable for a new file, and PermissionRefused."""
+        spec: RewriteSpec = context.shared(SPEC)
+        refused: list[RefusedFile] = []
+        while True:
+            without = {each.path for each in refused}
+            left = replace(piece, sources=tuple(each for each in piece.sources if each.file.path not in without))
+            try:
+                done = _Run(spec, left, context).run()
+            except SourceRefusedError as fault:
+                refused.append(fault.refused)
+                continue
+            return replace(done, refused=(*refused, *done.refused))
+
+
+class _Run:
+    def __init__(self, spec: RewriteSpec, piece: RewritePiece, context: TaskContext) -> None:
+        self._spec, self._piece, self._context = spec, piece, context
+        self._sources = Sources(context.files, spec, constants_for(spec, piece))
+        self._order = spec.order
+        checked = spec.order if spec.reads_back else None
+        self._read = None if checked is None else checked.digest()
+        self._read_back = None if checked is None else checked.digest()
+        """Digests of the rows to sort, and of those in the new files. None if rows keep their order."""
+        self._named: list[str] = []
+        self._told: NewFileNames = context.values.get(NAMED) or NewFileNames()
+
+    def run(self) -> Rewritten:
+        """Raises SourceRefusedError if it has to be done again without a file."""
+        published: list[NewFile] = []
+        has_memory = self._order is not None and _SORTING.acquire(blocking=False)
+        if self._order is not None and not has_memory:
+            self._order = self._order.in_little_memory()
+        try:
+            self._write(published)
+        except BaseException:
+            if self._named:
+                list(self._context.storage.delete_many(self._named))
+            raise
+        finally:
+            if has_memory:
+                _SORTING.release()
+        found = self._sources
+        return Rewritten(tuple(published), tuple(found.used), tuple(found.refused), found.rows)
+
+    def _write(self, published: list[NewFile]) -> None:
+        """Write, read back and name one file after the other, so that no disk holds more than one draft."""
+        spec, context = self._spec, self._context
+        parts = (rows for rows in self._until_cancelled(self._ordered()) if rows.num_rows)
+        first = next(parts, None)
+        number = 0
+        while first is not None:
+            path = self._path(number)
+            with context.storage.draft(path) as draft:
+                written = write_file(spec, draft.place, path, chain([first], parts))
+                if spec.reads_back:
+                    read_back(spec, context.files, draft.place, path, written, self._read_back)
+                self._named.append(path)
+                self._told.paths.append(path)
+                published.append(publish_file(context.storage, DraftFile(path, draft, written)))
+            first = next(parts, None)
+            number += 1
+        if self._read is not None and self._read_back is not None and self._read.answer() != self._read_back.answer():
+            raise StorageFailed("the sorted files have other rows than their sources", code="data.not-as-written")
+
+    def _until_cancelled(self, parts: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
+        """Pass rows on. Raises CancelledError once nobody waits for the new files."""
+        for rows in parts:
+            if self._context.is_cancelled():
+                from concurrent.futures import CancelledError
+
+                raise CancelledError
+            yield rows
+
+    def _ordered(self) -> Iterator[RecordBatch]:
+        """Return the rows of the sources in the order of new files. Raises NoSpace."""
+        order, tables = self._order, self._sources.tables(self._piece.sources)
+        if order is None:
+            return tables
+        order.require_space(self._piece.size_bytes)
+        batches = (batch for table in tables for batch in table.to_batches())
+        return order.arrange(self._noted(batches), self._spec.schema)
+
+    def _noted(self, batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+        for batch in batches:
+            if self._read is not None:
+                self._read.take(batch)
+            yield batch
+
+    def _path(self, number: int) -> str:
+        """Return the path of a new file below the table: no other attempt and no other piece has it."""
+        piece = self._piece
+        name = f"part-{piece.number:05}-{uuid.UUID(self._context.attempt)}-c{number:03}{self._spec.ending}"
+        return f"{piece.directory.rstrip('/')}/{name}" if piece.directory else name
+
+
+def publish_file(storage: ReadStorage, file: DraftFile) -> NewFile:
+    """Give a file its name, which no other file has: it may be sent again. Raises StorageFailed."""
+    for left in reversed(range(_MOST_SENT)):
+        match file.draft.publish():
+            case Created():
+                cause = "it is not there"
+            case Existed():
+                cause = "the name exists"  # the reply to an earlier request of this attempt was lost
+            case Unknown(cause):
+                pass
+        try:
+            found = storage.stat(file.path)
+            break
+        except FileMissing as fault:
+            if not left:
+                raise StorageFailed(f"{file.path} was not written", facts={"why": str(cause)}) from fault
+    if found.size_bytes != file.written.size_bytes:
+        raise StorageFailed(
+            f"{file.path} has {found.size_bytes} bytes, expected {file.written.size_bytes}",
+            facts={"why": str(cause)},
+        )
+    return NewFile(
+        quote(file.path, safe="/=-._~"), found.size_bytes, file.written.rows, file.written.stats, found.modified_ms
+    )
+
+
+# -- write rows that are new to a table as data files ------------------------------------------------------------------
+
+MOST_HELD_BYTES = 256 << 20
+"""Bytes of rows of several partitions in memory; beyond them the largest partition becomes a file."""
+
+
+class AppendedFile(NamedTuple):
+    """A file that was written: its `partition_values` are as in an add."""
+
+    file: NewFile
+    partition_values: Mapping[str, str | None]
+
+
+class Source(NamedTuple):
+    """A column of the table with its place in a batch; None where the rows lack it, and all have the `value`."""
+
+    column: StructField
+    place: int | None
+    value: ArrowScalar = None
+    most_characters: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AppendSpec:
+    """How rows become files. It can be pickled.
+
+    `columns` are those of the table; all are cast to `schema`, which has their logical names. `partitions` are the
+    partition columns by physical name.
+    """
+
+    rewrite: RewriteSpec
+    columns: tuple[Source, ...]
+    schema: pyarrow.Schema
+    partitions: tuple[tuple[str, StructField], ...]
+
+    @property
+    def config(self) -> TableConfiguration:
+        """The configuration of the table that the files are written for."""
+        return self.rewrite.config
+
+
+@dataclass
+class AppendRows:
+    """Writes the rows of one task. `files` are those that have a name so far."""
+
+    spec: AppendSpec
+    context: TaskContext
+    files: list[AppendedFile] = field(default_factory=list)
+    _held: dict[tuple[str | None, ...], list[pyarrow.RecordBatch]] = field(default_factory=dict)
+    _bytes: dict[tuple[str | None, ...], int] = field(default_factory=dict)
+    _number: int = 0
+
+    def run(self, batches: Iterator[pyarrow.RecordBatch]) -> list[AppendedFile]:
+        """Write all rows, and return the files. After an error none of them is left, unless the store does not say so.
+
+        Raises Refused for values that the table cannot have, and StorageFailed.
+        """
+        try:
+            rows = (self._conformed(batch) for batch in batches if batch.num_rows)
+            if self.spec.partitions:
+                for batch in rows:
+                    self._hold(batch)
+                for key in list(self._held):
+                    self._write_partition(key)
+            else:
+                self._write(rows, ())
+        except BaseException:
+            self.undo()
+            raise
+        return self.files
+
+    def undo(self) -> None:
+        """Delete the files of this task."""
+        from urllib.parse import unquote
+
+        paths = [unquote(one.file.path) for one in self.files]
+        if paths:
+            list(self.context.storage.delete_many(paths))
+        self.files = []
+
+    def _conformed(self, batch: pyarrow.RecordBatch) -> pyarrow.RecordBatch:
+        """Return the columns of the table, in its order and types. Raises Refused for values that are none of them."""
+        import pyarrow as pa
+
+        arrays = []
+        for (column, place, value, most), wanted in zip(self.spec.columns, self.spec.schema, strict=True):
+            if place is None:
+                absent = pa.scalar(None, wanted.type) if value is None else value
+                arrays.append(pa.repeat(absent, batch.num_rows))
+                continue
+            array = batch.column(place)
+            try:
+                arrays.append(array if array.type.equals(wanted.type) else array.cast(wanted.type))
+            except pa.ArrowInvalid as fault:
+                raise Refused(
+                    f"column {column.name} has values that are no {wanted.type}: {fault}",
+                    code="append.value",
+                    facts={"column": column.name},
+                ) from fault
+            if not column.nullable and arrays[-1].null_count:
+                raise Refused(
+                    f"rows break column {column.name} (NOT NULL)",
+                    code="append.constraint",
+                    facts={"column": column.name, "nulls": str(arrays[-1].null_count)},
+                )
+            if most is not None and (pc.max(pc.utf8_length(arrays[-1])).as_py() or 0) > most:
+                raise Refused(
+                    f"column {column.name} has texts of more than {most} characters",
+                    code="append.value",
+                    facts={"column": column.name},
+                )
+        return pa.RecordBatch.from_arrays(arrays, schema=self.spec.schema)
+
+    # -- partitions ---------------------------------------------------------------------------------------------------
+
+    def _hold(self, batch: pyarrow.RecordBatch) -> None:
+        """Sort the rows of a batch by partition, and write the largest partition while too many are held."""
+        for key, part in self._parts(batch):
+            self._held.setdefault(key, []).append(part)
+            self._bytes[key] = self._bytes.get(key, 0) + part.nbytes
+        while sum(self._bytes.values()) > MOST_HELD_BYTES:
+            self._write_partition(max(self._bytes, key=lambda key: self._bytes[key]))
+
+    def _parts(self, batch: pyarrow.RecordBatch) -> Iterator[tuple[tuple[str | None, ...], pyarrow.RecordBatch]]:
+        """Yield the rows of each partition in a batch, with the texts of its values."""
+        import pyarrow as pa
+
+        codes: Any = pa.repeat(pa.scalar(0, pa.int64()), batch.num_rows)
+        for _, column in self.spec.partitions:
+            encoded = pc.dictionary_encode(_comparable(batch.column(column.name)), null_encoding="encode")
+            pairs = pc.add(pc.multiply(codes, batch.num_rows), pc.cast(encoded.indices, pa.int64()))
+            codes = pc.cast(pc.dictionary_encode(pairs).indices, pa.int64())  # numbered anew, or many columns overflow
+        for code in range(pc.max(codes).as_py() + 1):
+            part = pc.filter(batch, pc.equal(codes, code))
+            key = tuple(
+                partition_text(part.column(column.name)[0].as_py(), _primitive(column), column.name)
+                for _, column in self.spec.partitions
+            )
+            yield key, part
+
+    def _write_partition(self, key: tuple[str | None, ...]) -> None:
+        self._bytes.pop(key)
+        self._write(iter(self._held.pop(key)), key)
+
+    # -- files --------------------------------------------------------------------------------------------------------
+
+    def _write(self, rows: Iterator[pyarrow.RecordBatch], key: tuple[str | None, ...]) -> None:
+        """Write rows of one partition, and begin another file where one is large enough."""
+        spec, context = self.spec.rewrite, self.context
+        values = {name: text for (name, _), text in zip(self.spec.partitions, key, strict=True)}
+        logical = {column.name: text for (_, column), text in zip(self.spec.partitions, key, strict=True)}
+        stored = (self._stored(batch) for batch in rows)
+        batch = next(stored, None)
+        while batch is not None:
+            path = self._path(directory_of(logical if spec.config.mapping_mode == "none" else {}))
+            with context.storage.draft(path) as draft:
+                written = write_file(spec, draft.place, path, chain([batch], stored))
+                if spec.reads_back:
+                    try:
+                        read_back(spec, context.files, draft.place, path, written)
+                    except DataUnreadable as fault:
+                        raise Refused(
+                            f"{path} cannot be read again after it was written: {fault.message}", code="append.value"
+                        ) from fault
+                file = publish_file(context.storage, DraftFile(path, draft, written))
+            self.files.append(AppendedFile(file, values))
+            batch = next(stored, None)
+
+    def _stored(self, batch: pyarrow.RecordBatch) -> pyarrow.RecordBatch:
+        """Return the columns that files contain, under their physical names."""
+        keeps = keeps_partition_columns(self.spec.config)
+        left_out = set() if keeps else {column.name for _, column in self.spec.partitions}
+        names = [
+            column.name
+            for column, *_ in self.spec.columns
+            if column.name not in left_out and column.data_type != PrimitiveType("void")
+        ]
+        return renamed(batch.select(names), self.spec.rewrite.schema)
+
+    def _path(self, directory: str) -> str:
+        """Return a path below the table that no other task and no other attempt has."""
+        name = f"part-{self._number:05}-{uuid.UUID(self.context.attempt)}-c000{self.spec.rewrite.ending}"
+        self._number += 1
+        return f"{directory}/{name}" if directory else name
+
+
+def _comparable(array: ArrowArray) -> ArrowArray:
+    """Return floats as their bits, which tell -0.0 from 0.0; decimals and others as they are."""
+    import pyarrow as pa
+
+    if pa.types.is_floating(array.type):
+        return array.view(pa.int64() if array.type == pa.float64() else pa.int32())
+    return array
+
+
+def _primitive(column: StructField) -> PrimitiveType:
+    """Return the type of a partition column. Raises Refused for one of another kind."""
+    if isinstance(column.data_type, PrimitiveType):
+        return column.data_type
+    raise Refused(f"partition column {column.name} has a type that partition values cannot have", code="append.type")

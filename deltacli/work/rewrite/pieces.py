@@ -1,29 +1,62 @@
-"""What is rewritten together, what all pieces of a rewrite share, and what became of it: values that go to a task and
-come back.
+"""What is rewritten together and what became of it, which files are refused, and which have outdated columns.
+
+Readers see other values than such a file contains, or do not agree on them: nanoseconds are cut off, dates that Spark
+wrote in the hybrid calendar are shifted only where the footer says so, and a shredded variant is put together anew.
+
+Spec: Type Widening.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from deltacli.core.errors import Unreadable
+from deltacli.arrow import compute as pc
+from deltacli.core.errors import DataUnreadable, Unreadable
+from deltacli.core.typing import ArrowField, ArrowType
+from deltacli.core.units import format_size
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.schema.file_columns import FileColumns
-from deltacli.delta.schema.names import PHYSICAL_NAME, recorded_name
-from deltacli.delta.schema.to_arrow import arrow_schema, file_schema, iceberg_compat, stored_columns
-from deltacli.delta.schema.types import PrimitiveType, StructField
-from deltacli.delta.schema.unread_columns import read_columns
+from deltacli.delta.schema.to_arrow import (
+    arrow_schema,
+    arrow_type,
+    file_schema,
+    iceberg_compat,
+    read_columns,
+    stored_columns,
+    unread_type,
+)
+from deltacli.delta.schema.type_changes import TYPE_CHANGES_KEY
+from deltacli.delta.schema.types import (
+    NANOSECONDS,
+    PHYSICAL_NAME,
+    ArrayType,
+    DataType,
+    MapType,
+    PrimitiveType,
+    StructField,
+    StructType,
+    holds,
+    recorded_name,
+    types_within,
+)
+from deltacli.delta.schema.variants import TYPED
 from deltacli.delta.stats.schema import ColumnPath
 from deltacli.rules.actions.row_tracking import COLUMN_PROPERTIES, is_enabled
-from deltacli.work.parquet_encoding import Encoding
-from deltacli.work.rows.data_files import DataFile, ReadSpec
+from deltacli.work.parquet_writing import Encoding
+from deltacli.work.rows.data_files import DataFile, OpenDataFile, ReadSpec, open_data_file
+from deltacli.work.task import TaskContext
 
 if TYPE_CHECKING:
     import pyarrow
+    import pyarrow.parquet
 
     from deltacli.delta.encoding.digests import Digest
+    from deltacli.delta.log.state import TableConfiguration
+    from deltacli.rules.framework.base import Finding
+
+# -- what is rewritten together, what all pieces of a rewrite share ----------------------------------------------------
 
 _FILE_WEIGHT = 256 << 10
 """What opening a file costs, in bytes."""
@@ -98,7 +131,7 @@ class NewFile(NamedTuple):
     modification_ms: int
 
 
-class NamedFiles:
+class NewFileNames:
     """The paths below the table of new files that tasks of this process gave a name or were about to, so that the
     files of tasks whose results are never read can be found. Another process has its own.
     """
@@ -106,8 +139,8 @@ class NamedFiles:
     def __init__(self) -> None:
         self.paths: list[str] = []
 
-    def __reduce__(self) -> tuple[type[NamedFiles], tuple[()]]:
-        return NamedFiles, ()
+    def __reduce__(self) -> tuple[type[NewFileNames], tuple[()]]:
+        return NewFileNames, ()
 
 
 class RefusedFile(NamedTuple):
@@ -207,7 +240,7 @@ class RewriteSpec:
         return self.encoding.extension
 
 
-def whole_rows(config: TableConfiguration) -> ReadSpec:
+def whole_row_spec(config: TableConfiguration) -> ReadSpec:
     """Return how all columns of a table are read, but those of types that are not read; where rows keep their ids, with
     these and the number of each row.
     """
@@ -258,3 +291,255 @@ def _with_row_columns(schema: pyarrow.Schema, rows: tuple[str, str], config: Tab
         metadata = {"PARQUET:field_id": str(field_id)} if is_iceberg else None
         schema = schema.append(pa.field(name, pa.int64(), metadata=metadata))
     return schema
+
+
+# -- refuse data files of which a new file would not be an exact copy --------------------------------------------------
+
+SPEC = "rewrite"
+"""The name of the shared `RewriteSpec`."""
+
+NOT_EXACT = "optimize.value-not-exact"
+TOO_LARGE = "optimize.row-group-too-large"
+UNREAD = "optimize.type-unsupported"
+BEYOND_MARK = "rowtracking.materialised-beyond-mark"
+
+_ROWS_AT_ONCE = 1 << 16
+
+
+class Exactness:
+    """Judges data files one after the other. Most have the schema and the marks of the one before: then only the values
+    of suspicious columns are looked at again.
+    """
+
+    def __init__(self, spec: RewriteSpec) -> None:
+        self._spec = spec
+        self._alike: Any = None  # Any: a schema of Parquet
+        self._marks: Mapping[bytes, bytes] | None = None
+        self._suspects: Sequence[_Suspect] = ()
+
+    def require(self, opened: OpenDataFile) -> bool:
+        """Return whether the file is like the one before. Raises DataUnreadable for one that cannot be copied exactly,
+        or not in bounded memory.
+        """
+        metadata = opened.parquet.metadata
+        _require_small_groups(metadata, self._spec.most_group_bytes)
+        schema, marks = metadata.schema, metadata.metadata
+        is_alike = self._alike is not None and marks == self._marks and schema.equals(self._alike)
+        if not is_alike:
+            self._alike = None
+            if (broken := broken_rule(self._spec.written_by or self._spec.config, opened)) is not None:
+                raise DataUnreadable(broken.message, code=broken.rule.id)
+            self._suspects = list(_suspects_of(self._spec, opened, marks))
+            self._alike, self._marks = schema, marks
+        for suspect in self._suspects:
+            _check(suspect, opened)
+        if self._spec.row_columns and self._spec.row_id_mark is not None:
+            _require_ids(self._spec.row_columns[0], self._spec.row_id_mark, opened)
+        return is_alike
+
+
+def _require_small_groups(metadata: pyarrow.parquet.FileMetaData, most_bytes: int) -> None:
+    for group in range(metadata.num_row_groups):
+        size = metadata.row_group(group).total_byte_size
+        if size > most_bytes:
+            raise DataUnreadable(
+                f"row group {group} has {format_size(size)}, more than {format_size(most_bytes)}", code=TOO_LARGE
+            )
+
+
+def _require_ids(column: str, mark: int, opened: OpenDataFile) -> None:
+    """Raise DataUnreadable for a file that stores a row id above the high-water mark: another row may get it, too."""
+    metadata = opened.parquet.metadata
+    leaf = next((at for at in range(metadata.num_columns) if metadata.schema.column(at).path == column), None)
+    if leaf is None:
+        return
+    for group in range(metadata.num_row_groups):
+        statistics = metadata.row_group(group).column(leaf).statistics
+        if statistics is not None and statistics.has_min_max:
+            found = [statistics.max]
+        else:
+            batches = opened.parquet.read_leaves(_ROWS_AT_ONCE, group, [leaf])
+            found = [pc.max(batch.column(0)).as_py() for batch in batches]
+        highest = max((one for one in found if one is not None), default=mark)
+        if highest > mark:
+            raise DataUnreadable(
+                f"it has row ids up to {highest}, but the high-water mark of row ids is {mark}", code=BEYOND_MARK
+            )
+
+
+def broken_rule(config: TableConfiguration, opened: OpenDataFile) -> Finding | None:
+    """Return the first error of a file's columns by which it is not known what the file contains; None without one."""
+    if config.mapping_mode == "none":
+        return None
+    from deltacli.delta.footers.columns import FileSchema, leaves_of
+    from deltacli.delta.log.segment import Place
+    from deltacli.rules.files.data_files import FIELD_ID_AREA
+    from deltacli.rules.framework.base import Severity
+    from deltacli.rules.framework.data_file_views import FileSchemaView
+
+    metadata = opened.parquet.metadata
+    schema = FileSchema(opened.schema, leaves_of(metadata.schema))
+    view = FileSchemaView(schema, config, Place("", key="the file"), 1, metadata.num_rows)
+    found = (one for check in FIELD_ID_AREA.checks for one in check.run(view) if one.severity is Severity.ERROR)
+    return next(found, None)
+
+
+def _suspects_of(spec: RewriteSpec, opened: OpenDataFile, metadata: Mapping[bytes, bytes] | None) -> Iterator[_Suspect]:
+    """Yield the leaves of a file whose values have to be looked at. Raises DataUnreadable."""
+    _require_read_types(spec, opened)
+    wanted = spec.reading.columns[: spec.reading.of_table]
+    found = spec.reading.file_columns.find(opened.schema, wanted)
+    schema = opened.parquet.metadata.schema
+    for column, place in zip(wanted, found, strict=True):
+        for leaf in place.leaves if place is not None else ():
+            yield from _suspects(column, leaf, schema.column(leaf), metadata)
+
+
+def _require_read_types(spec: RewriteSpec, opened: OpenDataFile) -> None:
+    """Raise DataUnreadable for a file that has a column of a type that is not read, which a new one would lack."""
+    fields = spec.config.schema.fields if spec.config.schema else ()
+    for column in fields:
+        unread = unread_type(column.data_type)
+        if unread is not None and spec.reading.file_columns.leaf(opened.schema, [column]) is not None:
+            raise DataUnreadable(f"column {column.name} has type {unread}, whose values cannot be kept", code=UNREAD)
+
+
+@dataclass(frozen=True, slots=True)
+class _Suspect:
+    """A leaf whose values have to be looked at, and what is wrong with a file in which one is not exact."""
+
+    column: str
+    leaf: int
+    is_hybrid: bool
+
+    @property
+    def reason(self) -> str:
+        if self.is_hybrid:
+            return "has a date or time before 1900 in the calendar of early versions of Spark"
+        return "has a time with nanoseconds, which the table's type does not have"
+
+
+def _suspects(column: StructField, leaf: int, stored: Any, marks: Mapping[bytes, bytes] | None) -> Iterator[_Suspect]:
+    """Yield what to look for in a leaf of a column. Raises DataUnreadable for a shredded variant."""
+    if holds(column.data_type, PrimitiveType("variant")) and f".{TYPED}" in stored.path:
+        raise DataUnreadable(f"column {column.name} has shredded variants, whose bytes cannot be kept", code=NOT_EXACT)
+    from deltacli.delta.schema.file_columns import hybrid_leaf
+
+    kind = stored.logical_type.type
+    names = {one.name for one in types_within(column.data_type) if isinstance(one, PrimitiveType)}
+    # Beside a timestamp of microseconds in one column, it is not known here which of them a leaf is.
+    is_cut = not names & NANOSECONDS.keys() or bool(names & {"timestamp", "timestamp_ntz"})
+    if is_cut and kind == "TIMESTAMP" and "nano" in stored.logical_type.to_json().lower():
+        yield _Suspect(column.name, leaf, is_hybrid=False)
+    if hybrid_leaf(stored, marks) is not None:
+        yield _Suspect(column.name, leaf, is_hybrid=True)
+
+
+def _check(suspect: _Suspect, opened: OpenDataFile) -> None:
+    """Raise DataUnreadable if a value of a leaf is not exact."""
+    from deltacli.delta.schema.file_columns import is_old
+
+    for group in range(opened.parquet.metadata.num_row_groups):
+        for batch in opened.parquet.read_leaves(_ROWS_AT_ONCE, group, [suspect.leaf]):
+            for values in _innermost(batch.column(0)):
+                if is_old(values) if suspect.is_hybrid else _has_nanoseconds(values):
+                    raise DataUnreadable(f"column {suspect.column} {suspect.reason}", code=NOT_EXACT)
+
+
+def _innermost(values: Any) -> Iterator[Any]:
+    """Yield the values of the only leaf within arrays, maps and structs; keys are always read with the values."""
+    import pyarrow as pa
+
+    kind = values.type
+    if pa.types.is_dictionary(kind):
+        yield from _innermost(pc.cast(values, kind.value_type))
+    elif pa.types.is_struct(kind):
+        for part in values.flatten():
+            yield from _innermost(part)
+    elif pa.types.is_map(kind):
+        yield from _innermost(values.keys)
+        yield from _innermost(values.items)
+    elif pa.types.is_nested(kind):
+        yield from _innermost(pc.list_flatten(values))
+    else:
+        yield values
+
+
+def _has_nanoseconds(values: Any) -> bool:
+    import pyarrow as pa
+
+    if not pa.types.is_timestamp(values.type) or values.type.unit != "ns":
+        return False
+    numbers = values.view(pa.int64())
+    rest = pc.subtract(numbers, pc.multiply(pc.divide(numbers, 1_000), 1_000))
+    return bool(pc.any(pc.not_equal(rest, 0)).as_py())
+
+
+# -- find data files that still have columns which the table does not have any more ------------------------------------
+
+CONFIG = "config"
+"""The name of the shared `TableConfiguration`."""
+
+
+def find_dropped_columns(piece: Sequence[DataFile], context: TaskContext) -> list[bool]:
+    """Return for each file whether it has columns or nested fields that the shared configuration does not have, True
+    also where it cannot be read. A task. Raises PathExternal.
+    """
+    return [_has_any(_is_dropped, file, context) for file in piece]
+
+
+def find_older_types(piece: Sequence[DataFile], context: TaskContext) -> list[bool]:
+    """Return for each file whether a type differs of the columns whose types the shared configuration has changed, True
+    also where it cannot be read. A task. Raises PathExternal.
+    """
+    return [_has_any(_is_older, file, context) for file in piece]
+
+
+_Leaf = tuple[ArrowType, DataType | None, StructField | None]
+"""A type in a file, that of the same place of the table, and the innermost field there; None if there is none."""
+
+
+def _has_any(is_wanted: Callable[[_Leaf], bool], file: DataFile, context: TaskContext) -> bool:
+    config: TableConfiguration = context.shared(CONFIG)
+    own = {(config.properties.get(key) or "").lower() for key in COLUMN_PROPERTIES}
+    try:
+        with open_data_file(context.files, file) as opened:
+            stored = [field for field in opened.schema if field.name.lower() not in own]
+            return any(map(is_wanted, _leaves(stored, config.schema or StructType(()), config)))
+    except DataUnreadable:
+        return True
+
+
+def _is_dropped(leaf: _Leaf) -> bool:
+    return leaf[2] is None
+
+
+def _is_older(leaf: _Leaf) -> bool:
+    stored, known, field = leaf
+    if field is None or known is None or TYPE_CHANGES_KEY not in field.metadata:
+        return False
+    return not stored.equals(arrow_type(known))
+
+
+def _leaves(stored: Sequence[ArrowField], known: StructType, config: TableConfiguration) -> Iterator[_Leaf]:
+    by_name = {config.physical_name(field).lower(): field for field in known.fields}
+    for one in stored:
+        field = by_name.get(one.name.lower())
+        yield from _leaves_of(one.type, None if field is None else field.data_type, field, config)
+
+
+def _leaves_of(
+    stored: ArrowType, known: DataType | None, field: StructField | None, config: TableConfiguration
+) -> Iterator[_Leaf]:
+    import pyarrow as pa
+
+    match known:
+        case StructType() if pa.types.is_struct(stored):
+            yield from _leaves(list(stored), known, config)
+        case ArrayType(element, _) if pa.types.is_list(stored):
+            yield from _leaves_of(stored.value_type, element, field, config)
+        case MapType(key, value, _) if pa.types.is_map(stored):
+            yield from _leaves_of(stored.key_type, key, field, config)
+            yield from _leaves_of(stored.item_type, value, field, config)
+        case _:
+            yield stored, known, field

@@ -17,12 +17,10 @@ from deltacli.core.typing import ArrowScalar, BinaryFile, RecordBatch
 from deltacli.delta.encoding.digests import MultisetDigest
 from deltacli.delta.partitions.values import constants_of
 from deltacli.delta.schema.to_arrow import keeps_partition_columns
-from deltacli.work.rewrite.exactness import SPEC, Exactness
-from deltacli.work.rewrite.pieces import RefusedFile, RewritePiece, RewriteSpec, SourceFile
-from deltacli.work.rows.data_files import DataFile, OpenDataFile, ReadSpec, open_data_file, read_small_file
+from deltacli.work.rewrite.pieces import SPEC, Exactness, RefusedFile, RewritePiece, RewriteSpec, SourceFile
+from deltacli.work.rows.data_files import DataFile, OpenDataFile, ReadSpec, open_data_file, read_small_file, read_vector
 from deltacli.work.rows.row_reader import PlainReader, find_beside, read_opened, read_rows
 from deltacli.work.rows.table_files import TableFiles
-from deltacli.work.rows.vector_bytes import read_vector
 from deltacli.work.task import TaskContext
 
 if TYPE_CHECKING:

@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
-from deltacli.arrow.rows import grouped
+from deltacli.arrow.compute import grouped
 from deltacli.core.errors import DeltacliError
 from deltacli.core.typing import ArrowArray, ArrowScalar, ArrowTable, ArrowType, RecordBatch
 from deltacli.delta.encoding.digests import codes, combined, plain_floats, prints_of
-from deltacli.work.outputs.rows import RowsPiece, rows_of_piece
+from deltacli.work.outputs import RowsPiece, rows_of_piece
 from deltacli.work.task import TaskContext
 
 if TYPE_CHECKING:

@@ -1,6 +1,11 @@
-"""Row checks of some tables only: row ids, identity columns, and partition values stored in files.
+"""Row checks of some tables only: row ids and their duplicates, identity columns, and partition values stored in files.
+
+The id of a row is the value in the row id column of its file or, if that is null, the base row id of the file plus the
+number of the row.
 
 The additional columns they need are read together with the table's columns, under unused names.
+
+Spec: Row Tracking, Row IDs.
 """
 
 from __future__ import annotations
@@ -12,27 +17,168 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
 from deltacli.core.typing import ArrowArray, ArrowScalar
-from deltacli.delta.encoding.integer_set import IntegerSet, Repeated
+from deltacli.delta.encoding.many_values import IntegerSet, Repeated
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.schema.file_columns import FileColumns
 from deltacli.delta.schema.to_arrow import arrow_schema
 from deltacli.delta.schema.types import PrimitiveType, StructField
-from deltacli.rules.actions import row_id_values, row_tracking
+from deltacli.rules.actions.row_contents import ROW_ID_QUESTION, RowIdFacts
+from deltacli.rules.actions.row_tracking import COLUMN_PROPERTIES, is_enabled
 from deltacli.rules.expressions import row_values
 from deltacli.rules.expressions.row_values import Identity, IdentityFacts, identities
-from deltacli.rules.partitions import contents as partition_contents
-from deltacli.rules.partitions.contents import PartitionDifference
+from deltacli.rules.partitions.contents import PARTITION_QUESTION, PartitionDifference, are_materialised
 from deltacli.work.file_facts import AskingBeside, OpenFileContext, RowCheckFactory
 from deltacli.work.rows.data_files import ReadSpec
-from deltacli.work.rows.row_ids import RowIdCheck, RowIdLedger
 from deltacli.work.rows.row_reader import find_beside
 
 if TYPE_CHECKING:
     import pyarrow
 
+# -- check stable row ids ----------------------------------------------------------------------------------------------
 
 _MOST_BYTES_OF_FILE, _MOST_BYTES = 64 << 20, 128 << 20
+_ROWS_AT_ONCE = 1 << 20
 _HIGHEST = 1 << 62
+
+
+class FileIds(NamedTuple):
+    """The ids of the live rows of one file: those in its column, and those derived from its base row id.
+
+    `repeated` are the ids that occur twice in its column, `highest` is the highest of these.
+    """
+
+    stored: IntegerSet
+    derived: IntegerSet
+    repeated: Repeated
+    highest: int | None = None
+
+
+@dataclass(frozen=True)
+class RowIdCheck:
+    """Collects row ids.
+
+    `stored` is the column of ids among the columns read in addition to the table's (None if there is none).
+    """
+
+    wanted: ReadSpec
+    stored: StructField | None
+
+    def __call__(self, file: OpenFileContext) -> _AskingIds | _AskingNothing | None:
+        """Start the check of a file; None if it has no ids."""
+        column = None if self.stored is None else find_beside(self.wanted, self.stored, file.stored)
+        base = file.add.get("baseRowId")
+        if base is not None and not 0 <= base < _HIGHEST:
+            base = None
+        assert self.wanted.row_numbers is not None
+        if self.stored is not None and column is not None:
+            return _AskingIds(self.stored.name, self.wanted.row_numbers, base)
+        if base is None:
+            return None
+        if file.data_file.vector is None:
+            return _AskingNothing(base, file.footer.rows)
+        return _AskingIds(None, self.wanted.row_numbers, base)
+
+
+@dataclass
+class _AskingNothing:
+    """The ids of a file without deleted rows and without a column of ids."""
+
+    base: int
+    rows: int
+
+    def take(self, batch: pyarrow.RecordBatch) -> None:
+        """Ignore the rows, which are not needed."""
+
+    def answer(self) -> FileIds:
+        """Return the ids."""
+        derived = IntegerSet(_MOST_BYTES_OF_FILE)
+        derived.add_range(self.base, self.rows)
+        return FileIds(IntegerSet(0), derived, Repeated())
+
+
+class _Gathered:
+    """A set that adds many integers at once: few may be in the same chunk."""
+
+    def __init__(self) -> None:
+        self.found = IntegerSet(_MOST_BYTES_OF_FILE)
+        self._waiting: list[pyarrow.Int64Array] = []
+        self._count = 0
+        self._repeated = Repeated()
+
+    def take(self, values: pyarrow.Int64Array) -> None:
+        self._waiting.append(values)
+        self._count += len(values)
+        if self._count >= _ROWS_AT_ONCE:
+            self.finish()
+
+    def finish(self) -> Repeated:
+        """Add the pending integers, and return the duplicates found so far."""
+        import pyarrow as pa
+
+        if self._count:
+            self._repeated = self._repeated.plus(self.found.add(pa.concat_arrays(self._waiting)))
+        self._waiting, self._count = [], 0
+        return self._repeated
+
+
+@dataclass
+class _AskingIds(AskingBeside):
+    """Collects the ids of a file, row by row."""
+
+    stored: str | None
+    numbers: str
+    base: int | None
+    _highest: int | None = None
+    _stored: _Gathered = field(default_factory=_Gathered)
+    _derived: _Gathered = field(default_factory=_Gathered)
+
+    def take(self, batch: pyarrow.RecordBatch) -> None:
+        """Process a batch of rows."""
+        numbers = batch.column(self.numbers)
+        if self.stored is not None:
+            ids = batch.column(self.stored)
+            self._stored.take(pc.drop_null(ids))
+            highest = pc.max(ids).as_py()
+            self._highest = max((one for one in (highest, self._highest) if one is not None), default=None)
+            numbers = pc.filter(numbers, pc.is_null(ids))
+        if self.base is not None:
+            self._derived.take(pc.add(numbers, self.base))
+
+    def answer(self) -> FileIds:
+        """Return the ids."""
+        repeated = self._stored.finish()
+        self._derived.finish()
+        return FileIds(self._stored.found, self._derived.found, repeated, self._highest)
+
+
+@dataclass
+class RowIdLedger:
+    """All ids of a run, collected file by file.
+
+    Duplicates between derived ids only are detected from the log, not here.
+    """
+
+    stored: IntegerSet = field(default_factory=lambda: IntegerSet(_MOST_BYTES))
+    derived: IntegerSet = field(default_factory=lambda: IntegerSet(_MOST_BYTES))
+
+    @property
+    def is_full(self) -> bool:
+        """Return whether some ids were not checked."""
+        return self.stored.is_full or self.derived.is_full
+
+    def reconcile(self, file: FileIds) -> RowIdFacts:
+        """Add the ids of the next file, and return those that occur twice in it, or also in an earlier file; and the
+        highest that it stores.
+        """
+        repeated = file.repeated.plus(file.stored.common(file.derived))
+        for mine, theirs in ((file.stored, self.stored), (file.stored, self.derived), (file.derived, self.stored)):
+            repeated = repeated.plus(mine.common(theirs))
+        self.stored.merge(file.stored)
+        self.derived.merge(file.derived)
+        return RowIdFacts(repeated, file.highest)
+
+
+# -- row checks of some tables only ------------------------------------------------------------------------------------
 
 
 class _FileValues(NamedTuple):
@@ -126,7 +272,7 @@ class IdentityLedger:
         return identity_facts
 
 
-_ROW_ID_COLUMN = row_tracking.COLUMN_PROPERTIES[0]
+_ROW_ID_COLUMN = COLUMN_PROPERTIES[0]
 
 
 @dataclass
@@ -146,7 +292,7 @@ class OptionalRowChecks:
     def make(cls, config: TableConfiguration, wanted: ReadSpec) -> OptionalRowChecks:
         """Select the questions for tables of a configuration, whose columns are read as `wanted`."""
         names = _FreeNames({column.name for column in wanted.columns})
-        partitions = _partition_columns(config, names) if partition_contents.are_materialised(config) else []
+        partitions = _partition_columns(config, names) if are_materialised(config) else []
         stored = _row_id_column(config, names)
         beside = {second.name: _finds(config, physical, second.name) for _, physical, second in partitions}
         if stored is not None:
@@ -160,9 +306,9 @@ class OptionalRowChecks:
             wanted = _with_row_numbers(wanted, names.take("row number"))
         checks = cls(wanted)
         if partitions:
-            checks.questions[partition_contents.QUESTION] = _PartitionCheck(wanted, partitions)
+            checks.questions[PARTITION_QUESTION] = _PartitionCheck(wanted, partitions)
         if stored is not None:
-            checks.questions[row_id_values.QUESTION] = RowIdCheck(wanted, stored)
+            checks.questions[ROW_ID_QUESTION] = RowIdCheck(wanted, stored)
         if (identity := identity_check(config)) is not None:
             checks.questions[row_values.IDENTITIES] = identity
         checks.too_far = [each.name for each in row_values.identities(config) if not each.is_judged]
@@ -173,7 +319,7 @@ class OptionalRowChecks:
     ) -> Mapping[str, Any]:  # Any: the answers to each question about a file
         """Return the answers about the next file, given those about earlier files."""
         ledgers: dict[str, Callable[[Any], Any]] = {
-            row_id_values.QUESTION: self.row_ids.reconcile,
+            ROW_ID_QUESTION: self.row_ids.reconcile,
             row_values.IDENTITIES: self.identities.reconcile,
         }
         settled = {name: reconcile(answers[name]) for name, reconcile in ledgers.items() if name in answers}
@@ -214,7 +360,7 @@ def _partition_columns(config: TableConfiguration, names: _FreeNames) -> list[tu
 
 
 def _row_id_column(config: TableConfiguration, names: _FreeNames) -> StructField | None:
-    if not row_tracking.is_enabled(config) or not config.properties.get(_ROW_ID_COLUMN):
+    if not is_enabled(config) or not config.properties.get(_ROW_ID_COLUMN):
         return None
     return StructField(names.take("row id in the file"), PrimitiveType("long"), True, {})
 

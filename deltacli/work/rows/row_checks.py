@@ -11,18 +11,17 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
-from deltacli.core.cached import cached_property
 from deltacli.core.errors import DataUnreadable, FileMissing, PathExternal, StorageFailed, Unreadable, UsageError
+from deltacli.core.made_once import cached_property
 from deltacli.core.typing import ArrowArray, ArrowScalar, ArrowSchema, Json
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.partitions.values import constants_of
 from deltacli.delta.schema.file_columns import FileColumns
-from deltacli.delta.schema.to_arrow import arrow_schema
+from deltacli.delta.schema.to_arrow import arrow_schema, with_read_columns
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, StructField, StructType
-from deltacli.delta.schema.unread_columns import with_read_columns
-from deltacli.delta.stats.column_facts import Claimed, StatisticsOfRows
+from deltacli.delta.stats.collect import Claimed, StatisticsOfRows
+from deltacli.delta.stats.columns import dig, read_json
 from deltacli.delta.stats.schema import BOUNDS, PER_COLUMN, ColumnPath, StatKind, StatSchema
-from deltacli.delta.stats.values import dig, read_json
 from deltacli.rules.expressions.row_values import CONDITIONS, NOT_EVALUATED_MEMORY, NULLS
 from deltacli.rules.framework.data_file_views import FileFault
 from deltacli.rules.statistics.compared import STATISTICS
@@ -36,15 +35,16 @@ from deltacli.work.file_facts import (
     OpenFileContext,
     RowCheck,
     RowCheckFactory,
+    VectorPiece,
     read_file,
     refused,
+    rows_of_vector,
     unread,
 )
 from deltacli.work.rows.data_files import DataFile, ReadSpec
 from deltacli.work.rows.optional_row_checks import OptionalRowChecks
 from deltacli.work.rows.row_conditions import StoredConditions
 from deltacli.work.task import TaskContext
-from deltacli.work.vector_facts import VectorPiece, rows_of_vector
 
 if TYPE_CHECKING:
     import pyarrow

@@ -1,28 +1,30 @@
-"""Check the conditions and expressions of a table on the rows of its files.
+"""Check the conditions and expressions of a table on the rows of its files, with DuckDB.
 
 These are the SQL stored in a table: constraints, invariants, generated columns. Comparisons of columns are
 evaluated by the engine of `where`. Everything else is evaluated by DuckDB, if it certainly means the same there as in
 Spark; otherwise the result is Unchecked, a value with a reason. An error at run time, such as an overflow, raises
-NotEvaluated, because the result in Spark (null or an error) depends on its settings. Results are never guessed. Spec:
-CHECK Constraints; Column Invariants; Generated Columns.
+NotEvaluated, because the result in Spark (null or an error) depends on its settings. Results are never guessed.
+
+Spec: CHECK Constraints; Column Invariants; Generated Columns.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import os
+import threading
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
-from deltacli.core.errors import Unreadable, UsageError
-from deltacli.core.hints import install_command
+from deltacli.core.errors import Unreadable, UsageError, install_command
+from deltacli.core.made_once import pattern
 from deltacli.core.typing import ArrowArray, ArrowScalar, ArrowTable
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.predicate.parse import Predicate, parse_predicate
-from deltacli.delta.schema.names import places_of
 from deltacli.delta.schema.to_arrow import arrow_schema
-from deltacli.delta.schema.types import DataType, StructField, StructType
+from deltacli.delta.schema.types import DataType, StructField, StructType, places_of
 from deltacli.delta.sql.parser import parse_expression
 from deltacli.delta.sql.stored import StoredKind, StoredSql, stored_sql
 from deltacli.delta.sql.translation.translate import (
@@ -31,15 +33,163 @@ from deltacli.delta.sql.translation.translate import (
     translate_condition,
     translate_generated,
 )
-from deltacli.delta.sql.translation.values import NotTranslated
+from deltacli.delta.sql.translation.values import ABSENT, Asked, NotTranslated
 from deltacli.rules.expressions.row_values import Violations
 from deltacli.work.file_facts import OpenFileContext
-from deltacli.work.rows import duckdb_session
-from deltacli.work.rows.duckdb_session import NotEvaluated
 
 if TYPE_CHECKING:
     import pyarrow
 
+# -- evaluate one boolean over columns in memory with DuckDB -----------------------------------------------------------
+
+_SETTINGS: Mapping[str, str] = {
+    "enable_external_access": "false",
+    "autoload_known_extensions": "false",
+    "autoinstall_known_extensions": "false",
+    "temp_directory": "",
+    "threads": "1",
+}
+_AFTERWARDS = (
+    "SET TimeZone = 'UTC'",
+    "SET python_enable_replacements = false",
+    # An optimizer may rewrite `a + 1 > 5` to `a > 4`, which cannot overflow. With wrapping sums, the results differ.
+    "PRAGMA disable_optimizer",
+    "SET lock_configuration = true",
+)
+_FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
+"""0001-01-01 and 9999-12-31 in days since the epoch.
+
+Engines differ on dates outside this range, and on DuckDB's infinite dates.
+"""
+_MICROSECONDS_A_DAY = 86_400_000_000
+_local = threading.local()
+
+
+class NotEvaluated(Exception):
+    """Raised if the value of a condition is uncertain for a row of a batch.
+
+    The message is the reason, as the end of a sentence.
+    """
+
+
+def is_installed() -> bool:
+    """Return whether DuckDB can be imported."""
+    try:
+        import duckdb  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
+def evaluate(sql: str, columns: Mapping[str, Any]) -> pyarrow.BooleanArray:
+    """Return the value of a condition for each row of some columns; null for unknown. Raises NotEvaluated."""
+    import duckdb
+    import pyarrow as pa
+
+    session = _session()
+    session.register("rows_of_batch", pa.table(dict(columns)))
+    try:
+        answer = session.sql(f"SELECT {sql} AS answer FROM rows_of_batch").to_arrow_table()
+    except (duckdb.Error, RecursionError) as fault:
+        raise NotEvaluated(_shown(fault)) from None
+    finally:
+        session.unregister("rows_of_batch")
+    column = answer.column(0)
+    if not pa.types.is_boolean(column.type):
+        raise NotEvaluated(f"its value is of type {column.type}")
+    return column.combine_chunks()
+
+
+def columns_of(batch: pyarrow.RecordBatch, asked: Iterable[Asked], zone: str | None = None) -> dict[str, ArrowArray]:
+    """Return the columns that a query needs, under its names. Raises NotEvaluated for values it cannot handle.
+
+    For a query that needs no columns, the number of rows is preserved.
+    """
+    import pyarrow as pa
+
+    columns: dict[str, Any] = {ABSENT: pa.nulls(batch.num_rows, pa.bool_())}
+    for number, (column, is_presence) in enumerate(asked):
+        values = batch.column(batch.schema.get_field_index(column.path[0]))
+        for name in column.path[1:]:
+            values = pc.struct_field(values, [values.type.get_field_index(name)])
+        if is_presence:
+            values = pc.if_else(pc.is_valid(values), pa.scalar(True), pa.scalar(None, pa.bool_()))
+        columns[f"c{number}"] = handed_over(values, zone)
+    return columns
+
+
+def handed_over(values: ArrowArray, zone: str | None = None) -> ArrowArray:
+    """Return values in the form passed to a query: times by the clocks of `zone` (None: UTC), without a time zone.
+    Raises NotEvaluated.
+    """
+    import pyarrow as pa
+
+    kind = values.type
+    if pa.types.is_dictionary(kind):
+        return handed_over(pc.cast(values, kind.value_type), zone)
+    if pa.types.is_timestamp(kind):
+        if zone is not None and kind.tz is not None:
+            values = _by_clocks(values, zone)
+        values = pc.cast(values, pa.timestamp("us"))
+        _require_years(
+            pc.cast(values, pa.int64()), _FIRST_DAY * _MICROSECONDS_A_DAY, _LAST_DAY + 1, _MICROSECONDS_A_DAY
+        )
+    elif zone is not None and pa.types.is_nested(kind) and "tz=" in str(kind):
+        raise NotEvaluated(f"it depends on times within a column in the zone {zone}")
+    elif pa.types.is_date(kind):
+        _require_years(pc.cast(values, pa.int32()), _FIRST_DAY, _LAST_DAY + 1, 1)
+    try:
+        # Strings in Parquet files are not always valid UTF-8.
+        values.validate(full=True)
+    except pa.ArrowInvalid:
+        raise NotEvaluated("a string is not UTF-8") from None
+    return values
+
+
+_OFFSET = pattern("^(GMT|UTC)(?=[+-])")
+
+
+def _by_clocks(values: ArrowArray, zone: str) -> ArrowArray:
+    import pyarrow as pa
+
+    try:
+        return pc.local_timestamp(pc.cast(values, pa.timestamp("us", _OFFSET.sub("", zone))))
+    except pa.ArrowInvalid as fault:
+        raise NotEvaluated(f"times cannot be converted to the zone {zone}: {' '.join(str(fault).split())}") from fault
+
+
+def _require_years(numbers: Any, first: int, end: int, unit: int) -> None:
+    limits = pc.min_max(numbers)
+    least, most = limits["min"].as_py(), limits["max"].as_py()
+    if least is not None and (least < first or most >= end * unit):
+        raise NotEvaluated("a date is outside the years 1 to 9999")
+
+
+def _session() -> Any:  # Any: a connection
+    """Return the in-memory database of this thread."""
+    session = getattr(_local, "session", None)
+    if session is None or _local.process != os.getpid():
+        session = _local.session = _connected()
+        _local.process = os.getpid()
+    return session
+
+
+def _connected() -> Any:
+    import duckdb
+
+    session = duckdb.connect(":memory:", config=dict(_SETTINGS))
+    for statement in _AFTERWARDS:
+        session.execute(statement)
+    return session
+
+
+def _shown(fault: Exception) -> str:
+    """Return an error as one line."""
+    text = " ".join(str(fault).partition("LINE 1:")[0].split())
+    return text.partition(": ")[2][:200] or text[:200] or type(fault).__name__
+
+
+# -- check the conditions and expressions of a table on the rows of its files ------------------------------------------
 
 _MOST_FAILURES = 256
 """Maximum failures of one condition in one file before its remaining rows are skipped.
@@ -228,8 +378,8 @@ class Condition:
         """
         if self.predicate is not None:
             return pc.invert(self.predicate.matches(batch))
-        columns = duckdb_session.columns_of(batch, self.translation.asked, zone)
-        answer = duckdb_session.ask(self.translation.sql, columns)
+        columns = columns_of(batch, self.translation.asked, zone)
+        answer = evaluate(self.translation.sql, columns)
         return pc.invert(pc.fill_null(answer, False))
 
 
@@ -248,9 +398,9 @@ class Expression:
         self, batch: pyarrow.RecordBatch, column_name: str, zone: str | None = None
     ) -> pyarrow.BooleanArray:
         """Return true for rows where a column differs from the expression; two nulls are equal. Raises NotEvaluated."""
-        columns = duckdb_session.columns_of(batch, self.translation.asked, zone)
+        columns = columns_of(batch, self.translation.asked, zone)
         given = batch.column(batch.schema.get_field_index(column_name))
-        answer = duckdb_session.ask(self.translation.sql, {**columns, GIVEN: duckdb_session.handed_over(given, zone)})
+        answer = evaluate(self.translation.sql, {**columns, GIVEN: handed_over(given, zone)})
         return pc.invert(pc.fill_null(answer, False))
 
 
@@ -291,12 +441,12 @@ def _predicate(text: str, schema: StructType) -> Predicate | None:
 
 def _refusal(translation: Translation, schema: StructType, others: dict[str, DataType]) -> str | None:
     """Return why DuckDB rejects a query on an empty batch; None if DuckDB accepts it."""
-    if not duckdb_session.is_installed():
+    if not is_installed():
         return f"DuckDB, which evaluates it, is not installed: {install_command('constraints')}"
     try:
         empty = _empty_batch(schema, translation)
         given = {name: _empty_column(name, data_type) for name, data_type in others.items()}
-        duckdb_session.ask(translation.sql, {**duckdb_session.columns_of(empty, translation.asked), **given})
+        evaluate(translation.sql, {**columns_of(empty, translation.asked), **given})
     except (NotEvaluated, Unreadable) as fault:
         return str(fault)
     return None
@@ -310,4 +460,4 @@ def _empty_batch(schema: StructType, translation: Translation) -> ArrowTable:
 
 def _empty_column(name: str, data_type: DataType) -> ArrowArray:
     empty = arrow_schema([StructField(name, data_type, True, {})]).empty_table()
-    return duckdb_session.handed_over(empty.column(0))
+    return handed_over(empty.column(0))

@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
 from deltacli.core.errors import DataUnreadable
-from deltacli.core.memory_limit import stop_if_exhausted
+from deltacli.core.process import stop_if_exhausted
 from deltacli.core.typing import ArrowArray, ArrowField
 from deltacli.delta.encoding.roaring import DeletedRows
-from deltacli.delta.schema.file_columns import FileColumn, absent, nulls_of
-from deltacli.delta.schema.hybrid_calendar import Hybrid, hybrid_column, hybrid_leaf, rebased
-from deltacli.delta.schema.shredded_variants import TYPED, not_a_type
+from deltacli.delta.schema.file_columns import FileColumn, Hybrid, absent, hybrid_column, hybrid_leaf, nulls_of, rebased
 from deltacli.delta.schema.types import PrimitiveType, StructField, StructType, holds
-from deltacli.work.checkpoints.reading_limits import read_footer
+from deltacli.delta.schema.variants import TYPED, not_a_type
+from deltacli.work.checkpoints.reading_limits import read_footer_bytes
 from deltacli.work.rows.data_files import (
     DataFile,
     OpenDataFile,
@@ -26,9 +25,9 @@ from deltacli.work.rows.data_files import (
     checked_fields,
     is_demanding,
     open_data_file,
+    read_vector,
 )
 from deltacli.work.rows.table_files import TableFiles
-from deltacli.work.rows.vector_bytes import read_vector
 
 if TYPE_CHECKING:
     import pyarrow
@@ -153,7 +152,9 @@ class _Reader:
 
         columns = {column.name: column for column in self._wanted.columns}
         leaves = {path: self._leaf(_fields_along(columns, path)) for path in predicate.columns}
-        kept = set(kept_row_groups(predicate, self._opened.parquet.metadata, leaves, read_footer(self._opened.source)))
+        kept = set(
+            kept_row_groups(predicate, self._opened.parquet.metadata, leaves, read_footer_bytes(self._opened.source))
+        )
         return [group for group in groups if group in kept]
 
     def _leaf(self, fields: Sequence[StructField]) -> PredicateLeaf:

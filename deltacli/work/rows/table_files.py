@@ -10,12 +10,12 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from threading import Lock
 
-from deltacli.core.hints import parameter
-from deltacli.core.patterns import pattern
+from deltacli.core.errors import parameter
+from deltacli.core.made_once import pattern
 from deltacli.core.units import plural
-from deltacli.delta.paths import canonical, decode, without_dots
+from deltacli.delta.data_files import canonical, decode, without_dots
 from deltacli.storage import NOTHING, Allowed, ReadStorage, Storage, path_external
-from deltacli.storage.bounds import is_below
+from deltacli.storage.base import is_below
 from deltacli.storage.local import will_read
 from deltacli.storage.secrets import without_secrets
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import pyarrow as pa
 import pytest
 
-from deltacli.delta.clustering.chosen_files import ChosenFiles, files_to_cluster, files_to_z_order, z_order_tag
+from deltacli.delta.clustering.sorting import ChosenFiles, files_to_cluster, files_to_z_order, z_order_tag
 
 GIB = 1 << 30
 A, B, OLD = '["a","b"]', '[ "a", "b" ]', '["a"]'

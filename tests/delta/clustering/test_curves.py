@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deltacli.delta.clustering.curve_keys import hilbert, z_order
+from deltacli.delta.clustering.sorting import hilbert, z_order
 
 
 def columns_of(points: Sequence[Sequence[int]]) -> list[pa.Array]:

@@ -9,7 +9,7 @@ import pytest
 from deltacli.core.errors import UsageError
 from deltacli.delta.clustering.order_columns import order_columns
 from deltacli.delta.log.state import Metadata, TableConfiguration
-from deltacli.delta.protocol.protocol_action import Protocol
+from deltacli.delta.protocol.features import Protocol
 from deltacli.delta.schema.types import parse_schema
 
 COLUMNS = {

@@ -13,12 +13,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deltacli.delta.clustering.curve_keys import comparable, range_bounds, range_ids, ranks
+from deltacli.delta.clustering.sorting import orderable_values, range_bounds, range_ids, ranks
 
 
 def ids_of(values: list[Any], kind: pa.DataType, sample: list[Any] | None = None) -> list[int]:
-    bounds = range_bounds(comparable(pa.array(values if sample is None else sample, kind)))
-    ids: list[int] = range_ids(comparable(pa.array(values, kind)), bounds).to_pylist()
+    bounds = range_bounds(orderable_values(pa.array(values if sample is None else sample, kind)))
+    ids: list[int] = range_ids(orderable_values(pa.array(values, kind)), bounds).to_pylist()
     return ids
 
 
@@ -79,7 +79,7 @@ def test_ranges_have_equally_many_rows() -> None:
 
 
 def test_a_text_is_compared_by_its_beginning_so_that_long_ones_are_not_copied() -> None:
-    bounds = range_bounds(comparable(pa.array(["a" * 1_000_000, "b" * 1_000_000])))
+    bounds = range_bounds(orderable_values(pa.array(["a" * 1_000_000, "b" * 1_000_000])))
 
     assert [128] == [len(bound) for bound in bounds.to_pylist()]
-    assert [1, 0] == ranks(comparable(pa.array(["b" * 200, "a" * 200])), bounds).to_pylist()
+    assert [1, 0] == ranks(orderable_values(pa.array(["b" * 200, "a" * 200])), bounds).to_pylist()

@@ -17,7 +17,7 @@ import pytest
 from deltacli.delta.footers.thrift import LeafStatistics, read_statistics
 from deltacli.delta.predicate import parse_predicate
 from deltacli.delta.predicate.row_groups import PredicateLeaf, kept_row_groups
-from deltacli.work.checkpoints.reading_limits import read_footer
+from deltacli.work.checkpoints.reading_limits import read_footer_bytes
 from tests.delta.predicate.support import schema_of
 
 Leaves = dict[tuple[str, ...], PredicateLeaf]
@@ -30,7 +30,7 @@ def file_of(table: pa.Table, **settings: Any) -> bytes:
 
 
 def footer_of(data: bytes) -> bytes:
-    return read_footer(io.BytesIO(data))
+    return read_footer_bytes(io.BytesIO(data))
 
 
 def groups(where: str, kind: str, values: pa.Array, *, footer: bytes | None = None, **settings: Any) -> list[int]:

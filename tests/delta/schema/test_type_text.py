@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from deltacli.core.errors import UsageError
-from deltacli.delta.evolution.sql_types import parse_sql_type
+from deltacli.delta.evolution.requests import parse_sql_type
 from deltacli.delta.schema.widened_schema import parse_type, possible_targets
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from deltacli.core.errors import UsageError
-from deltacli.delta.schema.widening_plan import WideningPlan
+from deltacli.delta.schema.widening import WideningPlan
 from tests.support.widening import ENABLED, WIDENING, Json, array, compact, field, map_of, planned, protocol, struct
 
 OTHERS = ("string", "binary", "boolean", "timestamp", "variant", "void", "interval day to second")

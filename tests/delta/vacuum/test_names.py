@@ -9,14 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deltacli.delta.vacuum.file_kinds import (
-    FileKind,
-    HiddenNames,
-    TableRoots,
-    find_table_roots,
-    kind_of_directories,
-    kinds,
-)
+from deltacli.delta.listing import FileKind, HiddenNames, TableRoots, find_table_roots, kind_of_directories, kinds
 
 COLUMNS = ("p", "_p", "_p:", "_a=b", ".day")
 

@@ -8,11 +8,11 @@ import pyarrow as pa
 import pytest
 
 from deltacli.core.errors import UsageError
+from deltacli.delta.listing import partition_of
 from deltacli.delta.log.state import TableConfiguration, read_metadata
-from deltacli.delta.protocol.protocol_action import Protocol
+from deltacli.delta.partitions.directories import PartitionSelector
+from deltacli.delta.protocol.features import Protocol
 from deltacli.delta.schema.types import parse_schema
-from deltacli.delta.vacuum.keys import partition_of
-from deltacli.delta.vacuum.partition_paths import PartitionSelector
 
 TYPES = {"id": "long", "p": "string", "q": "integer", "day": "date", "at": "timestamp", "price": "decimal(4,2)"}
 PARTITIONS = ("p", "q", "day", "at", "price")

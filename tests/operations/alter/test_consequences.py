@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from deltacli.core.errors import Refused
-from deltacli.sharing.protocol.capabilities import Capabilities, ResponseFormat, find_needs
-from deltacli.sharing.protocol.wire_errors import WireError
+from deltacli.sharing.protocol.parameters import Capabilities, ResponseFormat, WireError, find_needs
 from deltacli.spark.table_log import require_same_columns
 from tests.support.altering import MAPPED, Altering, add, change, drop, rename, table_of
 

@@ -13,13 +13,13 @@ import pytest
 from deltacli.api.table import Table
 from deltacli.core.clock import fixed_clock
 from deltacli.core.errors import PartlyDone, StorageFailed
-from deltacli.engine.embedded import EmbeddedEngine
+from deltacli.engine.base import EmbeddedEngine
 from deltacli.operations.optimize import plan as plans
 from deltacli.operations.optimize.execute import OptimizeOutcome
-from deltacli.operations.optimize.planning import plan_optimize
+from deltacli.operations.optimize.plan import plan_optimize
 from deltacli.operations.optimize.request import OptimizeRequest
 from deltacli.storage import LocalStorage, Storage
-from deltacli.work.rewrite.rewrite_files import RewriteFiles
+from deltacli.work.rewrite.new_files import RewriteFiles
 from tests.operations.test_commit_killed import kill_all
 from tests.support.effort import InTurn
 from tests.support.faulty import Fault, FaultyStorage
@@ -139,7 +139,7 @@ def test_an_interruption_while_the_commit_is_sent_keeps_the_new_files_and_names_
 def test_a_task_ends_early_once_nobody_waits_for_it() -> None:
     from concurrent.futures import CancelledError
 
-    from deltacli.work.rewrite.exactness import SPEC
+    from deltacli.work.rewrite.pieces import SPEC
     from deltacli.work.task import TableStores, TaskContext
     from tests.support.rewriting import live_adds, pieces
 

@@ -23,8 +23,8 @@ from deltacli.core.errors import (
     StorageFailed,
     UsageError,
 )
-from deltacli.engine.embedded import EmbeddedEngine
-from deltacli.operations.optimize.planning import plan_optimize
+from deltacli.engine.base import EmbeddedEngine
+from deltacli.operations.optimize.plan import plan_optimize
 from deltacli.operations.optimize.request import OptimizeRequest
 from deltacli.storage import open_storage
 from deltacli.storage.location import StoreLocation
@@ -288,7 +288,7 @@ def test_a_file_that_is_not_exact_is_not_sorted_again_and_again(how: dict[str, A
     append_to(table, points, line)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("deltacli.work.rewrite.exactness.Exactness.require", refuse_late)
+        patch.setattr("deltacli.work.rewrite.pieces.Exactness.require", refuse_late)
         plan = plan_optimize(table, OptimizeRequest(**how))
 
     assert plan.is_noop

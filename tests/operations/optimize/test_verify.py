@@ -9,11 +9,10 @@ from typing import Any
 import pytest
 
 from deltacli.core.errors import DataUnreadable, Refused, StorageFailed
-from deltacli.operations.optimize.open_bins import added_files
-from deltacli.operations.optimize.planning import plan_optimize
+from deltacli.operations.optimize.plan import added_files, plan_optimize
 from deltacli.operations.optimize.request import OptimizeRequest
 from deltacli.operations.optimize.verify import verify_rows
-from deltacli.table.keyed_files import removes_of
+from deltacli.table.live_files import removes_of
 from deltacli.work.rewrite.new_files import read_back
 from tests.operations.optimize.test_cases import TRACKED
 from tests.support.actions import commit_info
@@ -43,7 +42,7 @@ def break_values(monkeypatch: pytest.MonkeyPatch, old: int, new: int) -> None:
         data = Path(place).read_bytes()
         Path(place).write_bytes(data.replace(old.to_bytes(8, "little"), new.to_bytes(8, "little")))
 
-    monkeypatch.setattr("deltacli.work.rewrite.rewrite_files.read_back", read_and_break)
+    monkeypatch.setattr("deltacli.work.rewrite.new_files.read_back", read_and_break)
 
 
 def test_the_rows_are_the_same() -> None:

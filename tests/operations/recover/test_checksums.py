@@ -11,7 +11,7 @@ import pytest
 
 from deltacli.api.table import Table
 from deltacli.core.errors import PartlyDone, Refused, StorageFailed
-from deltacli.operations.recover.quarantine_layout import CHECKSUMS
+from deltacli.operations.recover.copies import CHECKSUMS
 from deltacli.storage import Created, Creation, LocalStorage, Storage, open_storage
 from tests.support.faulty import Fault, FaultyStorage
 from tests.support.gcs import GcsServer

@@ -8,13 +8,10 @@ from pathlib import Path
 import pytest
 
 from deltacli import open_table
-from deltacli.changing.change import carry_out
-from deltacli.changing.gate import Consent, for_plan
+from deltacli.changing.change import Consent, carry_out, for_plan
 from deltacli.core.errors import PartlyDone, Refused
-from deltacli.operations.recover.execute import Undelete
-from deltacli.operations.recover.plan import UndeletePlan
-from deltacli.operations.recover.request import UndeleteRequest
-from deltacli.operations.recover.undelete import plan_undelete
+from deltacli.operations.recover.plan import UndeletePlan, UndeleteRequest
+from deltacli.operations.recover.undelete import Undelete, plan_undelete
 from tests.operations.recover.test_find_and_put import content_of
 from tests.support.reading import open_at
 from tests.support.small_types import Column

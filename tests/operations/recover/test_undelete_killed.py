@@ -10,9 +10,8 @@ from random import Random
 import pytest
 
 from deltacli.changing.change import carry_out
-from deltacli.operations.recover.execute import Undelete
-from deltacli.operations.recover.request import UndeleteRequest
-from deltacli.operations.recover.undelete import plan_undelete
+from deltacli.operations.recover.plan import UndeleteRequest
+from deltacli.operations.recover.undelete import Undelete, plan_undelete
 from deltacli.storage import LocalStorage, Storage, open_storage
 from tests.operations.recover.test_find_and_put import content_of, table_at
 from tests.support import accidents

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from deltacli.operations.repair.plan import StepState
-from deltacli.operations.repair.planning import plan_repair
-from deltacli.operations.validate.request import ValidateRequest
+from deltacli.operations.repair.repair import plan_repair
+from deltacli.operations.validate.findings import ValidateRequest
 from deltacli.operations.validate.validate import validate_table
 from deltacli.rules.framework.repairs import StepKind
 from deltacli.storage import LocalStorage

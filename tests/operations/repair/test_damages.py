@@ -9,8 +9,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from deltacli.core.errors import NotATable
-from deltacli.rules.framework.base import Severity
-from deltacli.rules.framework.catalogue import CATALOGUE
+from deltacli.rules.framework.base import CATALOGUE, Severity
 from deltacli.rules.framework.repairs import StepKind, repair_rows
 from tests.rules.corruptions import DAMAGES, Damage, load_all
 from tests.support.damaged_tables import LAST, TABLE_DAMAGES, DamagedTable, TableDamage

@@ -15,7 +15,7 @@ from deltacli.api.table import open_table
 from deltacli.changing.change import carry_out
 from deltacli.core.errors import PartlyDone
 from deltacli.operations.repair.plan import StepState
-from deltacli.operations.repair.planning import plan_repair
+from deltacli.operations.repair.repair import plan_repair
 from tests.rules.corruptions_compactions import compact, healthy
 from tests.support.actions import commit_info
 from tests.support.damaged_tables import ADDED, ADDITION, CHECKPOINT, HINT, LAST, DamagedTable, tear
@@ -147,14 +147,14 @@ def test_nothing_is_written_from_a_commit_of_which_there_are_two(root: Path, cop
 def test_what_was_done_is_not_denied_where_no_further_plan_can_be_made(
     root: Path, copy: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from deltacli.core.errors import Refused
-    from deltacli.operations.repair import execute
+    from deltacli.core.errors import NOTHING_CHANGED, Refused
+    from deltacli.operations.repair import repair as execute
 
     (root / HINT).write_bytes(b"{")
     plan = plan_repair(open_damaged(root), request(level="log"))
 
     def refuse(*_: object) -> None:
-        raise Refused("nothing was changed: the copy has other files", code="recover.other-table")
+        raise Refused("the copy has other files", said_first=NOTHING_CHANGED, code="recover.other-table")
 
     monkeypatch.setattr(execute, "plan_repair", refuse)
     with pytest.raises(PartlyDone, match=r"^the copy has other files") as fault:

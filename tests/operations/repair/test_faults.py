@@ -16,9 +16,8 @@ import pytest
 from deltacli.api.table import Table
 from deltacli.core.clock import fixed_clock
 from deltacli.core.errors import DeltacliError
-from deltacli.operations.repair.execute import RepairOutcome
 from deltacli.operations.repair.plan import StepState
-from deltacli.operations.repair.planning import plan_repair
+from deltacli.operations.repair.repair import RepairOutcome, plan_repair
 from deltacli.storage import Storage, open_storage
 from deltacli.storage.retry import Retry
 from tests.rules.table_builder import NOW_MS

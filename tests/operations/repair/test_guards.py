@@ -16,9 +16,8 @@ import pytest
 from deltacli import open_table
 from deltacli.core.errors import PartlyDone, Refused, Unreadable
 from deltacli.operations.recover import copies
-from deltacli.operations.repair.plan import StepState
-from deltacli.operations.repair.planning import plan_repair
-from deltacli.operations.repair.saved import read_plan, save_plan
+from deltacli.operations.repair.plan import StepState, read_repair_plan, save_repair_plan
+from deltacli.operations.repair.repair import plan_repair
 from deltacli.storage import LocalStorage
 from tests.rules.table_builder import NOW_MS
 from tests.support.damaged_tables import ADDED, CHECKPOINT, HINT, LAST, DamagedTable, tear
@@ -258,8 +257,8 @@ def test_a_saved_plan_does_what_was_agreed_to_and_no_more(root: Path, tmp_path: 
     (root / ADDED).unlink()
     (root / HINT).write_bytes(b"")
     table, asked = open_damaged(root), request(level="storage")
-    save_plan(plan_repair(table, asked), str(tmp_path / "plan.json"))
-    saved = read_plan(str(tmp_path / "plan.json"))
+    save_repair_plan(plan_repair(table, asked), str(tmp_path / "plan.json"))
+    saved = read_repair_plan(str(tmp_path / "plan.json"))
     (root / HINT).unlink()
     other = next(path for path in sorted(root.glob("p=a/*")))
     data = other.read_bytes()
@@ -276,7 +275,7 @@ def test_a_saved_plan_does_what_was_agreed_to_and_no_more(root: Path, tmp_path: 
     assert {"data.file-missing"} == {step.rule for step in resumed.planned}
     (tmp_path / "plan.json").write_text((tmp_path / "plan.json").read_text().replace("storage", "footers"))
     with pytest.raises(Unreadable):
-        read_plan(str(tmp_path / "plan.json"))
+        read_repair_plan(str(tmp_path / "plan.json"))
 
 
 def damage_much(root: Path) -> None:

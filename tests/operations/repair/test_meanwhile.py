@@ -8,10 +8,9 @@ import pytest
 
 from deltacli.api.table import Table
 from deltacli.core.errors import PartlyDone
-from deltacli.operations.repair import execute
-from deltacli.operations.repair.plan import RepairPlan, StepState
-from deltacli.operations.repair.planning import plan_repair
-from deltacli.operations.repair.request import RepairRequest
+from deltacli.operations.repair import repair as execute
+from deltacli.operations.repair.plan import RepairPlan, RepairRequest, StepState
+from deltacli.operations.repair.repair import plan_repair
 from deltacli.storage import LocalStorage
 from tests.operations.recover.test_proofs import grown
 from tests.support.reading import open_at

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from deltacli.operations.repair.planning import plan_repair
-from deltacli.operations.validate.request import ValidateRequest
+from deltacli.operations.repair.repair import plan_repair
+from deltacli.operations.validate.findings import ValidateRequest
 from deltacli.operations.validate.validate import validate_table
 from deltacli.rules.framework.base import Severity
 from tests.support.damaged_tables import CHECKPOINT, CHECKPOINT_VERSION, DamagedTable

@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from deltacli.operations.repair.planning import plan_repair
+from deltacli.operations.repair.repair import plan_repair
 from tests.operations.repair.test_amendments import MENDED
 from tests.operations.repair.test_damages import IN_COMMITS
 from tests.operations.repair.test_rebuilt_features import HEALTHY, written

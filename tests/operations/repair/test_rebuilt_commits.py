@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from deltacli.operations.repair.execute import RepairOutcome
-from deltacli.operations.repair.planning import plan_repair
+from deltacli.operations.repair.repair import RepairOutcome, plan_repair
 from deltacli.rules.framework.repairs import StepKind
 from tests.rules.data_table import rows_of
 from tests.support.damaged_tables import DELETION, LAST, DamagedTable, tear

@@ -12,8 +12,8 @@ from deltacli.api.table import Table
 from deltacli.core.errors import PartlyDone, Refused
 from deltacli.operations.repair import backup
 from deltacli.operations.repair.backup import Put, plan_undo
-from deltacli.operations.repair.planning import plan_repair
-from deltacli.operations.repair.saved import read_plan, save_plan
+from deltacli.operations.repair.plan import read_repair_plan, save_repair_plan
+from deltacli.operations.repair.repair import plan_repair
 from deltacli.storage import LocalStorage, ReadStorage, Storage
 from tests.operations.recover.test_proofs import Branch, commit, grown
 from tests.support.reading import open_at
@@ -152,8 +152,8 @@ def test_the_saved_plan_of_a_copy_is_refused(tmp_path: Path) -> None:
     (table.root / "_delta_log/_last_checkpoint").write_bytes(b"{")
     copy = table.copied(tmp_path / "copy", "b")
     os.symlink(table.root, tmp_path / "link")
-    save_plan(plan_repair(opened(table), request(level="log")), str(tmp_path / "plan.json"))
-    saved = read_plan(str(tmp_path / "plan.json"))
+    save_repair_plan(plan_repair(opened(table), request(level="log")), str(tmp_path / "plan.json"))
+    saved = read_repair_plan(str(tmp_path / "plan.json"))
 
     with pytest.raises(Refused) as error:
         saved.require_covers(plan_repair(opened(copy), saved.request))

@@ -18,8 +18,7 @@ from deltacli.core.errors import (
     VersionAbsent,
 )
 from deltacli.delta.log.row_ids import MATERIALIZED_NAMES
-from deltacli.operations.restore.plan import plan_restore
-from deltacli.operations.restore.request import RestoreRequest
+from deltacli.operations.restore.restore import RestoreRequest, plan_restore
 from tests.support.actions import Line, add, commit_info, domain, metadata, protocol, remove, txn
 from tests.support.builder import EPOCH_MS, TableBuilder
 from tests.support.committing import Rivals
@@ -614,7 +613,7 @@ def test_what_prevents_the_last_look_names_the_version(monkeypatch: pytest.Monke
         raise stop
 
     restoring = Restoring(append(born(), "b").commit(commit_info(), remove("b")))
-    monkeypatch.setattr("deltacli.operations.restore.execute.check_sizes", fails)
+    monkeypatch.setattr("deltacli.operations.restore.restore.check_sizes", fails)
 
     with pytest.raises((KeyboardInterrupt, PartlyDone)) as raised:
         restoring.restore(2)

@@ -9,8 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from deltacli.operations.restore.plan import RestorePlan, plan_restore
-from deltacli.operations.restore.request import RestoreRequest
+from deltacli.operations.restore.restore import RestorePlan, RestoreRequest, plan_restore
 from tests.support.actions import add, commit_info, metadata, protocol, remove
 from tests.support.builder import TableBuilder
 from tests.support.reading import open_at

@@ -18,10 +18,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from deltacli.api.table import Table, open_table
-from deltacli.changing.gate import Gate
+from deltacli.changing.change import Gate
 from deltacli.core.errors import PartlyDone, PathExternal, Refused, StorageFailed, Unreadable
-from deltacli.operations.restore.plan import plan_restore
-from deltacli.operations.restore.request import RestoreRequest
+from deltacli.operations.restore.restore import RestoreRequest, plan_restore
 from deltacli.storage import LocalStorage
 from tests.support.actions import Line, add, commit_info, metadata, protocol, remove
 from tests.support.builder import TableBuilder

@@ -8,14 +8,11 @@ from typing import Any
 
 import pytest
 
-from deltacli.core.errors import PartlyDone, Refused
-from deltacli.core.hints import command
+from deltacli.core.errors import PartlyDone, Refused, command
 from deltacli.operations.recover.verify import Problem
-from deltacli.operations.restore.execute import RestoreOutcome
-from deltacli.operations.restore.plan import plan_restore
-from deltacli.operations.restore.request import RestoreRequest
-from deltacli.operations.restore.verify import ProblemFile
-from deltacli.table.keyed_files import PartitionCondition
+from deltacli.operations.restore.difference import ProblemFile
+from deltacli.operations.restore.restore import RestoreOutcome, RestoreRequest, plan_restore
+from deltacli.table.live_files import PartitionCondition
 from tests.support.actions import Line, add, commit_info, domain, metadata, protocol, remove
 from tests.support.builder import TableBuilder
 from tests.support.restoring import Restoring, append

@@ -20,14 +20,11 @@ from deltacli.api.table import Table
 from deltacli.changing.change import carry_out
 from deltacli.changing.plan import Amount
 from deltacli.cli.terminal.interrupts import Interrupted
-from deltacli.core.clock import fixed_clock
+from deltacli.core.clock import Machine, fixed_clock
 from deltacli.core.errors import Refused, StorageFailed
-from deltacli.core.machine import Machine
-from deltacli.engine.base import Engine
-from deltacli.engine.embedded import EmbeddedEngine
-from deltacli.operations.log.expire import ExpiryRequest, plan_expiry
-from deltacli.operations.log.expire_execute import ExpiryOutcome, LogExpiry
-from deltacli.operations.vacuum import deleting
+from deltacli.engine.base import EmbeddedEngine, Engine
+from deltacli.operations.log.expire import ExpiryOutcome, ExpiryRequest, LogExpiry, plan_expiry
+from deltacli.operations.vacuum import execute as deleting
 from deltacli.operations.vacuum.execute import execute_vacuum
 from deltacli.operations.vacuum.full_plan import plan_vacuum
 from deltacli.operations.vacuum.plan import VacuumOutcome
@@ -198,7 +195,7 @@ def test_a_fault_in_the_middle_counts_what_is_gone(engine: Engine, place: Path) 
 
 
 def test_an_expiry_counts_the_same_whatever_the_engine(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("deltacli.operations.log.expire_execute.FILES_A_BATCH", 3)
+    monkeypatch.setattr("deltacli.operations.log.expire.FILES_A_BATCH", 3)
     later = fixed_clock(EPOCH_MS + 60 * 24 * HOUR_MS)
     outcomes: list[ExpiryOutcome] = []
 

@@ -13,7 +13,7 @@ import pytest
 
 from deltacli.core.errors import DeltacliError, MemoryExhausted, PathExternal, StorageFailed
 from deltacli.operations.vacuum.explain import explain_file
-from deltacli.operations.vacuum.request import VacuumRequest
+from deltacli.operations.vacuum.plan import VacuumRequest
 from deltacli.storage import LocalStorage, Storage
 from tests.cli.support import deltacli
 from tests.support.actions import Line, add, commit_info, remove

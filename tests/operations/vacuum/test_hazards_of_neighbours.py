@@ -14,7 +14,7 @@ from deltacli.core.errors import Refused, UsageError
 from deltacli.core.units import format_timestamp
 from deltacli.operations.vacuum.execute import execute_vacuum
 from deltacli.operations.vacuum.explain import explain_file
-from deltacli.operations.vacuum.request import Mode, VacuumRequest
+from deltacli.operations.vacuum.plan import Mode, VacuumRequest
 from deltacli.storage import LocalStorage, open_storage
 from tests.support.actions import Line, add, deletion_vector, metadata, protocol, remove, to_bytes
 from tests.support.builder import LOG, TableBuilder, commit_path

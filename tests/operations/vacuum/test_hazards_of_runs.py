@@ -11,7 +11,7 @@ import pytest
 from deltacli.core.clock import system_clock
 from deltacli.core.errors import CommitCorrupt, DeltacliError, PartlyDone, Refused, Unreadable
 from deltacli.operations.vacuum.execute import execute_vacuum
-from deltacli.operations.vacuum.request import VacuumRequest
+from deltacli.operations.vacuum.plan import VacuumRequest
 from deltacli.storage import Creation, Deletion, Failed, FileStat, Storage
 from tests.support.actions import Line, add, commit_info, metadata, protocol, remove
 from tests.support.builder import TableBuilder, commit_path

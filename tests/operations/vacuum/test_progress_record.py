@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from deltacli.changing.plan import Amount, Failures
 from deltacli.core.errors import Refused, StorageFailed
 from deltacli.operations.vacuum.plan import VacuumOutcome, VacuumPlan
-from deltacli.operations.vacuum.saved.progress_record import ProgressRecord, describe
+from deltacli.operations.vacuum.saved import ProgressRecord, describe
 from tests.support.vacuum_plans import plan_of_paths
 
 FILES = 20

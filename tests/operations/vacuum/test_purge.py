@@ -14,14 +14,8 @@ from typing import Any
 import pytest
 
 from deltacli.core.errors import PartlyDone, Refused
-from deltacli.operations.recover.quarantine_layout import OWN_NAMES
-from deltacli.operations.vacuum.quarantine.purge import (
-    PurgeOutcome,
-    PurgePlan,
-    PurgeResult,
-    execute_purge,
-    plan_purge,
-)
+from deltacli.operations.recover.copies import OWN_NAMES
+from deltacli.operations.vacuum.quarantine import PurgeOutcome, PurgePlan, PurgeResult, execute_purge, plan_purge
 from deltacli.storage import Deletion, Failed, LocalStorage, Storage, open_storage
 from tests.cli.support import deltacli
 from tests.cli.test_documents import validate
@@ -85,8 +79,8 @@ def test_the_age_of_copies_is_that_of_the_run_and_not_of_a_saved_plan(tmp_path: 
     save(LocalStorage(str(place)), saved)
     table = open_at(LocalStorage(str(place)))
     table.clock = lambda: NOW_MS + OLD
-    from deltacli.operations.vacuum.quarantine.fill import Quarantine
-    from deltacli.operations.vacuum.saved.plan_file import read_plan
+    from deltacli.operations.vacuum.quarantine import Quarantine
+    from deltacli.operations.vacuum.saved import read_plan
 
     plan = read_plan(saved)
     Quarantine(table, plan, str(tmp_path / "quarantine")).fill([range(plan.files)])

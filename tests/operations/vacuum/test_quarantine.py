@@ -16,12 +16,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from deltacli.core.errors import DeltacliError, Refused, UsageError
-from deltacli.operations.recover.copies import copy_file
-from deltacli.operations.recover.quarantine_layout import CHECKSUMS, OWN_NAMES
+from deltacli.operations.recover.copies import CHECKSUMS, OWN_NAMES, copy_file
 from deltacli.operations.vacuum.execute import execute_vacuum
 from deltacli.operations.vacuum.full_plan import plan_vacuum
-from deltacli.operations.vacuum.quarantine.fill import open_quarantine
-from deltacli.operations.vacuum.request import VacuumRequest
+from deltacli.operations.vacuum.plan import VacuumRequest
+from deltacli.operations.vacuum.quarantine import open_quarantine
 from deltacli.storage import Created, LocalStorage, Storage, open_storage
 from tests.support.effort import InTurn
 from tests.support.faulty import Fault, FaultyStorage

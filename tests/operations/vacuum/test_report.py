@@ -8,7 +8,7 @@ from pathlib import Path
 
 from deltacli.changing.plan import Amount, Failures
 from deltacli.operations.vacuum.plan import VacuumOutcome
-from deltacli.operations.vacuum.saved.plan_file import write_report
+from deltacli.operations.vacuum.saved import write_report
 from tests.support.reading import NOW_MS
 from tests.support.vacuum_plans import plan_of_paths
 

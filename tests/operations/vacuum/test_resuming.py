@@ -7,8 +7,7 @@ from pathlib import Path
 
 from deltacli.changing.plan import Amount
 from deltacli.operations.vacuum.execute import execute_vacuum
-from deltacli.operations.vacuum.saved.plan_file import read_plan, save_plan
-from deltacli.operations.vacuum.saved.progress_record import ProgressRecord
+from deltacli.operations.vacuum.saved import ProgressRecord, read_plan, save_plan
 from deltacli.storage import Deletion, Failed
 from tests.support.builder import TableBuilder
 from tests.support.reading import NOW_MS, open_at

@@ -15,9 +15,9 @@ import pytest
 from hypothesis import given
 
 from deltacli.core.errors import PermissionRefused, StorageFailed, Unreadable, UsageError
+from deltacli.operations.vacuum import saved
 from deltacli.operations.vacuum.plan import VacuumPlan
-from deltacli.operations.vacuum.saved import plan_file as saved
-from deltacli.operations.vacuum.saved.plan_file import METADATA_KEY, read_plan, save_plan
+from deltacli.operations.vacuum.saved import METADATA_KEY, read_plan, save_plan
 from tests.support.effort import InTurn, examples
 from tests.support.vacuum_plans import a_plan, any_plans, candidates, plan_of_paths, row
 

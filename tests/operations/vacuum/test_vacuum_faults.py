@@ -21,7 +21,7 @@ import pytest
 from deltacli.api.table import Table
 from deltacli.changing.plan import Amount
 from deltacli.cli.terminal.interrupts import Interrupted, signals_raise
-from deltacli.core.clock import fixed_clock
+from deltacli.core.clock import Machine, fixed_clock
 from deltacli.core.errors import (
     ConflictLost,
     DeltacliError,
@@ -31,14 +31,11 @@ from deltacli.core.errors import (
     Refused,
     StorageFailed,
 )
-from deltacli.core.machine import Machine
-from deltacli.operations.vacuum import deleting
+from deltacli.operations.vacuum import execute as deleting
 from deltacli.operations.vacuum.execute import execute_vacuum
 from deltacli.operations.vacuum.full_plan import plan_vacuum
-from deltacli.operations.vacuum.plan import VacuumOutcome, VacuumResult
-from deltacli.operations.vacuum.request import VacuumRequest
-from deltacli.operations.vacuum.saved.plan_file import read_plan
-from deltacli.operations.vacuum.saved.progress_record import ProgressRecord
+from deltacli.operations.vacuum.plan import VacuumOutcome, VacuumRequest, VacuumResult
+from deltacli.operations.vacuum.saved import ProgressRecord, read_plan
 from deltacli.storage import Creation, Deletion, Existed, Failed, LocalStorage, Unknown
 from deltacli.work.files.deleting import Stop
 from tests.cli.support import ROOT

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from deltacli.changing.plan import Amount
-from deltacli.operations.vacuum import deleting
+from deltacli.operations.vacuum import execute as deleting
 from deltacli.storage import LocalStorage
 from tests.cli.support import ROOT
 from tests.support.faulty import Fault

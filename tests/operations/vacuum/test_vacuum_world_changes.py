@@ -13,14 +13,13 @@ import pytest
 
 from deltacli.api.table import Table
 from deltacli.changing.lease import permit
-from deltacli.core.clock import fixed_clock, system_clock
+from deltacli.core.clock import Machine, fixed_clock, system_clock
 from deltacli.core.errors import DeltacliError, PartlyDone, Refused
-from deltacli.core.machine import Machine
-from deltacli.operations.vacuum import deleting
+from deltacli.operations.vacuum import execute as deleting
 from deltacli.operations.vacuum.execute import execute_vacuum
+from deltacli.operations.vacuum.plan import VacuumRequest
 from deltacli.operations.vacuum.rechecking import adopted, with_past
-from deltacli.operations.vacuum.request import VacuumRequest
-from deltacli.operations.vacuum.saved.plan_file import read_plan, save_plan
+from deltacli.operations.vacuum.saved import read_plan, save_plan
 from deltacli.storage import NOTHING, FileStat, LocalStorage, Storage, open_storage
 from deltacli.work.files.deleting import DeleteBatch, DeletePiece
 from deltacli.work.task import TableStores, TaskContext

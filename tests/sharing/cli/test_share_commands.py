@@ -14,8 +14,8 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from deltacli.cli.app import run
-from deltacli.sharing.configuration.bearer_tokens import is_intact
 from deltacli.sharing.configuration.recipients import read_recipients
+from deltacli.sharing.configuration.secrets import is_intact
 from deltacli.sharing.signing.keys import ServerKeys
 from tests.cli.support import ROOT, Result
 from tests.sharing.configuration.files import write_shares
@@ -129,7 +129,7 @@ def test_a_profile_of_a_token_that_was_not_stored_is_removed(
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("deltacli.sharing.configuration.private_files.os.replace", full)
+    monkeypatch.setattr("deltacli.sharing.configuration.secrets.os.replace", full)
     created = share("token", "create", "acme", "--profile", "a.share")
 
     assert (7, before) == (created.code, (home / "recipients.json").read_bytes())

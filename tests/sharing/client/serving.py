@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from deltacli.sharing.client.addresses import parse_address
-from deltacli.sharing.client.guards import DEFAULTS, AnswerLimits
+from deltacli.sharing.client.faults import DEFAULTS, AnswerLimits
+from deltacli.sharing.client.share_storage import ShareStorage, open_address
 from deltacli.sharing.client.table_requests import BOTH_FORMATS, Query
-from deltacli.sharing.client.tables.share_storage import ShareStorage, open_address
 from deltacli.sharing.model import SharedTable
-from deltacli.sharing.protocol.capabilities import ResponseFormat
+from deltacli.sharing.protocol.parameters import ResponseFormat
 from deltacli.storage.retry import Retry
 from tests.sharing.asgi import Reply, call
 from tests.sharing.served import PREFIX, TOKEN, Served

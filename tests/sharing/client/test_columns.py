@@ -12,12 +12,11 @@ from hypothesis import strategies as st
 
 from deltacli.core.errors import DeltacliError
 from deltacli.delta.log.file_actions import action_schemas, whole_actions
-from deltacli.sharing.client.answers import ActionLine, AnswerHead, parse_lines, whole_lines
+from deltacli.sharing.client import shared_version
 from deltacli.sharing.client.faults import AnswerInvalid
-from deltacli.sharing.client.tables import shared_version
-from deltacli.sharing.client.tables.file_columns import FileColumns, read_files
-from deltacli.sharing.client.tables.shared_files import SharedFile, StoredUrls, read_file
-from deltacli.sharing.protocol.capabilities import ResponseFormat
+from deltacli.sharing.client.shared_files import FileColumns, SharedFile, StoredUrls, read_file, read_files
+from deltacli.sharing.client.table_requests import ActionLine, AnswerHead, parse_lines, whole_lines
+from deltacli.sharing.protocol.parameters import ResponseFormat
 from tests.sharing.client.serving import Asked, Sent, proxied
 from tests.sharing.pulling.origin import Origin
 from tests.sharing.served import shared

@@ -17,7 +17,7 @@ from deltacli.api.table import Table
 from deltacli.core.errors import DeltacliError
 from deltacli.sharing.configuration.starting import catalog_of
 from deltacli.sharing.model import SharedTable
-from deltacli.sharing.protocol.capabilities import ResponseFormat
+from deltacli.sharing.protocol.parameters import ResponseFormat
 from deltacli.table.find_log import list_log
 from tests.sharing.client.serving import Proxy, proxied
 from tests.sharing.served import shared

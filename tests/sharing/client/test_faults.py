@@ -18,15 +18,15 @@ from deltacli.sharing.client.faults import (
     AccessRefused,
     AnswerBroken,
     AnswerInvalid,
+    AnswerLimits,
     FilesMovedOn,
     RequestRefused,
     ServerUnavailable,
     ShareAbsent,
 )
-from deltacli.sharing.client.guards import AnswerLimits
-from deltacli.sharing.client.listing import list_shares
-from deltacli.sharing.client.tables.share_storage import ShareStorage
-from deltacli.sharing.protocol.capabilities import ResponseFormat
+from deltacli.sharing.client.share_storage import ShareStorage
+from deltacli.sharing.client.table_requests import list_shares
+from deltacli.sharing.protocol.parameters import ResponseFormat
 from tests.cli.support import deltacli
 from tests.sharing.client.serving import Asked, Proxy, Sent, proxied
 from tests.sharing.served import shared

@@ -14,11 +14,21 @@ import pytest
 
 from deltacli.api.table import Table
 from deltacli.core.errors import DataUnreadable, DeltacliError, UsageError
-from deltacli.sharing.client.faults import AnswerBroken, AnswerInvalid, ServerUnavailable, UrlRefused
-from deltacli.sharing.client.guards import AnswerLimits, Origin, Reach, reach_of, require_endpoint, require_file_url
-from deltacli.sharing.client.listing import list_shares
-from deltacli.sharing.client.tables.share_storage import open_profile
-from deltacli.sharing.client.tables.shared_files import data_file_name
+from deltacli.sharing.client.faults import (
+    AnswerBroken,
+    AnswerInvalid,
+    AnswerLimits,
+    Origin,
+    Reach,
+    ServerUnavailable,
+    UrlRefused,
+    reach_of,
+    require_endpoint,
+    require_file_url,
+)
+from deltacli.sharing.client.share_storage import open_profile
+from deltacli.sharing.client.shared_files import data_file_name
+from deltacli.sharing.client.table_requests import list_shares
 from deltacli.sharing.client.transport import Transport
 from deltacli.storage.retry import Retry
 from tests.sharing.client.serving import Asked, Proxy, Sent, proxied

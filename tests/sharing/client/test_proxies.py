@@ -15,11 +15,9 @@ from urllib.parse import urlsplit
 import pytest
 
 from deltacli.core.errors import DeltacliError
-from deltacli.sharing.client.credentials import FixedCredentials
-from deltacli.sharing.client.faults import ServerUnavailable, UrlRefused
-from deltacli.sharing.client.guards import origin_of
-from deltacli.sharing.client.listing import list_shares
-from deltacli.sharing.client.transport import Transport
+from deltacli.sharing.client.faults import ServerUnavailable, UrlRefused, origin_of
+from deltacli.sharing.client.table_requests import list_shares
+from deltacli.sharing.client.transport import FixedCredentials, Transport
 from deltacli.storage.objects.http import Request as StoreRequest
 from deltacli.storage.objects.http import Transport as StoreTransport
 from deltacli.storage.retry import Retry

@@ -19,7 +19,7 @@ from deltacli.core.errors import UsageError
 from deltacli.delta.schema.types import parse_schema
 from deltacli.operations.read.snapshot import summarize
 from deltacli.sharing import Client
-from deltacli.sharing.client.tables.share_storage import json_hint
+from deltacli.sharing.client.share_storage import json_hint
 from tests.cli.support import ROOT, Result
 from tests.sharing.client.serving import Asked, Proxy, Sent, proxied
 from tests.sharing.served import shared

@@ -13,10 +13,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from deltacli.sharing.client.credentials import FixedCredentials
-from deltacli.sharing.client.faults import AnswerBroken, ServerUnavailable
-from deltacli.sharing.client.guards import AnswerLimits, origin_of
-from deltacli.sharing.client.transport import Reply, Request, Transport
+from deltacli.sharing.client.faults import AnswerBroken, AnswerLimits, ServerUnavailable, origin_of
+from deltacli.sharing.client.transport import FixedCredentials, Reply, Request, Transport
 from deltacli.sharing.conformance.wire import Budget, BudgetSpentError, Wire, WireRequest
 from deltacli.storage.retry import Retry
 

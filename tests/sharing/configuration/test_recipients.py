@@ -11,27 +11,25 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deltacli.core.errors import Refused, UsageError
-from deltacli.sharing.configuration.bearer_tokens import create_token, digest_of, is_intact
-from deltacli.sharing.configuration.recipient_changes import (
+from deltacli.sharing.configuration.recipients import (
     MOST_TOKENS,
+    Identity,
+    Recipients,
+    TokenState,
     add_recipient,
     add_token,
+    encode_recipients,
     grant_to,
     parse_grant,
     parse_old_grant,
+    parse_recipients,
     remove_recipient,
     revoke_from,
     revoke_tokens,
     rotate_tokens,
-)
-from deltacli.sharing.configuration.recipients import (
-    Identity,
-    Recipients,
-    TokenState,
-    encode_recipients,
-    parse_recipients,
     spelled,
 )
+from deltacli.sharing.configuration.secrets import create_token, digest_token, is_intact
 from deltacli.sharing.model import Catalog, Grant, SharedSchema, SharedTable
 from deltacli.sharing.model import Share as SharedShare
 
@@ -193,7 +191,7 @@ def test_the_file_has_hashes_and_gives_the_recipients_back() -> None:
 
     assert recipients == parse_recipients(data, "f")
     assert token.text.encode() not in data
-    assert digest_of(token.text).hex().encode() in data
+    assert digest_token(token.text).hex().encode() in data
 
 
 JSON = st.recursive(

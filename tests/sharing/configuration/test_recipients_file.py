@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from deltacli.core.errors import StorageFailed, UsageError
-from deltacli.sharing.configuration.recipient_changes import add_recipient
 from deltacli.sharing.configuration.recipients import (
     Recipients,
+    add_recipient,
     change_recipients,
     encode_recipients,
     parse_recipients,

@@ -9,7 +9,7 @@ from typing import Any
 
 from urllib3.exceptions import ProtocolError
 
-from deltacli.sharing.conformance.rules.answers import UNKNOWN
+from deltacli.sharing.conformance.lists import UNKNOWN
 from tests.sharing.asgi import Reply
 from tests.sharing.conformance.edits import (
     Json,

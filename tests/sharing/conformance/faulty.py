@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-from deltacli.sharing.client.guards import require_reach
+from deltacli.sharing.client.faults import require_reach
 from deltacli.sharing.conformance.run import ConformanceRun, Scope
 from deltacli.sharing.conformance.wire import Budget, Suite, Wire
 from tests.sharing.asgi import HOST, Reply, call

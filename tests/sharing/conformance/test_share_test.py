@@ -16,7 +16,7 @@ from deltacli.cli.app import run
 from deltacli.core.clock import fixed_clock
 from deltacli.core.errors import UsageError
 from deltacli.sharing.client import connections
-from deltacli.sharing.conformance.target import read_target, split_names
+from deltacli.sharing.conformance.run import read_server_target, split_names
 from tests.cli.support import ROOT
 from tests.sharing.conformance.deviations import DEVIATIONS
 from tests.sharing.conformance.faulty import Proxy
@@ -95,12 +95,12 @@ def test_an_address_without_names_is_refused(address: str) -> None:
 def test_the_token_is_sent_to_the_server_of_the_profile_only(profile: str) -> None:
     clock = fixed_clock(NOW_MS)
 
-    same = read_target(f"http://127.0.0.1:80{PREFIX}", profile, clock)
+    same = read_server_target(f"http://127.0.0.1:80{PREFIX}", profile, clock)
 
     assert (f"http://127.0.0.1:80{PREFIX}", f"Bearer {TOKEN}") == (same.endpoint, same.authorize())
     for url in ("http://127.0.0.1:81/x", "https://127.0.0.1/x", "http://localhost/x"):
         with pytest.raises(UsageError, match="another server"):
-            read_target(url, profile, clock)
+            read_server_target(url, profile, clock)
 
 
 def test_a_sound_server_passes_and_what_it_cannot_show_is_skipped(proxy: Proxy, share_test: Test) -> None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from deltacli.sharing.protocol.capabilities import ResponseFormat, parse_capabilities
-from deltacli.sharing.protocol.wire_errors import WireError
+from deltacli.sharing.protocol.parameters import ResponseFormat, WireError, parse_capabilities
 
 P, D = ResponseFormat.PARQUET, ResponseFormat.DELTA
 

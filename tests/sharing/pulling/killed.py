@@ -21,7 +21,7 @@ def main(address: str, target: str, number: int, range_bytes: int | None = None)
     if range_bytes is not None:
         set_range_bytes(range_bytes)
     from deltacli.changing.change import carry_out
-    from deltacli.sharing.client.tables.share_storage import open_share
+    from deltacli.sharing.client.share_storage import open_share
     from deltacli.sharing.pulling.pull import Pull, PullRequest
 
     count, lock = 0, Lock()

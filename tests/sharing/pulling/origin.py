@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from deltacli import open_table
 from deltacli.changing.change import carry_out, plan_change
-from deltacli.sharing.client.tables.share_storage import ShareStorage
+from deltacli.sharing.client.share_storage import ShareStorage
 from deltacli.sharing.protocol.parameters import Point
 from deltacli.sharing.pulling.pull import Pull, PullRequest, PullResult
 from tests.sharing.client.serving import Proxy

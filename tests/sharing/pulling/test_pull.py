@@ -17,7 +17,7 @@ from deltacli import open_table
 from deltacli.core.clock import fixed_clock
 from deltacli.core.errors import DataUnreadable, Refused, UsageError
 from deltacli.sharing import Client
-from deltacli.sharing.client.tables import downloads
+from deltacli.sharing.client import share_storage as downloads
 from deltacli.sharing.pulling.pull import Pull
 from tests.sharing.client.serving import Asked, Proxy, Sent, proxied
 from tests.sharing.pulling.origin import Origin, files_asked, pull, pull_from, rows_of

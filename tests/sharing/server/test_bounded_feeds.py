@@ -10,13 +10,12 @@ import pyarrow as pa
 import pytest
 
 from deltacli.core.errors import CommitCorrupt
-from deltacli.sharing.protocol.wire_errors import WireError
-from deltacli.sharing.server.change_answers import RecentRanges
+from deltacli.sharing.protocol.parameters import WireError
+from deltacli.sharing.server.table_answers import RecentRanges
 from deltacli.sharing.tables import changes
 from deltacli.sharing.tables import snapshots as snapshots_module
-from deltacli.sharing.tables.changes import read_changes
+from deltacli.sharing.tables.changes import first_version_since, read_changes
 from deltacli.sharing.tables.snapshots import SharedSnapshots
-from deltacli.sharing.tables.versions import first_version_since
 from deltacli.storage import Created
 from deltacli.table.handle import TableHandle
 from deltacli.work.commits import reading

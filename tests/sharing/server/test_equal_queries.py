@@ -11,13 +11,11 @@ from random import Random
 
 import pytest
 
-from deltacli.sharing.protocol.capabilities import parse_capabilities
 from deltacli.sharing.protocol.lines import IdHash
-from deltacli.sharing.protocol.parameters import parse_query
-from deltacli.sharing.server import pages
-from deltacli.sharing.server.interfaces import Access, Caller
-from deltacli.sharing.server.pages import ROWS_A_STEP, sign_lines
-from deltacli.sharing.server.table_answers import Wishes
+from deltacli.sharing.protocol.parameters import parse_capabilities, parse_query
+from deltacli.sharing.server import table_answers as pages
+from deltacli.sharing.server.exchange import Access, Caller
+from deltacli.sharing.server.table_answers import ROWS_A_STEP, Wishes, sign_lines
 from tests.sharing.served import NOW_MS, Served, shared
 from tests.support.actions import Line, add, birth, remove
 from tests.support.builder import TableBuilder

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from deltacli.core.errors import StorageFailed
-from deltacli.sharing.configuration.recipient_changes import add_recipient, add_token
-from deltacli.sharing.configuration.recipients import Recipients, change_recipients
+from deltacli.sharing.configuration.recipients import Recipients, add_recipient, add_token, change_recipients
 from deltacli.sharing.model import Grant
 from deltacli.sharing.server.services import Configured, Inheritance, Overrides
 from deltacli.sharing.server.serving import _tls_options

@@ -29,11 +29,9 @@ from deltacli.sharing.signing.choose import (
     choose_access,
     without_signing_options,
 )
-from deltacli.storage.azure.options import read_address
-from deltacli.storage.azure.options import read_options as read_azure_options
-from deltacli.storage.s3.options import read_options
-from deltacli.storage.signing.azure import DelegatedSource, _get_key, azure_source
-from deltacli.storage.signing.s3 import S3SigningSource
+from deltacli.storage.azure.credentials import read_address, read_azure_options
+from deltacli.storage.s3.options import read_s3_options
+from deltacli.storage.signing.clouds import DelegatedSource, S3SigningSource, _get_key, azure_source
 from deltacli.storage.signing.values import (
     AccountKey,
     AzureSigning,
@@ -90,7 +88,7 @@ def in_parts(url: str) -> tuple[str, dict[str, str]]:
 def test_s3_urls_are_those_of_botocore(options: dict[str, str], root: str) -> None:
     options = {"region": "eu-central-1", **options}
     options |= {"secret": options["secret"].replace(" ", "")} if "secret" in options else {}
-    signer = S3UrlSigner(S3SigningSource(f"s3://bucket/{root}", read_options(options)))
+    signer = S3UrlSigner(S3SigningSource(f"s3://bucket/{root}", read_s3_options(options)))
 
     for key, url in zip(KEYS, signer.sign(KEYS, expires_ms=NOW_MS + HOUR_MS, now_ms=NOW_MS).urls, strict=True):
         assert in_parts(by_botocore(options, f"{root}/{key}" if root else key)) == in_parts(url)
@@ -123,7 +121,7 @@ def client_of(items: tuple[tuple[str, str], ...]) -> Any:  # Any: botocore makes
 
 def test_the_requester_that_pays_is_part_of_the_url() -> None:
     """botocore wants a header for it instead, which clients of shared tables do not send."""
-    options = read_options({"requester_pays": "true", "endpoint_url": "https://store.example"})
+    options = read_s3_options({"requester_pays": "true", "endpoint_url": "https://store.example"})
 
     url = S3UrlSigner(S3SigningSource("s3://bucket/t", options)).sign(
         ["a"], expires_ms=NOW_MS + HOUR_MS, now_ms=NOW_MS
@@ -150,7 +148,7 @@ def test_a_signed_url_returns_ranges_of_a_file() -> None:
 
 
 def test_urls_are_signed_for_the_region_of_the_bucket() -> None:
-    source = S3SigningSource("s3://bucket/t", read_options({"region": "us-east-1"}))
+    source = S3SigningSource("s3://bucket/t", read_s3_options({"region": "us-east-1"}))
     client = _AnsweringClient("eu-west-3")
 
     assert "eu-west-3" == source._region_of_bucket(client)
@@ -172,7 +170,7 @@ def test_credentials_of_the_chain_bring_their_own_expiry(tmp_path: Path, monkeyp
     (tmp_path / "answer.json").write_text(json.dumps(answer))
     (tmp_path / "config").write_text(f"[profile p]\ncredential_process = cat {tmp_path / 'answer.json'}\n")
     monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
-    options = read_options({"profile": "p", "endpoint_url": "https://store.example", "region": "us-east-1"})
+    options = read_s3_options({"profile": "p", "endpoint_url": "https://store.example", "region": "us-east-1"})
     expiry_ms = int(datetime(2999, 1, 1, tzinfo=UTC).timestamp() * 1000)
 
     found = S3UrlSigner(S3SigningSource("s3://bucket/t", options)).sign(

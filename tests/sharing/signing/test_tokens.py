@@ -11,11 +11,11 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from deltacli.sharing.signing.keys import ServerKeys
-from deltacli.sharing.signing.tokens import (
+from deltacli.sharing.signing.keys import (
     Bound,
     LocalUrlSigner,
     Seal,
+    ServerKeys,
     TokenRefused,
     from_text,
     open_file_url,

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from deltacli.delta.log.file_actions import action_schemas
-from deltacli.sharing.tables import shared_snapshot
+from deltacli.sharing.tables import snapshots as shared_snapshot
 from deltacli.storage import Storage
 from deltacli.storage.base import Capabilities, WalkEntry
 

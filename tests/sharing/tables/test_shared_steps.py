@@ -9,7 +9,7 @@ from random import Random
 
 import pytest
 
-from deltacli.sharing.tables.single_flight import SharedSteps
+from deltacli.sharing.tables.snapshots import SharedSteps
 
 STEPS = 40
 

@@ -6,17 +6,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from deltacli.cli.confirmation import require_confirmation
 from deltacli.cli.invocation import invocation
-from deltacli.cli.options.common_options import DryRunOption, TableArgument, YesOption
-from deltacli.cli.options.run import Run
+from deltacli.cli.options.declared import DryRunOption, TableArgument, YesOption
+from deltacli.cli.running.changing import require_confirmation
+from deltacli.cli.running.run import Run
 from deltacli.cli.terminal.shell import again_with, again_without, quoted_table
 from deltacli.core.errors import EXIT_FINDINGS, CredentialsMissing
 from deltacli.core.request_fields import Option
 
 if TYPE_CHECKING:
-    from deltacli.operations.doctor.access import AccessReport
-    from deltacli.operations.doctor.storage import StorageReport
+    from deltacli.operations.doctor.storage import AccessReport, StorageReport
 
 EXIT_CODES = {
     "access": (0, 1, 2, 3, 7, 70),
@@ -24,7 +23,7 @@ EXIT_CODES = {
 }
 
 
-def access(
+def doctor_access(
     run: Run,
     table: TableArgument,
     yes: Annotated[bool, Option("Also create, replace and delete a scratch file.")] = False,
@@ -62,7 +61,7 @@ def access(
 
 def _check(run: Run, table: str, *, yes: bool) -> AccessReport:
     """Return what is known about the access to a table; a store without credentials is a report as well."""
-    from deltacli.operations.doctor.access import AccessReport, check_access, without_credentials
+    from deltacli.operations.doctor.storage import AccessReport, check_access, without_credentials
     from deltacli.storage.probing.opening import subject_of
 
     storage = run.open_other(table)
@@ -72,7 +71,7 @@ def _check(run: Run, table: str, *, yes: bool) -> AccessReport:
         return without_credentials(AccessReport(storage.uri, storage.uri.partition("://")[0]), fault)
 
 
-def storage(run: Run, table: TableArgument, dry_run: DryRunOption = False, yes: YesOption = False) -> None:
+def doctor_storage(run: Run, table: TableArgument, dry_run: DryRunOption = False, yes: YesOption = False) -> None:
     """Probe what the store of a table guarantees, on scratch files.
 
     \b

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from deltacli.cli.options.common_options import TableArgument
-from deltacli.cli.options.run import Run
-from deltacli.cli.terminal.output import has_stdout, open_sink, require_target
+from deltacli.cli.options.declared import TableArgument
+from deltacli.cli.results import has_stdout, open_sink, require_target
+from deltacli.cli.running.run import Run
 from deltacli.core.errors import EXIT_FINDINGS
 from deltacli.core.request_fields import option
-from deltacli.operations.doctor.table.prices import DoctorRequest
+from deltacli.operations.doctor.advice import DoctorRequest
 
 if TYPE_CHECKING:
-    from deltacli.operations.doctor.table.prices import PriceTable
+    from deltacli.operations.doctor.advice import PriceTable
 
 EXIT_CODES = (0, 1, 2, 3, 7, 70)
 
@@ -31,7 +31,7 @@ class DoctorOptions:
     check: bool = option("Exit with 1 if there is advice.", default=False)
 
 
-def table(run: Run, table: TableArgument, *, request: DoctorRequest, how: DoctorOptions) -> None:
+def doctor_table(run: Run, table: TableArgument, *, request: DoctorRequest, how: DoctorOptions) -> None:
     """Give advice on a table, with the numbers of now and of afterwards.
 
     \b
@@ -56,7 +56,7 @@ def table(run: Run, table: TableArgument, *, request: DoctorRequest, how: Doctor
       deltacli doctor table ./tbl --check -q  # exit 1 if there is advice
     """
     from deltacli.cli.render.doctor import table_result
-    from deltacli.operations.doctor.table.examine import examine_table
+    from deltacli.operations.doctor.table import examine_table
 
     if how.html is not None:
         require_target(how.html, "--html")
@@ -85,7 +85,7 @@ def _read_prices(file: str) -> PriceTable:
     from pathlib import Path
 
     from deltacli.core.errors import UsageError
-    from deltacli.operations.doctor.table.prices import parse_prices
+    from deltacli.operations.doctor.advice import parse_prices
 
     try:
         data = Path(file).read_bytes()

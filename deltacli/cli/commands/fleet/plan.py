@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from hashlib import sha256
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple, overload
 
 import typer
 
-from deltacli.cli.options.fleet import (
+from deltacli.cli.options.declared import (
     FLEET_FILE,
     DetailsOption,
     ExitCodeOption,
@@ -19,21 +22,221 @@ from deltacli.cli.options.fleet import (
     SavePlansOption,
     fleet_command,
 )
-from deltacli.cli.options.run import Run
-from deltacli.cli.terminal.output import open_sink
+from deltacli.cli.render.columns import Column, Section
+from deltacli.cli.render.fleet.check import FleetListing, Items, Named, fleet_fields, name_column, of_row, under_names
+from deltacli.cli.results import open_sink
+from deltacli.cli.running.run import Run
+from deltacli.cli.terminal.term import Style
 from deltacli.core.errors import EXIT_FINDINGS, EXIT_OK, DeltacliError, UsageError
-from deltacli.core.typing import JsonObject
-from deltacli.fleet.request import FleetChoice
+from deltacli.core.made_once import cached_property
+from deltacli.core.typing import Json, JsonObject
+from deltacli.core.units import format_size, plural
+from deltacli.fleet.planning.due import FleetPlan, PlannedStep, PlanProblem, TablePlan
+from deltacli.fleet.policy_file.model import FleetChoice
+from deltacli.storage.secrets import without_secrets
 
 if TYPE_CHECKING:
     from deltacli.api.table import Table
-    from deltacli.fleet.planning.plan import FleetPlan, TablePlan
+    from deltacli.fleet.planning.due import FleetPlan, TablePlan
     from deltacli.fleet.policy_file.model import Policy
+
+# -- the plan of a fleet -----------------------------------------------------------------------------------------------
+
+ExactPlans = Mapping[tuple[str, str], JsonObject]
+
+
+class FleetPlanRow(NamedTuple):
+    """A due step of a table, or the problem of a table or directory."""
+
+    name: str
+    group: str
+    step: PlannedStep | None
+    why: str
+    problem: PlanProblem | None = None
+    exact: JsonObject | None = None
+
+
+class _Rows(Sequence[FleetPlanRow]):
+    """The rows, made at the first use: NDJSON and JSON need none."""
+
+    def __init__(self, plan: FleetPlan, exact: ExactPlans) -> None:
+        self._plan, self._exact = plan, exact
+
+    @cached_property
+    def _all(self) -> Sequence[FleetPlanRow]:
+        return list(_rows(self._plan, self._exact))
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    @overload
+    def __getitem__(self, place: int) -> FleetPlanRow: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[FleetPlanRow]: ...
+    def __getitem__(self, place: int | slice) -> FleetPlanRow | Sequence[FleetPlanRow]:
+        return self._all[place]
+
+
+def plan_result(plan: FleetPlan, exact: ExactPlans) -> FleetListing[FleetPlanRow]:
+    """Return the plan as a result. `exact` are the exact plans of destructive steps, by table and step."""
+    content = {
+        "timestampMs": plan.now_ms,
+        "problems": [problem.as_json() for problem in plan.problems],
+        "summary": plan.summary(),
+    }
+    file = str(plan.file.path)
+    said = _sections(plan)
+    rows = _Rows(plan, exact)
+    return FleetListing(
+        fleet_fields("fleet-plan", file) | content,
+        "fleet-table",
+        Items(plan.tables, lambda table: _item(table, exact)),
+        _columns(),
+        rows,
+        items_name="tables",
+        last={"type": "fleet-plan", "file": file, **content},
+        said=lambda _: said,
+        on_screen=lambda: _on_screen(rows, file),
+    )
+
+
+def _item(table: TablePlan, exact: ExactPlans) -> dict[str, Json]:
+    item = table.as_json()
+    for step in item["steps"]:
+        if (found := exact.get((table.name, step["kind"]))) is not None:
+            step["plan"] = found
+    return item
+
+
+def _rows(plan: FleetPlan, exact: ExactPlans) -> Iterator[FleetPlanRow]:
+    for name, group, _, problem in plan.problems:
+        yield FleetPlanRow(without_secrets(name), group, None, problem.sentence, problem)
+    for table in plan.tables:
+        name = without_secrets(table.name)
+        if table.problem is not None:
+            yield FleetPlanRow(name, table.group, None, table.problem.sentence, table.problem)
+        for step in table.steps:
+            yield FleetPlanRow(name, table.group, step, step.reason, None, exact.get((table.name, step.kind)))
+
+
+def _columns() -> list[Column[FleetPlanRow]]:
+    return [
+        Column("table", lambda row: row.name, priority=1, least=20, keep_end=True, folds=True),
+        Column("group", lambda row: row.group, priority=4),
+        Column("step", lambda row: row.step and row.step.kind, _step, _style, priority=1, least=19),
+        Column("why", lambda row: row.why, style=_style, priority=1, least=33, folds=True),
+        Column("plan", _exact, priority=2, least=12, folds=True),
+        Column("consent", _consent, on_screen=False),
+        Column("calls", lambda row: row.step and row.step.estimate.calls, right=True, priority=6),
+        Column("bytes", lambda row: row.step and row.step.estimate.size_bytes, _size, right=True, priority=6),
+        Column(
+            "seconds",
+            lambda row: row.step and round(row.step.estimate.seconds, 3),
+            _time,
+            right=True,
+            priority=3,
+            title="time",
+        ),
+    ]
+
+
+def _on_screen(rows: Sequence[FleetPlanRow], file: str) -> tuple[Sequence[Column[Named]], Sequence[Named]]:
+    """Return the rows for a screen: what cannot be read comes first, and tables with the same steps are shown once."""
+    alike: dict[Hashable, dict[str, list[FleetPlanRow]]] = {}
+    tables = [list(of_table) for _, of_table in groupby(rows, attrgetter("name"))]
+    for of_table in sorted(tables, key=lambda of_table: of_table[0].problem is None):
+        due = tuple((row.group, row.step and (row.step.kind, row.step.consent), row.why) for row in of_table)
+        is_one = any(row.problem is not None or row.exact is not None for row in of_table)
+        alike.setdefault(of_table[0].name if is_one else due, {}).setdefault(of_table[0].name, []).extend(of_table)
+    named = []
+    for tables_alike in alike.values():
+        first, *others = tables_alike.values()
+        for number, (name, row) in enumerate(under_names(((row.name, row) for row in first), file)):
+            more = f" and {len(others):,} more" if others and not number else ""
+            named.append(Named(name + more, _sum_of([row, *(other[number] for other in others)])))
+    width = 32 + max((len(f" and {len(one) - 1:,} more") for one in alike.values() if len(one) > 1), default=0)
+    return [name_column(width), *(of_row(column) for column in _columns()[1:] if column.on_screen)], named
+
+
+def _sum_of(rows: Sequence[FleetPlanRow]) -> FleetPlanRow:
+    """Return the row of several tables with the same step: their estimates are added up."""
+    steps = [row.step for row in rows if row.step is not None]
+    if len(steps) < 2:
+        return rows[0]
+    sizes = [step.estimate.size_bytes for step in steps]
+    estimate = steps[0].estimate._replace(
+        calls=sum(step.estimate.calls for step in steps),
+        size_bytes=None if None in sizes else sum(size or 0 for size in sizes),
+        seconds=sum(step.estimate.seconds for step in steps),
+    )
+    return rows[0]._replace(step=replace(steps[0], estimate=estimate))
+
+
+def _consent(row: FleetPlanRow) -> bool | None:
+    return row.step.consent if row.step and row.step.is_destructive else None
+
+
+def _step(row: FleetPlanRow) -> str:
+    if row.step is None:
+        return ""
+    return row.step.kind if row.step.consent else f"{row.step.kind} (no consent)"
+
+
+def _style(row: FleetPlanRow) -> Style:
+    return Style.PROBLEM if row.problem is not None else Style.PLAIN
+
+
+def _size(row: FleetPlanRow) -> str:
+    if row.step is None:
+        return ""
+    return "unknown" if row.step.estimate.size_bytes is None else format_size(row.step.estimate.size_bytes)
+
+
+def _time(row: FleetPlanRow) -> str:
+    return f"{row.step.estimate.seconds:,.0f} s" if row.step and row.step.estimate.seconds >= 1 else ""
+
+
+def _exact(row: FleetPlanRow) -> str | None:
+    """Return what an exact plan deletes, or why it cannot be executed."""
+    if row.exact is None:
+        return None
+    if (error := row.exact.get("error")) is not None:
+        return f"error: {error['message']}"
+    if row.exact["refusals"]:
+        return f"refused: {row.exact['refusals'][0]['message']}"
+    candidates = row.exact["candidates"]
+    return f"deletes {plural(candidates['files'], 'file')} ({format_size(candidates['sizeBytes'])})"
+
+
+def _sections(plan: FleetPlan) -> list[Section]:
+    summary = plan.summary()
+    missed = f"{plural(summary['problems'], 'path')} not searched, whose tables are missing here"
+    cost = (
+        f"{plural(summary['calls'], 'call')}, {format_size(summary['sizeBytes'])}, {summary['seconds']:,.1f} s of work"
+    )
+    tables = plural(summary["tables"], "table")
+    sums = f"nothing is due for {tables}"
+    if steps := sum(summary["steps"].values()):
+        kinds = ", ".join(f"{count:,} {kind}" for kind, count in summary["steps"].items())
+        sums = f"{plural(steps, 'step')} due for {summary['due']:,} of {tables} ({kinds})"
+    others = [(summary["unreadable"], "cannot be read"), (summary["otherFormats"], "of another format")]
+    sums += "".join(f", {count:,} {what}" for count, what in others if count)
+    is_good = not (steps or plan.exit_code)
+    style = Style.PROBLEM if plan.exit_code else Style.GOOD if is_good else Style.PLAIN
+    sections = [
+        Section("problems", [missed] if summary["problems"] else [], Style.PROBLEM),
+        Section("estimated", [cost] if steps else []),
+        Section("plan", [sums], style),
+    ]
+    return [section for section in sections if section.lines]
+
+
+# -- `deltacli fleet plan` ---------------------------------------------------------------------------------------------
 
 EXIT_CODES = (0, 1, 2, 5, 7, 70)
 
 
-def plan(
+def fleet_plan(
     run: Run,
     file: FleetFileArgument = FLEET_FILE,
     *,
@@ -61,9 +264,8 @@ def plan(
       deltacli fleet plan --format markdown --output plan.md
       deltacli fleet plan --save-plans ./plans  # for vacuum --apply
     """
-    from deltacli.cli.options.rows import note_the_cut, settle_limit
-    from deltacli.cli.render.fleet.plan import plan_result
-    from deltacli.fleet.planning.plan import plan_fleet
+    from deltacli.cli.running.run import note_the_cut, settle_limit
+    from deltacli.fleet.planning.due import plan_fleet
     from deltacli.fleet.policy_file.reading import require_fleet_file
     from deltacli.fleet.running.journal import Journal
 
@@ -130,9 +332,9 @@ def _file_name(table: TablePlan, kind: str) -> str:
 
 
 def _plan_vacuum(_: Run, table: Table, policy: Policy, path: str | None) -> JsonObject:
-    from deltacli.fleet.planning.plan import plan_vacuum_step
+    from deltacli.fleet.planning.due import plan_vacuum_step
     from deltacli.operations.vacuum.rechecking import with_past
-    from deltacli.operations.vacuum.saved.plan_file import save_plan
+    from deltacli.operations.vacuum.saved import save_plan
 
     plan = plan_vacuum_step(table, policy)
     if path is None:
@@ -144,7 +346,7 @@ def _plan_vacuum(_: Run, table: Table, policy: Policy, path: str | None) -> Json
 def _plan_expiry(run: Run, table: Table, policy: Policy, path: str | None) -> JsonObject:
     from deltacli.cli.formats import JSON
     from deltacli.cli.render.log_files import expiry_result
-    from deltacli.fleet.planning.plan import expiry_step
+    from deltacli.fleet.planning.due import expiry_step
 
     plan = expiry_step(policy, proves=True).plan(table)
     if path is None:

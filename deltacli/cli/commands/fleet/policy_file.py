@@ -6,10 +6,9 @@ from typing import Annotated
 
 import typer
 
-from deltacli.cli.options.common_options import argument
-from deltacli.cli.options.fleet import FLEET_FILE, FleetFileArgument, fleet_command
-from deltacli.cli.options.run import Run
-from deltacli.cli.options.starting_file import find_tables, require_new, write_new
+from deltacli.cli.options.declared import FLEET_FILE, FleetFileArgument, argument, fleet_command
+from deltacli.cli.running.run import Run
+from deltacli.cli.running.starting_file import find_tables, require_new, write_new
 from deltacli.core.errors import EXIT_FINDINGS, PartlyDone
 from deltacli.core.request_fields import Option
 
@@ -21,7 +20,7 @@ EXIT_CODES = {
 _EXISTS = "fleet.exists"
 
 
-def init(
+def fleet_init(
     run: Run,
     directory: Annotated[str, argument("Directory or URI with the tables.", "DIR")],
     file: FleetFileArgument = FLEET_FILE,
@@ -40,9 +39,9 @@ def init(
       deltacli fleet init ./lake
       deltacli fleet init s3://lake/silver silver.toml
     """
-    from deltacli.cli.options.rows import settle_limit
-    from deltacli.cli.render.starting_files import policy_result
-    from deltacli.fleet.policy_file.starting import starting_policy
+    from deltacli.cli.running.run import settle_limit
+    from deltacli.cli.running.starting_file import policy_result
+    from deltacli.fleet.policy_file.init_and_check import starting_policy
 
     require_new(file, "FILE", force=force, code=_EXISTS)
     found = find_tables(run, directory)
@@ -56,7 +55,7 @@ def init(
         raise typer.Exit(PartlyDone.exit_code)
 
 
-def check(run: Run, file: FleetFileArgument = FLEET_FILE) -> None:
+def fleet_check(run: Run, file: FleetFileArgument = FLEET_FILE) -> None:
     """Check a policy file, without opening any table.
 
     \b
@@ -73,10 +72,10 @@ def check(run: Run, file: FleetFileArgument = FLEET_FILE) -> None:
       deltacli fleet check
       deltacli fleet check fleet.toml --json
     """
-    from deltacli.cli.render.fleet.check import check_result
-    from deltacli.fleet.policy_file.checking import check_fleet_file
+    from deltacli.cli.render.fleet.check import policy_check_result
+    from deltacli.fleet.policy_file.init_and_check import check_fleet_file
 
     found = check_fleet_file(file)
-    run.write(check_result(found))
+    run.write(policy_check_result(found))
     if found.errors:
         raise typer.Exit(EXIT_FINDINGS)

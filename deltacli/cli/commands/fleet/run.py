@@ -7,36 +7,30 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from deltacli.cli.confirmation import require_now_is_not_ahead
 from deltacli.cli.invocation import invocation
-from deltacli.cli.options.fleet import (
-    FLEET_FILE,
-    FleetFileArgument,
-    FleetLimitOption,
-    fleet_command,
-)
-from deltacli.cli.options.run import Run
+from deltacli.cli.options.declared import FLEET_FILE, FleetFileArgument, FleetLimitOption, fleet_command
+from deltacli.cli.running.changing import require_now_is_not_ahead
+from deltacli.cli.running.run import Run
 from deltacli.cli.terminal.interrupts import Interrupted
 from deltacli.cli.terminal.shell import again_with
 from deltacli.core.errors import StorageFailed
 from deltacli.core.units import plural
-from deltacli.fleet.request import FleetRunRequest
+from deltacli.fleet.policy_file.model import FleetRunRequest
 
 if TYPE_CHECKING:
     from deltacli.api.table import Table
     from deltacli.cli.render.fleet.check import FleetListing
     from deltacli.cli.render.fleet.run import RunRow
     from deltacli.fleet.policy_file.model import FleetFile
-    from deltacli.fleet.reporting.webhook import Sender
-    from deltacli.fleet.running.cluster import FleetCluster
-    from deltacli.fleet.running.runner import FleetReport
-    from deltacli.fleet.running.session import FleetSession
+    from deltacli.fleet.reporting.monitoring import Sender
+    from deltacli.fleet.running.run import FleetReport, FleetSession
+    from deltacli.fleet.running.steps import FleetCluster
 
 EXIT_CODES = (0, 1, 2, 4, 5, 7, 70)
 RUNS_ON_CLUSTER = True
 
 
-def run(
+def fleet_run(
     run: Run,
     file: FleetFileArgument = FLEET_FILE,
     *,
@@ -63,10 +57,10 @@ def run(
       deltacli fleet run --only bronze --jobs 8
       deltacli fleet run --time-budget 2h --resume --yes
     """
-    from deltacli.cli.options.rows import note_the_cut, settle_limit
     from deltacli.cli.render.fleet.run import run_result
+    from deltacli.cli.running.run import note_the_cut, settle_limit
     from deltacli.fleet.policy_file.reading import require_fleet_file
-    from deltacli.fleet.reporting.webhook import make_sender
+    from deltacli.fleet.reporting.monitoring import make_sender
 
     most = settle_limit(run, limit)
     found = require_fleet_file(file)
@@ -89,7 +83,7 @@ def run(
 
 
 def _make_session(run: Run, found: FleetFile, request: FleetRunRequest) -> FleetSession:
-    from deltacli.fleet.running.session import FleetSession
+    from deltacli.fleet.running.run import FleetSession
 
     on_tables = run.throttled(found.settings.calls_per_second)
 
@@ -115,7 +109,7 @@ def _cluster_of(
     """Return how the engine of the run works on many tables; None for an engine of this process."""
     if not run.engine.may_repeat:
         return None
-    from deltacli.fleet.running.cluster import FleetCluster
+    from deltacli.fleet.running.steps import FleetCluster
 
     def is_sent(name: str) -> bool:  # to executors, whose requests cannot be limited to a rate
         return fleet.settings.calls_per_second is None or "://" not in name

@@ -11,20 +11,15 @@ from typing import TYPE_CHECKING
 import typer
 
 from deltacli.cli.formats import FindingFormat
-from deltacli.cli.options.fleet import (
-    FLEET_FILE,
-    FleetFileArgument,
-    FleetLimitOption,
-    fleet_command,
-)
-from deltacli.cli.options.run import Run
+from deltacli.cli.options.declared import FLEET_FILE, FleetFileArgument, FleetLimitOption, fleet_command
+from deltacli.cli.results import has_stdout, open_sink, require_target
+from deltacli.cli.running.run import Run
 from deltacli.cli.terminal.interrupts import Interrupted
-from deltacli.cli.terminal.output import has_stdout, open_sink, require_target
-from deltacli.core.errors import DeltacliError, UsageError
+from deltacli.core.errors import DeltacliError, UsageError, adding
 from deltacli.core.request_fields import option
 from deltacli.core.units import plural
-from deltacli.fleet.request import FleetChoice
-from deltacli.operations.doctor.table.prices import DoctorRequest
+from deltacli.fleet.policy_file.model import FleetChoice
+from deltacli.operations.doctor.advice import DoctorRequest
 from deltacli.storage.secrets import without_secrets
 
 if TYPE_CHECKING:
@@ -57,7 +52,7 @@ class StatusFiles:
         if self.pages is not None and self.html is None:
             raise UsageError("--pages is for the page of --html", hint="add --html FILE, or omit --pages")
         if self.write_pages and self.pages is None:
-            raise UsageError("--write-pages needs the directory of the pages", hint="add --pages DIR")
+            raise UsageError("--write-pages needs the directory of the pages", hint=adding("--pages DIR"))
         if self.serve_metrics is not None and (self.html is not None or self.metrics is not None):
             raise UsageError("--serve-metrics cannot be combined with --html and --metrics, which are written once")
         for output, name in ((self.html, "--html"), (self.metrics, "--metrics"), (self.pages, "--pages")):
@@ -65,7 +60,7 @@ class StatusFiles:
                 require_target(os.path.join(output, "page.html") if output is self.pages else output, name)
 
 
-def status(
+def fleet_status(
     run: Run,
     file: FleetFileArgument = FLEET_FILE,
     *,
@@ -93,9 +88,9 @@ def status(
       deltacli fleet status --metrics /var/lib/node_exporter/fleet.prom -q
       deltacli fleet status --serve-metrics 9105
     """
-    from deltacli.cli.options.rows import note_the_cut, settle_limit
     from deltacli.cli.render.fleet.status import status_result
-    from deltacli.fleet.planning.plan import choose_groups
+    from deltacli.cli.running.run import note_the_cut, settle_limit
+    from deltacli.fleet.planning.due import choose_groups
     from deltacli.fleet.policy_file.reading import require_fleet_file
     from deltacli.fleet.status import read_status
 
@@ -130,7 +125,7 @@ def _note_files(run: Run, *files: str | None) -> None:
 
 def _write_files(run: Run, known: FleetStatus, found: FleetFile, files: StatusFiles) -> None:
     if files.metrics is not None:
-        from deltacli.fleet.reporting.metrics import fleet_metrics
+        from deltacli.fleet.reporting.monitoring import fleet_metrics
 
         with open_sink(files.metrics) as sink:
             sink.write(fleet_metrics(known).encode())
@@ -150,10 +145,9 @@ def _write_pages(run: Run, known: FleetStatus, found: FleetFile, directory: str,
     """Write the page of each table, which links to the page `html` of all. Return the tables that cannot be examined,
     by their shown names, each with the reason, and note them. Raises UsageError.
     """
-    from deltacli.fleet.names import short_name, table_file_name
-    from deltacli.fleet.reporting.html import address
-    from deltacli.fleet.reporting.table_page import table_page
-    from deltacli.operations.doctor.table.examine import examine_table
+    from deltacli.fleet.policy_file.model import short_name, table_file_name
+    from deltacli.fleet.reporting.table_page import address, table_page
+    from deltacli.operations.doctor.table import examine_table
 
     try:
         os.makedirs(directory, exist_ok=True)
@@ -181,7 +175,7 @@ def _write_pages(run: Run, known: FleetStatus, found: FleetFile, directory: str,
 def _serve(run: Run, file: str, choice: FleetChoice, address: str, *, is_remote: bool) -> None:
     """Answer requests until a signal. The policy file and the journal are read again for each answer."""
     from deltacli.fleet.policy_file.reading import require_fleet_file
-    from deltacli.fleet.reporting.metrics import MetricsServer, fleet_metrics, parse_address
+    from deltacli.fleet.reporting.monitoring import MetricsServer, fleet_metrics, parse_address
     from deltacli.fleet.status import read_status
 
     def make() -> str:

@@ -4,24 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-from deltacli.cli.changing import Mode, Wording, run_change
-from deltacli.cli.options.common_options import DryRunOption, TableArgument, YesOption, argument
-from deltacli.cli.options.run import Run
+from deltacli.cli.options.declared import DryRunOption, TableArgument, YesOption, argument
+from deltacli.cli.running.changing import Mode, Wording, run_change
+from deltacli.cli.running.run import Run
 from deltacli.cli.terminal.shell import quoted_table
 from deltacli.core.request_fields import Option
 from deltacli.core.units import format_size, plural
 
 if TYPE_CHECKING:
     from deltacli.operations.log.log_backup import BackupPlan, BackupResult
-    from deltacli.operations.log.log_restore import RestorePlan
-    from deltacli.operations.log.log_restore_execute import LogRestored
+    from deltacli.operations.log.log_restore import LogRestored, LogRestorePlan
 
 EXIT_CODES = (0, 2, 3, 4, 5, 6, 7, 70)
 
 DestinationArgument = Annotated[str, argument("Directory of the backup: a path or URI.", "DEST")]
 
 
-def backup(
+def log_backup(
     run: Run,
     table: TableArgument,
     dest: DestinationArgument,
@@ -60,7 +59,7 @@ def backup(
 SourceArgument = Annotated[str, argument("Directory of the backup: a path or URI.", "SRC")]
 
 
-def restore(
+def log_restore(
     run: Run,
     table: TableArgument,
     src: SourceArgument,
@@ -83,15 +82,15 @@ def restore(
       deltacli log restore ./tbl /backups/tbl --yes
       deltacli log restore ./tbl s3://safe/tbl --replace
     """
-    from deltacli.cli.render.log_files import restore_result
-    from deltacli.operations.log.log_restore_execute import LogRestore, LogRestored
+    from deltacli.cli.render.log_files import log_restore_result
+    from deltacli.operations.log.log_restore import LogRestore, LogRestored
 
     opened, source = run.open_table(table, writes=not dry_run), run.open_other(src)
     validate = f"deltacli validate {quoted_table(table)}"
-    wording: Wording[RestorePlan, LogRestored] = Wording(
+    wording: Wording[LogRestorePlan, LogRestored] = Wording(
         question=_what,
-        planned=lambda plan, is_plan: restore_result(plan, dry_run=is_plan),
-        done=lambda outcome: restore_result(outcome.plan, dry_run=False),
+        planned=lambda plan, is_plan: log_restore_result(plan, dry_run=is_plan),
+        done=lambda outcome: log_restore_result(outcome.plan, dry_run=False),
         following=lambda _: validate,
     )
     done = run_change(run, opened, LogRestore(source, replace), wording, Mode(dry_run, yes))
@@ -99,7 +98,7 @@ def restore(
         run.say_next(validate)
 
 
-def _what(plan: RestorePlan) -> str:
+def _what(plan: LogRestorePlan) -> str:
     from deltacli.operations.log.log_restore import Action
 
     added, replaced = plan.amount(Action.ADD), plan.amount(Action.REPLACE)

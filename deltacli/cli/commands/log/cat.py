@@ -7,9 +7,8 @@ import re
 from typing import TYPE_CHECKING, Annotated
 
 from deltacli.cli.formats import JSON, TableFormat
-from deltacli.cli.options.common_options import TableArgument, TimestampOption, argument
-from deltacli.cli.options.moments import chosen_version, parse_moment_of
-from deltacli.cli.options.run import Run
+from deltacli.cli.options.declared import TableArgument, TimestampOption, argument, chosen_version, parse_moment_of
+from deltacli.cli.running.run import Run
 from deltacli.core.errors import UsageError
 from deltacli.core.request_fields import Option
 from deltacli.core.units import plural
@@ -27,7 +26,7 @@ CheckpointOption = Annotated[bool, Option("Write the actions of the checkpoint e
 PrettyOption = Annotated[bool, Option("Indent the JSON of each action, for reading.")]
 
 
-def cat(
+def log_cat(
     run: Run,
     table: TableArgument,
     version: VersionArgument = None,

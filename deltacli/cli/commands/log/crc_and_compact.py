@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from deltacli.cli.changing import Mode, Wording, run_change
-from deltacli.cli.options.common_options import TableArgument, TimestampOption, VersionOption
-from deltacli.cli.options.moments import chosen_version
-from deltacli.cli.options.run import Run
-from deltacli.cli.render.sections import Section
+from deltacli.cli.options.declared import TableArgument, TimestampOption, VersionOption, chosen_version
+from deltacli.cli.render.columns import Section
 from deltacli.cli.results import Outcome
+from deltacli.cli.running.changing import Mode, Wording, run_change
+from deltacli.cli.running.run import Run
 from deltacli.cli.terminal.shell import quoted_table
 from deltacli.core.documents import dumps
 from deltacli.core.errors import EXIT_FINDINGS
@@ -19,8 +18,7 @@ from deltacli.core.request_fields import Option
 from deltacli.core.units import format_count, format_size, plural
 
 if TYPE_CHECKING:
-    from deltacli.operations.log.compact_log import Compaction
-    from deltacli.operations.log.version_checksum import ChecksumReport
+    from deltacli.operations.log.crc_and_compact import ChecksumReport, Compaction
 
 EXIT_CODES = {
     "compact": (0, 2, 3, 4, 5, 7, 70),
@@ -28,7 +26,7 @@ EXIT_CODES = {
 }
 
 
-def crc(
+def log_crc(
     run: Run,
     table: TableArgument,
     version: VersionOption = None,
@@ -48,7 +46,7 @@ def crc(
       deltacli log crc ./tbl
       deltacli log crc ./tbl --version 12 --json
     """
-    from deltacli.operations.log.version_checksum import Checksum, ChecksumStatus
+    from deltacli.operations.log.crc_and_compact import Checksum, ChecksumStatus
 
     opened = run.open_table(table, writes=not dry_run)
     found = ChecksumStatus.DIFFERS, ChecksumStatus.UNREADABLE
@@ -86,7 +84,7 @@ def _checksum_sections(uri: str, report: ChecksumReport) -> list[Section]:
     ]
 
 
-def compact(
+def log_compact(
     run: Run,
     table: TableArgument,
     first: Annotated[int, Option("First commit of the range.", "V", spelled="--from")],
@@ -106,7 +104,7 @@ def compact(
       deltacli log compact ./tbl --from 11 --to 14
       deltacli log compact ./tbl --from 11 --to 14 --dry-run
     """
-    from deltacli.operations.log.compact_log import LogCompaction
+    from deltacli.operations.log.crc_and_compact import LogCompaction
 
     opened = run.open_table(table, writes=not dry_run)
     wording: Wording[Compaction, Compaction] = Wording(

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from deltacli.cli.changing import Mode, Wording, run_change
 from deltacli.cli.invocation import invocation
-from deltacli.cli.options.common_options import DryRunOption, TableArgument, YesOption
-from deltacli.cli.options.run import Run
+from deltacli.cli.options.declared import DryRunOption, TableArgument, YesOption
+from deltacli.cli.running.changing import Mode, Wording, run_change
+from deltacli.cli.running.run import Run
 from deltacli.cli.terminal.shell import again, keep_retention, quoted_table
 from deltacli.core.errors import PartlyDone, Refused
 from deltacli.core.units import format_size, plural
 from deltacli.operations.log.expire import ExpiryPlan, ExpiryRequest
 
 if TYPE_CHECKING:
-    from deltacli.operations.log.expire_execute import ExpiryOutcome
+    from deltacli.operations.log.expire import ExpiryOutcome
 
 EXIT_CODES = (0, 2, 3, 4, 5, 7, 70)
 RUNS_ON_CLUSTER = True
 
 
-def expire(
+def log_expire(
     run: Run,
     table: TableArgument,
     *,
@@ -45,7 +45,7 @@ def expire(
       deltacli log expire ./tbl --yes  # in cron
       deltacli log expire ./tbl --retention 60d --keep-version 3,9-11
     """
-    from deltacli.operations.log.expire_execute import PARTLY_DONE, LogExpiry
+    from deltacli.operations.log.expire import PARTLY_DONE, LogExpiry
 
     opened = run.open_table(table, writes=not dry_run)
     change = LogExpiry(request, proves=dry_run or not yes)  # otherwise verified right before the deletion

@@ -7,10 +7,9 @@ from typing import Annotated
 
 import typer
 
-from deltacli.cli.options.common_options import argument
-from deltacli.cli.options.run import Run
-from deltacli.cli.options.sharing import SHARES, ConfigurationOption, read_shares
-from deltacli.cli.options.starting_file import find_tables, require_new, whole, write_new
+from deltacli.cli.options.declared import SHARES, ConfigurationOption, argument, read_shares
+from deltacli.cli.running.run import Run
+from deltacli.cli.running.starting_file import find_tables, require_new, whole, write_new
 from deltacli.cli.terminal.shell import quoted
 from deltacli.core.errors import EXIT_FINDINGS, PartlyDone
 from deltacli.core.request_fields import Option
@@ -23,7 +22,7 @@ EXIT_CODES = {
 _EXISTS = "share.target-exists"
 
 
-def init(
+def share_init(
     run: Run,
     directories: Annotated[list[str], argument("Tables, or directories of tables: paths or URIs.", "DIRECTORY...")],
     config: ConfigurationOption = SHARES,
@@ -43,8 +42,8 @@ def init(
       deltacli share init ./lake
       deltacli share init s3://lake/silver -c silver.yaml
     """
-    from deltacli.cli.options.rows import settle_limit
-    from deltacli.cli.render.starting_files import configuration_result
+    from deltacli.cli.running.run import settle_limit
+    from deltacli.cli.running.starting_file import configuration_result
     from deltacli.sharing.configuration.starting import named_tables, starting_configuration
 
     require_new(config, "--config", force=force, code=_EXISTS)
@@ -75,7 +74,7 @@ LevelOption = Annotated[
 ]
 
 
-def check(run: Run, config: ConfigurationOption = SHARES, level: LevelOption = CheckLevel.STORAGE) -> None:
+def share_check(run: Run, config: ConfigurationOption = SHARES, level: LevelOption = CheckLevel.STORAGE) -> None:
     """Check a sharing configuration by opening every shared table.
 
     \b
@@ -95,7 +94,7 @@ def check(run: Run, config: ConfigurationOption = SHARES, level: LevelOption = C
       deltacli share check --level log
       deltacli share check -c shares.yaml --format csv --output tables.csv
     """
-    from deltacli.cli.render.sharing import check_result
+    from deltacli.cli.render.sharing import configuration_check_result
     from deltacli.sharing.configuration.recipients import read_recipients
     from deltacli.sharing.configuration.share_check import check_configuration
 
@@ -104,7 +103,7 @@ def check(run: Run, config: ConfigurationOption = SHARES, level: LevelOption = C
     recipients = read_recipients(file) if file is not None and file.exists() else None
     has_files = level is CheckLevel.STORAGE
     report = check_configuration(configuration, recipients, run.clock(), has_files=has_files, progress=run.progress)
-    run.write(check_result(report))
+    run.write(configuration_check_result(report))
     problems = sorted(report.all_problems, key=lambda problem: not problem.is_error)
     run.say_next(f"deltacli help {problems[0].code}" if problems else "deltacli share serve")
     if report.has_errors:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from deltacli.cli.options.common_options import TimestampOption, VersionOption
-from deltacli.cli.options.moments import parse_moment_of
-from deltacli.cli.options.run import Run
-from deltacli.cli.options.shared_tables import SharedTableArgument, SharesArgument, open_shared, open_shares
+from deltacli.cli.options.declared import TimestampOption, VersionOption, parse_moment_of
+from deltacli.cli.running.run import Run
+from deltacli.cli.running.shared_tables import SharedTableArgument, SharesArgument, open_shared, open_shares
 
 EXIT_CODES = (0, 2, 3, 7, 70)
 
 
-def ls(run: Run, shares: SharesArgument) -> None:
+def share_ls(run: Run, shares: SharesArgument) -> None:
     """List the shares, schemas and tables that a profile gives access to.
 
     \b
@@ -21,7 +20,7 @@ def ls(run: Run, shares: SharesArgument) -> None:
     """
     from deltacli.cli.render.sharing import listing_result
     from deltacli.sharing.client.addresses import split_profile
-    from deltacli.sharing.client.listing import list_entries
+    from deltacli.sharing.client.table_requests import list_entries
 
     profile, names = split_profile(shares)
     entries = list_entries(open_shares(run, profile), names)
@@ -33,7 +32,7 @@ def ls(run: Run, shares: SharesArgument) -> None:
         run.say_next(f"deltacli share head {quoted(f'{profile}#{table.full_name}')}")
 
 
-def schema(
+def share_schema(
     run: Run, table: SharedTableArgument, version: VersionOption = None, timestamp: TimestampOption = None
 ) -> None:
     """Show the schema of a shared table, as a tree.

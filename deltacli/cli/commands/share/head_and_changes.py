@@ -7,15 +7,19 @@ from typing import Annotated
 
 from deltacli.cli.commands import read_and_changes as local
 from deltacli.cli.formats import RowFormat
-from deltacli.cli.options.common_options import LastOption, TimestampOption, VersionOption
-from deltacli.cli.options.moments import parse_moment_of
-from deltacli.cli.options.request_options import Asked
-from deltacli.cli.options.rows import LimitOption, judge_left_out, require_file, write_directory
-from deltacli.cli.options.run import Run
-from deltacli.cli.options.shared_tables import SharedTableArgument, open_shared, require_address
+from deltacli.cli.options.declared import (
+    Asked,
+    LastOption,
+    LimitOption,
+    TimestampOption,
+    VersionOption,
+    parse_moment_of,
+)
+from deltacli.cli.running.run import Run, judge_left_out, require_file, write_directory
+from deltacli.cli.running.shared_tables import SharedTableArgument, open_shared, require_address
 from deltacli.core.errors import UsageError
 from deltacli.core.request_fields import Option
-from deltacli.table.read_requests import ChangesRequest, ScanRequest
+from deltacli.table.scan import ChangesRequest, ScanRequest
 
 EXIT_CODES = (0, 2, 3, 4, 7, 70)
 FORMATS = RowFormat
@@ -24,7 +28,7 @@ DEFAULT_ROWS = 10
 FewOption = Annotated[int, Option("Number of rows shown.", "N", spelled="-n --limit", shows_default=True)]
 
 
-def head(
+def share_head(
     run: Run,
     table: SharedTableArgument,
     limit: FewOption = DEFAULT_ROWS,
@@ -65,7 +69,7 @@ def head(
     run.write(RowsResult(Rows("deltacli.read", "row", opened.uri, about, scan.schema, scan, scan.left_out), 0))
 
 
-def changes(
+def share_changes(
     run: Run,
     table: SharedTableArgument,
     first: local.First,

@@ -5,17 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from deltacli.cli.confirmation import confirmed
-from deltacli.cli.options.common_options import DryRunOption, YesOption
-from deltacli.cli.options.run import Run
-from deltacli.cli.options.sharing import SHARES, ConfigurationOption, read_shares
+from deltacli.cli.options.declared import SHARES, ConfigurationOption, DryRunOption, YesOption, read_shares
+from deltacli.cli.running.changing import confirmed
+from deltacli.cli.running.run import Run
 from deltacli.cli.terminal.shell import quoted
 from deltacli.core.errors import UsageError
 from deltacli.core.request_fields import Option
 from deltacli.core.units import format_duration, parse_duration
 
 if TYPE_CHECKING:
-    from deltacli.sharing.configuration.settings import Configuration, Settings
+    from deltacli.sharing.configuration.shares_yaml import Configuration, Settings
     from deltacli.sharing.signing.keys import ServerKeys
 
 EXIT_CODES = (0, 2, 4, 7, 70)
@@ -28,7 +27,7 @@ OverlapOption = Annotated[
 ]
 
 
-def rotate(
+def share_key_rotate(
     run: Run,
     overlap: OverlapOption = None,
     config: ConfigurationOption = SHARES,
@@ -50,7 +49,7 @@ def rotate(
       deltacli share key rotate --overlap 0s --dry-run
     """
     from deltacli.cli.render.sharing import keys_result
-    from deltacli.sharing.configuration.private_files import locked
+    from deltacli.sharing.configuration.secrets import locked
     from deltacli.sharing.signing.keys import ServerKeys
 
     configuration = read_shares(config)

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import typer
 
-from deltacli.cli.options.run import Run
-from deltacli.cli.options.sharing import ProfileArgument
+from deltacli.cli.options.declared import ProfileArgument
+from deltacli.cli.running.run import Run
 from deltacli.core.errors import EXIT_FINDINGS
 
 EXIT_CODES = (0, 1, 2, 7, 70)
 
 
-def show(run: Run, profile: ProfileArgument) -> None:
+def share_profile_show(run: Run, profile: ProfileArgument) -> None:
     """Show the endpoint and the expiry of a profile file, and never its secrets.
 
     \b
@@ -22,13 +22,13 @@ def show(run: Run, profile: ProfileArgument) -> None:
       deltacli share profile show acme.share --json
     """
     from deltacli.cli.render.sharing import profile_result
-    from deltacli.sharing.configuration.profiles import problems_of, read_profile
+    from deltacli.sharing.configuration.secrets import problems_of, read_profile
 
     found = read_profile(Path(profile))
     run.write(profile_result(found, problems_of(found, run.clock()), run.clock()))
 
 
-def check(run: Run, profile: ProfileArgument) -> None:
+def share_profile_check(run: Run, profile: ProfileArgument) -> None:
     """Check a profile file: form, checksum of the token, expiry, permissions.
 
     \b
@@ -41,7 +41,7 @@ def check(run: Run, profile: ProfileArgument) -> None:
       deltacli share profile check acme.share -q || echo "ask for a new profile"
     """
     from deltacli.cli.render.sharing import profile_result
-    from deltacli.sharing.configuration.profiles import problems_of, read_profile
+    from deltacli.sharing.configuration.secrets import problems_of, read_profile
 
     found = read_profile(Path(profile))
     problems = problems_of(found, run.clock())

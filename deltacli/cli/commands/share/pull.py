@@ -8,27 +8,23 @@ from dataclasses import replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
+from deltacli.cli.command_tree import ColourChoice
 from deltacli.cli.invocation import invocation
-from deltacli.cli.options.common_options import DryRunOption, TimestampOption, VersionOption
-from deltacli.cli.options.global_options import ColourChoice
-from deltacli.cli.options.moments import parse_moment_of
-from deltacli.cli.options.request_options import Asked
-from deltacli.cli.options.rows import require_all_columns
-from deltacli.cli.options.run import Run
-from deltacli.cli.options.shared_tables import SharedTableArgument, open_shared
-from deltacli.cli.terminal.output import directory_of, require_directory, require_target
+from deltacli.cli.options.declared import Asked, DryRunOption, TimestampOption, VersionOption, parse_moment_of
+from deltacli.cli.results import directory_of, require_directory, require_target
+from deltacli.cli.running.run import Run, require_all_columns
+from deltacli.cli.running.shared_tables import SharedTableArgument, open_shared
 from deltacli.cli.terminal.shell import again, again_with, again_without, quoted
 from deltacli.cli.terminal.term import detect_terminal
 from deltacli.core.errors import Refused, StorageFailed, UsageError
 from deltacli.core.request_fields import Option
-from deltacli.sharing.pulling.row_pull import RowRequest
+from deltacli.sharing.pulling.pull import RowRequest
 
 if TYPE_CHECKING:
     import pyarrow
 
-    from deltacli.sharing.client.tables.share_storage import ShareStorage
-    from deltacli.sharing.pulling.pull import PullResult
-    from deltacli.sharing.pulling.row_pull import WrittenRows
+    from deltacli.sharing.client.share_storage import ShareStorage
+    from deltacli.sharing.pulling.pull import PullResult, WrittenRows
     from deltacli.table.scan import Scan
 
 EXIT_CODES = (0, 2, 3, 4, 6, 7, 8, 70)
@@ -67,7 +63,7 @@ ResumeOption = Annotated[bool, Option("Finish an interrupted pull at the version
 ForceOption = Annotated[bool, Option("Replace the file of --to if it exists.")]
 
 
-def pull(
+def share_pull(
     run: Run,
     table: SharedTableArgument,
     to: ToOption,
@@ -152,8 +148,8 @@ def _require_fitting(form: PullForm, asked: Asked[RowRequest], *, resume: bool, 
 def _pull_table(
     run: Run, table: str, to: str, *, version: int | None, at_ms: int | None, resume: bool, dry_run: bool, decodes: bool
 ) -> None:
-    from deltacli.cli.changing import Mode, Wording, run_change
     from deltacli.cli.render.sharing import pull_outcome
+    from deltacli.cli.running.changing import Mode, Wording, run_change
     from deltacli.sharing.protocol.parameters import Point
     from deltacli.sharing.pulling.pull import Pull, PullPlan, PullRequest
 
@@ -212,7 +208,7 @@ def _pull_rows(run: Run, table: str, to: str, request: RowRequest, *, force: boo
 
 def _write_rows(run: Run, shared: ShareStorage, to: str, request: RowRequest, *, dry_run: bool) -> WrittenRows:
     """Write rows to a file or directory, complete or not at all. Raises UsageError, and what scans raise."""
-    from deltacli.sharing.pulling.row_pull import WrittenRows
+    from deltacli.sharing.pulling.pull import WrittenRows
     from deltacli.table.scan import Scan
 
     directory = _require_place(to, request.form)

@@ -5,20 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from deltacli.cli.confirmation import confirmed
-from deltacli.cli.options.common_options import DryRunOption, YesOption
-from deltacli.cli.options.run import Run
-from deltacli.cli.options.sharing import (
+from deltacli.cli.options.declared import (
     SHARES,
     CommentOption,
     ConfigurationOption,
+    DryRunOption,
     GrantsArgument,
     GrantsOption,
     OneRecipientArgument,
     RecipientArgument,
+    YesOption,
     read_shares,
     recipients_file_of,
 )
+from deltacli.cli.running.changing import confirmed
+from deltacli.cli.running.run import Run
 from deltacli.cli.terminal.shell import quoted
 from deltacli.core.units import plural
 
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 EXIT_CODES = (0, 2, 4, 7, 70)
 
 
-def add(
+def share_recipient_add(
     run: Run,
     recipient: RecipientArgument,
     grant: GrantsOption = None,
@@ -52,7 +53,7 @@ def add(
       deltacli share recipient add acme --grant sales
       deltacli share recipient add umbrella --grant sales/eu/orders
     """
-    from deltacli.sharing.configuration.recipient_changes import add_recipient, parse_grant
+    from deltacli.sharing.configuration.recipients import add_recipient, parse_grant
 
     configuration = read_shares(config, lists_wildcards=bool(grant))
     grants = [parse_grant(text, configuration.catalog) for text in grant or []]
@@ -66,7 +67,9 @@ def add(
         _say_how_to_create_a_token(run, recipient)
 
 
-def list(run: Run, recipient: OneRecipientArgument = None, config: ConfigurationOption = SHARES) -> None:
+def share_recipient_list(
+    run: Run, recipient: OneRecipientArgument = None, config: ConfigurationOption = SHARES
+) -> None:
     """List recipients with their grants.
 
     \b
@@ -75,8 +78,7 @@ def list(run: Run, recipient: OneRecipientArgument = None, config: Configuration
       deltacli share recipient list acme --json
     """
     from deltacli.cli.render.sharing import recipients_result
-    from deltacli.sharing.configuration.recipient_changes import find_recipient
-    from deltacli.sharing.configuration.recipients import read_recipients
+    from deltacli.sharing.configuration.recipients import find_recipient, read_recipients
 
     file = recipients_file_of(read_shares(config))
     known = read_recipients(file)
@@ -84,7 +86,7 @@ def list(run: Run, recipient: OneRecipientArgument = None, config: Configuration
     run.write(recipients_result(file, shown, run.clock()))
 
 
-def remove(
+def share_recipient_remove(
     run: Run,
     recipient: RecipientArgument,
     config: ConfigurationOption = SHARES,
@@ -103,8 +105,7 @@ def remove(
       deltacli share recipient remove acme --yes
     """
     from deltacli.cli.render.sharing import what_of
-    from deltacli.sharing.configuration.recipient_changes import find_recipient, remove_recipient
-    from deltacli.sharing.configuration.recipients import read_recipients
+    from deltacli.sharing.configuration.recipients import find_recipient, read_recipients, remove_recipient
 
     file = recipients_file_of(read_shares(config))
     found = find_recipient(read_recipients(file), recipient)
@@ -114,7 +115,9 @@ def remove(
         _show(run, file, [found], "remove", dry_run=False)
 
 
-def grant(run: Run, recipient: RecipientArgument, grants: GrantsArgument, config: ConfigurationOption = SHARES) -> None:
+def share_recipient_grant(
+    run: Run, recipient: RecipientArgument, grants: GrantsArgument, config: ConfigurationOption = SHARES
+) -> None:
     """Grant shares, schemas or tables to a recipient.
 
     \b
@@ -126,7 +129,7 @@ def grant(run: Run, recipient: RecipientArgument, grants: GrantsArgument, config
       deltacli share recipient grant acme sales
       deltacli share recipient grant acme sales/eu/orders sales/us
     """
-    from deltacli.sharing.configuration.recipient_changes import grant_to, parse_grant
+    from deltacli.sharing.configuration.recipients import grant_to, parse_grant
 
     configuration = read_shares(config, lists_wildcards=True)
     added = [parse_grant(text, configuration.catalog) for text in grants]
@@ -136,7 +139,7 @@ def grant(run: Run, recipient: RecipientArgument, grants: GrantsArgument, config
         _say_how_to_create_a_token(run, recipient)
 
 
-def revoke(
+def share_recipient_revoke(
     run: Run,
     recipient: RecipientArgument,
     grants: GrantsArgument,
@@ -157,8 +160,13 @@ def revoke(
       deltacli share recipient revoke acme sales/eu --dry-run
       deltacli share recipient revoke acme sales --yes
     """
-    from deltacli.sharing.configuration.recipient_changes import find_recipient, parse_old_grant, revoke_from
-    from deltacli.sharing.configuration.recipients import Recipients, read_recipients
+    from deltacli.sharing.configuration.recipients import (
+        Recipients,
+        find_recipient,
+        parse_old_grant,
+        read_recipients,
+        revoke_from,
+    )
 
     file = recipients_file_of(read_shares(config))
     found = find_recipient(read_recipients(file), recipient)

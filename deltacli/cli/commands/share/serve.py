@@ -11,19 +11,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from deltacli.cli.formats import TableFormat
-from deltacli.cli.options.common_options import argument
-from deltacli.cli.options.run import Run
-from deltacli.cli.options.sharing import SHARES
+from deltacli.cli.options.declared import SHARES, argument
+from deltacli.cli.running.run import Run
 from deltacli.cli.terminal.interrupts import Interrupted
 from deltacli.cli.terminal.shell import quoted
-from deltacli.core.errors import UsageError
+from deltacli.core.errors import UsageError, adding
 from deltacli.core.request_fields import Option
 from deltacli.core.units import plural
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from deltacli.sharing.configuration.settings import Configuration
+    from deltacli.sharing.configuration.shares_yaml import Configuration
     from deltacli.sharing.model import Catalog, SharedTable
     from deltacli.sharing.server.services import Overrides
     from deltacli.sharing.server.serving import MakeService, Sockets
@@ -52,7 +51,7 @@ ProfileOption = Annotated[
 ]
 
 
-def serve(
+def share_serve(
     run: Run,
     directories: DirectoriesArgument = None,
     config: ConfigOption = None,
@@ -92,9 +91,9 @@ def serve(
     require_server()
     for name, number in (("--port", port), ("--admin-port", admin_port)):
         if number is not None and not 0 <= number <= 65_535:
-            raise UsageError(f"{name} {number} is not a port (expected: 0 to 65535)", hint=f"add {name} 8080")
+            raise UsageError(f"{name} {number} is not a port (expected: 0 to 65535)", hint=adding(f"{name} 8080"))
     if workers < 1:
-        raise UsageError(f"--workers {workers} is less than 1", hint="add --workers 1")
+        raise UsageError(f"--workers {workers} is less than 1", hint=adding("--workers 1"))
     if directories:
         _refuse_with_directories(config, host, admin_port, behind_proxy)
         _try_out(run, directories, port or 0, workers, profile)

@@ -10,7 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from deltacli.cli.finding_filter import (
+from deltacli.cli.formats import Content, FindingFormat
+from deltacli.cli.invocation import invocation
+from deltacli.cli.options.declared import argument
+from deltacli.cli.running.finding_filter import (
     BASELINE,
     BRIEF,
     EXIT_ZERO,
@@ -26,23 +29,19 @@ from deltacli.cli.finding_filter import (
     require_baseline_target,
     require_known,
 )
-from deltacli.cli.formats import Content, FindingFormat
-from deltacli.cli.invocation import invocation
-from deltacli.cli.options.common_options import argument
-from deltacli.cli.options.run import Run
+from deltacli.cli.running.run import Run
 from deltacli.cli.terminal.shell import again_with
 from deltacli.core.errors import EXIT_FINDINGS, PartlyDone, UsageError
 from deltacli.core.request_fields import Kind, option, shared
 from deltacli.core.units import parse_duration
-from deltacli.operations.validate.request import DEFAULT_MOST, IGNORE, SELECT, require_limit
+from deltacli.operations.validate.findings import DEFAULT_MOST, IGNORE, SELECT, require_limit
 from deltacli.rules.framework.base import Severity
 
 if TYPE_CHECKING:
     from deltacli.cli.render.validate.report import CheckedTable, ValidationReport
     from deltacli.cli.results import Emit
     from deltacli.rules.framework.base import Finding, Rule
-    from deltacli.sharing.conformance.run import ConformanceRun
-    from deltacli.sharing.conformance.target import ServerTarget
+    from deltacli.sharing.conformance.run import ConformanceRun, ServerTarget
     from deltacli.sharing.conformance.wire import Suite
 
 EXIT_CODES = (0, 1, 2, 3, 5, 7, 70)
@@ -221,7 +220,7 @@ ServerArgument = Annotated[
 ]
 
 
-def test(run: Run, address: ServerArgument = None, *, wanted: TestOptions) -> None:
+def share_test(run: Run, address: ServerArgument = None, *, wanted: TestOptions) -> None:
     """Check a Delta Sharing server against the text of the protocol.
 
     \b
@@ -253,11 +252,11 @@ def test(run: Run, address: ServerArgument = None, *, wanted: TestOptions) -> No
 
 def _target(run: Run, address: str | None, profile: str | None) -> ServerTarget:
     """Return the server to test. Raises UsageError."""
-    from deltacli.sharing.conformance.target import read_target
+    from deltacli.sharing.conformance.run import read_server_target
 
     if not address:
         raise UsageError("missing argument ADDRESS", code="usage.table", hint="deltacli share test --help")
-    return read_target(address, profile, run.clock, run.note)
+    return read_server_target(address, profile, run.clock, run.note)
 
 
 def _exit_code(report: ValidationReport, *, is_accepted: bool) -> int:

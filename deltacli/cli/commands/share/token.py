@@ -8,41 +8,41 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from deltacli.cli.confirmation import confirmed
-from deltacli.cli.options.common_options import DryRunOption, YesOption
-from deltacli.cli.options.run import Run
-from deltacli.cli.options.sharing import (
+from deltacli.cli.options.declared import (
     DEFAULT_LIFETIME,
     DEFAULT_OVERLAP,
     SHARES,
     AllTokensOption,
     ConfigurationOption,
+    DryRunOption,
     ExpiresOption,
     OneRecipientArgument,
     OverlapOption,
     ProfileOption,
     RecipientArgument,
     TokensArgument,
+    YesOption,
     parse_lifetime,
     read_shares,
     recipients_file_of,
 )
-from deltacli.cli.terminal.output import require_directory, require_target
+from deltacli.cli.results import require_directory, require_target
+from deltacli.cli.running.changing import confirmed
+from deltacli.cli.running.run import Run
 from deltacli.cli.terminal.shell import quoted
 from deltacli.core.errors import UsageError
 from deltacli.core.units import format_duration, parse_duration, plural
 
 if TYPE_CHECKING:
-    from deltacli.sharing.configuration.recipient_changes import CreatedToken
-    from deltacli.sharing.configuration.recipients import Recipient, Recipients
-    from deltacli.sharing.configuration.settings import Configuration
+    from deltacli.sharing.configuration.recipients import CreatedToken, Recipient, Recipients
+    from deltacli.sharing.configuration.shares_yaml import Configuration
 
     Creation = Callable[[Recipients], tuple[Recipients, CreatedToken]]
 
 EXIT_CODES = (0, 2, 4, 7, 70)
 
 
-def create(
+def share_token_create(
     run: Run,
     recipient: RecipientArgument,
     expires: ExpiresOption = DEFAULT_LIFETIME,
@@ -62,7 +62,7 @@ def create(
       deltacli share token create acme --profile acme.share
       deltacli share token create acme --expires 12h
     """
-    from deltacli.sharing.configuration.recipient_changes import add_token
+    from deltacli.sharing.configuration.recipients import add_token
 
     configuration = read_shares(config)
     now_ms = run.clock()
@@ -77,7 +77,7 @@ def create(
     )
 
 
-def list(run: Run, recipient: OneRecipientArgument = None, config: ConfigurationOption = SHARES) -> None:
+def share_token_list(run: Run, recipient: OneRecipientArgument = None, config: ConfigurationOption = SHARES) -> None:
     """List tokens by their ids, with their state and expiry.
 
     \b
@@ -85,15 +85,14 @@ def list(run: Run, recipient: OneRecipientArgument = None, config: Configuration
       deltacli share token list
       deltacli share token list acme --format csv
     """
-    from deltacli.sharing.configuration.recipient_changes import find_recipient
-    from deltacli.sharing.configuration.recipients import read_recipients
+    from deltacli.sharing.configuration.recipients import find_recipient, read_recipients
 
     file = recipients_file_of(read_shares(config))
     known = read_recipients(file)
     _show(run, file, known.items if recipient is None else (find_recipient(known, recipient),), "list")
 
 
-def revoke(
+def share_token_revoke(
     run: Run,
     recipient: RecipientArgument,
     tokens: TokensArgument = None,
@@ -114,8 +113,13 @@ def revoke(
       deltacli share token revoke acme t1a2b3c4d --yes
       deltacli share token revoke acme --all --dry-run
     """
-    from deltacli.sharing.configuration.recipient_changes import find_recipient, revoke_tokens
-    from deltacli.sharing.configuration.recipients import Recipients, change_recipients, read_recipients
+    from deltacli.sharing.configuration.recipients import (
+        Recipients,
+        change_recipients,
+        find_recipient,
+        read_recipients,
+        revoke_tokens,
+    )
 
     if bool(tokens) == all_tokens:
         raise UsageError("name the ids of tokens, or --all", hint=f"deltacli share token list {recipient}")
@@ -134,7 +138,7 @@ def revoke(
         _show(run, file, revoked, "revoke", dry_run=False)
 
 
-def rotate(
+def share_token_rotate(
     run: Run,
     recipient: RecipientArgument,
     overlap: OverlapOption = DEFAULT_OVERLAP,
@@ -156,8 +160,7 @@ def rotate(
       deltacli share token rotate acme --profile new.share --yes
       deltacli share token rotate acme --overlap 0s --yes
     """
-    from deltacli.sharing.configuration.recipient_changes import find_recipient, rotate_tokens
-    from deltacli.sharing.configuration.recipients import Recipients, read_recipients
+    from deltacli.sharing.configuration.recipients import Recipients, find_recipient, read_recipients, rotate_tokens
 
     configuration = read_shares(config)
     file = recipients_file_of(configuration)
@@ -214,7 +217,7 @@ def _create(
 
 
 def _write_profile(configuration: Configuration, profile: str, token: CreatedToken) -> None:
-    from deltacli.sharing.configuration.profiles import write_profile
+    from deltacli.sharing.configuration.secrets import write_profile
 
     if profile == "-":
         raise UsageError(

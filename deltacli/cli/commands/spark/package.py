@@ -7,7 +7,7 @@ import shlex
 from typing import Annotated
 
 from deltacli.cli.formats import TableFormat
-from deltacli.cli.options.run import Run
+from deltacli.cli.running.run import Run
 from deltacli.core.errors import UsageError
 from deltacli.core.request_fields import Option
 
@@ -15,7 +15,7 @@ EXIT_CODES = (0, 2, 70)
 FORMATS = TableFormat
 
 
-def package(
+def spark_package(
     run: Run,
     to: Annotated[str, Option("Existing directory that gets the archive.", "DIR")],
 ) -> None:
@@ -33,7 +33,7 @@ def package(
       deltacli spark package --to .
       spark-submit --py-files "$(deltacli spark package --to .)" job.py
     """
-    from deltacli.engine.spark.package import write_package
+    from deltacli.engine.spark.cluster import write_package
 
     try:
         path = write_package(to)

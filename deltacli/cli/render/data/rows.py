@@ -9,21 +9,30 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from deltacli.cli.render.aligned import ROWS_PER_SCREEN, write_aligned
-from deltacli.cli.render.columns import Column
-from deltacli.cli.render.sections import Section
-from deltacli.cli.render.text_form import cuts_values, write_table
-from deltacli.cli.results import Document, Emit, EncodedItems, Grid, Outcome, Result, block_of, grid_of
+from deltacli.cli.render.columns import Column, Section
+from deltacli.cli.results import (
+    Document,
+    Emit,
+    EncodedItems,
+    Grid,
+    Outcome,
+    Result,
+    block_of,
+    cuts_values,
+    grid_of,
+    write_columns,
+)
 from deltacli.cli.terminal.term import Style, Terminal, encoded
 from deltacli.core.documents import envelope
 from deltacli.core.typing import Json, JsonObject
 from deltacli.core.units import format_count, format_size, plural
 from deltacli.delta.encoding.arrow_json import pieces
-from deltacli.work.outputs.parquet_stream import require_sound
+from deltacli.work.parquet_writing import require_valid_values
 
 if TYPE_CHECKING:
     import pyarrow
 
-    from deltacli.delta.schema.unread_columns import UnreadColumn
+    from deltacli.delta.schema.to_arrow import UnreadColumn
     from deltacli.table.output import WrittenDirectory
 
 NULL = "null"
@@ -160,7 +169,7 @@ def cut(batches: Iterable[pyarrow.RecordBatch], limit: int, written: Written) ->
 def _sound(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
     """The batches that have rows. Raises Unreadable for text that is no UTF-8, which no format could give back."""
     for batch in batches:
-        require_sound(batch)
+        require_valid_values(batch)
         if batch.num_rows:
             yield batch
 
@@ -196,7 +205,7 @@ def _write_screens(
     heading, count = True, 0
 
     def show(rows: Sequence[tuple[str | None, ...]], *, is_part: bool) -> None:
-        shown = set(write_table(sink, terminal, columns, rows, heading=heading, keep_empty=True, is_part=is_part))
+        shown = set(write_columns(sink, terminal, columns, rows, heading=heading, keep_empty=True, is_part=is_part))
         written.cuts_values = written.cuts_values or cuts_values(columns, rows, terminal)
         written.left_out |= dict.fromkeys(column.name for column in columns if column.name not in shown)
 

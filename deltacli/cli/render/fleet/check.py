@@ -6,16 +6,23 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, overload
 
-from deltacli.cli.render.columns import Column, Row
-from deltacli.cli.render.sections import Section
-from deltacli.cli.render.text_form import write_sections, write_whole_table
-from deltacli.cli.results import Document, Emit, EncodedItems, Grid, Listing, RowGrid, emit_lines
+from deltacli.cli.render.columns import Column, Row, Section
+from deltacli.cli.results import (
+    Document,
+    Emit,
+    EncodedItems,
+    Grid,
+    Listing,
+    RowGrid,
+    emit_lines,
+    write_sections,
+    write_whole_table,
+)
 from deltacli.cli.terminal.term import Style, Terminal
 from deltacli.core.documents import SCHEMA_VERSION, dumps
 from deltacli.core.typing import Json, JsonObject
 from deltacli.core.units import plural
-from deltacli.fleet.names import short_name
-from deltacli.fleet.policy_file.model import Entry, FleetFile, Group, Problem
+from deltacli.fleet.policy_file.model import Entry, FleetFile, Group, Problem, short_name
 from deltacli.storage.secrets import without_secrets
 
 if TYPE_CHECKING:
@@ -141,7 +148,7 @@ def of_row(column: Column[Row], of: Callable[[Any], Row] = lambda row: row, *, o
     )
 
 
-def check_result(found: FleetFile) -> FleetListing[JsonObject]:
+def policy_check_result(found: FleetFile) -> FleetListing[JsonObject]:
     """Return the groups of a policy file with their steps, and what is wrong."""
     items = [_item(group) for group in found.groups]
     columns: list[Column[JsonObject]] = [

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from deltacli.cli.render.columns import Column
+from deltacli.cli.render.columns import Column, Section
 from deltacli.cli.render.fleet.check import FleetListing, Named, fleet_fields, name_column, of_row, under_names
-from deltacli.cli.render.sections import Section
 from deltacli.cli.terminal.term import Style
 from deltacli.core.typing import Json
 from deltacli.core.units import plural
-from deltacli.fleet.alerts import LOSING
-from deltacli.fleet.running.runner import FleetReport, StepReport, TableReport
+from deltacli.fleet.running.run import FleetReport, StepReport, TableReport
+from deltacli.fleet.status import LOSING
 from deltacli.storage.secrets import without_secrets
 
 _GOOD = frozenset({"done", "nothing"})

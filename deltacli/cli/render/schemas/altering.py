@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from deltacli.cli.changing import Wording
 from deltacli.cli.invocation import invocation
-from deltacli.cli.render.sections import Section, file_amount, refused
+from deltacli.cli.render.columns import Section, file_amount, refused
 from deltacli.cli.results import Outcome
+from deltacli.cli.running.changing import Wording
 from deltacli.cli.terminal.shell import as_typed, quoted_table
 from deltacli.cli.terminal.term import Style
 from deltacli.core.units import plural, some_of
@@ -17,9 +17,9 @@ from deltacli.operations.change.widen_type import WideningOutcome
 if TYPE_CHECKING:
     from deltacli.cli.render.terminal.console import Canvas
     from deltacli.delta.evolution.draft import Effect
-    from deltacli.delta.log.commit_lines import Action
+    from deltacli.delta.log.actions import Action
     from deltacli.delta.protocol.clients import ClientAccess
-    from deltacli.delta.schema.widening_plan import PlannedChange
+    from deltacli.delta.schema.widening import PlannedChange
     from deltacli.operations.change.alter import AlterationOutcome
 
 _CSV = ("change", "subject", "from", "to")
@@ -47,7 +47,7 @@ def alteration_result(outcome: AlterationOutcome, dry_run: bool) -> Outcome:
     content = outcome.as_json(dry_run=dry_run)
 
     def draw(canvas: Canvas) -> None:
-        from deltacli.cli.render.terminal.changes import draw_alteration
+        from deltacli.cli.render.terminal.plans import draw_alteration
 
         draw_alteration(canvas, outcome, _sections(outcome, dry_run=dry_run))
 
@@ -154,7 +154,7 @@ def widening_result(outcome: WideningOutcome, dry_run: bool) -> Outcome:
     content = outcome.as_json(dry_run=dry_run)
 
     def draw(canvas: Canvas) -> None:
-        from deltacli.cli.render.terminal.changes import draw_widening
+        from deltacli.cli.render.terminal.plans import draw_widening
 
         draw_widening(canvas, outcome, _widening_sections(outcome, dry_run=dry_run))
 

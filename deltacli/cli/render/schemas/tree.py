@@ -13,8 +13,7 @@ from deltacli.cli.results import Document, Emit, Grid, Result, RowGrid, emit_lin
 from deltacli.cli.terminal.term import Style, Terminal, encoded, for_screen, shorten, visible
 from deltacli.core.documents import envelope
 from deltacli.core.typing import Json
-from deltacli.delta.schema.names import PHYSICAL_NAME
-from deltacli.delta.schema.types import DataType, PrimitiveType, StructField, simple_name, walk
+from deltacli.delta.schema.types import PHYSICAL_NAME, DataType, PrimitiveType, StructField, simple_name, walk
 
 if TYPE_CHECKING:
     from rich.text import Text

@@ -3,8 +3,8 @@
 A result is drawn where `Terminal.is_drawn`: stdout is a terminal, or colour was forced (`--color always`,
 `FORCE_COLOR`) into something else, where no row and no value is cut. In a pipe nothing here is imported.
 
-Two functions draw most results without a change to their callers: `text_form.write_table` and
-`text_form.write_sections`. For more than that:
+Two functions draw most results without a change to their callers: `results.write_columns` and
+`results.write_sections`. For more than that:
 
     canvas = Canvas(sink, run.terminal)
     canvas.draw(panel(canvas, "data", grid(canvas, [("files", "12"), ("size", canvas.text("3.2 GiB", Style.SIZE))])))
@@ -15,13 +15,12 @@ Two functions draw most results without a change to their callers: `text_form.wr
 `draw(*renderables)`.
 
 `tables.py`: `draw_table` draws the `Column`s of `render/columns.py`; `matrix` draws a small table of texts; `bar`,
-`split_bar` (what was added and what was removed) and `sparkline`.
-
-`sections.py`: `grid` (labels with folded values), `panel`, `draw_sections`, `change` (before → after as a diff).
+`split_bar` (what was added and what was removed) and `sparkline`; `grid`
+(labels with folded values), `panel`, `draw_sections`, `change` (before → after as a diff).
 
 `plans.py`: `plan_table` (delete, keep, unrecognized), `version_strip`, `refusal_rows`, and `draw_parts` for the whole.
 
-`findings.py` and `changes.py` make renderables of the objects of several commands; those of one command are drawn in
+`findings.py` and `plans.py` make renderables of the objects of several commands; those of one command are drawn in
 its module of `render/`, such as `snapshot.py`.
 
 Texts that come from a table go through `Canvas.text`, which shows control and direction characters as escapes. Strings

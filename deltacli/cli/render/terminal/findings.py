@@ -12,8 +12,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from deltacli.cli.render.terminal.console import Canvas
-from deltacli.cli.render.terminal.sections import grid
-from deltacli.cli.render.terminal.tables import matrix
+from deltacli.cli.render.terminal.tables import grid, matrix
 from deltacli.cli.render.validate.findings import TableVerdict, advice_of, all_sentence, judge, values_of
 from deltacli.cli.render.validate.report import (
     CheckedTable,
@@ -24,7 +23,7 @@ from deltacli.cli.render.validate.report import (
 from deltacli.cli.terminal.term import Style, cells, pasted_lines
 from deltacli.core.documents import dumps
 from deltacli.core.units import format_count, plural, some_of
-from deltacli.delta.log.log_path import Place
+from deltacli.delta.log.segment import Place
 from deltacli.rules.framework.base import Finding, Severity
 
 if TYPE_CHECKING:

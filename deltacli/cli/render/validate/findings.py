@@ -6,15 +6,14 @@ from collections.abc import Callable, Collection, Iterator
 from typing import BinaryIO, NamedTuple
 
 from deltacli.cli.render.columns import Column
-from deltacli.cli.render.text_form import write_table
 from deltacli.cli.render.validate.report import CheckedTable, Counts, ValidationReport, place_name
+from deltacli.cli.results import write_columns
 from deltacli.cli.terminal.term import Style, Terminal, encoded, for_screen, visible
 from deltacli.core.typing import Json
 from deltacli.core.units import format_count, plural, some_of, without_middle
 from deltacli.operations.validate.findings import COULD_NOT_BE_READ, SelectedRules
 from deltacli.rules.framework.base import Finding, Fix, Rule, Severity
-from deltacli.rules.framework.repairs import repair_command
-from deltacli.rules.framework.risks import (
+from deltacli.rules.framework.repairs import (
     PAIMON_RULES,
     REPLACED_WHERE_REBUILT,
     SAYS,
@@ -22,6 +21,7 @@ from deltacli.rules.framework.risks import (
     UNREADABLE,
     UNREADABLE_FILES,
     Risk,
+    repair_command,
     risk_of,
 )
 
@@ -153,7 +153,7 @@ def write_summary(sink: BinaryIO, terminal: Terminal, report: ValidationReport) 
         suppressed = sum(row.suppressed or 0 for row in rows) or None
         name = f"all {report.subjects}" if not report.tables[0].is_server else report.subjects
         rows.append(_Row(name, None, report.counts, suppressed, report.accepted if has_baseline else None))
-    write_table(sink, terminal, _summary_columns(), rows)
+    write_columns(sink, terminal, _summary_columns(), rows)
 
 
 def _summary_columns() -> list[Column[_Row]]:

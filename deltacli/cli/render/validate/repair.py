@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 from unicodedata import combining, normalize
 
-from deltacli.cli.render.columns import item_columns
-from deltacli.cli.render.sections import Section, file_amount, refused
+from deltacli.cli.render.columns import Section, file_amount, item_columns, refused
 from deltacli.cli.results import Listing, Outcome
 from deltacli.cli.terminal.term import Style
 from deltacli.core.documents import envelope
@@ -20,8 +19,8 @@ if TYPE_CHECKING:
     from deltacli.changing.plan import Amount
     from deltacli.core.typing import JsonObject
     from deltacli.operations.repair.backup import PutBack
-    from deltacli.operations.repair.execute import RepairOutcome
     from deltacli.operations.repair.plan import RepairPlan, Step
+    from deltacli.operations.repair.repair import RepairOutcome
 
 _NAMED = 10
 _COLUMNS = ("rule", "path", "action", "what", "source", "rows", "state", "reason", "committedVersion")

@@ -9,12 +9,12 @@ from urllib.parse import quote, unquote
 
 from deltacli.cli.terminal.term import encoded
 from deltacli.core.errors import DeltacliError
-from deltacli.core.patterns import pattern
+from deltacli.core.made_once import pattern
 from deltacli.core.units import plural
-from deltacli.delta.log.log_path import Place
+from deltacli.delta.log.segment import Place
 from deltacli.operations.validate.validate import Validation
 from deltacli.rules.framework.base import Finding, Rule, Severity
-from deltacli.rules.framework.risks import Risk, risk_of
+from deltacli.rules.framework.repairs import Risk, risk_of
 
 _RANK = {Severity.INFO: 0, Severity.WARNING: 1, Severity.ERROR: 2}
 _RISKS = list(Risk)

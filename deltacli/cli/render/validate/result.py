@@ -7,12 +7,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, BinaryIO
 
-from deltacli.cli.render.columns import DRAWN_ROWS, Column
-from deltacli.cli.render.sections import Section
-from deltacli.cli.render.text_form import write_sections
+from deltacli.cli.render.columns import DRAWN_ROWS, Column, Section
 from deltacli.cli.render.validate.findings import judge, omissions, table_lines, write_summary, write_text
 from deltacli.cli.render.validate.report import CheckedTable, ValidationReport, place_name, worst_first
-from deltacli.cli.results import Document, Emit, EncodedItems, Grid, Result, RowGrid, line_of
+from deltacli.cli.results import Document, Emit, EncodedItems, Grid, Result, RowGrid, line_of, write_sections
 from deltacli.cli.terminal.term import Terminal, encoded
 from deltacli.core.documents import SCHEMA_VERSION
 from deltacli.core.typing import Json, JsonObject

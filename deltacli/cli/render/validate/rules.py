@@ -9,9 +9,8 @@ from typing import BinaryIO
 
 from deltacli.cli.formats import FORMATS, Content, Format
 from deltacli.cli.render.columns import Column
-from deltacli.cli.render.text_form import write_table
 from deltacli.cli.render.validate.findings import STYLES, fix_sentence
-from deltacli.cli.results import Document, Emit, Grid, Result, RowGrid, emit_lines
+from deltacli.cli.results import Document, Emit, Grid, Result, RowGrid, emit_lines, write_columns
 from deltacli.cli.terminal.term import Style, Terminal, for_screen
 from deltacli.core.documents import SCHEMA_VERSION
 from deltacli.core.errors import UsageError
@@ -47,7 +46,7 @@ class RulesResult(Result):
 
     def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
         if terminal.width is None and len(self.rules) > 1:
-            write_table(sink, terminal, _columns(), self.rules)
+            write_columns(sink, terminal, _columns(), self.rules)
             return
         for rule in self.rules:
             sink.write("\n".join(_block(rule, terminal, terminal.width or 80)).encode() + b"\n\n")

@@ -11,37 +11,60 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from deltacli.delta.predicate.columns import TIMES
-from deltacli.delta.schema.kinds import PLAIN_TYPES, Kind, decimal_parts, value_kind
 from deltacli.delta.schema.type_changes import canonical_name
-from deltacli.delta.schema.types import DataType, PrimitiveType, StructType, simple_name
-from deltacli.delta.sql.nodes import Form, Node, TokenKind, tokens_of
-from deltacli.delta.sql.parser import parse_expression
-from deltacli.delta.sql.translation import choices, moments, operators, texts
-from deltacli.delta.sql.translation.leaves import (
-    NULL,
-    Asked,
-    ColumnNames,
-    condition_literal,
-    number_literal,
-    typed_literal,
+from deltacli.delta.schema.types import (
+    PLAIN_TYPES,
+    DataType,
+    Kind,
+    PrimitiveType,
+    StructType,
+    decimal_parts,
+    simple_name,
+    value_kind,
 )
-from deltacli.delta.sql.translation.moments import date_text
-from deltacli.delta.sql.translation.operators import NAMES, Pair, alike, contained
+from deltacli.delta.sql.parser import Form, Node, TokenKind, parse_expression, tokens_of
+from deltacli.delta.sql.translation import operators
+from deltacli.delta.sql.translation.functions import (
+    MOMENT_FUNCTIONS,
+    TEXT_FUNCTIONS,
+    Zoned,
+    extracted,
+    format_date,
+    like,
+    regex_match,
+)
+from deltacli.delta.sql.translation.operators import (
+    CHOICE_FUNCTIONS,
+    NAMES,
+    Pair,
+    alike,
+    case,
+    contained,
+    is_null,
+    item,
+    require_condition,
+)
 from deltacli.delta.sql.translation.values import (
     BINARY,
     BOOLEAN,
     DATE,
     NTZ,
+    NULL,
     STRING,
     TIMESTAMP,
     VOID,
+    Asked,
+    ColumnNames,
     NotTranslated,
     Value,
+    condition_literal,
     convert,
     duck_type,
     failing,
     made,
+    number_literal,
     text_literal,
+    typed_literal,
 )
 
 _OTHER_NAMES = {"timestamp_ltz": "timestamp", "bool": "boolean"}
@@ -104,7 +127,7 @@ def _cast(value: Value, wanted: PrimitiveType) -> Value:
         case (Kind.DECIMAL | Kind.FLOAT, Kind.WHOLE):
             return made(f"CAST(trunc({value.sql}) AS {duck_type(wanted)})", wanted, value, can_fail=True)
         case (Kind.DATE, Kind.TEXT):
-            return made(date_text(value.sql), STRING, value)
+            return made(format_date(value.sql), STRING, value)
         case (Kind.TIMESTAMP, Kind.WHOLE) if wanted.name == "long":
             microseconds = f"epoch_us({value.sql})"
             below = f"(({microseconds} % 1000000 + 1000000) % 1000000)"
@@ -211,7 +234,7 @@ class _Translator:
         self.is_plain &= pair.is_exact
 
     def condition(self, node: Node) -> Value:
-        return choices.require_condition(self.value(node))
+        return require_condition(self.value(node))
 
     def value(self, node: Node) -> Value:
         match node.form:
@@ -286,10 +309,10 @@ class _Translator:
                 condition = _all_or_any("and", [self._compared(">=", value, low), self._compared("<=", value, high)])
             case "like" if not node.word:
                 value, *patterns = (self.value(part) for part in node.parts)
-                condition = texts.like(value, patterns)
+                condition = like(value, patterns)
             case "rlike" | "regexp" if not node.word and len(node.parts) == 2:
                 value, pattern = (self.value(part) for part in node.parts)
-                condition = texts.regex_match(value, pattern)
+                condition = regex_match(value, pattern)
             case name if name in NAMES:
                 left, right = (self.value(part) for part in node.parts)
                 return self._compared(name, left, right)
@@ -310,7 +333,7 @@ class _Translator:
         if node.word == "null":
             is_column = part.form is Form.COLUMN
             value = self._columns.presence(part.path, part.position) if is_column else self.value(part)
-            return choices.is_null(value, negated=node.negated)
+            return is_null(value, negated=node.negated)
         asked = _TRUTHS[node.word]
         value = self.condition(part)
         return made(f"({value.sql} {_NEGATED[asked] if node.negated else asked})", BOOLEAN, value)
@@ -335,19 +358,19 @@ class _Translator:
 
     def _call(self, node: Node) -> Value:
         if node.name == "extract" and len(node.path) == 1:
-            return self._zoned(moments.extracted(node.path[0], self.value(node.parts[0])))
-        is_known = node.name in moments.FUNCTIONS or node.name in texts.FUNCTIONS or node.name in choices.FUNCTIONS
+            return self._zoned(extracted(node.path[0], self.value(node.parts[0])))
+        is_known = node.name in MOMENT_FUNCTIONS or node.name in TEXT_FUNCTIONS or node.name in CHOICE_FUNCTIONS
         if not is_known or node.path or node.word not in ("", "both"):
             raise NotTranslated(
                 f"the function {node.name[:60]} is not supported" + (f" with {node.word}" if node.word else "")
             )
         arguments = [self.value(part) for part in node.parts]
-        if node.name in moments.FUNCTIONS:
-            return self._zoned(moments.FUNCTIONS[node.name](arguments))
-        make = texts.FUNCTIONS.get(node.name) or choices.FUNCTIONS[node.name]
+        if node.name in MOMENT_FUNCTIONS:
+            return self._zoned(MOMENT_FUNCTIONS[node.name](arguments))
+        make = TEXT_FUNCTIONS.get(node.name) or CHOICE_FUNCTIONS[node.name]
         return make(arguments)
 
-    def _zoned(self, zoned: moments.Zoned) -> Value:
+    def _zoned(self, zoned: Zoned) -> Value:
         value, is_zoned = zoned
         self.assumes_utc |= is_zoned
         return value
@@ -357,7 +380,7 @@ class _Translator:
             return self._case(node)
         if node.name == "item":
             value, index = (self.value(part) for part in node.parts)
-            return choices.item(value, index)
+            return item(value, index)
         raise NotTranslated(f"{_named(node)} is not supported")
 
     def _case(self, node: Node) -> Value:
@@ -368,11 +391,11 @@ class _Translator:
         for when, then in zip(parts[::2], parts[1::2], strict=True):
             value = self.value(when)
             condition = value if operand is None else self._compared("=", operand, value)
-            choices.require_condition(condition)
+            require_condition(condition)
             branches.append((condition, self.value(then)))
         if not branches:
             raise NotTranslated("CASE has no WHEN")
-        return choices.case(branches, otherwise)
+        return case(branches, otherwise)
 
 
 def _all_or_any(name: str, parts: list[Value]) -> Value:

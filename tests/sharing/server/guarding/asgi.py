@@ -9,11 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from deltacli.sharing.configuration.recipient_changes import add_recipient, add_token
-from deltacli.sharing.configuration.recipients import Recipients
-from deltacli.sharing.configuration.settings import Configuration, Limits, Settings
+from deltacli.sharing.configuration.recipients import Recipients, add_recipient, add_token
+from deltacli.sharing.configuration.shares_yaml import Configuration, Limits, Settings
 from deltacli.sharing.model import Catalog, Grant, Share, SharedSchema, SharedTable
-from deltacli.sharing.server.guarding.serving_state import ServingState
+from deltacli.sharing.server.guard import ServingState
 
 NOW_MS = 1_800_000_000_000
 Application = Callable[[Any, Any, Any], Awaitable[None]]

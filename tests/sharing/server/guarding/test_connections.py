@@ -11,8 +11,8 @@ import pytest
 import uvicorn
 from uvicorn.server import ServerState
 
-from deltacli.sharing.configuration.settings import Limits, Settings
-from deltacli.sharing.server.guarding.connections import Connections, GuardedProtocol
+from deltacli.sharing.configuration.shares_yaml import Limits, Settings
+from deltacli.sharing.server.connections import Connections, GuardedProtocol
 
 Message = MutableMapping[str, Any]  # Any: ASGI
 STRANGER = ("203.0.113.7", 40_000)

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from deltacli.core.errors import NoSpace
-from deltacli.sharing.configuration.recipient_changes import (
+from deltacli.sharing.configuration.recipients import (
     add_recipient,
     add_token,
     remove_recipient,
@@ -21,12 +21,11 @@ from deltacli.sharing.configuration.recipient_changes import (
     revoke_tokens,
     rotate_tokens,
 )
-from deltacli.sharing.configuration.settings import Audit, Limits
+from deltacli.sharing.configuration.shares_yaml import Audit, Limits
 from deltacli.sharing.model import Grant
-from deltacli.sharing.protocol.wire_errors import WireError
-from deltacli.sharing.server.guarding.exchange import AuditFile, note_route
-from deltacli.sharing.server.guarding.guard import RequestGuard
-from deltacli.sharing.server.guarding.serving_state import ServingState
+from deltacli.sharing.protocol.parameters import WireError
+from deltacli.sharing.server.exchange import AuditFile, note_route
+from deltacli.sharing.server.guard import RequestGuard, ServingState
 from tests.sharing.server.guarding.asgi import NOW_MS, Answer, Client, make_scope, make_state
 
 

@@ -10,11 +10,16 @@ from pathlib import Path
 import pytest
 
 from deltacli.core.errors import UsageError
-from deltacli.sharing.configuration.recipient_changes import add_recipient, add_token, revoke_tokens
-from deltacli.sharing.configuration.recipients import Recipients, change_recipients, read_recipients
-from deltacli.sharing.configuration.settings import Configuration
-from deltacli.sharing.configuration.shares_yaml import read_configuration
-from deltacli.sharing.server.guarding.serving_state import POLL_SECONDS, Reloaded, Reloader
+from deltacli.sharing.configuration.recipients import (
+    Recipients,
+    add_recipient,
+    add_token,
+    change_recipients,
+    read_recipients,
+    revoke_tokens,
+)
+from deltacli.sharing.configuration.shares_yaml import Configuration, read_configuration
+from deltacli.sharing.server.guard import POLL_SECONDS, Reloaded, Reloader
 from tests.sharing.configuration.files import write_shares
 
 SHARES = "version: 1\nrecipients: recipients.json\nshares:\n- name: {name}\n  schemas: []\n"

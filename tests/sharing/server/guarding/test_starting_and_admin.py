@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from deltacli.sharing.configuration.bearer_tokens import create_token
-from deltacli.sharing.configuration.settings import Settings, Tls
+from deltacli.sharing.configuration.secrets import create_token
 from deltacli.sharing.configuration.share_check import refusals_to_start
-from deltacli.sharing.server.guarding.metrics import Metrics
+from deltacli.sharing.configuration.shares_yaml import Settings, Tls
+from deltacli.sharing.server.connections import Metrics
+from deltacli.sharing.server.exchange import Scrubbing, scrubbed
 from deltacli.sharing.server.services import AdminApplication
-from deltacli.sharing.server.stderr_log import Scrubbing, scrubbed
 from tests.sharing.server.guarding.asgi import Client
 
 TLS = Tls(Path("c"), Path("k"))

@@ -1,1 +1,0 @@
-"""Results of commands on Paimon tables."""

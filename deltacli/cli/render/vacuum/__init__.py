@@ -1,1 +1,0 @@
-"""The plan of a vacuum, and its outcome, in each format."""

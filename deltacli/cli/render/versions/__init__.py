@@ -1,1 +1,0 @@
-"""What `diff` and `reach` show of the versions of a table."""

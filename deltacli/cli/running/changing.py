@@ -1,0 +1,251 @@
+"""Confirmation: a table is changed only after the user agreed, by an option or at a prompt."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
+
+import typer
+
+from deltacli.changing import change as changing
+from deltacli.changing.change import Change, Consent, Gate, Plan, carry_out, for_plan, plan_change, standing
+from deltacli.cli.invocation import invocation
+from deltacli.cli.results import Outcome, Result
+from deltacli.cli.running.run import Run
+from deltacli.cli.terminal.interrupts import Interrupted, read_line
+from deltacli.cli.terminal.shell import again, again_with, again_without
+from deltacli.cli.terminal.term import close_live_line, columns, for_screen, write_stderr
+from deltacli.core.clock import system_clock
+from deltacli.core.errors import EXIT_FINDINGS, NOTHING_CHANGED, DeltacliError, PartlyDone, Refused
+from deltacli.core.units import format_timestamp
+
+if TYPE_CHECKING:
+    from deltacli.table.handle import TableHandle
+
+# -- confirmation ------------------------------------------------------------------------------------------------------
+
+_YES = ("y", "yes")
+_AHEAD_MS = 60_000
+
+
+def require_confirmation(
+    run: Run, what: str, *, yes: bool, show_plan: Callable[[], None], facts: Mapping[str, str] = MappingProxyType({})
+) -> None:
+    """Return if the user confirms `what`; raise Refused, with the option to add and `facts`, otherwise.
+
+    `what` names the change with its numbers: `delete 63 files (3.2 GiB)`. `show_plan` writes the plan to stdout. It is
+    not called where the answer is known, or where a document with the same content follows.
+    """
+    if yes:
+        invocation.has_agreed = True
+        return
+    if not _can_ask():
+        show_plan()
+        raise Refused(
+            f"confirmation is required to {what}",
+            said_first=NOTHING_CHANGED,
+            code="consent.missing",
+            facts=dict(facts),
+            hint=again_with(invocation.arguments, "--yes"),
+        )
+    is_for_eyes = run.format.is_for_eyes and run.output is None
+    if is_for_eyes:
+        show_plan()
+    if not _ask(what):
+        if not is_for_eyes:
+            show_plan()
+        raise Refused("cancelled; nothing was changed", code="consent.denied")
+    invocation.has_agreed = True
+    run.confirm()
+
+
+def confirmed(run: Run, what: str, show_plan: Callable[[], None], *, dry_run: bool, yes: bool) -> bool:
+    """Return whether to make the change: False for a dry run, which only notes it and shows the plan. Raises Refused
+    without confirmation.
+    """
+    if dry_run:
+        run.note(f"note: would {what}")
+        show_plan()
+    else:
+        require_confirmation(run, what, yes=yes, show_plan=show_plan)
+    return not dry_run
+
+
+def now_is_ahead(run: Run) -> bool:
+    """Return True where `--now` is later than the clock of this machine: only a dry run may use it."""
+    return run.clock() > system_clock() + _AHEAD_MS
+
+
+def require_now_is_not_ahead(run: Run) -> None:
+    """Raise Refused where `--now` is later than the clock of this machine, which would delete files as too old.
+
+    A dry run may use such a time to show what a later run will do.
+    """
+    now_ms, true_ms = run.clock(), system_clock()
+    if now_is_ahead(run):
+        raise Refused(
+            f"--now {format_timestamp(now_ms)} is later than the clock, so recent files would count as old",
+            said_first=NOTHING_CHANGED,
+            code="clock.ahead",
+            facts={"clock": format_timestamp(true_ms)},
+            hint="omit --now, or show the plan with --dry-run",
+        )
+
+
+def _can_ask() -> bool:
+    """Return True if stdin and stderr are a terminal, so that a question can be answered."""
+    return sys.stdin is not None and sys.stdin.isatty() and sys.stderr is not None and sys.stderr.isatty()
+
+
+def _ask(what: str) -> bool:
+    """Ask on stderr, wrapped between words; an empty answer means no."""
+    close_live_line()
+    sys.stdout.flush()
+    answer = b""
+    try:
+        write_stderr(_wrapped(f"{for_screen(what)}? [y/N]") + " ")
+        answer = read_line(sys.stdin.fileno())
+    finally:
+        if not answer.endswith(b"\n"):  # Ctrl-C or Ctrl-D
+            write_stderr("\n")
+    return answer.decode("utf-8", "replace").strip().lower() in _YES
+
+
+def _wrapped(question: str) -> str:
+    width = columns() - 1
+    if len(question) <= width:
+        return question
+    import textwrap
+
+    return textwrap.fill(question, max(width, 20), break_long_words=False, break_on_hyphens=False)
+
+
+# -- a command that changes a table ------------------------------------------------------------------------------------
+
+P = TypeVar("P", bound=Plan)
+O = TypeVar("O", bound=changing.Outcome)  # noqa: E741
+
+
+class Mode(NamedTuple):
+    """What a command does with the plan: show it, say whether it is due, or execute it, without a question or after
+    one.
+    """
+
+    dry_run: bool = False
+    yes: bool = False
+    check: bool = False
+
+    @property
+    def only_plans(self) -> bool:
+        """Return True if nothing is executed."""
+        return self.dry_run or self.check
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Wording(Generic[P, O]):
+    """How a command tells of a change."""
+
+    question: Callable[[P], str] | None
+    """Makes what somebody is asked; None: the command does not ask."""
+    planned: Callable[[P, bool], Result]
+    """Makes the result of a plan; with True, of one that is not executed."""
+    done: Callable[[O], Result]
+    following: Callable[[O], str | None]
+    """The command to run after the change; None where nothing was done."""
+    overrides: Mapping[str, str] = field(default_factory=dict)
+    """The options that accept what a guard refuses, by the code of the refusal."""
+    notes: Callable[[P], Iterable[str]] = lambda _: ()
+    """Makes the notes on a plan, which come before everything else."""
+    before: Callable[[P], str | None] = lambda _: None
+    """Makes the command to run before the change can do what it is for; pipes show it, too. Empty: none is advised."""
+    deletes_by_age: bool = False
+    """Nothing is executed with a `--now` that is later than the clock."""
+    repeats: bool = False
+    """The same command does what could not be done."""
+    facts: Callable[[P], Mapping[str, str]] = lambda _: {}
+    """What the refusal to go on without a confirmation names as well."""
+
+
+def run_change(run: Run, table: TableHandle, change: Change[P, O], wording: Wording[P, O], mode: Mode) -> P | O:
+    """Carry out a change in one of its modes, and return its plan, or its outcome if it was executed.
+
+    Raises what it raises, Refused without confirmation, and Exit where `--check` found a change that is due.
+    """
+    try:
+        plan = plan_change(change, table)
+        for note in (*plan.basis.cautions, *wording.notes(plan)):
+            run.note(f"note: {note}")
+        refusal = plan.objection()
+        if mode.only_plans or plan.is_noop or refusal is not None:
+            _show(run, plan, refusal, wording, mode)
+            if not mode.only_plans:
+                change.outcome(plan).require_complete()
+            return plan
+        return _execute(run, table, change, wording, mode, plan)
+    except Refused as refused:
+        if refused.hint is None and (option := wording.overrides.get(refused.code)) is not None:
+            refused.hint = again_with(invocation.arguments, option)
+        raise
+    except PartlyDone as partly:
+        if wording.repeats and partly.cause_exit is None:
+            partly.hint = again(invocation.arguments)
+        raise
+
+
+def _show(run: Run, plan: P, refusal: Refused | None, wording: Wording[P, O], mode: Mode) -> None:
+    """Show a plan that is not executed."""
+    run.write(wording.planned(plan, mode.only_plans or refusal is not None))
+    if refusal is not None:
+        raise refusal
+    if mode.check and not plan.is_noop:
+        raise typer.Exit(EXIT_FINDINGS)
+    if first := wording.before(plan):
+        run.say_next(first, also_in_pipe=True)
+    elif not (first == "" or plan.is_noop or (wording.deletes_by_age and now_is_ahead(run))):
+        run.say_next(again_without(invocation.arguments, "--dry-run"))
+
+
+def _execute(run: Run, table: TableHandle, change: Change[P, O], wording: Wording[P, O], mode: Mode, plan: P) -> O:
+    gates: list[Gate[P, O]] = []
+
+    def ask(planned: P) -> Consent:
+        if wording.question is None:
+            return standing(planned)
+        show = lambda: run.write(wording.planned(planned, True))  # noqa: E731
+        require_confirmation(run, wording.question(planned), yes=mode.yes, show_plan=show, facts=wording.facts(planned))
+        if wording.deletes_by_age:
+            require_now_is_not_ahead(run)
+        return standing(planned) if mode.yes else for_plan(planned)
+
+    try:
+        outcome = carry_out(change, table, plan=plan, ask=ask, began=gates.append)
+    except Interrupted as interruption:
+        interruption.outcome = _told(gates, interruption)
+        raise
+    except DeltacliError as fault:
+        if gates and (gates[0].has_begun or gates[0].has_ended or isinstance(fault, PartlyDone)):
+            run.write(_done(wording, gates[0]))
+        raise
+    run.write(_done(wording, gates[0]))
+    if (following := wording.following(outcome)) is not None:
+        run.say_next(following)
+    return outcome
+
+
+def _done(wording: Wording[P, O], gate: Gate[P, O]) -> Result:
+    """Return what was done as a result, whose document says where it was planned again behind another writer."""
+    result = wording.done(gate.outcome)
+    if gate.was_planned_again and isinstance(result, Outcome):
+        result.content = {**result.content, "replanned": True}
+    return result
+
+
+def _told(gates: list[Gate[P, O]], interruption: Interrupted) -> str:
+    """Return what was done before an interruption, with the commit that was in flight."""
+    notes = [*getattr(interruption, "__notes__", ())]
+    if gates and gates[0].has_begun:
+        notes = [*notes[-1:], *notes[:-1], "run the same command to continue"]  # the last one is what was done so far
+    return "; ".join(notes) or interruption.outcome

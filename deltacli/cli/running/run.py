@@ -1,0 +1,614 @@
+"""The run of a command: the settled values of the options that all commands share.
+
+With `-v` their calls are a line on stderr per endpoint.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
+
+from deltacli.cli.command_tree import TableFormat
+from deltacli.cli.formats import PARQUET, TABLE, Content, Format
+from deltacli.cli.invocation import invocation
+from deltacli.cli.options.declared import DEFAULT_ROWS
+from deltacli.cli.results import open_sink
+from deltacli.cli.terminal.interrupts import before_leaving
+from deltacli.cli.terminal.shell import again_with, again_without_limit
+from deltacli.cli.terminal.term import Style, Terminal, close_live_line, say, say_json
+from deltacli.core.clock import Clock
+from deltacli.core.documents import dumps
+from deltacli.core.errors import PaimonTable, Refused, UsageError, quoted_table
+from deltacli.core.progress import SILENT, Progress
+from deltacli.core.units import format_size, format_timestamp, plural, some_of
+
+if TYPE_CHECKING:
+    from deltacli.cli.render.data.rows import Written
+    from deltacli.core.errors import UsageError
+    from deltacli.core.typing import Json
+    from deltacli.storage import Allowed, Storage
+    from deltacli.storage.retry import Retry
+    from deltacli.storage.tally import HostTally
+    from deltacli.table.output import WrittenDirectory
+    from deltacli.table.scan import ArrowRows
+    from deltacli.table.version import Snapshot
+
+# -- the run of a command ----------------------------------------------------------------------------------------------
+
+if TYPE_CHECKING:
+    from deltacli.api.table import Table
+    from deltacli.cli.render.columns import Section
+    from deltacli.cli.results import Result
+    from deltacli.engine.base import Engine
+    from deltacli.engine.spark.engine import SparkSettings
+    from deltacli.storage import Allowed, ReadStorage, Storage
+    from deltacli.storage.location import StoreLocation
+    from deltacli.table.handle import TableHandle
+
+    Handled = TypeVar("Handled", bound=TableHandle)
+
+_NEXT = "next: "
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Run:
+    """The settled values of the shared options of one invocation."""
+
+    format: Format
+    output: str | None
+    clock: Clock
+    storage_options: Mapping[str, str]
+    terminal: Terminal
+    quiet: bool
+    verbosity: int
+    table_format: TableFormat | None = None
+    """The format of tables if it was given, else it is detected."""
+    progress: Progress = SILENT
+    progress_is_asked_for: bool = False
+    log_is_json: bool = False
+    is_paged: bool = True
+    retry_budget_ms: int | None = None
+    allow_external: tuple[str, ...] = ()
+    directory: str | None = None
+    """Where `--output` names a directory: rows are written there as Parquet, and the result says what was written."""
+    colours_notes: bool = False
+    """Notes go to a terminal that shows colour."""
+    can_use_cluster: bool = False
+    """The command may run on a cluster."""
+    cluster: SparkSettings | None = None
+    """The cluster that does the work; None: this process."""
+    of_one_format: dict[str, str] = field(default_factory=dict)
+    """The given options that work on one format only, with the format."""
+    confirmed: list[Result] = field(default_factory=list)
+    """The plan that the user read on this screen and agreed to."""
+    _written: list[Result] = field(default_factory=list)
+    """The last result."""
+    _stores: list[Stores] = field(default_factory=list)
+    """All that were made. The first one is that of the run."""
+    _engines: list[Engine] = field(default_factory=list)
+
+    @property
+    def engine(self) -> Engine:
+        """Return the engine of this run, the same one for all of its operations. Raises what opening it raises."""
+        if not self._engines:
+            self._engines.append(self._open_engine())
+            before_leaving.append(self._engines[0].abandon)
+        return self._engines[0]
+
+    def _open_engine(self) -> Engine:
+        if self.cluster is not None:
+            from deltacli.engine.spark.engine import open_engine
+
+            return open_engine(self.cluster, self.progress)
+        from deltacli.engine.base import EmbeddedEngine
+
+        return EmbeddedEngine()
+
+    def close(self) -> None:
+        """Release the engine, such as a session of a cluster. With `-v`, report the calls to object stores."""
+        while self._engines:
+            engine = self._engines.pop()
+            before_leaving.remove(engine.abandon)
+            engine.close()
+        if self.verbosity and not self.quiet:
+            self._report_calls()
+
+    def _report_calls(self) -> None:
+
+        for host in merged(host for stores in self._stores for host in stores.tallies):
+            if self.log_is_json:
+                say_json(dumps(document_of(host)))
+            else:
+                say(text_of(host))
+
+    @property
+    def allowed(self) -> Allowed:
+        """Return the prefixes below which files outside a table may be opened. Raises UsageError."""
+        from deltacli.storage import NOTHING
+
+        if not self.allow_external:
+            return NOTHING
+        from deltacli.work.rows.table_files import read_prefixes
+
+        return read_prefixes(self.allow_external)
+
+    @property
+    def is_on_screen(self) -> bool:
+        """True where the result is shown on a terminal and followed by the next command."""
+        return self.terminal.is_terminal and self.format is TABLE
+
+    def write(self, result: Result) -> None:
+        """Write a result in the run's format to its destination; of a confirmed plan only what has become of it."""
+        invocation.is_reporting = invocation.has_agreed
+        self._written[:] = [result]
+        with self.sink() as sink:
+            if new := self._new_sections(result):
+                from deltacli.cli.results import write_sections
+
+                write_sections(sink, self.terminal, new)
+            else:
+                self.format.write(sink, result, self.terminal)
+        self._say_where(result.rows_written())
+
+    def _say_where(self, rows: int | None) -> None:
+        """Name the file that was written where a user watches, who would see nothing at all."""
+        if self.quiet or self.output is None or not sys.stderr.isatty() or not os.path.isfile(self.output):
+            return
+        size = format_size(os.path.getsize(self.output))
+        counted = "" if rows is None else f"{plural(rows, 'row')} ({size}) to "
+        said = f"wrote {counted}{self.output}" if counted else f"wrote {self.output} ({size})"
+        if self.log_is_json and not self.format.errors_are_json:
+            self.note(said)
+        else:
+            say(said)  # plain text, as progress is, also where the file is JSON
+
+    def confirm(self) -> None:
+        """Remember that the user agreed to the plan that was written last."""
+        if self.is_on_screen:
+            self.confirmed[:] = self._written
+
+    def _new_sections(self, result: Result) -> list[Section]:
+        if not self.confirmed or result.lists or type(self.confirmed[0]) is not type(result):
+            return []  # the rows of a list are in no section
+        shown = [(section.label, list(section.lines)) for section in self.confirmed[0].sections(self.terminal)]
+        filled = [section for section in result.sections(self.terminal) if section.lines]
+        others = [section for section in filled if (section.label, list(section.lines)) not in shown]
+        known = [lines for _, lines in shown]
+        return [section for section in others if list(section.lines) not in known] or others
+
+    def say_next(self, command: str, *, also_in_pipe: bool = False) -> None:
+        """Name the next command below a result on a terminal, or wherever notes go."""
+        if self.is_on_screen or also_in_pipe:
+            self.note(f"next: {command}")
+
+    def note(self, text: str) -> None:
+        """Write a note to stderr, as a JSON object where errors are JSON; `-q` suppresses it. One that begins with
+        `next: ` is a command, which keeps the files that this one names.
+        """
+        if self.quiet or _is_spoiled(text):
+            return
+        from deltacli.cli.terminal.shell import as_typed, with_files
+
+        if text.startswith(_NEXT):
+            text = _NEXT + with_files(text.removeprefix(_NEXT), invocation.arguments)
+        if self.log_is_json:
+            say_json(dumps({"type": "note", "message": text.removeprefix("note: ")}))
+            return
+        text = as_typed(text, invocation.arguments)
+        if self.colours_notes and text.startswith(_NEXT):
+            say(text, lambda shown: self.terminal._replace(colour=True).paint(shown, Style.NEXT))
+        else:
+            say(text)
+
+    def open(self, table: str, *, writes: bool = False) -> Storage:
+        """Open the store of a table, which the command `writes` to or only reads.
+
+        Raises UsageError, also where the table's format is ambiguous and was not given, or was given as Paimon, and
+        NoAtomicCreate where a command writes to a read-only store, before any request is sent.
+        """
+        if self.table_format is TableFormat.PAIMON:
+            raise PaimonTable("this command works on Delta tables only", code="usage.table-format")
+        return self.open_either(table, writes=writes)
+
+    def open_either(self, table: str, *, writes: bool = False) -> Storage:
+        """Open the store of a table of either format. Raises what `open` raises."""
+        from deltacli.table.find_log import require_delta
+
+        storage = self.open_other(table, writes=writes)
+        if self.table_format is None:
+            require_delta(storage)
+        return storage
+
+    def open_table(self, table: str, *, writes: bool = False) -> Table:
+        """Open a table with the engine, clock, progress and stores of this run. Raises what `open` raises."""
+        return self.table_of(self.open(table, writes=writes))
+
+    def table_of(self, storage: Storage, name: str | None = None) -> Table:
+        """Return the table in an open store, with the engine, clock, progress and stores of this run. `name`: how
+        errors call it, instead of as the user wrote it.
+        """
+        from deltacli.api.table import Table
+
+        return self.handle_of(storage, Table, name=name)
+
+    def handle_of(self, storage: Storage, kind: type[Handled], **own: Any) -> Handled:  # Any: parameters of the class
+        """Return a handle of the table in an open store, like `table_of`."""
+        return kind(
+            storage,
+            engine=self.engine,
+            clock=self.clock,
+            progress=self.progress_of(storage),
+            open_other=self.open_other,
+            allowed=self.allowed,
+            location=self.location_of(storage) if self.engine.may_repeat else None,
+            **own,
+        )
+
+    def progress_of(self, storage: ReadStorage) -> Progress:
+        """Return the progress of an operation on a store; it names the cluster engine where this process takes long."""
+        if self.quiet or not self.can_use_cluster or self.engine.may_repeat:
+            return self.progress
+        from deltacli.cli.running.cluster import LongJobs
+
+        return LongJobs(self.progress, self._suggest_cluster, is_far=storage.capabilities.parallel_reads > 1)
+
+    def _suggest_cluster(self, why: str) -> None:
+        from deltacli.cli.terminal.shell import again_with
+
+        self.note(f"note: {why}; on a Spark cluster: {again_with(invocation.arguments, '--engine', 'spark')}")
+
+    def location_of(self, storage: ReadStorage) -> StoreLocation | None:
+        """Return where other processes find the store of a table; None for a shared one."""
+        from deltacli.storage.base import StoreOfVersions
+        from deltacli.storage.location import StoreLocation
+
+        if isinstance(storage, StoreOfVersions):
+            return None
+        budget = None if self.retry_budget_ms is None else self.retry_budget_ms / 1_000
+        return StoreLocation.of(storage.uri, self.storage_options, self.allowed, budget)
+
+    def open_other(self, uri: str, *, writes: bool = False) -> Storage:
+        """Open the store of something that is not a table, such as a backup. Raises what `open` raises."""
+        if not self._stores:
+            self.make_stores()
+        return self._stores[0].open(uri, writes=writes)
+
+    def throttled(self, calls_per_second: float | None) -> Run:
+        """Return this run with stores of its own, whose requests to each host are limited to a rate, if one is given;
+        its tables show no progress.
+        """
+        stores = self.make_stores(calls_per_second)
+        stores.policy()  # made before threads ask for it: all share one rate
+        return replace(self, progress=SILENT, can_use_cluster=False, _stores=[stores])
+
+    def make_stores(self, calls_per_second: float | None = None) -> Stores:
+        """Return what opens stores with the options of this run, with a policy of retries of its own."""
+
+        note = None if self.quiet else self.note
+        self._stores.append(Stores(self.storage_options, self.allowed, self.retry_budget_ms, note, calls_per_second))
+        return self._stores[-1]
+
+    def sink(self, *, content: Format | None = None) -> AbstractContextManager[BinaryIO]:
+        """Open the destination of the result: a file, a pipe, or a terminal, with a pager where that is useful.
+
+        `content` is the format to write where it is not the run's format.
+        """
+        if self.terminal.is_terminal:
+            from deltacli.cli.terminal.pager import open_screen
+
+            shown = content or self.format
+            return open_sink(None, open_screen(shown.cleaning, is_paged=self.is_paged and shown.is_paged))
+        if not self.progress_is_asked_for and self.output in (None, "-") and _is_pipe(sys.stdout):
+            close_live_line()  # the reader of the pipe may draw on the same terminal
+        return open_sink(self.output)
+
+
+def _is_spoiled(text: str) -> bool:
+    """Return True for a command to paste whose secrets would be masked in the output."""
+    from deltacli.storage.secrets import without_secrets
+
+    return text.startswith(_NEXT) and without_secrets(text) != text
+
+
+def _is_pipe(stream: Any) -> bool:  # Any: a standard stream or a test's replacement
+    try:
+        return stat.S_ISFIFO(os.fstat(stream.fileno()).st_mode)
+    except (OSError, ValueError):
+        return False
+
+
+# -- opening the stores of a run ---------------------------------------------------------------------------------------
+
+_READING = frozenset(
+    {
+        *((name,) for name in ("changes", "features", "history", "properties", "reach", "read", "snapshot")),
+        ("validate",),
+        ("doctor", "table"),
+        *(("share", name) for name in ("changes", "head", "pull", "schema")),
+    }
+)
+"""Commands that read shared tables, or say themselves why they cannot. Others write to them, or plan to."""
+
+
+def _only_reading(name: str, words: Sequence[str], uri: str, *, writes: bool) -> UsageError | None:
+    """Return the error for a command that does not change the shared table and yet does not work on it; None for
+    others. `words`: how the command was typed.
+    """
+    from deltacli.cli.help_page import commands_with
+    from deltacli.core.errors import UsageError
+
+    hint = f"deltacli {'share schema' if name.startswith('schema ') else 'snapshot'} {quoted_table(uri)}"
+    if name in ("repair", "undelete") and (("--from", uri) in pairwise(words) or f"--from={uri}" in words):
+        name, hint = f"{name} --from", f"deltacli {name} --help"
+    elif name == "checkpoint" and "--verify" in words:
+        name = "checkpoint --verify"
+    elif writes or (name in commands_with("--dry-run") and name != "log backup"):
+        return None
+    return UsageError(f"{name} does not work on shared tables", code="share.read-only", hint=hint)
+
+
+class Stores:
+    """Opens stores with the options of a run.
+
+    `allowed`: prefixes that links of a local directory may point to, besides the directory itself. `retry_budget_ms`
+    None: the default. `note` is called with messages about delays.
+    `calls_per_second`: the maximum rate of requests to each host.
+    """
+
+    def __init__(
+        self,
+        options: Mapping[str, str],
+        allowed: Allowed,
+        retry_budget_ms: int | None = None,
+        note: Callable[[str], None] | None = None,
+        calls_per_second: float | None = None,
+    ) -> None:
+        self._options, self._allowed, self._note = options, allowed, note
+        self._retry_budget_ms, self._calls_per_second = retry_budget_ms, calls_per_second
+        self._policy: Retry | None = None
+        self._has_noted = False
+
+    def open(self, uri: str, *, writes: bool = False) -> Storage:
+        """Open a store that the command `writes` to or only reads.
+
+        Raises UsageError, and NoAtomicCreate where the store is read-only, before any request is sent.
+        """
+        from deltacli.storage import open_storage
+        from deltacli.storage.base import require_writable
+
+        if "#" in uri and (share := self._open_share(uri, writes=writes)) is not None:
+            return share
+        if "://" not in uri or uri.lower().startswith("file:"):
+            storage = open_storage(uri, self._options, self._allowed)
+            self._note_needless_options()
+        else:
+            from deltacli.cli.terminal.term import capture_logging
+
+            capture_logging()
+            storage = open_storage(uri, self._options, self._allowed, retry=self.policy())
+        if writes:
+            require_writable(storage)
+        return storage
+
+    def _note_needless_options(self) -> None:
+        """Say once that options of a store were given, where all tables are on a disk."""
+        from deltacli.cli.invocation import invocation
+
+        given = {word.partition("=")[0] for word in invocation.arguments}
+        is_elsewhere = any("://" in word and not word.lower().startswith("file:") for word in invocation.arguments)
+        if self._note is not None and "--storage-option" in given and not is_elsewhere and not self._has_noted:
+            self._has_noted = True
+            self._note("note: --storage-option has no effect on a table on a disk")
+
+    def _open_share(self, uri: str, *, writes: bool) -> Storage | None:
+        """Open a shared table; None where the name is not the address of one."""
+        from deltacli.sharing.client.addresses import parse_address
+
+        if parse_address(uri) is None:
+            return None
+        from deltacli.cli.command_tree import path_of
+        from deltacli.cli.invocation import invocation
+        from deltacli.cli.terminal.term import capture_logging
+        from deltacli.sharing.client.faults import read_only
+        from deltacli.sharing.client.share_storage import open_share
+
+        path = path_of(invocation.arguments)
+        if writes or path not in _READING:
+            refused = _only_reading(" ".join(path), invocation.arguments, uri, writes=writes)
+            raise refused or read_only(uri)
+        capture_logging()
+        return open_share(uri, retry=self.policy(), note=self._note)
+
+    @property
+    def tallies(self) -> list[HostTally]:
+        """Return the calls to object stores so far, by endpoint."""
+        return [] if self._policy is None else [*self._policy.tally.hosts]
+
+    def policy(self) -> Retry:
+        """Return the retry policy that all stores of the run share."""
+        from deltacli.cli.terminal.interrupts import is_interrupted
+        from deltacli.storage.base import RETRY_BUDGET
+        from deltacli.storage.retry import Retry, ThrottledRetry
+
+        if self._policy is None:
+            given = self._retry_budget_ms
+            seconds = RETRY_BUDGET.total_seconds() if given is None else given / 1_000
+            chosen: dict[str, Any] = {  # Any: options of a policy
+                "is_explicit": given is not None,
+                "note": self._note,
+                "is_stopping": is_interrupted,
+            }
+            if self._calls_per_second is None:
+                self._policy = Retry(seconds, **chosen)
+            else:
+                self._policy = ThrottledRetry(seconds, self._calls_per_second, **chosen)
+        return self._policy
+
+
+def text_of(host: HostTally) -> str:
+    """Return the calls to one endpoint for people."""
+    from deltacli.core.units import format_size
+    from deltacli.storage.tally import Call
+
+    calls = ", ".join(f"{host.calls[call]:,} {call}" for call in Call if host.calls[call]) or "none"
+    moved = f"{format_size(host.bytes_read)} read, {format_size(host.bytes_written)} written"
+    text = f"calls to {host.host}: {calls}; {moved}"
+    if host.prices is None or host.price_usd is None:
+        return text
+    return f"{text}; estimated price {_dollars(host.price_usd)} ({host.prices.source})"
+
+
+def document_of(host: HostTally) -> dict[str, Json]:
+    """Return the calls to one endpoint for programs."""
+    from deltacli.storage.tally import Call
+
+    return {
+        "type": "calls",
+        "endpoint": host.host,
+        "calls": {str(call): host.calls[call] for call in Call},
+        "bytesRead": host.bytes_read,
+        "bytesWritten": host.bytes_written,
+        "estimatedPriceUsd": None if host.price_usd is None else round(host.price_usd, 6),
+        "priceSource": None if host.prices is None else host.prices.source,
+    }
+
+
+def _dollars(price_usd: float) -> str:
+    return f"${price_usd:,.2f}" if price_usd >= 1 else f"${price_usd:.6f}".rstrip("0").removesuffix(".")
+
+
+def merged(hosts: Iterable[HostTally]) -> list[HostTally]:
+    """Return the calls by endpoint, by name, where several policies of a run sent some to the same one."""
+    from deltacli.storage.tally import HostTally
+
+    found: dict[str, HostTally] = {}
+    for host in hosts:
+        whole = found.setdefault(host.host, HostTally(host.host, host.prices))
+        whole.calls += host.calls
+        whole.bytes_read += host.bytes_read
+        whole.bytes_written += host.bytes_written
+    return [found[name] for name in sorted(found)]
+
+
+# -- commands that list rows -------------------------------------------------------------------------------------------
+
+_NAMED = 5
+
+EXPLAINED: Mapping[str, str] = {
+    "action.missing-required": "the metaData has no schemaString; read as an empty schema",
+    "catalog.unpublished-possible": "a catalog manages this table; newer commits may exist there",
+    "checkpoint.multipart-incomplete": "a multi-part checkpoint lacks parts; not used",
+    "checkpoint.no-metadata": "a checkpoint has no metaData; an older start was used",
+    "checkpoint.no-protocol": "a checkpoint has no protocol; an older start was used",
+    "checkpoint.unreadable": "a checkpoint cannot be read; an older start was used",
+    "checkpoint.zero-length": "a checkpoint file is empty; not used",
+    "commit.empty": "a commit before the checkpoint is empty; it was not needed",
+    "compaction.beyond-log": "a log compaction covers versions after the newest commit, which seem to be lost",
+    "hint.bad-json": "_last_checkpoint cannot be read; the log was listed instead",
+    "hint.checkpoint-missing": "_last_checkpoint names a missing checkpoint; the log was listed instead",
+    "hint.checksum-bad": "_last_checkpoint has a wrong checksum; the log was listed instead",
+    "hint.missing-field": "_last_checkpoint names no version; the log was listed instead",
+    "ict.missing": "the commit has no in-commit timestamp; the file's time is shown",
+    "log.checkpoint-commit-missing": "the commit file of this version is missing; it was rebuilt from its checkpoint",
+    "log.name-not-padded": "a log file's version is not 20 digits; not read",
+    "sidecar.missing": "a checkpoint names a missing sidecar; an older start was used",
+}
+
+
+def settle_limit(run: Run, wanted: int | None) -> int:
+    """Return the number of rows to show, 0 for all: the requested one, else the default of a table on a terminal.
+
+    Raises UsageError for a negative number.
+    """
+    if wanted is not None:
+        if wanted < 0:
+            raise UsageError(f"--limit {wanted} is negative", facts={"expected": "0 (all) or more"})
+        return wanted
+    return DEFAULT_ROWS if run.is_on_screen and run.directory is None else 0
+
+
+def require_file(run: Run) -> None:
+    """Raise UsageError where Parquet would be written neither to a file nor to a directory."""
+    if run.format is PARQUET and (run.output is None or run.terminal.is_terminal):
+        raise UsageError(
+            "--format parquet requires --output FILE or --output DIR/",
+            code="usage.output",
+            hint=again_with(invocation.arguments, "--output", "rows.parquet"),
+        )
+
+
+def judge_left_out(run: Run, rows: ArrowRows) -> None:
+    """Note which columns are left out because of their types. Raises Refused where they would be missing in a file."""
+    from deltacli.delta.schema.to_arrow import note_of
+
+    if not rows.left_out:
+        return
+    if run.output is not None or run.directory is not None:
+        require_all_columns(rows)
+    run.note(f"note: {note_of(rows.left_out)}")
+
+
+def require_all_columns(rows: ArrowRows) -> None:
+    """Raise Refused where columns are left out because of their types, with the command that names the others."""
+    try:
+        rows.require_all_columns()
+    except Refused as refused:
+        names = ",".join(column.name for column in rows.columns)
+        refused.hint = again_with(invocation.arguments, "--columns", names)
+        raise
+
+
+def write_directory(
+    run: Run,
+    table: str,
+    content: str,
+    versions: Mapping[str, int],
+    write: Callable[[str], WrittenDirectory],
+    limit: int,
+) -> None:
+    """Write rows to the directory of `--output`, and show what was written. `limit`: as in `Run.limit`."""
+    from deltacli.cli.render.data.rows import DirectoryResult
+
+    assert run.directory is not None
+    written = write(run.directory)
+    run.write(DirectoryResult(table, content, versions, written))
+    if written.was_cut:
+        run.note(f"wrote the first {limit:,} rows; to write all: {again_without_limit(invocation.arguments)}")
+
+
+def note_what_is_missing(run: Run, written: Written, limit: int) -> None:
+    """Report rows left out by the limit, and values cut and columns left out for lack of room."""
+    again = again_with(invocation.arguments, "--format", "ndjson")
+    if written.cuts_values and not written.left_out:
+        run.note(f"values are cut; to show them whole: {again}")
+    if written.left_out:
+        shown = some_of(list(written.left_out), _NAMED)
+        cut = ", and values are cut" if written.cuts_values else ""
+        run.note(f"no room for {shown}{cut}; select columns with --columns, or show all: {again}")
+    if written.was_cut:
+        said = "" if run.is_on_screen else f"showing the first {limit:,}; "  # the screen ends with the number
+        run.note(f"{said}to show all: {again_without_limit(invocation.arguments)}")
+
+
+def note_the_cut(run: Run, rows: int, most: int) -> None:
+    """Note how many rows a limit leaves out: none if it is 0, nor in formats of findings."""
+    if most and rows > most and run.format.content is not Content.FINDINGS:
+        run.note(f"showing {most:,} of {rows:,} rows; to show all: {again_without_limit(invocation.arguments)}")
+
+
+def note_findings(run: Run, found: Snapshot, at_ms: int | None) -> None:
+    """Note which problems were worked around, and that a time is later than the newest version."""
+    from deltacli.storage.base import StoreOfVersions
+
+    for problem in found.problems:
+        files = ", ".join(name for name, rule in found.set_aside.items() if rule == problem)
+        run.note(f"note: {problem}: {EXPLAINED[problem]}{f' ({files})' if files else ''}")
+    is_newest = found.version == found.newest_version and not isinstance(found.table.storage, StoreOfVersions)
+    if at_ms is not None and is_newest and found.time is not None and at_ms > found.time.timestamp_ms:
+        run.note(f"note: version {found.version} is the newest, committed {format_timestamp(found.time.timestamp_ms)}")

@@ -1,0 +1,64 @@
+"""Arguments that name what a profile gives access to, and opening it."""
+
+from __future__ import annotations
+
+import re
+from glob import glob
+from typing import TYPE_CHECKING, Annotated
+
+from deltacli.cli.command_tree import path_in
+from deltacli.cli.invocation import invocation
+from deltacli.cli.options.declared import argument
+from deltacli.cli.terminal.shell import again
+from deltacli.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from deltacli.cli.running.run import Run
+    from deltacli.sharing.client.addresses import ShareAddress
+    from deltacli.sharing.client.share_storage import ShareStorage
+    from deltacli.sharing.client.transport import Transport
+
+SharedTableArgument = Annotated[str, argument("Shared table: PROFILE#SHARE.SCHEMA.TABLE.", "TABLE")]
+SharesArgument = Annotated[str, argument("Profile file: PROFILE, PROFILE#SHARE or PROFILE#SHARE.SCHEMA.", "SHARES")]
+
+
+def require_address(table: str) -> ShareAddress:
+    """Return the address of a shared table. Raises UsageError for anything else."""
+    from deltacli.sharing.client.addresses import CODE, FORM, parse_address
+
+    address = parse_address(table)
+    if address is None:
+        raise UsageError(
+            f"{table} is not the address of a shared table", code=CODE, facts={"expected": FORM}, hint=_hint_for(table)
+        )
+    return address
+
+
+def _hint_for(table: str) -> str:
+    """Return the command line with the profile file of this directory before the three names of a table; for anything
+    else, or without such a file, the help of the command.
+    """
+    profiles, words = sorted(glob("*.share")), invocation.arguments
+    if len(profiles) == 1 and re.fullmatch(r"[^#/]+\.[^#/.]+\.[^#/.]+", table):
+        return again([f"{profiles[0]}#{table}" if word == table else word for word in words])
+    return " ".join(["deltacli", *path_in(words), "--help"])
+
+
+def open_shared(run: Run, table: str) -> ShareStorage:
+    """Open a shared table with the retry budget of the run. Raises UsageError for a name that is not an address."""
+    from deltacli.sharing.client.share_storage import ShareStorage
+
+    require_address(table)
+    found = run.open(table)
+    assert isinstance(found, ShareStorage)
+    return found
+
+
+def open_shares(run: Run, profile: str) -> Transport:
+    """Open a profile with the retry budget of the run. Raises UsageError."""
+    from deltacli.cli.running.run import Stores
+    from deltacli.sharing.client.share_storage import open_profile
+
+    note = None if run.quiet else run.note
+    stores = Stores(run.storage_options, run.allowed, run.retry_budget_ms, note)
+    return open_profile(profile, retry=stores.policy(), clock=run.clock, note=note)

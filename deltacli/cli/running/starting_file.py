@@ -1,0 +1,145 @@
+"""What the `init` commands share: the tables at and below directories, and a file that nothing replaces unasked."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from deltacli.cli.command_tree import path_of
+from deltacli.cli.invocation import invocation
+from deltacli.cli.render.columns import Column, Section
+from deltacli.cli.render.fleet.check import FleetListing, fleet_fields
+from deltacli.cli.results import open_sink, require_directory, require_target
+from deltacli.cli.terminal.shell import again_with
+from deltacli.cli.terminal.term import Style
+from deltacli.core.errors import NotATable, Refused, StorageFailed, command
+from deltacli.core.typing import JsonObject
+from deltacli.core.units import plural
+from deltacli.storage.secrets import without_secrets
+
+if TYPE_CHECKING:
+    from deltacli.cli.running.run import Run
+    from deltacli.fleet.planning.discovery import Discovery, Failure
+    from deltacli.sharing.configuration.starting import StartedTable
+
+# -- what the `init` commands share ------------------------------------------------------------------------------------
+
+
+def find_tables(run: Run, directory: str) -> Discovery:
+    """Return the tables at and below a directory or URI, and what could not be searched. Raises NotATable for none."""
+    from deltacli.fleet.planning.discovery import discover
+    from deltacli.fleet.policy_file.model import Entry, Group, Policy
+
+    group = Group("tables", Policy("standard", {}), (), (Entry(whole(directory), 0),), (), (), 0)
+    found = discover([group], run.open_other, run.engine, progress=run.progress)
+    if not found.tables:
+        if found.failures:
+            raise found.failures[0].fault
+        fault = NotATable("no Delta table found at or below it")
+        fault.table = directory
+        raise fault
+    return found
+
+
+def whole(directory: str) -> str:
+    """Return a URI without a slash at the end, or an absolute path."""
+    is_uri = "://" in directory or directory.startswith("file:")
+    return directory.rstrip("/") if is_uri else os.path.abspath(os.path.expanduser(directory))
+
+
+def require_new(file: str, name: str, *, force: bool, code: str) -> None:
+    """Raise UsageError where a file cannot be written, and Refused where it exists, unless it is to be replaced."""
+    require_target(file, name)
+    require_directory(file)
+    if not force and os.path.lexists(file):
+        raise _exists(file, code)
+
+
+def write_new(file: str, text: bytes, *, force: bool, code: str) -> None:
+    """Write a file, whole or not at all. Without `force` it must not exist, not even since it was looked for."""
+    from deltacli.storage import Existed, LocalStorage, Unknown
+
+    if force:
+        with open_sink(file) as sink:
+            sink.write(text)
+        return
+    directory, name = os.path.split(os.path.abspath(file))
+    match LocalStorage(directory).put_if_absent(name, text):
+        case Existed():
+            raise _exists(file, code)
+        case Unknown(cause):
+            raise StorageFailed(f"{file} may not have been written", facts={"why": cause})
+
+
+def _exists(file: str, code: str) -> Refused:
+    group = path_of(invocation.arguments)[0]
+    hint = command(f"{group} check", file) if group == "fleet" else command(f"{group} check", config=file)
+    replacing = {"to replace it": again_with(invocation.arguments, "--force")}
+    return Refused(f"{file} exists already; nothing was changed", code=code, facts=replacing, hint=hint)
+
+
+# -- what `fleet init` and `share init` found and wrote ----------------------------------------------------------------
+
+_MOST_NAMED = 3
+
+
+def policy_result(
+    file: str, directory: str, tables: Sequence[str], others: Sequence[str], failures: Sequence[Failure]
+) -> FleetListing[JsonObject]:
+    """Return the tables of a new policy file, and what could not be searched."""
+    items: list[JsonObject] = [{"table": without_secrets(table)} for table in tables]
+    place = without_secrets(directory)
+    said = f"a policy for {plural(len(items), 'table')} at and below {place}"
+    if others:
+        first = ", ".join(map(without_secrets, others[:_MOST_NAMED])) + (", …" if len(others) > _MOST_NAMED else "")
+        said += f"; {plural(len(others), 'table')} of another format left out: {first}"
+    columns: list[Column[JsonObject]] = [Column("table", lambda one: one["table"], keep_both=True)]
+    return _result("fleet-init", file, {"directory": place}, items, columns, len(others), failures, said)
+
+
+def configuration_result(
+    file: str, tables: Sequence[StartedTable], others: int, failures: Sequence[Failure]
+) -> FleetListing[JsonObject]:
+    """Return the tables of a new configuration, and what could not be searched."""
+    items: list[JsonObject] = [{"table": one.full_name, "location": without_secrets(one.location)} for one in tables]
+    said = f"{plural(len({one.share for one in tables}), 'share')} of {plural(len(items), 'table')}"
+    if others:
+        said += f"; {plural(others, 'table')} of another format left out"
+    columns: list[Column[JsonObject]] = [
+        Column("table", lambda one: one["table"], keep_both=True, priority=1),
+        Column("location", lambda one: one["location"], keep_both=True, priority=2),
+    ]
+    return _result("share-init", file, {}, items, columns, others, failures, said)
+
+
+def _result(
+    kind: str,
+    file: str,
+    about: JsonObject,
+    items: list[JsonObject],
+    columns: Sequence[Column[JsonObject]],
+    others: int,
+    failures: Sequence[Failure],
+    said: str,
+) -> FleetListing[JsonObject]:
+    failed = [(without_secrets(one.name), without_secrets(one.fault.message)) for one in failures]
+    content = {
+        **about,
+        "problems": [{"path": name, "message": message} for name, message in failed],
+        "summary": {"tables": len(items), "problems": len(failed), "otherFormats": others},
+    }
+    sections = [
+        Section("problems", [f"{name}: {message}" for name, message in failed], Style.PROBLEM),
+        Section("wrote", [f"{file}: {said}"], Style.GOOD),
+    ]
+    return FleetListing(
+        fleet_fields(kind, file, complete=not failed) | content,
+        f"{kind}-table",
+        items,
+        columns,
+        items,
+        items_name="tables",
+        last={"type": kind, "file": file, **content},
+        said=lambda _: [section for section in sections if section.lines],
+    )

@@ -1,0 +1,451 @@
+"""Data files as the log names them: their paths, their deletion vectors, and symlink manifests.
+
+Engines write a file per partition below `_symlink_format_manifest`, with the URI of a data file per line.
+
+Spec: Add File and Remove File (RFC 2396); Deletion Vectors; Deletion Vector Descriptor Schema (derived fields).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import unquote, unquote_to_bytes
+from uuid import UUID
+
+from deltacli.arrow import compute as pc
+from deltacli.core.made_once import pattern
+from deltacli.core.typing import ArrowArray, Json
+from deltacli.delta.encoding.value_text import has_bytes
+from deltacli.delta.log.segment import LOG_DIRECTORY, SIDECAR_DIRECTORY
+
+if TYPE_CHECKING:
+    import pyarrow
+
+# -- paths of data files -----------------------------------------------------------------------------------------------
+
+_ABSOLUTE = r"^(/|[A-Za-z][A-Za-z0-9+.-]*:/)"
+_NOT_IN_TABLE = r"^(\.\.(/|$)|_delta_log(/|$)|$)"
+
+
+def are_absolute(paths: pyarrow.Array) -> pyarrow.Array:
+    """Return which paths have a scheme or begin with `/`."""
+    import pyarrow as pa
+
+    if not pc.any(pc.starts_with(paths, "/")).as_py() and not _may_have_scheme(paths):
+        return pa.repeat(pa.scalar(False), len(paths))
+    return pc.match_substring_regex(paths, _ABSOLUTE)
+
+
+def locate(paths: pyarrow.Array, uri: str) -> tuple[pyarrow.Array, list[int]]:
+    """Return where raw paths of the log point: keys, paths relative to the table at `uri`, decoded, as bytes, and the
+    rows of absolute paths that point elsewhere.
+
+    A key is null outside of the table, and where other rules report the path (empty, leaving the table by `..`, inside
+    the log). Dots that appear only after decoding are resolved as in a file system.
+    """
+    import pyarrow as pa
+
+    keys = without_dots_column(canonical_column(paths))
+    absolute = are_absolute(paths)
+    rows = pc.indices_nonzero(absolute).to_pylist()
+    outside: list[int] = []
+    if rows:
+        roots = _roots(uri)
+        inside = [_below(key, roots) for key in pc.filter(keys, absolute).to_pylist()]
+        outside = [row for row, key in zip(rows, inside, strict=True) if key is None]
+        keys = pc.replace_with_mask(keys, absolute, pa.array(inside, pa.binary()))
+    if not any(pc.any(pc.starts_with(keys, start)).as_py() for start in ("..", LOG_DIRECTORY)) and not _has_empty(keys):
+        return keys, outside
+    elsewhere = pc.match_substring_regex(keys, _NOT_IN_TABLE)
+    return pc.if_else(elsewhere, pa.scalar(None, pa.binary()), keys), outside
+
+
+def _may_have_scheme(paths: ArrowArray) -> bool:
+    data = paths.buffers()[2]
+    return data is not None and b":" in data.to_pybytes()
+
+
+def _has_empty(keys: ArrowArray) -> bool:
+    return bool(pc.any(pc.equal(pc.binary_length(keys), 0)).as_py())
+
+
+def locate_all(paths: Iterable[object], uri: str) -> list[str | None]:
+    """Return the same for paths of any type, as text, or None if it is not a path of this table."""
+    import pyarrow as pa
+
+    texts = [path if isinstance(path, str) and has_bytes(path) else None for path in paths]
+    keys: list[bytes | None] = locate(pa.array(texts, pa.string()), uri)[0].to_pylist()
+    return [None if key is None else key_text(key) for key in keys]
+
+
+def key_text(key: bytes) -> str:
+    """Return a key as the name of a file in a listing."""
+    return key.decode("utf-8", "surrogateescape")
+
+
+def _roots(uri: str) -> tuple[bytes, ...]:
+    """Return the table's directory as keys spell it. The store determines whether a `%` in `uri` is an escape or a
+    character.
+    """
+    spellings = {canonical(uri), canonical(uri.replace("%", "%25"))}
+    return tuple(spelling.rstrip("/").encode("utf-8", "surrogateescape") + b"/" for spelling in spellings)
+
+
+def _below(key: bytes, roots: tuple[bytes, ...]) -> bytes | None:
+    return next((key[len(root) :] for root in roots if key.startswith(root)), None)
+
+
+_ESCAPE = rb"%[0-9A-Fa-f]{2}"
+_STRAY_PERCENT = r"%([^0-9A-Fa-f]|[0-9A-Fa-f]([^0-9A-Fa-f]|$)|$)"  # in the dialect of Arrow
+_ODD_PATTERN = r"^[A-Za-z][A-Za-z0-9+.-]*:|//|(^|/)[.][.]?(/|$)"
+"""A scheme, an empty segment or a dot segment: the paths that have more than one spelling."""
+_ODD = pattern(_ODD_PATTERN.replace("$", r"\Z"))  # Arrow's `$` is Python's `\Z`
+_DOT_PATTERN = r"(^|/)[.][.]?(/|$)"
+_DOT_SEGMENT = pattern(_DOT_PATTERN.replace("$", r"\Z"))
+_ODD_SEGMENT = rb"/[/.]"
+_CHECKED_AT_ONCE = 65_536
+"""Rows whose bytes are copied to be searched."""
+"The start of an empty segment, or of a dot segment that is not the first; faster to find than two substrings."
+_FILE_SCHEME = r"(?i)file:(?://(?:localhost)?(?=/))?"
+_SCHEME = r"([A-Za-z][A-Za-z0-9+.-]*):(//?[^/]*)?"
+_ALIASES = {"s3a": "s3", "s3n": "s3", "abfs": "abfss", "wasb": "wasbs"}
+
+
+def decode(path: str) -> str:
+    """Percent-decode exactly once. `+` is unchanged, a malformed escape is unchanged, and bytes that are not UTF-8 are
+    escaped as surrogates.
+    """
+    if "%" not in path:
+        return path
+    return unquote_to_bytes(path.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogateescape")
+
+
+def sidecar_location(action: Mapping[str, object]) -> str:
+    """Return the location of a sidecar that a checkpoint names, which is always in `_delta_log/_sidecars`.
+
+    Only the last segment of the path is used. Spec: Sidecar File Information.
+    """
+    name = unquote(str(action.get("path"))).rstrip("/").rsplit("/", 1)[-1]
+    return f"{LOG_DIRECTORY}/{SIDECAR_DIRECTORY}/{name}"
+
+
+def decode_hive(name: bytes) -> bytes:
+    """Return a part of a partition directory's name without the escapes of Hive, which the directory itself has."""
+    return unquote_to_bytes(name)
+
+
+def canonical(path: str) -> str:
+    """Return the spelling by which replay compares paths.
+
+    It is decoded once, without `file:`, with lower-case schemes without Hadoop's aliases, and without `.` and empty
+    segments. A relative and an absolute spelling of one file remain different, as in the reference implementation.
+    """
+    if "/." not in path and ":" not in path and "//" not in path and not path.startswith("."):
+        return decode(path)  # nearly every path
+    if not _ODD.search(path):
+        return decode(path)
+    scheme, rest = "", path
+    if re.match(_FILE_SCHEME, path):
+        rest = re.sub(r"^/+", "/", re.sub(_FILE_SCHEME, "", path, count=1))
+    elif (match := re.match(_SCHEME, path)) and match[2]:
+        name = match[1].lower()
+        scheme, rest = f"{_ALIASES.get(name, name)}:{match[2]}", path[match.end() :]
+    return scheme + decode(_without_dots(rest))
+
+
+def canonical_all(paths: Sequence[str]) -> Sequence[str]:
+    """Return `canonical` of each path, with one check of all of them together if none is unusual."""
+    together = "\n".join(("", *paths))
+    if "%" in together or ":" in together or "//" in together or "/." in together or "\n." in together:
+        return [canonical(path) for path in paths]
+    return paths
+
+
+def _without_dots(path: str) -> str:
+    """Remove `.` segments, empty segments and the `x/..` pairs. A leading `..` is kept."""
+    if "//" not in path and "./" not in path and not path.endswith("/."):
+        return path
+    return _resolved(path)
+
+
+def _resolved(path: str) -> str:
+    kept: list[str] = []
+    for segment in path.split("/"):
+        if segment == ".." and kept and kept[-1] != "..":
+            kept.pop()
+        elif segment not in ("", "."):
+            kept.append(segment)
+    return ("/" if path.startswith("/") else "") + "/".join(kept)
+
+
+def without_dots(path: str) -> str:
+    """Remove the `.` segments and `x/..` pairs of a decoded path, including those written as `%2E`, as a file system
+    does. A leading `..` is kept.
+    """
+    return _resolved(path) if _DOT_SEGMENT.search(path) else path
+
+
+def without_dots_column(paths: pyarrow.Array) -> pyarrow.Array:
+    """`without_dots` for a column: binary array in, binary array out."""
+    content = _content(paths)
+    if b"/." not in content and not pc.any(pc.starts_with(paths, ".")).as_py():
+        return paths
+    rows = pc.fill_null(pc.match_substring_regex(paths, _DOT_PATTERN), False)
+    if not pc.any(rows).as_py():
+        return paths
+    import pyarrow
+
+    texts = (path.decode("utf-8", "surrogateescape") for path in pc.filter(paths, rows).to_pylist())
+    spelled = [_resolved(text).encode("utf-8", "surrogateescape") for text in texts]
+    return pc.replace_with_mask(paths, rows, pyarrow.array(spelled, pyarrow.binary()))
+
+
+def decode_column(paths: pyarrow.Array) -> pyarrow.Array:
+    """`decode` for a column: string array in, binary array out.
+
+    One vectorised pass per escape that occurs, `%25` last, so that nothing is decoded twice. That holds only where
+    every `%` begins an escape; the rare rows where one does not are taken one by one.
+    """
+    import pyarrow
+
+    column = pc.cast(paths, pyarrow.binary())
+    content = _content(column)
+    if b"%" not in content:
+        return column
+    malformed = pc.match_substring_regex(paths, _STRAY_PERCENT)
+    decoded = column
+    for escape in sorted(set(re.findall(_ESCAPE, content)), key=lambda found: found == b"%25"):
+        decoded = pc.replace_substring(decoded, escape, bytes([int(escape[1:], 16)]))
+    return _replace_rows(decoded, paths, malformed, decode)
+
+
+def canonical_column(paths: pyarrow.Array) -> pyarrow.Array:
+    """Return `canonical` for a column: string array in, binary array out.
+
+    Plain relative paths, the usual case, need one check of the bytes. Only rows with a scheme, a dot segment or a
+    double slash are processed one by one.
+    """
+    import pyarrow
+
+    parts = [paths.slice(begin, _CHECKED_AT_ONCE) for begin in range(0, len(paths), _CHECKED_AT_ONCE)]
+    odd = pc.match_substring_regex(paths, _ODD_PATTERN) if any(map(_may_be_odd, parts)) else None
+    is_plain = not any(b"%" in _content(part) for part in parts)
+    column = pc.cast(paths, pyarrow.binary()) if is_plain else decode_column(paths)
+    return column if odd is None else _replace_rows(column, paths, odd, canonical)
+
+
+def _may_be_odd(paths: pyarrow.Array) -> bool:
+    content = _content(paths)
+    has_odd = b":" in content or re.search(_ODD_SEGMENT, content) is not None
+    return has_odd or bool(pc.any(pc.starts_with(paths, ".")).as_py())
+
+
+def _replace_rows(
+    column: pyarrow.Array, paths: pyarrow.Array, rows: pyarrow.Array, spell: Callable[[str], str]
+) -> pyarrow.Array:
+    """Replace the marked rows by the result of `spell` for each distinct path."""
+    import pyarrow
+
+    if not pc.any(rows).as_py():
+        return column
+    distinct = pc.dictionary_encode(pc.filter(paths, rows))
+    spelled = [spell(path).encode("utf-8", "surrogateescape") for path in distinct.dictionary.to_pylist()]
+    return pc.replace_with_mask(column, rows, pc.take(pyarrow.array(spelled, pyarrow.binary()), distinct.indices))
+
+
+def _content(column: pyarrow.Array) -> bytes:
+    """The bytes of a string or binary column, one value after the other."""
+    data = column.buffers()[2]
+    if data is None or len(column) == 0:
+        return b""
+    offsets = memoryview(column.buffers()[1]).cast("i")
+    return bytes(memoryview(data)[offsets[column.offset] : offsets[column.offset + len(column)]])
+
+
+# -- deletion vector descriptors ---------------------------------------------------------------------------------------
+
+
+class DescriptorFault(NamedTuple):
+    """The fault of a descriptor that does not name a vector: a rule id, and the message."""
+
+    code: str
+    text: str
+
+
+def fault_of(descriptor: object) -> DescriptorFault | None:
+    """Return the fault of a raw descriptor that prevents an id, or None."""
+    if not isinstance(descriptor, dict):
+        return DescriptorFault("action.wrong-type", "deletionVector has the wrong type")
+    for name in ("storageType", "pathOrInlineDv"):
+        value = descriptor.get(name)
+        if value is None:
+            return DescriptorFault("action.missing-required", f"deletionVector.{name} is missing")
+        if not isinstance(value, str):
+            return DescriptorFault("action.wrong-type", f"deletionVector.{name} has the wrong type")
+    if not isinstance(descriptor.get("offset"), int | None):
+        return DescriptorFault("action.wrong-type", "deletionVector.offset has the wrong type")
+    return None
+
+
+def unique_id(descriptor: dict[str, Json] | None) -> str:
+    """Return the id that is part of a logical file's key; empty without a vector. `offset: 0` and no offset are two
+    ids.
+    """
+    if not descriptor:
+        return ""
+    offset = descriptor.get("offset")
+    name = f"{descriptor.get('storageType')}{descriptor.get('pathOrInlineDv')}"
+    return name if offset is None else f"{name}@{offset}"
+
+
+def no_vector_ids(count: int) -> pyarrow.Array:
+    """Return the ids of `count` files without a vector."""
+    import pyarrow
+
+    return pyarrow.repeat(_empty_text(), count)
+
+
+@lru_cache(maxsize=1)
+def _empty_text() -> Any:  # Any: pyarrow has no types
+    import pyarrow
+
+    return pyarrow.scalar("")
+
+
+def unique_id_column(descriptors: pyarrow.StructArray) -> pyarrow.Array:
+    """Return `unique_id` for a column of descriptors: struct array in, string array out, `""` if there is none."""
+    import pyarrow
+
+    if descriptors.null_count == len(descriptors):
+        return no_vector_ids(len(descriptors))
+    kind, place = (
+        pc.cast(pc.struct_field(descriptors, [part]), pyarrow.string()) for part in ("storageType", "pathOrInlineDv")
+    )
+    name = pc.binary_join_element_wise(kind, place, "")
+    suffix = pyarrow.scalar("")
+    if descriptors.type.get_field_index("offset") >= 0:
+        offset = pc.cast(pc.struct_field(descriptors, ["offset"]), pyarrow.string())
+        suffix = pc.coalesce(pc.binary_join_element_wise("@", offset, ""), pyarrow.scalar(""))
+    return pc.coalesce(pc.binary_join_element_wise(name, suffix, ""), pyarrow.scalar(""))
+
+
+def name_nothing(descriptors: pyarrow.StructArray) -> pyarrow.Array:
+    """Return which descriptors of a checkpoint stand for none: some writers fill the struct of a file without a vector
+    with nulls, or with empty texts and zeros. The Rust kernel reads the first as no vector, and refuses the second.
+    """
+    found = pc.is_valid(descriptors)
+    for part, nothing in (("storageType", ""), ("pathOrInlineDv", ""), ("cardinality", 0)):
+        if descriptors.type.get_field_index(part) >= 0:
+            found = pc.and_(found, pc.equal(pc.coalesce(pc.struct_field(descriptors, [part]), nothing), nothing))
+    return found
+
+
+def without_empty(descriptors: pyarrow.StructArray) -> pyarrow.StructArray:
+    """Return a column of descriptors with null for those that name nothing."""
+    import pyarrow
+
+    if descriptors.null_count == len(descriptors) or not (is_empty := name_nothing(descriptors)).true_count:
+        return descriptors
+    return pc.if_else(is_empty, pyarrow.scalar(None, descriptors.type), descriptors)
+
+
+def without_empty_vectors(rows: pyarrow.RecordBatch) -> pyarrow.RecordBatch:
+    """Return file actions of a checkpoint with null for descriptors of vectors that name nothing."""
+    index, vectors = rows.schema.get_field_index("deletionVector"), rows.column("deletionVector")
+    found = without_empty(vectors)
+    return rows if found is vectors else rows.set_column(index, rows.schema.field(index), found)
+
+
+ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
+_VALUES = {character: value for value, character in enumerate(ALPHABET)}
+UUID_LENGTH = 20
+
+VECTOR_FILE = pattern(r"(?:.*/)?deletion_vector_[^/]*\.bin", re.DOTALL)
+"""Paths of files of deletion vectors."""
+
+
+def decode_z85(text: str) -> bytes | None:
+    """Return the bytes, four for every five characters, or None if the text is invalid."""
+    if len(text) % 5:
+        return None
+    decoded = bytearray()
+    for start in range(0, len(text), 5):
+        number = 0
+        for character in text[start : start + 5]:
+            value = _VALUES.get(character)
+            if value is None:
+                return None
+            number = number * 85 + value
+        if number >= 1 << 32:
+            return None
+        decoded += number.to_bytes(4, "big")
+    return bytes(decoded)
+
+
+def encode_z85(data: bytes) -> str:
+    """Return the text of bytes, whose number is a multiple of four."""
+    digits = []
+    for start in range(0, len(data), 4):
+        number = int.from_bytes(data[start : start + 4], "big")
+        digits += [ALPHABET[number // 85**power % 85] for power in range(4, -1, -1)]
+    return "".join(digits)
+
+
+def inline_bytes(text: str) -> bytes | None:
+    """Return the bytes of the text of an inline vector, or None if it is invalid. Readers and rules ask this function.
+
+    Z85 has only groups for four bytes. A library of the Rust kernel writes `##093` for two bytes at the end: as many
+    `#` as bytes are missing, and the rest in base 85. No other text can begin a group with `#`, which would not fit
+    into 32 bits.
+    """
+    head, tail = text[:-5], text[-5:]
+    missing = len(tail) - len(tail.lstrip("#"))
+    if not 1 <= missing <= 3:
+        return decode_z85(text) or None
+    start, number = decode_z85(head), 0
+    for character in tail[missing:]:
+        number = number * 85 + _VALUES.get(character, 1 << 32)
+    left = 4 - missing
+    return None if start is None or number >> (8 * left) else start + number.to_bytes(left, "big")
+
+
+def vector_file(path_or_inline: str) -> str | None:
+    """Return the path, relative to the table, of the file that a `u` descriptor names, or None if the text is
+    invalid.
+    """
+    if len(path_or_inline) < UUID_LENGTH:
+        return None
+    prefix, encoded = path_or_inline[:-UUID_LENGTH], path_or_inline[-UUID_LENGTH:]
+    data = decode_z85(encoded)
+    if data is None:
+        return None
+    name = f"deletion_vector_{UUID(bytes=data)}.bin"
+    return f"{prefix}/{name}" if prefix else name
+
+
+# -- symlink manifests -------------------------------------------------------------------------------------------------
+
+MANIFESTS = "_symlink_format_manifest"
+
+
+def named_by(manifest: bytes, uris: Iterable[str]) -> Sequence[set[str]]:
+    """Return for each line of a manifest the paths below the table, which has these URIs, that it may mean.
+
+    Engines write a line decoded or percent-encoded. One with another root, such as that of a mount, may mean any file
+    whose path it ends with.
+    """
+    lines = [line for line in manifest.decode("utf-8", "surrogateescape").splitlines() if line]
+    found = [set[str]() for _ in lines]
+    for uri in uris:
+        for spelled in ([line.replace("%", "%25") for line in lines], lines):
+            for paths, path in zip(found, locate_all(spelled, uri), strict=True):
+                if path is not None:
+                    paths.add(path)
+    return [paths or _ends_of(line) for line, paths in zip(lines, found, strict=True)]
+
+
+def _ends_of(line: str) -> set[str]:
+    parts = [part for part in line.split("/") if part]
+    return {"/".join(parts[start:]) for start in range(len(parts))}

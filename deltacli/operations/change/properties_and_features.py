@@ -1,0 +1,319 @@
+"""Showing the properties and the features of a table, and changing them in one commit of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+
+from deltacli.changing.basis import Act, basis_of
+from deltacli.changing.commit import Committed, require_possible
+from deltacli.changing.plan import OneCommit
+from deltacli.core.documents import short_repr
+from deltacli.core.errors import DeltacliError, Refused
+from deltacli.core.typing import Json, JsonObject
+from deltacli.delta.log.actions import require_free
+from deltacli.delta.log.commit_content import CommitRequest
+from deltacli.delta.log.state import read_protocol
+from deltacli.delta.protocol.clients import ClientAccess
+from deltacli.delta.protocol.feature_changes import FeaturesPlan, ShownFeature, plan_features, show_features
+from deltacli.delta.protocol.known_properties import MEANINGS, property_kind
+from deltacli.delta.protocol.property_changes import PropertiesPlan, expected_of, normal_form, plan_set, plan_unset
+from deltacli.table.handle import TableHandle
+from deltacli.table.known_clients import clients_after
+from deltacli.table.rebuild import read_snapshot
+from deltacli.table.version import Snapshot
+
+if TYPE_CHECKING:
+    from deltacli.changing.change import Gate
+
+# -- showing the properties of a table ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ShownProperty:
+    """A property of a table. `is_known`: a known engine recognizes it; None for a user-defined key."""
+
+    key: str
+    value: str
+    is_known: bool | None
+    is_valid: bool
+    expected: str
+    default: str | None
+    meaning: str | None
+
+    def as_json(self) -> dict[str, Json]:
+        document: dict[str, Any] = {
+            "key": self.key,
+            "value": self.value,
+            "known": self.is_known,
+            "valid": self.is_valid,
+        }
+        guide = {"expected": None if self.is_valid else self.expected, "default": self.default, "meaning": self.meaning}
+        return document | {name: value for name, value in guide.items() if value is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class PropertyEdits:
+    """A requested change: properties to `put`, or keys to `drop`. `force`: also unrecognized keys.
+
+    `commit_metadata` are keys for the commitInfo.
+    """
+
+    put: Mapping[str, str] = field(default_factory=dict)
+    drop: tuple[str, ...] = ()
+    force: bool = False
+    commit_metadata: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GuardedCommit(OneCommit):
+    """A commit that a guard may refuse."""
+
+    refused: Refused | None = None
+    """Why it is not made; the plan is then what a guard refuses."""
+    dry_run: bool = True
+
+    @property
+    def table(self) -> str:
+        """The URI of the table."""
+        return self.basis.table.uri
+
+    @property
+    def version(self) -> int:
+        """The version that it was planned on."""
+        return self.basis.version
+
+    def objection(self) -> Refused | None:
+        """Return the error of the guard that objects, None without one."""
+        return self.refused
+
+
+@short_repr("version", "committed_version", "changes=plan.changes", "dry_run")
+@dataclass(frozen=True, slots=True, repr=False)
+class PropertiesOutcome(GuardedCommit):
+    """A change of properties, planned or made. `version` is the one it was planned on, `committed_version` the one that
+    it created; None where nothing was committed.
+    """
+
+    edits: PropertyEdits
+    protocol: JsonObject = field(repr=False)
+    plan: PropertiesPlan
+
+    @property
+    def is_noop(self) -> bool:
+        """True where the properties are as requested."""
+        return self.plan.metadata is None
+
+    def effects(self) -> Iterator[str]:
+        """Yield each property with its value before and after."""
+        for one in self.plan.changes:
+            values = ["(not set)" if value is None else value for value in (one.before, one.after)]
+            yield f"{one.key}: {' -> '.join(values)}"
+
+    def as_json(self) -> dict[str, Json]:
+        changes = [
+            {name: value for name, value in change._asdict().items() if value is not None}
+            for change in self.plan.changes
+        ]
+        return {
+            "version": self.version,
+            "changes": changes,
+            "cautions": [*self.plan.cautions, *self.basis.cautions],
+            "protocolBefore": dict(self.protocol),
+            "protocolAfter": dict(self.protocol),
+            "committedVersion": self.committed_version,
+            "dryRun": self.dry_run,
+        }
+
+
+def show_properties(snapshot: Snapshot) -> list[ShownProperty]:
+    """Return the properties of a version by key, each with what is known about it."""
+    return [_shown(key, value) for key, value in sorted(snapshot.properties.items())]
+
+
+@dataclass(frozen=True)
+class PropertiesChange:
+    """A change of properties, to be planned and committed."""
+
+    act: ClassVar[Act] = Act.COMMIT
+
+    edits: PropertyEdits
+
+    def plan(self, table: TableHandle, now: Snapshot | None = None) -> PropertiesOutcome:
+        """Plan it. What a guard refuses is part of the plan. Raises UsageError, Refused where nothing can be planned,
+        and what `read_snapshot` raises.
+        """
+        edits = self.edits
+        require_free(edits.commit_metadata)
+        snapshot = now or read_snapshot(table)
+
+        def make() -> PropertiesPlan:
+            plan = _plan(snapshot, edits)
+            if (request := _properties_request(plan, edits)) is not None:
+                require_possible(snapshot, request)
+            return plan
+
+        plan, refused = plan_with_refusal(make, lambda: _plan(snapshot, replace(edits, force=True)))
+        return PropertiesOutcome(basis_of(snapshot), edits, snapshot.protocol.as_json(), plan, refused=refused)
+
+    def outcome(self, plan: PropertiesOutcome) -> PropertiesOutcome:
+        """Return the plan: nothing is committed yet."""
+        return replace(plan, dry_run=False)
+
+    def execute(self, gate: Gate[PropertiesOutcome, PropertiesOutcome]) -> None:
+        """Commit the change. Raises what `Gate.commit` raises."""
+        edits = self.edits
+        done = gate.commit(lambda plan: _properties_request(plan.plan, edits), commit_metadata=edits.commit_metadata)
+        version = done.version if isinstance(done, Committed) else None
+        gate.outcome = replace(gate.plan, committed_version=version, dry_run=False)
+
+
+Planned = TypeVar("Planned")
+
+
+def plan_with_refusal(make: Callable[[], Planned], unguarded: Callable[[], Planned]) -> tuple[Planned, Refused | None]:
+    """Return a plan and None; or, where a guard refuses it, what it would be without the guard, and the refusal. Raises
+    the refusal where there is none.
+    """
+    try:
+        return make(), None
+    except Refused as refused:
+        try:
+            return unguarded(), refused
+        except DeltacliError:
+            raise refused from None
+
+
+def _plan(snapshot: Snapshot, edits: PropertyEdits) -> PropertiesPlan:
+    config = replace(snapshot.config, raw_metadata=snapshot.raw_metadata)
+    if edits.drop:
+        return plan_unset(config, snapshot.raw_metadata, edits.drop)
+    return plan_set(config, snapshot.raw_metadata, edits.put, force=edits.force)
+
+
+def _properties_request(plan: PropertiesPlan, edits: PropertyEdits) -> CommitRequest | None:
+    """Return the commit with the operation name of Delta-Spark; None where nothing changes."""
+    if plan.metadata is None:
+        return None
+    changed = {change.key for change in plan.changes}
+    if edits.drop:
+        keys = [key for key in edits.drop if key in changed]
+        parameters: dict[str, object] = {"properties": keys, "ifExists": True}
+        return CommitRequest("UNSET TBLPROPERTIES", parameters, metadata=plan.metadata)
+    values = {change.key: change.after for change in plan.changes if change.after is not None}
+    return CommitRequest("SET TBLPROPERTIES", {"properties": values}, metadata=plan.metadata)
+
+
+def _shown(key: str, value: str) -> ShownProperty:
+    is_ours = key.lower().startswith("delta.")
+    meaning, default = MEANINGS.get(key, (None, None))
+    return ShownProperty(
+        key,
+        value,
+        is_known=property_kind(key) is not None if is_ours else None,
+        is_valid=normal_form(key, value) is not None,
+        expected=expected_of(key),
+        default=default,
+        meaning=meaning,
+    )
+
+
+# -- showing the features of a table -----------------------------------------------------------------------------------
+
+
+@short_repr("version", "committed_version", "added=plan.added", "dry_run")
+@dataclass(frozen=True, slots=True, repr=False)
+class FeaturesOutcome(GuardedCommit):
+    """An addition of features, planned or made. `version` is the one it was planned on, `committed_version` the one
+    that it created; None where nothing was committed.
+    """
+
+    names: tuple[str, ...]
+    plan: FeaturesPlan
+    commit_metadata: Mapping[str, str]
+
+    @property
+    def is_noop(self) -> bool:
+        """True where the protocol has the features."""
+        return self.plan.protocol_after is None
+
+    def effects(self) -> Iterator[str]:
+        """Yield the features that are added, and what clients need."""
+        yield from (f"feature {one.name}" for one in self.plan.added)
+        yield from (f"readers: {self.plan.readers}", f"writers: {self.plan.writers}")
+
+    @property
+    def clients(self) -> tuple[ClientAccess, ...]:
+        """What the added features mean for known clients."""
+        had = read_protocol(self.plan.protocol_before, "protocol").supported_features
+        return clients_after([one.name for one in self.plan.added], before=had)
+
+    def as_json(self) -> dict[str, Json]:
+        added = [
+            {"feature": one.name} if one.needed_by is None else {"feature": one.name, "neededBy": one.needed_by}
+            for one in self.plan.added
+        ]
+        return {
+            "version": self.version,
+            "changes": added,
+            "readers": self.plan.readers,
+            "writers": self.plan.writers,
+            "clients": [client.as_json() for client in self.clients],
+            **self.basis.cautions_json,
+            "protocolBefore": self.plan.protocol_before,
+            "protocolAfter": self.plan.protocol_after or self.plan.protocol_before,
+            "committedVersion": self.committed_version,
+            "dryRun": self.dry_run,
+        }
+
+
+def list_features(snapshot: Snapshot) -> list[ShownFeature]:
+    """Return the features of a version by name."""
+    return show_features(snapshot.config, [domain.domain for domain in snapshot.domains])
+
+
+@dataclass(frozen=True)
+class FeaturesAddition:
+    """An addition of features, to be planned and committed."""
+
+    act: ClassVar[Act] = Act.COMMIT
+
+    names: Sequence[str]
+    commit_metadata: Mapping[str, str] = field(default_factory=dict)
+
+    def plan(self, table: TableHandle, now: Snapshot | None = None) -> FeaturesOutcome:
+        """Plan it. What a guard refuses is part of the plan. Raises UsageError, Refused where nothing can be planned,
+        and what `read_snapshot` raises.
+        """
+        require_free(self.commit_metadata)
+        snapshot = now or read_snapshot(table)
+
+        add = partial(plan_features, snapshot.config, snapshot.raw_protocol, self.names)
+
+        def make() -> FeaturesPlan:
+            plan = add()
+            if (request := _upgrade_request(plan)) is not None:
+                require_possible(snapshot, request)
+            return plan
+
+        plan, refused = plan_with_refusal(make, partial(add, unguarded=True))
+        return FeaturesOutcome(basis_of(snapshot), tuple(self.names), plan, self.commit_metadata, refused=refused)
+
+    def outcome(self, plan: FeaturesOutcome) -> FeaturesOutcome:
+        """Return the plan: nothing is committed yet."""
+        return replace(plan, dry_run=False)
+
+    def execute(self, gate: Gate[FeaturesOutcome, FeaturesOutcome]) -> None:
+        """Commit the protocol. Raises what `Gate.commit` raises."""
+        done = gate.commit(lambda plan: _upgrade_request(plan.plan), commit_metadata=self.commit_metadata)
+        version = done.version if isinstance(done, Committed) else None
+        gate.outcome = replace(gate.plan, committed_version=version, dry_run=False)
+
+
+def _upgrade_request(plan: FeaturesPlan) -> CommitRequest | None:
+    """Return the commit with the operation name of Delta-Spark; None where nothing changes."""
+    if plan.protocol_after is None:
+        return None
+    return CommitRequest("UPGRADE PROTOCOL", {"newProtocol": plan.protocol_after}, protocol=plan.protocol_after)

@@ -1,0 +1,661 @@
+"""`checkpoint`: its plan with form, columns and whether it is due; writing it, proving it, and only then its hint.
+
+Spec: Checkpoints; Writer Requirements; Last Checkpoint File.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+from deltacli.changing.basis import Act, Basis, past_of
+from deltacli.changing.derived import require_derivable, require_unchanged
+from deltacli.core.documents import short_repr
+from deltacli.core.errors import (
+    CheckpointUnreadable,
+    DeltacliError,
+    FileMissing,
+    Refused,
+    Unreadable,
+    UsageError,
+    adding,
+    command,
+    parameter,
+)
+from deltacli.core.request_fields import Kind, option, require_known_word
+from deltacli.core.units import plural
+from deltacli.delta.checkpoint.content import Columns, live_transactions, partition_type, stats_type
+from deltacli.delta.checkpoint.last_checkpoint_content import Hint, make_hint, read_hint
+from deltacli.delta.checkpoint.layout import (
+    READERS_THAT_FAIL,
+    SEVERAL_FORMS,
+    Layout,
+    TopFile,
+    choose_layout,
+    classic_path,
+)
+from deltacli.delta.data_files import sidecar_location
+from deltacli.delta.log.file_actions import FileCounts, TombstoneCounts
+from deltacli.delta.log.segment import HINT_NAME, LOG_DIRECTORY, CheckpointInstance, LogListing
+from deltacli.delta.log.state import STATS_AS_JSON, STATS_AS_STRUCT, TableConfiguration, is_true
+from deltacli.delta.protocol.known_properties import CODEC
+from deltacli.delta.schema.to_arrow import table_schema
+from deltacli.operations.checkpoint.file_writer import CheckpointFile, CheckpointWriter, StateRows, WrittenCheckpoint
+from deltacli.storage import ReadStorage, Storage
+from deltacli.table.api_arguments import optional_version
+from deltacli.table.checksum_guard import require_as_in_checksum
+from deltacli.table.find_log import Log, list_log, read_hint_file
+from deltacli.table.handle import TableHandle
+from deltacli.table.rebuild import read_snapshot, rebuild, without_checkpoint
+from deltacli.table.version import Snapshot
+from deltacli.work.checkpoints.reading import CheckpointPiece, open_checkpoint
+from deltacli.work.checkpoints.writing import sidecar_pieces
+from deltacli.work.parquet_writing import DEFAULT_CODEC, Encoding, unwritable_codec
+
+if TYPE_CHECKING:
+    from deltacli.changing.change import Gate
+
+# -- the plan of a checkpoint ------------------------------------------------------------------------------------------
+
+DEFAULT_ROWS_A_SIDECAR = 200_000
+
+
+class StatsForm(StrEnum):
+    """Columns of the statistics. `keep`: as the properties ask, else as in the last checkpoint."""
+
+    KEEP = "keep"
+    JSON = "json"
+    STRUCT = "struct"
+    BOTH = "both"
+
+
+class LayoutChoice(StrEnum):
+    """A layout, or that of the table's policy."""
+
+    AUTO = "auto"
+    CLASSIC = Layout.CLASSIC
+    MULTI_PART = Layout.MULTI_PART
+    V2 = Layout.V2
+
+
+MOST_PARTS = 128
+"""Parts of a multi-part checkpoint, whose files are all open until the last one is encoded. The lowest usual limit of
+open files is 256.
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckpointRequest:
+    """A request for a checkpoint. `if_behind`: do nothing unless this many commits were made since the last
+    checkpoint.
+    """
+
+    version: int | None = None
+    layout: str | None = option(
+        "Layout of the checkpoint; auto follows the table's policy.  [default: auto]",
+        "auto|classic|multi-part|v2",
+        Kind.CHOICE,
+        choices=LayoutChoice,
+    )
+    parts: int | None = option("Number of files of a multi-part checkpoint.", "N")
+    rows_per_file: int | None = option(
+        f"Actions per sidecar or part.  [default: {DEFAULT_ROWS_A_SIDECAR} per sidecar]", "N"
+    )
+    v2_top: str = option(
+        "Format of the main file of a V2 checkpoint.  [default: json]",
+        "json|parquet",
+        Kind.CHOICE,
+        default=TopFile.JSON,
+        choices=TopFile,
+    )
+    stats: str = option(
+        "Columns of statistics; keep: as the properties ask, else as in the last checkpoint.  [default: keep]",
+        "keep|json|struct|both",
+        Kind.CHOICE,
+        default=StatsForm.KEEP,
+        choices=StatsForm,
+    )
+    if_behind: int = option("Do nothing unless N commits were made since the last checkpoint.", "N", default=0)
+    force: bool = option("Write it even if a complete one of this version and layout exists.", default=False)
+    dry_run: bool = False
+
+    def __post_init__(self) -> None:
+        """Raise UsageError for a version that is no number, and for an unknown word."""
+        object.__setattr__(self, "version", optional_version(self.version, "version"))
+        for words, name in ((Layout, "layout"), (TopFile, "v2_top"), (StatsForm, "stats")):
+            if getattr(self, name) is not None or words is not Layout:
+                require_known_word(getattr(self, name), name, words)
+
+
+@short_repr("version=snapshot.version", "behind", "is_due", "notes")
+@dataclass(frozen=True, repr=False)
+class CheckpointPlan:
+    """The state and the files to write; nothing has been done."""
+
+    snapshot: Snapshot
+    listing: LogListing
+    """The log as it was listed; with `force` the snapshot was rebuilt without the checkpoints of its version."""
+    request: CheckpointRequest
+    layout: Layout
+    columns: Columns
+    encoding: Encoding
+    config: TableConfiguration
+    now_ms: int
+    behind: int
+    """Commits since the newest complete checkpoint at or below the version."""
+    present: CheckpointInstance | None
+    """A complete checkpoint of this version and layout; without a requested layout, of any form before V2."""
+    notes: tuple[str, ...]
+    refusal: Refused | None = None
+    """What `force` accepts; the plan is then the one with it."""
+
+    def objection(self) -> Refused | None:
+        """Return the refusal."""
+        return self.refusal
+
+    def effects(self) -> Iterator[str]:
+        """Yield the form of the checkpoint."""
+        yield f"{self.layout.value} checkpoint of version {self.snapshot.version}"
+
+    @property
+    def is_noop(self) -> bool:
+        """True where there is nothing to do, not even to name an existing checkpoint in the hint."""
+        return not self.is_due and self.present is None
+
+    @property
+    def basis(self) -> Basis:
+        """The version, with the commit that the checkpoint follows from."""
+        snapshot = self.snapshot
+        past = past_of(self.listing, snapshot.version)
+        return Basis(snapshot.table, snapshot.version, self.now_ms, past, snapshot, snapshot.listed_at)
+
+    @property
+    def is_due(self) -> bool:
+        """False where there is nothing to do."""
+        if self.request.force:
+            return True
+        return self.present is None and self.behind >= self.request.if_behind
+
+
+def plan_checkpoint(table: TableHandle, request: CheckpointRequest) -> CheckpointPlan:
+    """Rebuild the version and determine what to write.
+
+    Raises UsageError for conflicting options, Refused where the protocol or the state of the log forbids it, and what
+    `read_snapshot` raises.
+    """
+    snapshot = read_snapshot(table, version=request.version)
+    was_parsed = snapshot.file_actions.has_parsed_statistics
+    if not request.force:
+        return plan_for_version(snapshot, snapshot.listing, request, was_parsed=was_parsed)
+    return plan_for_version(_from_older_log(snapshot), snapshot.listing, request, was_parsed=was_parsed)
+
+
+def _from_older_log(snapshot: Snapshot) -> Snapshot:
+    """Return the same state, rebuilt without the checkpoints of its own version where older files suffice, so that a
+    rewritten checkpoint does not repeat a fault.
+    """
+    if snapshot.segment.checkpoint is None or snapshot.segment.checkpoint.version != snapshot.version:
+        return snapshot
+    table, listing = snapshot.table, snapshot.listing
+    if listing.start_version:
+        listing = list_log(table.storage, progress=table.progress)
+    older = tuple(checkpoint for checkpoint in listing.checkpoints if checkpoint.version != snapshot.version)
+    try:
+        return rebuild(table, Log(replace(listing, checkpoints=older), (), snapshot.listed_at), snapshot.version)
+    except Unreadable:
+        return snapshot
+
+
+def plan_for_version(
+    snapshot: Snapshot, listing: LogListing, request: CheckpointRequest, *, was_parsed: bool
+) -> CheckpointPlan:
+    version = snapshot.version
+    require_derivable(snapshot)
+    if version not in listing.commits:
+        raise Refused(
+            f"version {version} has no commit file; a checkpoint is written only for an existing commit",
+            code="log.checkpoint-commit-missing",
+            facts={"missing": f"_delta_log/{version:020d}.json"},
+            hint=command("validate"),
+        )
+    layout = choose_layout(
+        snapshot.protocol, snapshot.properties, None if request.layout is None else Layout(request.layout)
+    )
+    _require_fitting(request, layout)
+    forms = _Forms.of(snapshot, listing, request, layout)
+    if forms.present is not None:
+        layout = next(one for one in Layout if one.file_kind is forms.present.kind)
+    config = TableConfiguration(protocol=snapshot.protocol, metadata=snapshot.metadata, schema=_schema_of(snapshot))
+    columns, notes = _columns(snapshot, config, StatsForm(request.stats), was_parsed=was_parsed)
+    usable = [checkpoint for checkpoint in listing.checkpoints if checkpoint.files[0].name not in snapshot.set_aside]
+    behind = version - max((checkpoint.version for checkpoint in usable if checkpoint.version <= version), default=-1)
+    is_written = request.force or (forms.present is None and behind >= request.if_behind)
+    if is_written:
+        notes += forms.notes(version, layout, force=request.force)
+        if (codec := unwritable_codec(snapshot.properties)) is not None:
+            notes += (
+                f"{CODEC} is {codec!r}, which cannot be written; the checkpoint is compressed with {DEFAULT_CODEC}",
+            )
+    return CheckpointPlan(
+        snapshot,
+        listing,
+        request,
+        layout,
+        columns,
+        Encoding.of(snapshot.properties) if is_written else Encoding(),
+        config,
+        snapshot.table.clock(),
+        behind,
+        forms.present,
+        notes,
+    )
+
+
+class _Forms(NamedTuple):
+    """The existing checkpoints of a version to be written: `present` has the same form, `others` are complete V1
+    checkpoints of another form.
+    """
+
+    present: CheckpointInstance | None
+    others: tuple[CheckpointInstance, ...]
+    is_usable: bool
+    """Return whether one of the others can be read."""
+
+    @staticmethod
+    def of(snapshot: Snapshot, listing: LogListing, request: CheckpointRequest, layout: Layout) -> _Forms:
+        instances = [one for one in listing.checkpoints if one.version == snapshot.version]
+        usable = [one for one in instances if one.files[0].name not in snapshot.set_aside]
+        same = [one for one in usable if _is_form(one, request, layout)]
+        is_v1 = layout is not Layout.V2
+        others = tuple(one for one in instances if is_v1 and one.is_v1 and not _is_form(one, request, layout))
+        others_usable = [one for one in others if one in usable]
+        if not same and request.layout is None and not request.force:
+            same = others_usable
+        return _Forms(same[0] if same else None, others, bool(others_usable))
+
+    def notes(self, version: int, layout: Layout, *, force: bool) -> tuple[str, ...]:
+        """Return a warning about a second form. Raises Refused unless it was requested with `--force`."""
+        if not self.others:
+            return ()
+        there = " and ".join(one.form for one in self.others)
+        if self.is_usable and not force:
+            raise Refused(
+                f"version {version} has a complete checkpoint in another form ({there}); some readers fail if there "
+                "are two",
+                code=SEVERAL_FORMS,
+                facts={
+                    "readers that fail": READERS_THAT_FAIL,
+                    "to write it anyway": parameter("checkpoint.force", True),
+                },
+                hint=command("checkpoint"),
+            )
+        note = (
+            f"version {version} gets a {layout.value} checkpoint besides another form ({there}): {READERS_THAT_FAIL}, "
+            f"fail until a newer version has a checkpoint or one form is deleted [{SEVERAL_FORMS}]"
+        )
+        return (note,)
+
+
+def _is_form(instance: CheckpointInstance, request: CheckpointRequest, layout: Layout) -> bool:
+    """Return True if a checkpoint has the requested form. Complete parts are never rewritten: parts that --force writes
+    in addition have another number of parts.
+    """
+    if instance.kind is not layout.file_kind:
+        return False
+    if layout is not Layout.MULTI_PART:
+        return True
+    return not request.force and request.parts in (None, len(instance.files))
+
+
+def _require_fitting(request: CheckpointRequest, layout: Layout) -> None:
+    if request.parts is not None and layout is not Layout.MULTI_PART:
+        wanted = parameter("checkpoint.layout", "multi-part")
+        raise UsageError(f"{parameter('checkpoint.parts')} requires {wanted}", hint=adding(wanted))
+    if request.parts is not None and request.parts < 2:
+        raise UsageError(
+            f"{parameter('checkpoint.parts', request.parts)}: a multi-part checkpoint has two parts or more"
+        )
+    if request.parts is not None and request.parts > MOST_PARTS:
+        raise UsageError(
+            f"{parameter('checkpoint.parts', request.parts)}: at most {MOST_PARTS} parts are written",
+            hint=command("checkpoint", layout="multi-part", parts=MOST_PARTS),
+        )
+    if request.v2_top != TopFile.JSON and layout is not Layout.V2:
+        raise UsageError(
+            f"{parameter('checkpoint.v2_top')} requires {parameter('checkpoint.layout', 'v2')}",
+            hint=adding(parameter("checkpoint.layout", "v2")),
+        )
+    if request.rows_per_file is not None and layout is Layout.CLASSIC:
+        raise UsageError(
+            f"{parameter('checkpoint.rows_per_file')} requires {parameter('checkpoint.layout', 'multi-part')} "
+            "or v2; a classic checkpoint is one file"
+        )
+    if request.rows_per_file is not None and request.rows_per_file < 1:
+        raise UsageError(f"{parameter('checkpoint.rows_per_file', request.rows_per_file)} is less than 1")
+    if layout is Layout.MULTI_PART and request.parts is None and request.rows_per_file is None:
+        raise UsageError(
+            f"{parameter('checkpoint.layout', 'multi-part')} requires {parameter('checkpoint.parts')} "
+            f"or {parameter('checkpoint.rows_per_file')}"
+        )
+
+
+def _schema_of(snapshot: Snapshot) -> Any:  # Any: a StructType, None where it cannot be read
+    try:
+        return snapshot.schema
+    except DeltacliError:
+        return None
+
+
+def _columns(
+    snapshot: Snapshot, config: TableConfiguration, form: StatsForm, *, was_parsed: bool
+) -> tuple[Columns, tuple[str, ...]]:
+    """Return the columns of statistics: as requested, else by the properties, else as in the last checkpoint."""
+    properties = snapshot.properties
+    has_json = STATS_AS_JSON not in properties or is_true(properties, STATS_AS_JSON)
+    has_struct = is_true(properties, STATS_AS_STRUCT)
+    if STATS_AS_STRUCT not in properties:
+        has_struct = was_parsed
+    if form is not StatsForm.KEEP:
+        has_json, has_struct = form is not StatsForm.STRUCT, form is not StatsForm.JSON
+    notes = []
+    if has_struct and config.schema is None:
+        notes.append("the schema cannot be read; statistics are written as JSON")
+        has_json, has_struct = True, False
+    if not has_json and not has_struct:
+        notes.append(
+            f"{STATS_AS_JSON} and {STATS_AS_STRUCT} are both false: checkpoints have no statistics, and these are lost "
+            f"when the log is cleaned; {parameter('checkpoint.stats', 'json')} keeps them"
+        )
+    if not has_struct:
+        return Columns(has_json), tuple(notes)
+    return Columns(has_json, partition_type(config), stats_type(config)), tuple(notes)
+
+
+# -- write a planned checkpoint, prove it ------------------------------------------------------------------------------
+
+Counts = tuple[FileCounts, TombstoneCounts]
+
+
+@short_repr("version", "files", "expired_tombstones_dropped", "skipped", "dry_run")
+@dataclass(frozen=True, repr=False)
+class CheckpointResult:
+    """What was done, or would be (`dry_run`); paths are relative to the table."""
+
+    plan: CheckpointPlan
+    files: tuple[CheckpointFile, ...]
+    actions: Mapping[str, int]
+    expired_tombstones_dropped: int
+    hint_version: int | None
+    """The version that `_last_checkpoint` names afterwards; None where it does not name this one."""
+    skipped: bool = False
+    dry_run: bool = False
+    published: int = 0
+    """The files that were written so far."""
+
+    def so_far(self) -> str:
+        """Return how many files were written."""
+        return f"{plural(self.published, 'file')} of the checkpoint written, _last_checkpoint not updated"
+
+    def require_complete(self) -> None:
+        """Do nothing: an error ends a checkpoint."""
+
+    @property
+    def version(self) -> int:
+        return self.plan.snapshot.version
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the document `deltacli.checkpoint`, without the envelope."""
+        return {
+            "version": self.version,
+            "layout": self.plan.layout.value,
+            "files": [file.as_json() for file in self.files],
+            "actions": dict(self.actions),
+            "expiredTombstonesDropped": self.expired_tombstones_dropped,
+            "hintVersion": self.hint_version,
+            "commitsBehind": self.plan.behind,
+            "skipped": self.skipped,
+            "dryRun": self.dry_run,
+        }
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A checkpoint to write."""
+
+    act: ClassVar[Act] = Act.DERIVE
+
+    request: CheckpointRequest
+
+    def plan(self, table: TableHandle, now: Snapshot | None = None) -> CheckpointPlan:  # noqa: ARG002  (by its version)
+        """Plan it; a refusal that `force` accepts is part of the plan. Raises what `plan_checkpoint` raises."""
+        try:
+            return plan_checkpoint(table, self.request)
+        except Refused as refused:
+            if not self.request.force:
+                with suppress(DeltacliError):  # `force` does not accept it: there is no plan
+                    forced = plan_checkpoint(table, replace(self.request, force=True))
+                    return replace(forced, refusal=refused)
+            raise
+
+    def outcome(self, plan: CheckpointPlan) -> CheckpointResult:
+        """Return the result before the first file."""
+        return CheckpointResult(plan, (), {}, 0, None, skipped=plan.is_noop)
+
+    def execute(self, gate: Gate[CheckpointPlan, CheckpointResult]) -> None:
+        """Write it. Raises what `write_checkpoint` raises."""
+
+        def tell(_: str) -> None:
+            gate.has_begun = True
+            gate.outcome = replace(gate.outcome, published=gate.outcome.published + 1)
+
+        gate.outcome = write_checkpoint(gate.plan, tell=tell)
+
+
+def write_checkpoint(
+    plan: CheckpointPlan, *, dry_run: bool = False, tell: Callable[[str], None] = lambda _: None
+) -> CheckpointResult:
+    """Write the planned checkpoint: encode, read back, publish, and only then update the hint.
+
+    After a fault the remaining files are not a checkpoint for any reader. `tell` is called with the path of each
+    published file. If the checkpoint that the version was rebuilt from is corrupt, an older one is used.
+    Raises StorageFailed, NoAtomicCreate, Refused where the state contradicts the version's checksum file, and what
+    reading the state raises.
+    """
+    while True:
+        try:
+            if not plan.is_due:
+                return _left_alone(plan, dry_run=dry_run)
+            return _foreseen(plan) if dry_run else _written(plan, tell)
+        except CheckpointUnreadable as fault:
+            if plan.snapshot.segment.checkpoint is None:
+                raise
+            try:
+                snapshot = without_checkpoint(plan.snapshot, fault.code)
+                was_parsed = plan.columns.stats is not None
+                plan = plan_for_version(snapshot, plan.listing, plan.request, was_parsed=was_parsed)
+            except Unreadable:
+                raise fault from None
+
+
+def _written(plan: CheckpointPlan, tell: Callable[[str], None]) -> CheckpointResult:
+    snapshot = plan.snapshot
+    rows = StateRows(snapshot, plan.columns, plan.config, plan.now_ms)
+    is_unusable = classic_path(snapshot.version).rpartition("/")[2] in snapshot.set_aside
+    writer = CheckpointWriter(
+        snapshot,
+        plan.columns,
+        plan.encoding,
+        rows,
+        replace=plan.request.force or is_unusable,
+        tell=tell,
+        look=partial(require_unchanged, plan.basis),
+    )
+    match plan.layout:
+        case Layout.CLASSIC:
+            written = writer.write_classic()
+        case Layout.MULTI_PART:
+            written = writer.write_parts(_part_count(plan))
+        case Layout.V2:
+            written = writer.write_v2(
+                TopFile(plan.request.v2_top), plan.request.rows_per_file or DEFAULT_ROWS_A_SIDECAR
+            )
+    hint = update_last_checkpoint(snapshot.table.writable(), plan.listing, written)
+    return CheckpointResult(
+        plan, written.files, written.actions, written.expired_dropped, hint, skipped=written.was_there
+    )
+
+
+def _left_alone(plan: CheckpointPlan, *, dry_run: bool) -> CheckpointResult:
+    """Write no checkpoint, but update a hint that does not name the existing one yet."""
+    present, snapshot = plan.present, plan.snapshot
+    if present is None:
+        return CheckpointResult(plan, (), {}, 0, None, skipped=True, dry_run=dry_run)
+    files = tuple(CheckpointFile(f"_delta_log/{file.name}", file.size_bytes, None) for file in present.files)
+    hint = None
+    if present == snapshot.segment.checkpoint and not dry_run:  # it could be read
+        written = WrittenCheckpoint(
+            snapshot.version,
+            (*files, *_sidecar_files(snapshot)),
+            _counted(plan, sidecars=snapshot.sidecars, with_expired=True),
+            0,
+            None,
+            len(files) if plan.layout is Layout.MULTI_PART else None,
+            was_there=True,
+        )
+        hint = update_last_checkpoint(snapshot.table.writable(), plan.listing, written)
+    return CheckpointResult(plan, files, {}, 0, hint, skipped=True, dry_run=dry_run)
+
+
+def _sidecar_files(snapshot: Snapshot) -> tuple[CheckpointFile, ...]:
+    """Return the sidecars of the checkpoint that a version was rebuilt from, as it records them."""
+    if snapshot.segment.checkpoint is None or not snapshot.sidecars:
+        return ()
+    actions = open_checkpoint(snapshot.table.stores, snapshot.segment.checkpoint).small
+    return tuple(
+        CheckpointFile(sidecar_location(action), int(action["sizeInBytes"]), None)
+        for kind, action in actions
+        if kind == "sidecar"
+    )
+
+
+def _part_count(plan: CheckpointPlan) -> int:
+    request = plan.request
+    if request.parts is not None:
+        parts = request.parts
+    else:
+        rows = sum(_counted(plan).values())
+        parts = -(-rows // (request.rows_per_file or 1))
+        if parts < 2:
+            raise UsageError(
+                f"{rows} rows fit into one file; a multi-part checkpoint has two or more",
+                hint=command("checkpoint", layout="classic"),
+            )
+        if parts > MOST_PARTS:
+            raise UsageError(
+                f"{rows} rows need {parts:,} parts; at most {MOST_PARTS} are written",
+                hint=command("checkpoint", layout="multi-part", rows_per_file=-(-rows // MOST_PARTS)),
+            )
+    complete = (found for found in plan.listing.checkpoints if found.version == plan.snapshot.version)
+    if any(found.kind is Layout.MULTI_PART.file_kind and len(found.files) == parts for found in complete):
+        others = parts + (1 if parts < MOST_PARTS else -1)
+        raise Refused(
+            f"version {plan.snapshot.version} has a checkpoint of {parts} parts, which cannot be replaced at "
+            "once: readers would see a mixture",
+            code="checkpoint.parts-mix",
+            hint=command("checkpoint", layout="multi-part", parts=others, force=True),
+        )
+    return parts
+
+
+def _foreseen(plan: CheckpointPlan) -> CheckpointResult:
+    """Count the actions that would be written."""
+    snapshot = plan.snapshot
+    by_piece = list(snapshot.file_actions.counts_of_pieces(now_ms=plan.now_ms, as_checkpoint=True))
+    files, tombstones = _total(counts for _, counts in by_piece)
+    if plan.layout is Layout.MULTI_PART:
+        _part_count(plan)
+    sidecars = _sidecar_count(plan, by_piece) if plan.layout is Layout.V2 else 0
+    actions = _actions(plan, (files, tombstones), sidecars=sidecars)
+    require_as_in_checksum(snapshot, files.count, files.size_bytes)
+    return CheckpointResult(plan, (), actions, tombstones.expired, None, dry_run=True)
+
+
+def _sidecar_count(plan: CheckpointPlan, by_piece: Sequence[tuple[CheckpointPiece | None, Counts]]) -> int:
+    """Return the number of sidecars that the writer makes of these rows."""
+    most = plan.request.rows_per_file or DEFAULT_ROWS_A_SIDECAR
+    rows = {piece: files.count + tombstones.count - tombstones.expired for piece, (files, tombstones) in by_piece}
+    divided = sidecar_pieces(plan.snapshot.file_actions.pieces, most)
+    parts = [[None], *divided] if divided else [list(rows)]
+    return sum(-(-sum(rows[piece] for piece in part) // most) for part in parts)
+
+
+def _counted(plan: CheckpointPlan, *, sidecars: int = 0, with_expired: bool = False) -> dict[str, int]:
+    """Return the actions of a checkpoint of the state; `with_expired` includes expired ones."""
+    return _actions(plan, plan.snapshot.counts(now_ms=plan.now_ms), sidecars=sidecars, with_expired=with_expired)
+
+
+def _actions(plan: CheckpointPlan, counts: Counts, *, sidecars: int = 0, with_expired: bool = False) -> dict[str, int]:
+    snapshot, (files, tombstones) = plan.snapshot, counts
+    transactions = live_transactions(snapshot.transactions, snapshot.properties, plan.now_ms)
+    found = {
+        "add": files.count,
+        "remove": tombstones.count - (0 if with_expired else tombstones.expired),
+        "txn": len(snapshot.transactions) if with_expired else len(transactions),
+        "domainMetadata": len(snapshot.domains),
+        "metaData": 1,
+        "protocol": 1,
+        "checkpointMetadata": 1 if plan.layout is Layout.V2 else 0,
+        "sidecar": sidecars,
+    }
+    return {kind: count for kind, count in found.items() if count}
+
+
+def _total(counts: Iterable[Counts]) -> Counts:
+    files, tombstones = FileCounts(), TombstoneCounts()
+    for counted in counts:
+        files, tombstones = files + counted[0], tombstones + counted[1]
+    return files, tombstones
+
+
+def update_last_checkpoint(storage: Storage, listing: LogListing, written: WrittenCheckpoint) -> int | None:
+    """Update the hint to a checkpoint unless it names a newer one; return the version if the hint names it afterwards.
+
+    A hint that names it already is kept where another writer has created the checkpoint; one that names a newer but
+    missing checkpoint is replaced. Raises StorageFailed.
+    """
+    version = written.version
+    known, hinted = _newest(listing), _hinted(storage)
+    if hinted > max(known, version):  # of a checkpoint that was created after the listing, or of a missing one
+        known = _newest(list_log(storage))
+    if known > version:
+        return None
+    if hinted == version and written.was_there:
+        return version
+    # A reader may open another checkpoint of the same version with the columns that the hint names.
+    is_only = not any(checkpoint.version == version for checkpoint in listing.checkpoints)
+    data = make_hint(
+        version=version,
+        size=written.rows,
+        size_bytes=written.size_bytes,
+        adds=written.actions.get("add", 0),
+        parts=written.parts,
+        schema=table_schema(written.schema) if written.schema is not None and is_only else None,
+    )
+    storage.put(f"{LOG_DIRECTORY}/{HINT_NAME}", data)
+    return version
+
+
+def _newest(listing: LogListing) -> int:
+    return max((checkpoint.version for checkpoint in listing.checkpoints), default=-1)
+
+
+def _hinted(storage: ReadStorage) -> int:
+    try:
+        hint = read_hint(read_hint_file(storage))
+    except FileMissing:
+        return -1
+    return hint.version if isinstance(hint, Hint) else -1

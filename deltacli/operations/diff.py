@@ -1,0 +1,681 @@
+"""`diff`: what differs between two versions: schema, properties, protocol, live files, and rows by key.
+
+Two versions of a table that can be rebuilt from one checkpoint are compared by the commits after it: what neither
+version's commits have decided is the same file in both, and only counted. So one checkpoint is read instead of two.
+
+The engine of the first version reads pieces of both, in threads or on a cluster. It keeps of each row what
+`deltacli.work.rows.kept_rows` says, in groups by a hash of the key, and compares one group after the other.
+
+A file is the same if path and deletion vector are the same; one whose vector alone differs is changed. In two tables a
+path is the same below either root, so that a copy and a shallow clone have the files of their origin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from deltacli.arrow import compute as pc
+from deltacli.changing.plan import Amount
+from deltacli.core.documents import short_repr
+from deltacli.core.errors import DeltacliError, Unreadable, UsageError, nearest_name, parameter
+from deltacli.core.made_once import cached_property
+from deltacli.core.progress import Step
+from deltacli.core.request_fields import Kind, option
+from deltacli.core.typing import ArrowArray, Json, RecordBatch
+from deltacli.core.units import format_timestamp
+from deltacli.delta.log.file_actions import FileBatch
+from deltacli.delta.schema.to_arrow import arrow_schema, unread_type
+from deltacli.delta.schema.type_changes import is_allowed_change
+from deltacli.delta.schema.types import NameIndex, PrimitiveType, StructField, StructType, interval_name
+from deltacli.engine.base import Reading
+from deltacli.operations.restore.difference import Difference, KeyedLiveFiles, amount_of, difference_of, joined_files
+from deltacli.paimon.schema_changes import ChangeKind
+from deltacli.storage.base import StoreOfVersions
+from deltacli.table.api_arguments import VersionEnds, errors_about, name_table, named_items
+from deltacli.table.find_log import Log, list_log
+from deltacli.table.handle import TableHandle
+from deltacli.table.live_files import Spelling, narrow_keys
+from deltacli.table.rebuild import find_snapshot, read_newest_readable, rebuild
+from deltacli.work.outputs import RowsPiece, plan_row_pieces
+from deltacli.work.rows.kept_rows import FIXED, SPEC, ComparedColumns, CompareRows, KeepRows, RowCounts
+
+if TYPE_CHECKING:
+    from deltacli.core.errors import LogIncomplete
+    from deltacli.delta.log.state import Metadata
+    from deltacli.operations.schemas.described import DescribedSchema, SchemaDiff
+    from deltacli.paimon.schema_changes import Change
+    from deltacli.table.handle import TableHandle
+    from deltacli.table.version import Snapshot
+
+# -- the request for a comparison --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class DiffRequest(VersionEnds):
+    """The two versions to compare, each by its number or by a time at which it was the newest; None: the newest one.
+
+    `other` is the table of the second version, where that is another one. With `rows`, rows are compared by the columns
+    `key`.
+    """
+
+    other: TableHandle | None = None
+    rows: bool = option("Compare the rows as well, by the key; reads both versions.", default=False)
+    key: Sequence[str] = option("Columns that identify a row.", "A,B,…", Kind.COLUMNS, default=())
+    temp_dir: str | None = option(
+        "Directory for temporary files of compared rows.  [default: that of the system]", "DIR", Kind.TEXT
+    )
+
+    def __post_init__(self) -> None:
+        """Raise UsageError for ends that are given twice, and for a comparison of the newest version with itself."""
+        super().__post_init__()
+        if isinstance(self.key, str):
+            raise UsageError(f"{parameter('diff.key')} is a text, expected a list of columns")
+        object.__setattr__(self, "key", tuple(self.key))
+        if self.rows != bool(self.key):
+            names = parameter("diff.rows", True), parameter("diff.key", "COLUMNS")
+            raise UsageError(f"{names[0]} and {names[1]} belong together")
+        if self.other is None and self.begin == self.end == (None, None):
+            raise UsageError(
+                "the newest version is compared with itself", facts={"expected": "two versions, or two tables"}
+            )
+
+    @property
+    def begin(self) -> tuple[int | None, int | None]:
+        """The first version, or its time in epoch milliseconds."""
+        return self.from_version, self.from_timestamp_ms
+
+    @property
+    def end(self) -> tuple[int | None, int | None]:
+        """The second version, or its time."""
+        return self.to_version, self.to_timestamp_ms
+
+
+# -- the live files of two versions as columns -------------------------------------------------------------------------
+
+_BYTES_A_ROW = 100
+"""The bytes of a checkpoint by its rows: the sizes of sidecars are not listed with the log."""
+Batches = Callable[[], Iterator[RecordBatch]]
+"""Yields narrow batches of live files, in the same order each time."""
+
+
+class _Side(NamedTuple):
+    """The files of a version that may differ from those of the other."""
+
+    batches: Batches
+    files: KeyedLiveFiles
+
+
+class Revectored(NamedTuple):
+    """The files that have another deletion vector: which they are in each version, and before and after."""
+
+    in_before: ArrowArray
+    in_after: ArrowArray
+    before: Amount
+    after: Amount
+
+
+@dataclass(frozen=True, eq=False)
+class FileDiff:
+    """The live files of two versions, without those that are `shared` by both and were only counted."""
+
+    before: _Side
+    after: _Side
+    shared: Amount
+    spelling: Spelling | None
+
+    @cached_property
+    def found(self) -> Difference:
+        """Which files differ."""
+        return difference_of(self.before.files, self.after.files)
+
+    @cached_property
+    def totals(self) -> tuple[Amount, Amount]:
+        """All live files of both versions."""
+        before, after = (amount_of(side.files, None) + self.shared for side in (self.before, self.after))
+        return before, after
+
+    @cached_property
+    def revectored(self) -> Revectored:
+        """The files with another deletion vector. Files are read once more only if one that differs has a vector."""
+        found = self.found
+        with_vectors = (pc.and_(found.removed, found.now.has_vector), pc.and_(found.added, found.target.has_vector))
+        if not any(pc.any(one).as_py() for one in with_vectors):
+            none = Amount(0, 0, 0)
+            return Revectored(_nothing(found.removed), _nothing(found.added), none, none)
+        old, new = self._path_keys(self.before, found.removed), self._path_keys(self.after, found.added)
+        in_before = pc.replace_with_mask(found.removed, found.removed, pc.is_in(old, value_set=new))
+        in_after = pc.replace_with_mask(found.added, found.added, pc.is_in(new, value_set=old))
+        return Revectored(in_before, in_after, amount_of(found.now, in_before), amount_of(found.target, in_after))
+
+    @cached_property
+    def added(self) -> Amount:
+        """The files that only the second version has."""
+        return amount_of(self.found.target, pc.and_not(self.found.added, self.revectored.in_after))
+
+    @cached_property
+    def removed(self) -> Amount:
+        """The files that only the first version has."""
+        return amount_of(self.found.now, pc.and_not(self.found.removed, self.revectored.in_before))
+
+    def changes(self) -> Iterator[tuple[str, RecordBatch]]:
+        """Yield the files that differ, `add`, `remove` or `change`, as narrow batches."""
+        found, changed = self.found, self.revectored
+        yield from (("add", adds) for adds in self._chosen(self.after, pc.and_not(found.added, changed.in_after)))
+        yield from (("remove", one) for one in self._chosen(self.before, pc.and_not(found.removed, changed.in_before)))
+        yield from (("change", adds) for adds in self._chosen(self.after, changed.in_after))
+
+    def _path_keys(self, side: _Side, chosen: ArrowArray) -> ArrowArray:
+        """Return keys of the paths alone of chosen files, in their order."""
+        import pyarrow as pa
+
+        parts = [narrow_keys(adds, self.spelling, with_vectors=False) for adds in self._chosen(side, chosen)]
+        return pa.concat_arrays([pa.array([], side.files.keys.type), *parts])
+
+    def _chosen(self, side: _Side, chosen: ArrowArray) -> Iterator[RecordBatch]:
+        if not pc.any(chosen).as_py():
+            return
+        begin = 0
+        for adds in side.batches():
+            mask = chosen.slice(begin, adds.num_rows)
+            if pc.any(mask).as_py():
+                if not narrow_keys(adds, self.spelling).equals(side.files.keys.slice(begin, adds.num_rows)):
+                    raise AssertionError("the files of a version came in another order")
+                yield pc.filter(adds, mask)
+            begin += adds.num_rows
+
+
+def compare_files(before: Snapshot, after: Snapshot, spelling: Spelling | None) -> FileDiff:
+    """Return which live files differ. `spelling` makes the paths of two tables comparable; None for one table.
+
+    Raises CommitCorrupt, CheckpointUnreadable, StorageFailed.
+    """
+    if spelling is None and (pair := _of_one_checkpoint(before, after)) is not None:
+        return _compare_commits(*pair)
+    sides = [_Side(batches, _collected(batches(), spelling)) for batches in map(_all_of, (before, after))]
+    return FileDiff(sides[0], sides[1], Amount(0, 0, 0), spelling)
+
+
+def _all_of(side: Snapshot) -> Batches:
+    def batches() -> Iterator[RecordBatch]:
+        with errors_about(side.table.name):
+            yield from _of_tail(side)
+            yield from side.file_actions.map_narrow_adds(lambda adds: adds)
+
+    return batches
+
+
+def _of_one_checkpoint(before: Snapshot, after: Snapshot) -> tuple[Snapshot, Snapshot] | None:
+    """Return both versions rebuilt from one checkpoint; None where they have none, or where the commits between are
+    larger than the other checkpoint.
+    """
+    if isinstance(before.table.storage, StoreOfVersions):
+        return None
+    older, newer = sorted((before, after), key=lambda side: side.version)
+    start = older.segment.checkpoint
+    if start is None or not older.file_actions.pieces:
+        return None
+    if newer.segment.checkpoint == start:
+        return before, after
+    listing = older.log.listing
+    if listing.newest_version < newer.version or listing.start_version > start.version:
+        listing = list_log(older.table.storage)
+    between = range(start.version + 1, newer.version + 1)
+    other = newer.segment.checkpoint
+    if other is None or any(version not in listing.commits for version in between):
+        return None
+    in_sidecars = _BYTES_A_ROW * sum(piece.group.rows for piece in newer.file_actions.pieces)
+    checkpoint_bytes = max(sum(one.size_bytes for one in other.files), in_sidecars)
+    if sum(listing.commits[version].size_bytes for version in between) > checkpoint_bytes:
+        return None
+    later = {one: "" for one in listing.checkpoints if one.preference > start.preference}
+    try:
+        rebuilt = rebuild(newer.table, Log(listing), newer.version, unusable=later)
+    except Unreadable:
+        return None
+    if rebuilt.segment.checkpoint != start:
+        return None
+    return (before, rebuilt) if newer is after else (rebuilt, after)
+
+
+def _compare_commits(before: Snapshot, after: Snapshot) -> FileDiff:
+    """Return which files differ of two versions that start from one checkpoint."""
+    older, newer = sorted((before, after), key=lambda side: side.version)
+    parts: list[Amount] = []
+
+    def split(adds: RecordBatch) -> RecordBatch:
+        """Count the files of a batch that are in both versions, and return the others."""
+        kept = newer.file_actions.touched.untouched(adds.column("path"), adds.column("dv_id"))
+        parts.append(_amount(adds if kept is None else pc.filter(adds, kept)))
+        return adds.slice(0, 0) if kept is None else pc.filter(adds, pc.invert(kept))
+
+    def of_older() -> Iterator[RecordBatch]:
+        yield from _of_tail(older)
+        yield from older.file_actions.map_narrow_adds(split)
+
+    def of_newer() -> Iterator[RecordBatch]:
+        yield from _of_tail(newer)
+
+    sides = {
+        side: _Side(batches, _collected(batches(), None)) for side, batches in ((older, of_older), (newer, of_newer))
+    }
+    return FileDiff(sides[before], sides[after], sum(parts, Amount(0, 0, 0)), None)
+
+
+def _of_tail(side: Snapshot) -> Iterator[RecordBatch]:
+    return _adds(side.file_actions.tail_batches())
+
+
+def _adds(batches: Iterator[FileBatch]) -> Iterator[RecordBatch]:
+    return (batch.adds for batch in batches if batch.adds is not None)
+
+
+def _collected(batches: Iterator[RecordBatch], spelling: Spelling | None) -> KeyedLiveFiles:
+    """Return live files in columns, without what is known of their row ids."""
+    import pyarrow as pa
+
+    parts = []
+    for adds in batches:
+        if adds.num_rows:
+            has_vector = pc.not_equal(adds.column("dv_id"), "")
+            no_row_ids = pa.repeat(pa.scalar(False), adds.num_rows)
+            columns = adds.column("size"), _rows(adds), adds.column("num_records")
+            parts.append((narrow_keys(adds, spelling), *columns, has_vector, no_row_ids))
+    return joined_files(parts, are_keys_narrow=True)
+
+
+def _rows(adds: RecordBatch) -> ArrowArray:
+    return pc.subtract(adds.column("num_records"), pc.fill_null(adds.column("dv_cardinality"), 0))
+
+
+def _amount(adds: RecordBatch) -> Amount:
+    rows = _rows(adds)
+    return Amount(
+        adds.num_rows, pc.sum(adds.column("size")).as_py() or 0, None if rows.null_count else pc.sum(rows).as_py() or 0
+    )
+
+
+def _nothing(like: ArrowArray) -> ArrowArray:
+    import pyarrow as pa
+
+    return pa.repeat(pa.scalar(False), len(like))
+
+
+# -- which rows differ between two versions ----------------------------------------------------------------------------
+
+__all__ = ["FIXED", "RowCounts", "RowDiff"]
+
+
+class RowDiff:
+    """The rows of two versions by key. Each call of `changes` reads both versions once.
+
+    Raises UsageError for columns that cannot be a key of both.
+    """
+
+    def __init__(self, before: Snapshot, after: Snapshot, key: Sequence[str], temp_dir: str | None = None) -> None:
+        self._sides = before, after
+        self._temp_dir = temp_dir
+        self.fields, self.not_compared = _compared_fields(before.schema, after.schema, key)
+        names, types = zip(*((one.name, one.type) for one in arrow_schema(self.fields)), strict=True)
+        self.columns = ComparedColumns(names[: len(key)], names[len(key) :], types)
+        self._counts: RowCounts | None = None
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """The columns of the key."""
+        return self.columns.key
+
+    @property
+    def counts(self) -> RowCounts:
+        """How many rows differ. Raises what `changes` raises."""
+        if self._counts is None:
+            for _ in self._compared(lists=False):
+                pass
+        assert self._counts is not None
+        return self._counts
+
+    @property
+    def is_equal(self) -> bool:
+        """Whether no row differs."""
+        return not (self.counts.added or self.counts.removed or self.counts.changed)
+
+    def as_json(self) -> dict[str, Json]:
+        """Return what is in documents of it."""
+        found = self.counts
+        return {
+            "key": list(self.key),
+            "added": found.added,
+            "removed": found.removed,
+            "changed": found.changed,
+            "unchanged": found.unchanged,
+            "repeatedKeys": found.repeated,
+            "columns": {name: found.columns[name] for name in self.columns.others if found.columns[name]},
+            "notCompared": list(self.not_compared),
+        }
+
+    def changes(self) -> Iterator[RecordBatch]:
+        """Yield the keys that differ: `change` (`add`, `remove` or `change`), the number of rows with the key in each
+        version, the columns that differ where both have one, and the columns of the key.
+
+        Raises DataUnreadable, StorageFailed and NoSpace, and what a cluster raises.
+        """
+        yield from self._compared(lists=True)
+
+    def _compared(self, *, lists: bool) -> Iterator[RecordBatch]:
+        table, counts = self._sides[0].table, RowCounts()
+        try:
+            with table.progress.step("reading rows", unit="files") as step:
+                readings = self.readings(step)
+                merge = CompareRows(self.columns, lists)
+                kept = self.columns.kept
+                for found, rows in table.engine.regroup(readings, merge, kept, self.kept_bytes(), self._temp_dir):
+                    counts.add(found)
+                    if rows is not None:
+                        yield rows
+        except DeltacliError as fault:
+            name_table(fault, table.name)
+            raise
+        self._counts = counts
+
+    def kept_bytes(self) -> int:
+        """About the bytes that are kept of the rows of both versions."""
+        files = [side.counts()[0] for side in self._sides]
+        rows = sum(one.records + (one.size_bytes // 8 if one.files_without_records else 0) for one in files)
+        return rows * (8 * len(self.columns.others) + 24 * len(self.key))
+
+    def readings(self, step: Step | None = None) -> list[Reading]:
+        """Return how both versions are read."""
+        found = []
+        for side in self._sides:
+            name = side.table.name
+            with errors_about(name):
+                scan = side.scan(columns=[*self.key, *self.columns.others])
+            pieces = named_items(plan_row_pieces(scan.data_files()), name)
+            task = KeepRows(self.columns, name)
+            noted = pieces if step is None else _noted(pieces, step)
+            found.append(Reading(task, noted, side.table.stores, {SPEC: scan.wanted}))
+        return found
+
+
+def _noted(pieces: Iterator[RowsPiece], step: Step) -> Iterator[RowsPiece]:
+    """Yield the pieces, and count a piece once the next one is taken."""
+    for piece in pieces:
+        yield piece
+        step.advance(piece.amount)
+
+
+def _compared_fields(
+    before: StructType, after: StructType, key: Sequence[str]
+) -> tuple[tuple[StructField, ...], tuple[str, ...]]:
+    """Return the columns that are compared, those of the key first, in the types in which they are; and the names of
+    the columns that only one schema has, or whose types cannot be compared. Raises UsageError.
+    """
+    olds = {column.name: column for column in before.fields}
+    common = [(olds[new.name], new) for new in after.fields if new.name in olds]
+    types = {new.name: _common(old, new) for old, new in common}
+    names = tuple(_named(name, before, after) for name in key)
+    for name in names:
+        if not isinstance(types[name], PrimitiveType) or types[name] == PrimitiveType("variant"):
+            raise UsageError(f"column {name} cannot be a key: its values cannot be compared", code="usage.column")
+    compared = [*names, *(name for name, kind in types.items() if kind is not None and name not in names)]
+    every = dict.fromkeys(column.name for column in (*before.fields, *after.fields))
+    fields = tuple(StructField(name, types[name], True, {}) for name in compared)
+    return fields, tuple(name for name in every if name not in compared)
+
+
+def _named(name: str, *schemas: StructType) -> str:
+    """Return a column of both schemas as it is written there. Raises UsageError."""
+    found = name
+    for schema in schemas:
+        index = NameIndex(column.name for column in schema.fields)
+        places = index.places_of(name)
+        if len(places) != 1:
+            names = [column.name for column in schema.fields]
+            near = nearest_name(name, names)
+            facts = {} if near else {"columns": ", ".join(names)}
+            what = f"{parameter('diff.key', name)}: a version has no such column"
+            raise UsageError(what, code="usage.column", facts=facts).meaning(name, near)
+        found = schema.fields[places[0]].name
+    return found
+
+
+def _common(old: StructField, new: StructField) -> Any:  # Any: a type of Delta, or None
+    """Return the type in which the values of a column are compared; None where there is none."""
+    if unread_type(old.data_type) or unread_type(new.data_type):
+        return None
+    if _shape(old.data_type) == _shape(new.data_type):
+        return new.data_type
+    if isinstance(old.data_type, PrimitiveType) and isinstance(new.data_type, PrimitiveType):
+        if is_allowed_change(old.data_type.name, new.data_type.name):
+            return new.data_type
+        if is_allowed_change(new.data_type.name, old.data_type.name):
+            return old.data_type
+    return None
+
+
+def _shape(data_type: Any) -> Any:  # Any: a type of Delta, a type of Arrow
+    """Return a type without what does not matter to values: nullability, comments, metadata."""
+    if isinstance(data_type, PrimitiveType) and (interval := interval_name(data_type.name)):
+        return interval  # not the number that it is stored as
+    found = arrow_schema((StructField("c", data_type, True, {}),)).field(0).type
+    return str(found).replace(" not null", "")
+
+
+# -- what differs between two versions ---------------------------------------------------------------------------------
+
+_SHOWN_ELSEWHERE = (ChangeKind.TABLE_COMMENT, ChangeKind.PARTITION_KEYS, ChangeKind.HIGHEST_FIELD_ID)
+
+
+class Changed(NamedTuple):
+    """A value that differs; None: there is none."""
+
+    name: str
+    before: Json
+    after: Json
+
+    def as_json(self, label: str = "name") -> dict[str, Json]:
+        """Return the change as in documents."""
+        return {label: self.name, "from": self.before, "to": self.after}
+
+
+@short_repr("before=before.version", "after=after.version", "schema_changes", "properties", "protocol")
+@dataclass(frozen=True, eq=False, repr=False)
+class TableDiff:
+    """Two versions, and what differs from the first to the second."""
+
+    before: Snapshot
+    after: Snapshot
+    schema: SchemaDiff
+    files: FileDiff
+    rows: RowDiff | None = None
+    """The rows by key, where they were asked for."""
+    gap: LogIncomplete | None = None
+    """Why a side is not the newest version, which was asked for."""
+
+    @cached_property
+    def column_changes(self) -> list[Change]:
+        """The changes of columns and of their metadata."""
+        return [one for one in self.schema.changes if one.kind not in _SHOWN_ELSEWHERE]
+
+    @property
+    def schema_changes(self) -> list[dict[str, Json]]:
+        """The changes of columns, as in the document `deltacli.schema-diff`."""
+        return [*map(self.schema.change_json, self.column_changes)]
+
+    @cached_property
+    def properties(self) -> list[Changed]:
+        """The table properties that differ."""
+        return _differing(self.before.properties, self.after.properties)
+
+    @cached_property
+    def metadata(self) -> list[Changed]:
+        """The name and the description, where they differ."""
+        return _differing(*({"name": one.name, "description": one.description} for one in self._metadata))
+
+    @cached_property
+    def partitioning(self) -> Changed | None:
+        """The partition columns, where they differ."""
+        old, new = (list(one.partition_columns) for one in self._metadata)
+        return None if old == new else Changed("partitionColumns", old, new)
+
+    @property
+    def _metadata(self) -> Sequence[Metadata]:
+        return self.before.metadata, self.after.metadata
+
+    @cached_property
+    def protocol(self) -> list[Changed]:
+        """The protocol versions that differ, and the features that one of them supports (true or false)."""
+        old, new = self.before.protocol, self.after.protocol
+        versions = [
+            ("minReaderVersion", old.min_reader_version, new.min_reader_version),
+            ("minWriterVersion", old.min_writer_version, new.min_writer_version),
+        ]
+        features = sorted(old.supported_features ^ new.supported_features)
+        return [
+            *(Changed(name, was, becomes) for name, was, becomes in versions if was != becomes),
+            *(Changed(name, name in old.supported_features, name in new.supported_features) for name in features),
+        ]
+
+    @cached_property
+    def domains(self) -> list[Changed]:
+        """The domains whose configuration differs."""
+        return _differing(*({one.domain: one.configuration for one in side.domains} for side in self.sides))
+
+    @property
+    def sides(self) -> tuple[Snapshot, Snapshot]:
+        """Both versions."""
+        return self.before, self.after
+
+    @cached_property
+    def is_equal(self) -> bool:
+        """Whether nothing differs."""
+        small = (self.schema_changes, self.properties, self.metadata, self.protocol, self.domains)
+        files = self.files.added.files or self.files.removed.files or self.files.revectored.after.files
+        if any(small) or self.partitioning or files:
+            return False
+        return self.rows is None or self.rows.is_equal
+
+    def as_json(self) -> dict[str, Json]:
+        """Return the content of the document `deltacli.diff`."""
+        before, after = self.files.totals
+        changed = self.files.revectored
+        return {
+            "from": _point(self.before),
+            "to": _point(self.after),
+            "equal": self.is_equal,
+            "matchedBy": self.schema.matched_by,
+            "schema": list(self.schema_changes),
+            "partitioning": None
+            if self.partitioning is None
+            else {"from": self.partitioning.before, "to": self.partitioning.after},
+            "properties": [one.as_json("key") for one in self.properties],
+            "protocol": [one.as_json() for one in self.protocol],
+            "domains": [one.as_json("domain") for one in self.domains],
+            "metadata": [one.as_json() for one in self.metadata],
+            "files": {
+                "from": before.files,
+                "to": after.files,
+                "added": self.files.added.files,
+                "removed": self.files.removed.files,
+                "changed": changed.after.files,
+            },
+            "bytes": {
+                "from": before.size_bytes,
+                "to": after.size_bytes,
+                "added": self.files.added.size_bytes,
+                "removed": self.files.removed.size_bytes,
+            },
+            "rows": {
+                "from": before.rows,
+                "to": after.rows,
+                "added": self.files.added.rows,
+                "removed": self.files.removed.rows,
+                "deletedByVectors": _less(changed.before.rows, changed.after.rows),
+            },
+            "byKey": None if self.rows is None else self.rows.as_json(),
+        }
+
+    def file_rows(self) -> Iterator[RecordBatch]:
+        """Yield the files that differ as rows in columns: `path`, `change` (`add`, `remove`, `change`), `kind`,
+        `sizeBytes`.
+
+        Raises CommitCorrupt, CheckpointUnreadable and StorageFailed.
+        """
+        from deltacli.operations.restore.difference import file_rows
+
+        for change, adds in self.files.changes():
+            side = self.before if change == "remove" else self.after
+            yield file_rows(side.table.storage, adds, change)
+
+
+def diff_tables(table: TableHandle, request: DiffRequest) -> TableDiff:
+    """Return what differs between two versions; in place of a newest one whose commits are missing, of the newest that
+    can be rebuilt.
+
+    Raises what `find_snapshot` raises for both; Unreadable for a schema that cannot be parsed.
+    """
+    from deltacli.operations.schemas.described import diff_schemas
+
+    other = table if request.other is None else request.other
+    before, begin_gap = _found(table, *request.begin)
+    after, end_gap = _found(other, *request.end)
+    schemas = (_described(side) for side in (before, after))
+    spelling = None if other.uri == table.uri else _below_either_root(table, other)
+    rows = None
+    if request.rows:
+        rows = RowDiff(before, after, request.key, request.temp_dir)
+    files = compare_files(before, after, spelling)
+    return TableDiff(before, after, diff_schemas(*schemas), files, rows, begin_gap or end_gap)
+
+
+def _found(table: TableHandle, version: int | None, timestamp_ms: int | None) -> tuple[Snapshot, LogIncomplete | None]:
+    with errors_about(table.name):
+        if version is None and timestamp_ms is None and not isinstance(table.storage, StoreOfVersions):
+            found, gap = read_newest_readable(table)
+            if gap is not None:
+                gap.table = table.name
+            return found, gap
+        return find_snapshot(table, version=version, timestamp_ms=timestamp_ms), None
+
+
+def _described(side: Snapshot) -> DescribedSchema:
+    from deltacli.operations.schemas.described import describe_delta
+
+    with errors_about(side.table.name):
+        return replace(describe_delta(side), properties={})
+
+
+def _below_either_root(first: TableHandle, second: TableHandle) -> Spelling:
+    """Return what spells paths so that they are equal below the roots of two tables."""
+    from deltacli.delta.listing import PathKeys
+
+    roots = [root for one in (first, second) for root in (one.storage.uri, *one.storage.aliases)]
+    keys = PathKeys(tuple(roots))
+
+    def spelled(raw: ArrowArray) -> ArrowArray:
+        import pyarrow as pa
+
+        return pc.coalesce(pc.cast(keys.of_log(raw).keys, pa.binary()), pc.cast(raw, pa.binary()))
+
+    return spelled
+
+
+def _point(side: Snapshot) -> dict[str, Json]:
+    time = None if side.time is None else side.time.timestamp_ms
+    return {
+        "table": side.table.uri,
+        "version": side.version,
+        "timestampMs": time,
+        "timestamp": None if time is None else format_timestamp(time),
+    }
+
+
+def _differing(before: Mapping[str, Json], after: Mapping[str, Json]) -> list[Changed]:
+    names = sorted({*before, *after})
+    found = (Changed(name, before.get(name), after.get(name)) for name in names)
+    return [one for one in found if one.before != one.after]
+
+
+def _less(before: int | None, after: int | None) -> int | None:
+    return None if before is None or after is None else before - after

@@ -1,1 +1,0 @@
-"""`doctor table`: the state of one table in numbers, and advice with the numbers of now and of afterwards."""

@@ -1,0 +1,550 @@
+"""The request to explain who reads and writes a table.
+
+Spec: Protocol Evolution; Change Metadata.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import TYPE_CHECKING, NamedTuple
+
+from deltacli.core.documents import short_repr
+from deltacli.core.errors import (
+    TABLE,
+    DeltacliError,
+    LogIncomplete,
+    ProtocolUnsupported,
+    UsageError,
+    command,
+    nearest_name,
+    parameter,
+    quoted_table,
+)
+from deltacli.core.request_fields import OF_DELTA, Kind, option
+from deltacli.core.typing import Json, JsonObject
+from deltacli.delta.log.actions import Action
+from deltacli.delta.log.file_actions import FileCounts
+from deltacli.delta.log.state import StateBuilder, TableConfiguration, plain_action, read_protocol
+from deltacli.delta.protocol.clients import OTHERS, USED, Client, ClientAccess, access, traits_of, traits_without
+from deltacli.delta.protocol.feature_changes import (
+    MAPPING,
+    REMOVALS,
+    VECTORS,
+    plan_features,
+    require_droppable,
+    widened_columns,
+    without_feature,
+)
+from deltacli.delta.protocol.features import FEATURES
+from deltacli.delta.schema.to_arrow import require_partitions
+from deltacli.delta.schema.types import PrimitiveType, parse_schema
+from deltacli.storage.base import StoreOfVersions
+from deltacli.table.find_log import list_log
+from deltacli.table.handle import TableHandle
+from deltacli.table.known_clients import known_clients, paimon_clients
+from deltacli.table.rebuild import read_newest_readable, read_snapshot
+from deltacli.table.replay import small_actions
+from deltacli.table.version import Snapshot
+
+if TYPE_CHECKING:
+    from deltacli.delta.log.segment import LogListing
+    from deltacli.delta.protocol.clients import Blocker
+
+# -- the request to explain who reads and writes a table ---------------------------------------------------------------
+
+_OTHER_NAMES = {"delta-rs": "deltalake", "clickhouse": "chdb", "delta-spark": "spark", "dbr": "databricks"}
+
+
+class ChangeKind(StrEnum):
+    """A change whose effect is asked for."""
+
+    ADD = "add"
+    DROP = "drop"
+    WIDEN = "widen"
+
+
+class Supposed(NamedTuple):
+    """A change that is supposed: a feature, or a column with its new type."""
+
+    kind: ChangeKind
+    name: str
+    data_type: str = ""
+
+    @property
+    def text(self) -> str:
+        """The change as it is asked for."""
+        return f"{self.kind}={self.name}" + (f":{self.data_type}" if self.data_type else "")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExplainRequest:
+    """The clients that are asked about, each as `NAME` or `NAME=VERSION` (none: all that are known), and changes whose
+    effect on them is asked for, in their order: `add=FEATURE`, `drop=FEATURE`, `widen=COLUMN:TYPE`.
+    """
+
+    clients: Sequence[str] = option(
+        "Client to explain, in a version or the newest known.  Repeatable.  [default: all known]",
+        "NAME[=VERSION]",
+        Kind.TEXTS,
+        default=(),
+        spelled="--client",
+    )
+    changes: Sequence[str] = option(
+        "Change to suppose: add=FEATURE, drop=FEATURE or widen=COLUMN:TYPE.  Repeatable.",
+        "CHANGE",
+        Kind.TEXTS,
+        default=(),
+        spelled="--if",
+        table_format=OF_DELTA,
+    )
+
+    def __post_init__(self) -> None:
+        """Raise UsageError for unknown clients, and for what is not a change."""
+        for name in ("clients", "changes"):
+            if isinstance(getattr(self, name), str):
+                raise UsageError(f"{parameter(f'explain.{name}')} is a text, expected a list")
+            object.__setattr__(self, name, tuple(getattr(self, name)))
+        _ = self.named, self.supposed
+
+    @property
+    def named(self) -> list[tuple[str, str | None]]:
+        """The clients with their versions."""
+        return [_client(text) for text in self.clients]
+
+    @property
+    def supposed(self) -> list[Supposed]:
+        """The changes."""
+        return [_change(text) for text in self.changes]
+
+
+def _client(text: str) -> tuple[str, str | None]:
+    name, has_version, version = text.partition("=")
+    known = [client.name for client in (*known_clients(), *paimon_clients())]
+    found = _OTHER_NAMES.get(name.lower(), name.lower())
+    if found not in known:
+        near = nearest_name(found, [*known, *_OTHER_NAMES])
+        raise UsageError(
+            f"nothing is known of a client {name!r}", code="usage.client", facts={"known": ", ".join(known)}
+        ).asking(name, near and _OTHER_NAMES.get(near, near))
+    if has_version and not any(map(str.isdigit, version)):
+        raise UsageError(f"{version!r} is not a version of {found}", facts={"expected": f"{found}=1.2.3"})
+    return found, version.removeprefix("v") or None
+
+
+def _change(text: str) -> Supposed:
+    kind, _, rest = text.partition("=")
+    column, _, data_type = rest.rpartition(":") if kind == "widen" else (rest, "", "")
+    if kind not in list(ChangeKind) or not column or (kind == "widen" and not data_type):
+        unknown = UsageError(
+            f"{text!r} is not a change that can be supposed",
+            code="usage.change",
+            facts={"expected": "add=FEATURE, drop=FEATURE or widen=COLUMN:TYPE"},
+        )
+        parts = re.fullmatch(r"(\w+)[=:](.+)", text)
+        near = None if parts is None else nearest_name(parts[1], list(ChangeKind))
+        if parts is not None and near is not None and (near != ChangeKind.WIDEN or ":" in parts[2]):
+            unknown.meaning(text, f"{near}={parts[2]}")
+        raise unknown
+    return Supposed(ChangeKind(kind), column, data_type)
+
+
+# -- which clients read and write a table, what stops them and since when ----------------------------------------------
+
+_SPELLED_IN_WAYS = ("decimal", "timestamp", "float", "double")
+"""How the names of types begin whose partition values have several valid spellings: only these are looked at."""
+_SWITCHES = {name: feature.enabled_by for name, feature in FEATURES.items() if feature.enabled_by}
+
+
+class Explained(NamedTuple):
+    """A client: what it does with the table, with the changes that are supposed, and `before` them."""
+
+    access: ClientAccess
+    before: ClientAccess
+    since: Mapping[str, int | None]
+    """Trait -> the version since which the table has it; None where the log begins later, or for a supposed one."""
+    counts: str = "version"
+    """What `since` counts: versions of a Delta table, or schemas of a Paimon table."""
+
+    @property
+    def loses(self) -> bool:
+        """Whether the changes take access from the client."""
+        pairs = ((self.before.reads, self.access.reads), (self.before.writes, self.access.writes))
+        return any(old is True and new is False for old, new in pairs)
+
+    def as_json(self) -> JsonObject:
+        """As in the document."""
+        found, client = self.access, self.access.client
+        return {
+            "name": client.name,
+            "title": client.title,
+            "version": found.version,
+            "reads": found.reads,
+            "writes": found.writes,
+            "readsNow": self.before.reads,
+            "writesNow": self.before.writes,
+            "from": found.since,
+            "blockers": [
+                {
+                    "feature": one.feature,
+                    "since": self.since.get(one.trait),
+                    "trait": one.trait,
+                    "stopsReading": one.stops_reading,
+                    "stopsWriting": one.stops_writing,
+                    "supportedFrom": one.needs,
+                }
+                for one in found.blockers
+            ],
+            "unknown": list(found.unknown),
+            "measuredOn": client.day if found.is_known and client.is_measured else None,
+            "documentedOn": client.day if found.is_known and not client.is_measured else None,
+            "sources": list(found.sources),
+            "notes": list(found.notes),
+        }
+
+
+@short_repr("version", "features", "clients", "ways_out", "unknown_features")
+@dataclass(frozen=True, eq=False, repr=False)
+class Explanation:
+    """What clients do with a table. `supposed` are changes that are not made. `gap`: why this is not about the newest
+    version. Of a Paimon table: its traits, and `version` is that of its schema.
+    """
+
+    table: TableHandle
+    version: int
+    config: TableConfiguration
+    clients: tuple[Explained, ...]
+    ways_out: tuple[WayOut, ...]
+    supposed: tuple[Supposed, ...]
+    unknown_features: tuple[str, ...]
+    gap: LogIncomplete | None = None
+    paimon_traits: frozenset[str] | None = None
+
+    @property
+    def features(self) -> list[str]:
+        """The features of the protocol, or the traits of a Paimon table."""
+        return sorted(self.config.features if self.paimon_traits is None else self.paimon_traits)
+
+    def client(self, name: str) -> Explained:
+        """Return what a client does. Raises KeyError for one that was not asked about."""
+        found = {one.access.client.name: one for one in self.clients}
+        return found[name]
+
+    def as_json(self) -> dict[str, Json]:
+        """Return the content of the document `deltacli.explain`."""
+        return {
+            "version": self.version,
+            "protocol": self.config.protocol.as_json() if self.config.protocol else None,
+            "features": self.features,
+            "unknownFeatures": list(self.unknown_features),
+            "supposed": [one.text for one in self.supposed],
+            "clients": [one.as_json() for one in self.clients],
+            "waysOut": [one.as_json() for one in self.ways_out],
+        }
+
+
+class _Ground(NamedTuple):
+    """The table as it is or would be: its configuration, and its traits."""
+
+    config: TableConfiguration
+    raw_protocol: Action
+    traits: frozenset[str]
+
+
+def explain(table: TableHandle, request: ExplainRequest) -> Explanation:
+    """Return which clients read and write the newest version, and what stops the others; where commits are missing, the
+    newest version that can be rebuilt. Nothing is changed.
+
+    Raises UsageError for a shared table and for features that are none, Refused for a change that cannot be made, and
+    what `read_snapshot` and `require_partitions` raise; a reader feature that is not known is part of the result.
+    """
+    if isinstance(table.storage, StoreOfVersions):
+        raise UsageError(
+            "explain does not work on shared tables: their provider decides what recipients read",
+            hint=command("snapshot"),
+        )
+    log: list[State] | None = None
+    snapshot: Snapshot | None = None
+    gap: LogIncomplete | None = None
+    try:
+        snapshot, gap = read_newest_readable(table)
+        require_partitions(snapshot.config, snapshot.version)
+        version, traits = snapshot.version, traits_of_version(snapshot)
+        config = replace(snapshot.config, raw_protocol=snapshot.raw_protocol, raw_metadata=snapshot.raw_metadata)
+    except ProtocolUnsupported as fault:
+        gap = fault.__context__ if isinstance(fault.__context__, LogIncomplete) else None
+        log = list(states(table))
+        if not log:
+            raise
+        version, config, traits = fault.version, log[-1].config, log[-1].traits
+    now = _Ground(config, plain_action(config.raw_protocol or {}), traits)
+    after = now
+    for change in request.supposed:
+        after = _with(after, change, version)
+    pairs = [
+        (access(one, after.traits, named), access(one, now.traits, named))
+        for one, named in asked_of(known_clients(), request)
+    ]
+    stopping = {blocker.trait for found, before in pairs for blocker in (*found.blockers, *before.blockers)}
+    since = beginnings(states(table) if log is None else log, stopping & now.traits) if stopping else {}
+    out: tuple[WayOut, ...] = ()
+    if snapshot is not None:
+        out = tuple(ways_out(snapshot, [one for _, before in pairs for one in before.blockers]))
+    clients = tuple(Explained(found, before, since) for found, before in pairs)
+    unknown = tuple(sorted(config.features - FEATURES.keys()))
+    return Explanation(table, version, after.config, clients, out, tuple(request.supposed), unknown, gap)
+
+
+def traits_of_version(snapshot: Snapshot) -> frozenset[str]:
+    """Return the traits of a version, also of the partition values of its files. Raises what reading them does."""
+    config = snapshot.config
+    traits = traits_of(config, [one.domain for one in snapshot.domains])
+    spelled = {
+        name: field.data_type.name
+        for name, field in config.partition_columns.items()
+        if field is not None
+        and isinstance(field.data_type, PrimitiveType)
+        and field.data_type.name.startswith(_SPELLED_IN_WAYS)
+    }
+    if not spelled:
+        return traits
+    from deltacli.delta.partitions.text import kernel_refuses
+    from deltacli.operations.change.widen_type import partition_values_of
+
+    is_odd = any(
+        text is not None and kernel_refuses(type_name, text)
+        for name, type_name in spelled.items()
+        for text in partition_values_of(snapshot, name)
+    )
+    return traits | {"values.kernel-unreadable"} if is_odd else traits
+
+
+def asked_of(known: Sequence[Client], request: ExplainRequest) -> list[tuple[Client, str | None]]:
+    """Return the clients that are asked about, of those known of a format. Raises UsageError for others."""
+    clients = {client.name: client for client in known}
+    if not request.clients:
+        return [(client, None) for client in known]
+    for name, _ in request.named:
+        if name not in clients:
+            facts = {"known": ", ".join(clients)}
+            told = f"nothing is known of {name} on tables of this format"
+            raise UsageError(told, code="usage.client", facts=facts, hint=command("explain"))
+    return [(clients[name], version) for name, version in request.named]
+
+
+def _with(ground: _Ground, change: Supposed, version: int) -> _Ground:
+    """Return the table as a change would leave it; a feature that is added counts as used."""
+    match change.kind:
+        case ChangeKind.ADD:
+            plan = plan_features(ground.config, ground.raw_protocol, [change.name], unguarded=True)
+            names = {one.name for one in plan.added} | {change.name}
+            return _changed(ground, plan.protocol_after, {*names, *(f"{name}{USED}" for name in names)})
+        case ChangeKind.DROP:
+            removal = require_droppable(ground.config, change.name)
+            after = without_feature(ground.raw_protocol, change.name, protected=removal.protects_history)
+            config = _of_protocol(ground.config, after)
+            return _Ground(config, after, traits_without(ground.traits, ground.config, config))
+        case ChangeKind.WIDEN:
+            return _widened(ground, change, version)
+
+
+def _widened(ground: _Ground, change: Supposed, version: int) -> _Ground:
+    from deltacli.delta.schema.widening import plan_widening
+    from deltacli.operations.change.widen_type import refusal_error
+
+    metadata = ground.config.raw_metadata or {}
+    pairs = [(change.name, change.data_type)]
+    plan = plan_widening(ground.config, metadata, pairs, commit_version=version + 1, enable=True, upgrade_protocol=True)
+    if plan.all_refusals:
+        raise refusal_error(plan.all_refusals, said_first="")  # nothing is ever changed
+    if plan.is_noop:
+        return ground
+    features = {*plan.added_features} or {one for one in ground.config.features if one.startswith("typeWidening")}
+    traits = {*features, *(f"{name}{USED}" for name in features), *(one.code for one in plan.warnings)}
+    return _changed(ground, plan.protocol_after, traits & {*features, *(f"{one}{USED}" for one in features), *OTHERS})
+
+
+def _changed(ground: _Ground, protocol: Action | None, traits: set[str]) -> _Ground:
+    """Return the table with another protocol (None: the same) and more traits."""
+    if protocol is None:
+        return ground._replace(traits=ground.traits | traits)
+    config = _of_protocol(ground.config, protocol)
+    kept = {one for one in ground.traits if one not in ground.config.features and not one.startswith("features.")}
+    return _Ground(config, protocol, frozenset(traits_of(config) | kept | traits))
+
+
+def _of_protocol(config: TableConfiguration, protocol: Action) -> TableConfiguration:
+    return replace(config, protocol=read_protocol(protocol, "the protocol"), raw_protocol=protocol)
+
+
+class State(NamedTuple):
+    """The protocol and the metadata of a version, and its live domains. `is_first_known`: what it has may be older."""
+
+    version: int
+    config: TableConfiguration
+    domains: tuple[str, ...]
+    is_first_known: bool
+
+    @property
+    def traits(self) -> frozenset[str]:
+        """The traits of the version."""
+        return traits_of(self.config, self.domains)
+
+
+def states(table: TableHandle) -> Iterator[State]:
+    """Yield the state of the first version from which the log is whole, and of each later one that changes it,
+    ascending.
+
+    Raises NotATable, StorageFailed, and what `read_snapshot` raises for the first version, except ProtocolUnsupported.
+    """
+    listing = list_log(table.storage, progress=table.progress)
+    first = _first(listing)
+    if first is None:
+        return
+    state = StateBuilder()
+    if first > 0 or 0 not in listing.commits:
+        try:
+            snapshot = read_snapshot(table, version=first)
+        except ProtocolUnsupported as fault:
+            state.take(fault.actions, f"version {first}")
+        else:
+            state.protocol, state.metadata = snapshot.protocol, snapshot.metadata
+            state.raw_protocol, state.raw_metadata = snapshot.raw_protocol, snapshot.raw_metadata
+            state.domains = {one.domain: one for one in snapshot.domains}
+        yield _state(first, state, is_first_known=True)
+        first += 1
+    has_hole = False
+    files = [listing.commits[version] for version in sorted(listing.commits) if version >= first]
+    for version, actions in small_actions(table, files):
+        if actions is None:
+            has_hole = True
+        elif actions:
+            newer = StateBuilder()
+            newer.take(actions, f"commit {version}")
+            newer.protocol = newer.protocol or state.protocol
+            newer.metadata = newer.metadata or state.metadata
+            newer.raw_protocol = newer.raw_protocol or state.raw_protocol
+            newer.raw_metadata = newer.raw_metadata or state.raw_metadata
+            newer.domains = {**state.domains, **newer.domains}
+            state = newer
+            yield _state(version, state, is_first_known=has_hole)
+            has_hole = False
+
+
+def _first(listing: LogListing) -> int | None:
+    """Return the first version from which on every commit is there."""
+    known = set(listing.reconstructable)
+    if not known:
+        return None
+    version = max(known)
+    while version in listing.commits and version - 1 in known:
+        version -= 1
+    return int(version)
+
+
+def _state(version: int, state: StateBuilder, *, is_first_known: bool) -> State:
+    schema = None
+    if state.metadata is not None and state.metadata.schema_string is not None:
+        try:
+            schema = parse_schema(state.metadata.schema_string)
+        except DeltacliError:
+            schema = None
+    config = TableConfiguration(state.protocol, state.metadata, schema, state.raw_protocol, state.raw_metadata)
+    return State(version, config, tuple(one.domain for one in state.live_domains), is_first_known)
+
+
+def beginnings(found: Iterable[State], traits: Iterable[str]) -> Mapping[str, int | None]:
+    """Return for each trait the version since which the table has it without a break; None where the log begins later.
+
+    `found` are the states of the log, ascending.
+    """
+    since: dict[str, int | None] = {}
+    for state in found:
+        since = {trait: since.get(trait, None if state.is_first_known else state.version) for trait in state.traits}
+    return {trait: since.get(trait) for trait in traits}
+
+
+@dataclass(frozen=True)
+class WayOut:
+    """How a table gets rid of a feature, or of what uses it: a command (None: none does), its steps, and the files that
+    are rewritten (`files`, `size_bytes`; None: unknown). `why`: why no command does it.
+    """
+
+    feature: str
+    command: str | None
+    steps: tuple[str, ...]
+    files: int | None
+    size_bytes: int | None
+    why: str | None = None
+
+    def as_json(self) -> JsonObject:
+        """As in the document."""
+        return {
+            "feature": self.feature,
+            "command": self.command,
+            "steps": list(self.steps),
+            "files": self.files,
+            "sizeBytes": self.size_bytes,
+            "why": self.why,
+        }
+
+
+def ways_out(snapshot: Snapshot, blockers: Collection[Blocker]) -> Iterator[WayOut]:
+    """Yield a way out for each feature that stops a client, by name. Raises what counting the files raises."""
+    counts: FileCounts | None = None
+    by_feature: dict[str, list[Blocker]] = {}
+    for one in blockers:
+        if one.trait.startswith("features."):  # a list of features goes with the last of them
+            continue
+        by_feature.setdefault(one.feature, []).append(one)
+    for feature, stopping in sorted(by_feature.items()):
+        if counts is None:
+            counts = snapshot.counts()[0]
+        yield _way_out(snapshot, feature, [one.trait for one in stopping], counts)
+
+
+def _way_out(snapshot: Snapshot, feature: str, traits: list[str], counts: FileCounts) -> WayOut:
+    switch = _SWITCHES.get(feature)
+    if switch in snapshot.properties and all(trait == feature + USED for trait in traits):
+        return WayOut(feature, _named(snapshot, command("properties unset", switch)), (f"unset {switch}",), 0, 0)
+    anew = ("write the rows into a new table without it",)
+    if feature not in REMOVALS:
+        return WayOut(feature, None, anew, counts.count, counts.size_bytes, _not_removable(feature))
+    from deltacli.operations.change.drop_feature import plan_drop
+
+    try:
+        plan = plan_drop(snapshot.table, feature)
+    except DeltacliError as fault:
+        if fault.code == "features.required":  # it can be dropped after the other one
+            return WayOut(feature, None, (), 0, 0, f"{fault.message}, which has to be dropped first")
+        return WayOut(feature, None, anew, counts.count, counts.size_bytes, fault.without_outcome)
+    files, size = _rewritten(snapshot, feature, counts)
+    return WayOut(feature, _named(snapshot, command("features drop", feature)), tuple(plan.steps), files, size)
+
+
+def _rewritten(snapshot: Snapshot, feature: str, counts: FileCounts) -> tuple[int | None, int | None]:
+    """Return how many data files a drop rewrites, and their bytes; None where that is not known before."""
+    files: int | None = 0
+    size: int | None = 0
+    if feature == VECTORS:
+        files = counts.deletion_vectors
+    elif feature == MAPPING:
+        from deltacli.operations.change.remove_mapping import files_to_rename
+
+        files, size = files_to_rename(snapshot) or (0, 0)
+    elif REMOVALS[feature].rewrites_types(feature):
+        files = None if widened_columns(snapshot.config) else 0
+    return files, None if files is None or (files and not size) else size
+
+
+def _named(snapshot: Snapshot, advice: str) -> str:
+    """Return a command with the name of the table."""
+    return advice.replace(TABLE, quoted_table(snapshot.table.name or snapshot.table.uri))
+
+
+def _not_removable(feature: str) -> str:
+    if feature not in FEATURES:
+        return "no command removes it"
+    return f"the feature {feature} cannot be dropped from a protocol"

@@ -1,0 +1,796 @@
+"""How far back a table can be read: which versions, by what and until when, and what the next cleanups take.
+
+A version follows from its checkpoint, which a reader begins with, else from the version before it and its commit. Large
+checkpoints are read only where nothing else leads to their version.
+
+Every file that the log names is looked for once. The versions that need a missing file are those from the commit that
+adds it to the one that removes it, which is found in columns, by keys in the order of their versions.
+
+Spec: Action Reconciliation; Checkpoints; Metadata Cleanup; Add File and Remove File (tombstones); time travel as
+Delta-Spark allows it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import groupby
+from operator import itemgetter
+from typing import TYPE_CHECKING, NamedTuple
+
+from deltacli.arrow import compute as pc
+from deltacli.arrow.compute import grouped
+from deltacli.changing.plan import Amount
+from deltacli.core.documents import short_repr
+from deltacli.core.errors import (
+    CommitCorrupt,
+    FileMissing,
+    PathExternal,
+    ProtocolUnsupported,
+    Refused,
+    Unreadable,
+    UsageError,
+    command,
+)
+from deltacli.core.made_once import cached_property
+from deltacli.core.progress import reported
+from deltacli.core.request_fields import Kind, option
+from deltacli.core.typing import ArrowArray, ArrowTable, JsonObject, RecordBatch
+from deltacli.core.units import DAY_MS, format_timestamp, ranges_of
+from deltacli.delta.listing import PathKeys
+from deltacli.delta.log.file_actions import narrow_batches, reconcile_commit
+from deltacli.delta.log.segment import file_times
+from deltacli.delta.log.state import (
+    LOG_CLEANUP,
+    Metadata,
+    StateBuilder,
+    deleted_file_retention_ms,
+    has_in_commit_timestamps,
+    is_false,
+    log_expires_at_ms,
+    log_retention_ms,
+)
+from deltacli.delta.protocol.features import Protocol, require_readable
+from deltacli.operations.vacuum.full_plan import kept_walk, plan_vacuum
+from deltacli.operations.vacuum.plan import VacuumRequest
+from deltacli.storage.base import StoreOfVersions
+from deltacli.table.api_arguments import optional_count
+from deltacli.table.find_log import Log, list_log
+from deltacli.table.live_files import FileKind, key_digests, look_for, needed_files, whole
+from deltacli.table.rebuild import read_snapshot, rebuild
+from deltacli.table.replay import read_tail
+from deltacli.work.commits.file_references import FileReferences, NamedFiles, commit_actions
+from deltacli.work.commits.reading import is_large
+
+if TYPE_CHECKING:
+    from deltacli.delta.log.segment import LogFile, LogListing
+    from deltacli.table.handle import TableHandle
+    from deltacli.table.version import Snapshot
+    from deltacli.table.walk import KeptWalk
+    from deltacli.work.commits.file_references import FileReferences
+
+# -- the request for the reach of a table ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReachRequest:
+    """What is asked: with `retention_ms` also what a log expiry and a vacuum with this retention would delete."""
+
+    retention_ms: int | None = option(
+        "Show as well what a retention of the log and of removed files, such as 7d, would free and cost.",
+        "DURATION",
+        Kind.DURATION,
+    )
+
+    def __post_init__(self) -> None:
+        """Raise UsageError for what is no duration."""
+        object.__setattr__(self, "retention_ms", optional_count(self.retention_ms, "retention_ms"))
+
+
+# -- the commits of a log read once, oldest first ----------------------------------------------------------------------
+
+_BYTES_COMPARED = 64 << 20
+"""Of checkpoints whose versions follow from commits as well. They agree unless one is damaged."""
+
+
+class ReadCommit(NamedTuple):
+    """A commit: the files that it adds and removes, in narrow columns, its change data, and its small actions; where it
+    is damaged, only why.
+    """
+
+    version: int
+    adds: tuple[RecordBatch, ...] = ()
+    removes: tuple[RecordBatch, ...] = ()
+    change_data: tuple[FileReferences, ...] = ()
+    protocol: Protocol | None = None
+    metadata: Metadata | None = None
+    stamp: int | None = None
+    """The in-commit timestamp."""
+    fault: str | None = None
+
+
+class ReplayedVersion(NamedTuple):
+    """A version: the run that it belongs to (None: it cannot be replayed), the live files of the checkpoint where it
+    begins one, else its commit; what prevents it from being replayed or from being read.
+    """
+
+    version: int
+    run: int | None = None
+    base: tuple[RecordBatch, ...] | None = None
+    commit: ReadCommit | None = None
+    fault: str | None = None
+    is_unsupported: bool = False
+    metadata: Metadata | None = None
+    stamp: int | None = None
+    """When it was committed, where in-commit timestamps are enabled; epoch milliseconds."""
+
+
+def replayed(table: TableHandle, listing: LogListing) -> Iterator[ReplayedVersion]:
+    """Yield every version that has a commit or a checkpoint, ascending. Raises StorageFailed."""
+    starts = {one.version for one in listing.checkpoints}
+    small = _small(listing)
+    versions = sorted(starts | listing.commits.keys())
+    commits = _commits(table, listing)
+    protocol: Protocol | None = None
+    metadata: Metadata | None = None
+    run: int | None = None
+    for place, version in enumerate(versions):
+        if place and versions[place - 1] != version - 1:
+            run = None
+        commit = next(commits) if version in listing.commits else None
+        is_sound = commit is not None and commit.fault is None
+        if run is None and version == 0 and is_sound:
+            run = 0
+        if run is not None and is_sound and version not in small:
+            assert commit is not None
+            protocol, metadata = commit.protocol or protocol, commit.metadata or metadata
+            yield _judged(ReplayedVersion(version, run, commit=commit, metadata=metadata), protocol)
+            continue
+        before, run = run, None
+        fault = commit.fault if commit is not None else None
+        if version in starts:
+            try:
+                snapshot = rebuild(table, Log(listing), version)
+                narrow = snapshot.file_actions.narrow()
+                base = tuple(one.adds for one in narrow if one.adds is not None and one.adds.num_rows)
+            except ProtocolUnsupported as error:
+                yield ReplayedVersion(version, fault=error.needs, is_unsupported=True, commit=commit)
+                continue
+            except (Unreadable, CommitCorrupt, FileMissing) as error:
+                fault = fault or error.message
+            else:
+                run, protocol, metadata = version, snapshot.protocol, snapshot.metadata
+                yield _judged(ReplayedVersion(version, run, base, commit, metadata=metadata), protocol)
+                continue
+            if before is not None and is_sound:
+                assert commit is not None
+                run, protocol, metadata = before, commit.protocol or protocol, commit.metadata or metadata
+                yield _judged(ReplayedVersion(version, run, commit=commit, metadata=metadata), protocol)
+                continue
+        yield ReplayedVersion(version, fault=fault or _absence(listing, version), commit=commit)
+
+
+def _judged(step: ReplayedVersion, protocol: Protocol | None) -> ReplayedVersion:
+    """Return the version with what prevents it from being read although its commits are sound."""
+    for found, name in ((protocol, "protocol"), (step.metadata, "metaData")):
+        if found is None:
+            return step._replace(fault=f"no {name} action")
+    assert protocol is not None
+    assert step.metadata is not None
+    if step.commit is not None and has_in_commit_timestamps(protocol, step.metadata):
+        step = step._replace(stamp=step.commit.stamp)
+    try:
+        require_readable(protocol, step.version)
+    except ProtocolUnsupported as error:
+        return step._replace(fault=error.needs, is_unsupported=True)
+    return step
+
+
+def _small(listing: LogListing) -> set[int]:
+    """Return the versions of the checkpoints that are read although commits lead to them, the newest first."""
+    found: set[int] = set()
+    left = _BYTES_COMPARED
+    for one in sorted(listing.checkpoints, key=lambda one: one.version, reverse=True):
+        left -= sum(file.size_bytes for file in one.files)
+        if left < 0:
+            break
+        found.add(one.version)
+    return found
+
+
+def _absence(listing: LogListing, version: int) -> str:
+    if version in listing.commits:
+        return "commits before it are missing, and no checkpoint covers them"
+    return f"commit {version} is missing"
+
+
+def _commits(table: TableHandle, listing: LogListing) -> Iterator[ReadCommit]:
+    """Yield the commits of a log, ascending; several are read at a time where that is faster."""
+    files = [listing.commits[version] for version in sorted(listing.commits)]
+
+    def read(file: LogFile) -> ReadCommit:
+        try:
+            return _read(table, file)
+        except CommitCorrupt as error:
+            return ReadCommit(file.version, fault=error.message)
+        except FileMissing:
+            return ReadCommit(file.version, fault=f"commit {file.version} is missing")
+
+    found = table.engine.run(read, files, at_once=table.storage.capabilities.parallel_reads)
+    return iter(reported(found, table.progress, "reading the log", unit="commits", total=len(files)))
+
+
+def _read(table: TableHandle, file: LogFile) -> ReadCommit:
+    state, named = StateBuilder(), NamedFiles()
+    change_data: list[FileReferences] = []
+    if is_large(file):
+        tail = read_tail(table.storage, table.engine, [file], older_follow=False)
+        adds, removes, state = tuple(tail.adds), tuple(tail.removes), tail.state
+        info = tail.newest_commit_info or {}
+        recorded = (one for one in commit_actions(table.storage, file, None) if one[0] == "cdc")
+        change_data += named.take(recorded, file)
+    else:
+        actions = list(commit_actions(table.storage, file, None))
+        survived = reconcile_commit(actions, set(), file.name)
+        batches = narrow_batches(survived.adds, survived.removes, file.name)
+        adds, removes = (() if one is None or not one.num_rows else (one,) for one in batches)
+        state.take([one for one in actions if one[0] not in ("add", "remove")], file.name)
+        info = next((action for kind, action in reversed(actions) if kind == "commitInfo"), {})
+        change_data += named.take([one for one in actions if one[0] == "cdc"], file)
+    change_data += named.flush()
+    stamp = info.get("inCommitTimestamp")
+    return ReadCommit(
+        file.version,
+        adds,
+        removes,
+        tuple(change_data),
+        state.protocol,
+        state.metadata,
+        stamp if type(stamp) is int else None,
+    )
+
+
+# -- which versions can be read ----------------------------------------------------------------------------------------
+
+NEVER = 1 << 62
+
+
+class Part(StrEnum):
+    """Whether what a version needs is there."""
+
+    THERE = "there"
+    MISSING = "missing"
+    UNKNOWN = "unknown"
+
+
+class VersionFiles(NamedTuple):
+    """What of the files of a version is there, and when the first may be deleted (`NEVER`: all are live)."""
+
+    data_files: Part = Part.UNKNOWN
+    vectors: Part = Part.UNKNOWN
+    change_data: Part = Part.UNKNOWN
+    needed_until_ms: int = NEVER
+
+
+class _Events:
+    """The files that versions add and remove, one row each."""
+
+    def __init__(self) -> None:
+        self._parts: dict[str, list[ArrowArray]] = {
+            name: [] for name in ("path", "vector", "key", "run", "place", "is_add", "removed_ms")
+        }
+
+    def take(self, rows: RecordBatch, run: int, place: int, commit_ms: int | None, *, is_add: bool) -> None:
+        """Add the narrow rows of a commit or a checkpoint, whose version has this place among all."""
+        import pyarrow as pa
+
+        count = rows.num_rows
+        removed = pa.nulls(count, pa.int64())
+        if not is_add:
+            stated = pc.fill_null(rows.column("deletion_timestamp"), 0)
+            removed = stated if commit_ms is None else pc.max_element_wise(stated, pa.scalar(commit_ms, pa.int64()))
+        columns = (
+            rows.column("path"),
+            rows.column("dv_id"),
+            key_digests(rows.column("path"), rows.column("dv_id")),
+            pa.repeat(pa.scalar(run, pa.int64()), count),
+            pa.repeat(pa.scalar(place, pa.int64()), count),
+            pa.repeat(is_add, count),
+            removed,
+        )
+        for name, column in zip(self._parts, columns, strict=True):
+            self._parts[name].append(column)
+
+    def table(self) -> ArrowTable:
+        """Return all rows."""
+        import pyarrow as pa
+
+        if not self._parts["path"]:
+            empty = (pa.string(), pa.string(), pa.binary(16), pa.int64(), pa.int64(), pa.bool_(), pa.int64())
+            return pa.table([pa.array([], kind) for kind in empty], names=list(self._parts))
+        return pa.table({name: pa.concat_arrays(list(map(whole, parts))) for name, parts in self._parts.items()})
+
+
+def version_files(
+    table: TableHandle,
+    steps: Sequence[ReplayedVersion],
+    times: Mapping[int, int],
+    retention_ms: int,
+    walk: KeptWalk | None = None,
+) -> list[VersionFiles]:
+    """Return what is there of the files of each version. `times` are those of the commits, `walk` lists the table.
+
+    Raises StorageFailed.
+    """
+    import pyarrow as pa
+
+    events = _events_of(steps, times)
+    changes = [one for step in steps if step.commit is not None for one in step.commit.change_data]
+    paths = [*events["path"].chunks, *(one.path for one in changes)]
+    ids = [*events["vector"].chunks, *(one.vector for one in changes)]
+    names = pa.chunked_array(paths, pa.string()), pa.chunked_array(ids, pa.string())
+    lost, unseen = _looked_for(table, *names, None if walk is None else walk.find)
+    spans = _spans(events, steps, retention_ms)
+    kinds = []
+    for name, of_kind in (("path", 0), ("vector", 1)):
+        is_lost, is_unseen = (pc.is_in(spans[name], value_set=one[of_kind]) for one in (lost, unseen))
+        found = _covered(spans.filter(is_lost), len(steps)), _covered(spans.filter(is_unseen), len(steps))
+        kinds.append([_part(*flags) for flags in zip(*found, strict=True)])
+    recorded = _recorded(changes, lost, unseen)
+    until = _earliest(spans, len(steps))
+    return [
+        VersionFiles(
+            kinds[0][place] if _is_known(step) else Part.UNKNOWN,
+            kinds[1][place] if _is_known(step) else Part.UNKNOWN,
+            Part.MISSING if step.commit is None else _change_data(step, recorded),
+            until[place],
+        )
+        for place, step in enumerate(steps)
+    ]
+
+
+def _is_known(step: ReplayedVersion) -> bool:
+    return step.run is not None
+
+
+def _change_data(step: ReplayedVersion, recorded: Mapping[int, Part]) -> Part:
+    assert step.commit is not None
+    return Part.UNKNOWN if step.commit.fault is not None else recorded.get(step.version, Part.THERE)
+
+
+def _part(is_lost: bool, is_unseen: bool) -> Part:
+    return Part.MISSING if is_lost else Part.UNKNOWN if is_unseen else Part.THERE
+
+
+def _events_of(steps: Sequence[ReplayedVersion], times: Mapping[int, int]) -> ArrowTable:
+    events = _Events()
+    for place, step in enumerate(steps):
+        if step.run is None:
+            continue
+        if step.base is not None:
+            for rows in step.base:
+                events.take(rows, step.run, place, None, is_add=True)
+        elif step.commit is not None:
+            for rows in step.commit.removes:
+                events.take(rows, step.run, place, times.get(step.version), is_add=False)
+            for rows in step.commit.adds:
+                events.take(rows, step.run, place, None, is_add=True)
+    return events.table()
+
+
+def _spans(events: ArrowTable, steps: Sequence[ReplayedVersion], retention_ms: int) -> ArrowTable:
+    """Return each added file with its first `place` and its `last` one, and `until_ms`, when it may be deleted."""
+    import pyarrow as pa
+
+    ends = {step.run: place for place, step in enumerate(steps) if step.run is not None}
+    order = [(name, "ascending") for name in ("run", "key", "place")]
+    rows = events.take(pc.sort_indices(events, order))
+    count = rows.num_rows
+    columns = {name: whole(rows[name]) for name in rows.column_names}
+    run_ends = pa.array([ends[run] for run in columns["run"].to_pylist()], pa.int64())
+    last, is_open = run_ends, pa.repeat(True, count)
+    if count > 1:
+        same = [pc.equal(columns[name].slice(0, count - 1), columns[name].slice(1)) for name in ("run", "key")]
+        follows = pa.concat_arrays([pc.and_(*same), pa.array([False])])
+        following = pa.concat_arrays([columns["place"].slice(1), pa.array([0], pa.int64())])
+        last, is_open = pc.if_else(follows, pc.subtract(following, 1), run_ends), pc.invert(follows)
+    rows = rows.append_column("last", last)
+    is_live = pc.and_(rows["is_add"], pc.and_(is_open, pc.equal(last, len(steps) - 1)))
+    adds = rows.filter(rows["is_add"])
+    until = [_until(rows, adds, rows.filter(is_live), name, retention_ms) for name in ("path", "vector")]
+    return adds.append_column("until_ms", pc.min_element_wise(*until))
+
+
+def _until(rows: ArrowTable, adds: ArrowTable, live: ArrowTable, name: str, retention_ms: int) -> ArrowArray:
+    """Return when the files of a column may be deleted: the retention after the last removal of those not live."""
+    import pyarrow as pa
+
+    removed = grouped(pc.filter(rows, pc.is_valid(rows["removed_ms"])), [name], [("removed_ms", "max")])
+    gone = pc.take(whole(removed["removed_ms_max"]), pc.index_in(whole(adds[name]), value_set=whole(removed[name])))
+    stays = pc.or_(pc.is_in(whole(adds[name]), value_set=whole(live[name])), pc.equal(whole(adds[name]), ""))
+    until = pc.fill_null(pc.add(gone, retention_ms), NEVER)
+    return pc.if_else(stays, pa.scalar(NEVER, pa.int64()), until)
+
+
+def _covered(spans: ArrowTable, versions: int) -> list[bool]:
+    """Return for each version whether one of the spans has it."""
+    deltas = [0] * (versions + 1)
+    for column, change in (("place", 1), ("last", -1)):
+        for entry in pc.value_counts(whole(spans[column])).to_pylist():
+            deltas[entry["values"] + (change < 0)] += change * entry["counts"]
+    found, depth = [], 0
+    for delta in deltas[:-1]:
+        depth += delta
+        found.append(depth > 0)
+    return found
+
+
+def _earliest(spans: ArrowTable, versions: int) -> list[int]:
+    """Return for each version when the first of its files may be deleted."""
+    from heapq import heappop, heappush
+
+    ending = spans.filter(pc.less(spans["until_ms"], NEVER))
+    pairs = sorted(grouped(ending, ["place", "last"], [("until_ms", "min")]).to_pylist(), key=itemgetter("place"))
+    heap: list[tuple[int, int]] = []
+    found, taken = [], 0
+    for version in range(versions):
+        while taken < len(pairs) and pairs[taken]["place"] <= version:
+            heappush(heap, (pairs[taken]["until_ms_min"], pairs[taken]["last"]))
+            taken += 1
+        while heap and heap[0][1] < version:
+            heappop(heap)
+        found.append(heap[0][0] if heap else NEVER)
+    return found
+
+
+_Names = tuple[ArrowArray, ArrowArray]
+"""Paths of data files, and ids of vectors, as in the log."""
+
+
+def _looked_for(
+    table: TableHandle, paths: ArrowArray, ids: ArrowArray, listed: Callable[[ArrowArray], ArrowArray] | None
+) -> tuple[_Names, _Names]:
+    """Return the files that are missing, and those that may not be looked at."""
+    import pyarrow as pa
+
+    keys = PathKeys((table.storage.uri, *table.storage.aliases))
+    paths, ids = pc.unique(paths), pc.unique(ids)
+    of_paths, of_ids = keys.of_log(paths), keys.of_vectors(ids)
+    parts = [
+        _needed(of_paths.keys, of_paths.written, FileKind.DATA),
+        _needed(of_ids.keys, of_ids.keys, FileKind.VECTOR),
+    ]
+    nothing = needed_files((table.uri,), *(pa.array([], kind) for kind in (pa.string(), pa.int64(), pa.int64())))
+    needed = nothing._replace(files=pa.concat_tables(parts))
+    _, sizes = look_for(table.storage, needed, table.engine, table.progress, listed)
+    count = parts[0].num_rows
+    lost, unseen = [], []
+    here = ((paths, of_paths.keys, whole(sizes).slice(0, count)), (ids, of_ids.keys, whole(sizes).slice(count)))
+    for names, places, found in here:
+        absent = pc.filter(pc.filter(names, pc.is_valid(places)), pc.is_null(found))
+        gone, refused = _elsewhere(table, pc.filter(names, pc.is_null(places)), are_vectors=names is ids)
+        lost.append(pa.concat_arrays([whole(absent), gone]))
+        unseen.append(refused)
+    return (lost[0], lost[1]), (unseen[0], unseen[1])
+
+
+def _needed(places: ArrowArray, written: ArrowArray, kind: FileKind) -> ArrowTable:
+    import pyarrow as pa
+
+    is_here = pc.is_valid(places)
+    places, written = pc.filter(places, is_here), pc.filter(written, is_here)
+    differs = pc.fill_null(pc.not_equal(places, written), False)
+    unknown = pa.nulls(len(places), pa.int64())
+    return pa.table(
+        {
+            "path": places,
+            "written": pc.if_else(differs, written, pa.scalar(None, pa.binary())),
+            "kind": pa.repeat(kind.value, len(places)),
+            "sizeBytes": unknown,
+            "rows": unknown,
+        }
+    )
+
+
+def _elsewhere(table: TableHandle, names: ArrowArray, *, are_vectors: bool) -> _Names:
+    """Return which files outside of the table are missing, and which may not be looked at."""
+    import pyarrow as pa
+
+    files = table.files()
+
+    def look(name: str) -> Part:
+        try:
+            storage, inner = files.locate(name)
+            storage.stat(inner)
+        except FileMissing:
+            return Part.MISSING
+        except PathExternal:
+            return Part.UNKNOWN
+        return Part.THERE
+
+    every = [name for name in names.to_pylist() if not are_vectors or name[:1] == "p"]
+    places = [name[1:].rpartition("@")[0] or name[1:] for name in every] if are_vectors else every
+    parts = list(zip(every, table.engine.run(look, places), strict=True))
+    told = [[name for name, part in parts if part is one] for one in (Part.MISSING, Part.UNKNOWN)]
+    return pa.array(told[0], pa.string()), pa.array(told[1], pa.string())
+
+
+def _recorded(changes: Sequence[FileReferences], lost: _Names, unseen: _Names) -> dict[int, Part]:
+    """Return by version what is there of the change data that its commit recorded."""
+    found: dict[int, Part] = {}
+    for names, part in ((unseen, Part.UNKNOWN), (lost, Part.MISSING)):
+        for one in changes:
+            is_of = pc.or_(pc.is_in(one.path, value_set=names[0]), pc.is_in(one.vector, value_set=names[1]))
+            found.update(dict.fromkeys(pc.unique(pc.filter(one.version, is_of)).to_pylist(), part))
+    return found
+
+
+# -- how far back a table can be read ----------------------------------------------------------------------------------
+
+
+class Reached(NamedTuple):
+    """What is known of a version. `until_ms`: when it may stop being readable (None: it is not readable, or nothing
+    that is known will end it), `until_by` the command that then may delete what it needs.
+    """
+
+    log: Part
+    data_files: Part
+    vectors: Part
+    change_data: Part
+    spark_allows: bool | None
+    until_ms: int | None = None
+    until_by: str | None = None
+    files_until_ms: int = NEVER
+    """When a vacuum may delete the first of its files, whatever happens to the log."""
+    why: str | None = None
+    """Why it cannot be replayed."""
+
+    @property
+    def is_readable(self) -> bool:
+        """Whether all that a reader of the rows needs is there."""
+        return self.log == self.data_files == self.vectors == Part.THERE
+
+
+_ABSENT = Reached(
+    Part.MISSING, Part.UNKNOWN, Part.UNKNOWN, Part.MISSING, None, why="no commit and no checkpoint in the log"
+)
+
+
+class ReachRange(NamedTuple):
+    """Neighbouring versions with the same facts; `reached` is that of the one that goes first."""
+
+    first: int
+    last: int
+    reached: Reached
+
+    def as_json(self) -> JsonObject:
+        """As in the document."""
+        one = self.reached
+        return {
+            "first": self.first,
+            "last": self.last,
+            "readable": one.is_readable,
+            "log": one.log.value,
+            "dataFiles": one.data_files.value,
+            "vectors": one.vectors.value,
+            "changeData": one.change_data.value,
+            "readableUntilMs": one.until_ms,
+            "readableUntil": None if one.until_ms is None else format_timestamp(one.until_ms),
+            "readableUntilBy": one.until_by,
+            "sparkAllows": one.spark_allows,
+            "why": one.why,
+        }
+
+
+class Cleanup(NamedTuple):
+    """What a log expiry and a vacuum would delete now, and the versions that can be read now and not afterwards. An
+    amount is None where it is not known; `notes` say why, and why a command would be refused.
+    """
+
+    log_retention_ms: int
+    file_retention_ms: int
+    log: Amount | None
+    files: Amount | None
+    lost: tuple[int, ...]
+    notes: tuple[str, ...]
+
+    def as_json(self) -> JsonObject:
+        """As in the document."""
+        return {
+            "logRetentionMs": self.log_retention_ms,
+            "fileRetentionMs": self.file_retention_ms,
+            "logExpire": None if self.log is None else self.log.as_json(),
+            "vacuum": None if self.files is None else self.files.as_json(),
+            "lostVersions": [list(pair) for pair in ranges_of(self.lost)],
+            "notes": list(self.notes),
+        }
+
+
+@short_repr("newest_version", "versions", "readable", "is_complete")
+@dataclass(frozen=True, eq=False, repr=False)
+class TableReach:
+    """The versions of a table, from 0 to the newest; `versions` has those with a commit or a checkpoint."""
+
+    table: TableHandle
+    now_ms: int
+    versions: Mapping[int, Reached]
+    next: Cleanup | None
+    """What the next cleanups take by the table's own retentions; None where the newest version cannot be rebuilt."""
+    retention: Cleanup | None
+    """The same for the retention that was asked for."""
+    is_complete: bool
+    """No commit that should be there is missing or damaged, and every file could be looked for."""
+
+    @cached_property
+    def ranges(self) -> tuple[ReachRange, ...]:
+        """Return ranges of versions with the same facts; those that stop being readable on the same day are one."""
+        found: list[ReachRange] = []
+        for _, group in groupby(self._in_runs(), key=lambda entry: (entry[0], _facts(entry[2]))):
+            some = list(group)
+            end = found[-1].last if found else -1
+            if some[0][1] > end + 1:
+                found.append(ReachRange(end + 1, some[0][1] - 1, _ABSENT))
+            first = min((one for *_, one in some), key=lambda one: NEVER if one.until_ms is None else one.until_ms)
+            found.append(ReachRange(some[0][1], some[-1][1], first))
+        return tuple(found)
+
+    def _in_runs(self) -> Iterator[tuple[int, int, Reached]]:
+        """Yield the versions, each after a number that is the same for all without a gap between them."""
+        for place, (version, one) in enumerate(self.versions.items()):
+            yield version - place, version, one
+
+    @property
+    def newest_version(self) -> int:
+        """The newest version that has a commit or a checkpoint."""
+        return max(self.versions)
+
+    @property
+    def readable(self) -> list[int]:
+        """Return the versions that can be read."""
+        return [version for version, one in self.versions.items() if one.is_readable]
+
+    def as_json(self) -> JsonObject:
+        """Return the document `deltacli.reach`, without the envelope."""
+        readable = self.readable
+        return {
+            "snapshotVersion": self.newest_version,
+            "nowMs": self.now_ms,
+            "oldestReadable": readable[0] if readable else None,
+            "readableVersions": len(readable),
+            "ranges": [one.as_json() for one in self.ranges],
+            "next": None if self.next is None else self.next.as_json(),
+            "retention": None if self.retention is None else self.retention.as_json(),
+        }
+
+
+def _facts(one: Reached) -> tuple[object, ...]:
+    day = None if one.until_ms is None else one.until_ms // DAY_MS
+    return (*one[:5], day, one.until_by, one.why)
+
+
+def find_reach(table: TableHandle, request: ReachRequest) -> TableReach:
+    """Determine which versions can be read, by what and until when. Nothing is changed.
+
+    Raises NotATable, StorageFailed, and UsageError for a shared table; what is damaged is part of the result.
+    """
+    if isinstance(table.storage, StoreOfVersions):
+        raise UsageError(
+            "reach works on Delta tables only: the provider of a shared table decides what it shares",
+            hint=command("snapshot"),
+        )
+    now_ms = table.clock()
+    listing = list_log(table.storage, progress=table.progress)
+    listing.require_versions()
+    steps = list(replayed(table, listing))
+    times = {version: found.timestamp_ms for version, found in file_times(listing.commits).items()}
+    times |= {step.version: step.stamp for step in steps if step.stamp is not None}
+    newest = steps[-1]
+    metadata = next((step.metadata for step in reversed(steps) if step.metadata is not None), None)
+    properties = {} if metadata is None else metadata.configuration
+    retention_ms = deleted_file_retention_ms(properties)
+    is_known = newest.run is not None and newest.fault is None
+    snapshot, walk = _newest(table) if is_known else (None, None)
+    files = version_files(table, steps, times, retention_ms, walk)
+    log_until = _log_until(listing, times, properties)
+    versions = {
+        step.version: _reached(
+            step, found, log_until[step.version], _spark_allows(step, newest, times, now_ms - retention_ms)
+        )
+        for step, found in zip(steps, files, strict=True)
+    }
+    first = min(listing.reconstructable, default=0)  # a reader can begin with it
+    late = [step for step in steps if step.version >= first]
+    is_whole = all(step.fault is None for step in late) and len(late) == newest.version - first + 1
+    is_seen = all(
+        Part.UNKNOWN not in (one.data_files, one.vectors) for one in versions.values() if one.log is Part.THERE
+    )
+    wanted = [None] if request.retention_ms is None else [None, request.retention_ms]
+    found_plans = [_cleanup(table, properties, one, versions, snapshot, walk) if is_known else None for one in wanted]
+    return TableReach(
+        table, now_ms, versions, found_plans[0], found_plans[-1] if len(wanted) > 1 else None, is_whole and is_seen
+    )
+
+
+def _newest(table: TableHandle) -> tuple[Snapshot | None, KeptWalk | None]:
+    """Return the newest version, and a walk over the table for all that looks at it; None for what cannot be had."""
+    try:
+        snapshot = read_snapshot(table)
+    except (Unreadable, CommitCorrupt, Refused):
+        return None, None
+    return snapshot, kept_walk(snapshot)
+
+
+def _reached(step: ReplayedVersion, files: VersionFiles, log_until_ms: int, spark_allows: bool | None) -> Reached:
+    is_there = step.run is not None and step.fault is None
+    log = Part.THERE if is_there else Part.UNKNOWN if step.is_unsupported else Part.MISSING
+    data, vectors = (files.data_files, files.vectors) if is_there else (Part.UNKNOWN, Part.UNKNOWN)
+    until = files.needed_until_ms
+    found = Reached(log, data, vectors, files.change_data, spark_allows, files_until_ms=until, why=step.fault)
+    until_ms = min(files.needed_until_ms, log_until_ms)
+    if not found.is_readable or until_ms == NEVER:
+        return found
+    return found._replace(until_ms=until_ms, until_by="log expire" if log_until_ms == until_ms else "vacuum")
+
+
+def _log_until(listing: LogListing, times: Mapping[int, int], properties: Mapping[str, str]) -> dict[int, int]:
+    """Return for each version when log expire may begin the log after it: when the cutoff reaches a checkpoint."""
+    retention_ms = log_retention_ms(properties)
+    starts = {one.version for one in listing.checkpoints if one.version in times}
+    found, until = dict[int, int](), NEVER
+    for version in sorted({*listing.commits, *(one.version for one in listing.checkpoints)}, reverse=True):
+        found[version] = until
+        if version in starts and not is_false(properties, LOG_CLEANUP):
+            until = min(until, log_expires_at_ms(times[version], retention_ms))
+    return found
+
+
+def _spark_allows(
+    step: ReplayedVersion, newest: ReplayedVersion, times: Mapping[int, int], cutoff_ms: int
+) -> bool | None:
+    """Return whether Delta-Spark reads a version by its age: the newest, and those within the retention of files."""
+    if step.version == newest.version:
+        return True
+    return None if step.version not in times else times[step.version] >= cutoff_ms
+
+
+def _cleanup(
+    table: TableHandle,
+    properties: Mapping[str, str],
+    retention_ms: int | None,
+    versions: Mapping[int, Reached],
+    snapshot: Snapshot | None,
+    walk: KeptWalk | None,
+) -> Cleanup:
+    from deltacli.operations.log.expire import ExpiryRequest, plan_expiry
+
+    of_log, of_files = log_retention_ms(properties), deleted_file_retention_ms(properties)
+    notes: list[str] = []
+    readable = {version for version, one in versions.items() if one.is_readable}
+    lost: set[int] = set()
+    log = files = None
+    try:
+        expiry = plan_expiry(
+            table,
+            ExpiryRequest(retention_ms=retention_ms, allow_retention_below_ms=of_log, dry_run=True),
+            snapshot=snapshot,
+        )
+        notes += [f"log expire is refused: {one.message}" for one in expiry.refusals]
+        log = Amount(len(expiry.files), expiry.size_bytes)
+        lost |= readable & set(expiry.lost_versions)
+    except (Unreadable, CommitCorrupt, Refused) as fault:
+        notes.append(f"log expire is not possible: {fault.message}")
+    try:
+        vacuum = plan_vacuum(
+            table,
+            VacuumRequest(retention_ms=retention_ms, allow_retention_below_ms=of_files, dry_run=True),
+            snapshot=snapshot,
+            walk=walk,
+        )
+        notes += [f"vacuum is refused: {one.message}" for one in vacuum.refusals]
+        files = Amount(vacuum.files, vacuum.size_bytes)
+        lost |= {version for version in readable if versions[version].files_until_ms - of_files < vacuum.cutoff_ms}
+    except (Unreadable, CommitCorrupt, Refused) as fault:
+        notes.append(f"vacuum is not possible: {fault.message}")
+    retentions = (of_log, of_files) if retention_ms is None else (retention_ms, retention_ms)
+    return Cleanup(*retentions, log, files, tuple(sorted(lost)), tuple(notes))

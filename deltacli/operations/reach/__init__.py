@@ -1,1 +1,0 @@
-"""Which versions of a table can be read, by what, and until when."""

@@ -1,1 +1,0 @@
-"""A quarantine of deleted files: filling it and emptying it."""

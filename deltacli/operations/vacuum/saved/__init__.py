@@ -1,1 +1,0 @@
-"""Saved plans: their files, checks before they are applied, and their progress."""

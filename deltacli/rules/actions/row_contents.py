@@ -1,0 +1,144 @@
+"""Rules about the contents of rows: the change types of change data files, and row ids.
+
+Spec: Change Data Files; Row Tracking, Row IDs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from deltacli.core.units import plural
+from deltacli.delta.encoding.many_values import Repeated
+from deltacli.delta.log.row_ids import DOMAIN, read_mark
+from deltacli.rules.framework.base import Area, Finding, Level
+from deltacli.rules.framework.data_file_views import AnswersView, ChangedVersionView, ChangeFileView
+
+# -- rules about the contents of change data files ---------------------------------------------------------------------
+
+CHANGE_AREA = Area("change_data", Level.DATA, spec="Change Data Files")
+
+_COLUMN = "_change_type"
+_KINDS = "insert, update_preimage, update_postimage or delete"
+_TEXTS = ("string", "large_string", "string_view")
+
+NO_CHANGE_TYPE = CHANGE_AREA.error(
+    "cdc.no-change-type",
+    "A change data file has no string column `_change_type`.",
+    broken="readers of changes fail, or cannot determine the change type of these rows",
+    repair="past versions cannot be repaired; readers of changes can start after that version",
+    loss="the changes of that version",
+    example="a change data file with only the columns of the table",
+    level=Level.FOOTERS,
+)
+BAD_CHANGE_TYPE = CHANGE_AREA.error(
+    "cdc.bad-change-type",
+    "The change type of a change data row is not insert, update_preimage, update_postimage or delete.",
+    broken="readers of changes cannot determine the change type of these rows",
+    repair="past versions cannot be repaired; find the writer that uses unrecognized change types",
+    loss="the changes of these rows",
+    example="a row with the `_change_type` update",
+)
+UNBALANCED = CHANGE_AREA.warning(
+    "cdc.pre-post-unbalanced",
+    "The change data of a version has different numbers of update preimages and postimages, or does not match the "
+    "rows that its files add.",
+    broken="readers that follow updates see rows appear or disappear",
+    repair="past versions cannot be repaired; find the writer that does not write both images",
+    loss="the other image of these updates",
+    example="three rows of update_preimage, and two of update_postimage",
+)
+
+
+@CHANGE_AREA.check(ChangeFileView, NO_CHANGE_TYPE, BAD_CHANGE_TYPE)
+def kinds_of_changes(view: ChangeFileView) -> Iterator[Finding]:
+    """Check that the column of change types exists and has valid values."""
+    at = view.schema.arrow.get_all_field_indices(_COLUMN)
+    kind = str(view.schema.arrow.field(at[0]).type) if at else None
+    if kind is None or kind.removeprefix("dictionary<values=").split(",")[0] not in _TEXTS:
+        what = "has no column" if kind is None else f"has {kind}, not strings, in the column"
+        message = f"the change data file {view.place.key} {what} {_COLUMN}"
+        yield NO_CHANGE_TYPE.at(view.place, message, seen=kind or "no column", expected="string")
+    elif view.types is not None and view.types.bad:
+        bad = plural(view.types.bad, "row")
+        message = (
+            f"{bad} of the change data file {view.place.key} have an invalid {_COLUMN}, for example "
+            f"{view.types.example}"
+        )
+        yield BAD_CHANGE_TYPE.at(view.place, message, seen=view.types.example, expected=_KINDS)
+
+
+@CHANGE_AREA.check(ChangedVersionView, UNBALANCED)
+def images_of_updates(view: ChangedVersionView) -> Iterator[Finding]:
+    """Check that each updated row has a preimage and a postimage, and that inserts minus deletes equal the rows added
+    by files.
+    """
+    before, after = (view.types.counts.get(f"update_{image}", 0) for image in ("preimage", "postimage"))
+    if before != after:
+        message = (
+            f"the change data of version {view.version} has {plural(before, 'preimage')} and "
+            f"{plural(after, 'postimage')}"
+        )
+        yield UNBALANCED.at(view.place, message, seen=f"{before:,} and {after:,}", expected="equal numbers")
+    elif view.rows_added is not None and not view.types.bad:
+        told = view.types.counts.get("insert", 0) - view.types.counts.get("delete", 0)
+        if told != view.rows_added:
+            message = (
+                f"the change data of version {view.version} adds {told:,} rows (inserts minus deletes), but its "
+                f"files add {view.rows_added:,}"
+            )
+            yield UNBALANCED.at(view.place, message, seen=f"{told:,}", expected=f"{view.rows_added:,}")
+
+
+# -- rules about the row ids of rows -----------------------------------------------------------------------------------
+
+ROW_ID_AREA = Area("row_tracking", Level.DATA)
+
+ROW_ID_QUESTION = "row_ids"
+
+DUPLICATE = ROW_ID_AREA.error(
+    "rowtracking.materialised-duplicate",
+    "A row has a row id in its file that another row also has.",
+    spec="Row Tracking: Row IDs",
+    broken="two rows of the table have the same id, so readers that track rows by id confuse them",
+    repair="rewrite one of the two files with an engine that assigns new ids",
+    loss="the ids of the rewritten rows",
+    example="a file with the row id 12 in its column of row ids, and a live file of 20 rows with baseRowId 0",
+)
+BEYOND_MARK = ROW_ID_AREA.error(
+    "rowtracking.materialised-beyond-mark",
+    "A row has a row id in its file that is above the high-water mark of row ids.",
+    spec="Row Tracking: Row IDs",
+    broken="a later writer assigns the id to another row",
+    repair="commit a domainMetadata action of delta.rowTracking with the highest id in use",
+    example='a file with the row id 40 in its column of row ids, and {"rowIdHighWaterMark":39}',
+)
+
+
+class RowIdFacts(NamedTuple):
+    """The ids of a file that other rows also have, in it or in a file before; and the highest id that it stores."""
+
+    repeated: Repeated
+    highest: int | None
+
+
+@ROW_ID_AREA.check(AnswersView, DUPLICATE, BEYOND_MARK)
+def row_ids_of_files(view: AnswersView) -> Iterator[Finding]:
+    """Compare each file with itself, with earlier files and with the mark. Rules on the log report overlapping ranges
+    of baseRowId, and those above the mark.
+    """
+    mark = read_mark(view.domains.get(DOMAIN))
+    for row, answers in enumerate(view.answers):
+        found: RowIdFacts | None = answers.get(ROW_ID_QUESTION)
+        if found is None:
+            continue
+        place, repeated = view.place(row), found.repeated
+        if repeated.least is not None:
+            message = (
+                f"{plural(repeated.times, 'row')} of {place.key} have row ids that other rows also have, for example "
+                f"{repeated.least}"
+            )
+            yield DUPLICATE.at(place, message, seen=repeated.least, expected="each row id only once")
+        if found.highest is not None and mark is not None and found.highest > mark:
+            message = f"{place.key} has row ids up to {found.highest}, but the high-water mark of row ids is {mark}"
+            yield BEYOND_MARK.at(place, message, seen=found.highest, expected=f"at most {mark}")

@@ -1,0 +1,494 @@
+"""Rules about the paths of files: how each is written, and several paths for one file.
+
+Spec: Add File and Remove File (RFC 2396); Data Files; Add File and Remove File; Action Reconciliation.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from deltacli.arrow import compute as pc
+from deltacli.core.made_once import pattern
+from deltacli.core.typing import ArrowArray
+from deltacli.delta.data_files import canonical, canonical_column, decode, decode_column
+from deltacli.delta.encoding.many_values import rows_that_may_repeat
+from deltacli.delta.log.segment import HINT_NAME, LOG_DIRECTORY, LogFileKind, Place, parse_log_path
+from deltacli.rules.framework.base import Area, Finding, Level, Rule, Severity
+from deltacli.rules.framework.views import (
+    CommitView,
+    FilesView,
+    LiveFile,
+    StateView,
+    StorageView,
+    TouchedFile,
+    place_of_live_file,
+)
+
+# -- rules about how the path of a file is written ---------------------------------------------------------------------
+
+AREA = Area("paths", spec="Add File and Remove File")
+
+_ADD_AGAIN = "commit a remove of this path, and the add again with the right one, both with dataChange=false"
+
+BAD_ENCODING = AREA.error(
+    "path.bad-encoding",
+    "A path has a percent sign that does not begin a valid escape, or its escapes are not UTF-8.",
+    broken="readers refuse the path, or look for a file of another name",
+    repair=_ADD_AGAIN,
+    example='{"add":{"path":"rate=5%/part-0.parquet",…}}',
+)
+NOT_ENCODED = AREA.warning(
+    "path.not-encoded",
+    "A path has characters that a URI must escape, such as a space, #, ? or a control character.",
+    broken="strict readers refuse the path, or cut it at # or ?",
+    repair=_ADD_AGAIN,
+    example='{"add":{"path":"city=New York/part-0.parquet",…}}',
+)
+ESCAPES_ROOT = AREA.error(
+    "path.escapes-root",
+    "A relative path leaves the table's directory with `..`.",
+    broken="the file is outside the table, so copies of the table lack it and others may delete it",
+    repair="copy the file into the table, then commit a remove of this path and an add of the new one",
+    loss="the rows of the file, if it cannot be copied",
+    example='{"add":{"path":"../other/part-0.parquet",…}}',
+)
+NOT_NORMALISED = AREA.warning(
+    "path.not-normalised",
+    "A path has dot segments, empty segments, a trailing slash or backslashes.",
+    broken="engines that compare paths as text treat it as another file; on object stores it is another file",
+    repair=_ADD_AGAIN,
+    example='{"add":{"path":"./day=1//part-0.parquet",…}}',
+)
+ABSOLUTE = AREA.info(
+    "path.absolute",
+    "An absolute path points outside the table, as in a shallow clone.",
+    broken="another table's vacuum may delete the file; without a scheme each engine uses its own default store",
+    repair="copy the file into the table, then commit a remove of this path and an add of the new one",
+    example='{"add":{"path":"s3://other-bucket/table/part-0.parquet",…}}',
+)
+ABSOLUTE_INSIDE_ROOT = AREA.warning(
+    "path.absolute-inside-root",
+    "An absolute path points into the table's own directory.",
+    broken="after the table is moved or copied, the path still points to the old place; some vacuums delete the file",
+    repair=_ADD_AGAIN,
+    example='{"add":{"path":"s3://bucket/table/part-0.parquet",…}} in the table s3://bucket/table',
+)
+HIDDEN_LOCATION = AREA.warning(
+    "path.hidden-location",
+    "A data file is below a directory whose name begins with _ or a dot.",
+    spec="Data Files",
+    broken="tools treat such directories as hidden: vacuum never cleans them, and some readers skip the file",
+    repair="rewrite the file with an engine, which gives it a valid path",
+    example='{"add":{"path":"_tmp/part-0.parquet",…}}',
+)
+RESERVED_NAME = AREA.warning(
+    "path.reserved-name",
+    "A data file is in the log, or is named like a file of the log.",
+    spec="File Types",
+    broken="tools that clean or list the log may delete the file, or treat it as part of the log",
+    repair="rewrite the file with an engine, which gives it a valid path",
+    example='{"add":{"path":"_delta_log/part-0.parquet",…}}',
+)
+
+
+class PathFault(NamedTuple):
+    """A rule that a path violates, and the message."""
+
+    rule: Rule
+    message: str
+    seen: str
+    expected: str
+    severity: Severity | None = None
+
+
+_PLAIN = "A-Za-z0-9_.!~*'()%:@&=+$,;/-"
+"The characters that need no escape in the path of a URI. The backslash is not one of them and is checked separately."
+_STRAY_PERCENT = r"%([^0-9A-Fa-f]|[0-9A-Fa-f]([^0-9A-Fa-f]|$)|$)"
+_SUSPICIOUS = "|".join(
+    (
+        f"[^{_PLAIN}]",
+        _STRAY_PERCENT,
+        "%2[Ee]",  # an encoded dot
+        r"//|/$|(^|/)[.][.]?(/|$)",
+        r"^[A-Za-z][A-Za-z0-9+.-]*:|^/",
+        "(^|/)[_.][^/=]*/",
+        r"(^|/)(_last_checkpoint|_last_vacuum_info|[0-9]{20}[.](json|crc|([0-9]+[.]compacted|checkpoint)[.][^/]*))$",
+    )
+)
+"Any path that violates a rule, and few others; in the dialect of Arrow."
+_NOT_ASCII_ESCAPE = "%[89A-Fa-f][0-9A-Fa-f]"
+
+_STRAY = pattern(_STRAY_PERCENT.replace("$", r"\Z"))
+_NOT_PLAIN = pattern(rf"[^\\{_PLAIN}]")
+_ROOT = pattern(r"(?:(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*):(?://[^/]*)?)?(?P<rest>.*)", re.DOTALL)
+_RESERVED_NAMES = frozenset({HINT_NAME, "_last_vacuum_info"})
+
+
+def suspicious(paths: ArrowArray) -> ArrowArray:
+    """Return which paths need to be checked one by one: all that violate a rule, and few others."""
+    import pyarrow as pa
+
+    mask: Any = pc.match_substring_regex(paths, _SUSPICIOUS)
+    escaped = pc.match_substring_regex(paths, _NOT_ASCII_ESCAPE)
+    if pc.any(escaped).as_py():
+        try:
+            pc.cast(decode_column(paths), pa.string())
+        except pa.ArrowInvalid:
+            mask = pc.or_(mask, escaped)
+    return mask
+
+
+def faults_of_path(path: str, uri: str) -> Iterator[PathFault]:
+    """Yield the rules that a path violates. `uri` is that of the table, empty if absolute paths should not be
+    checked.
+    """
+    parts = _ROOT.fullmatch(path)
+    scheme, rest = (parts["scheme"], parts["rest"]) if parts else (None, path)
+    is_absolute = scheme is not None or path.startswith("/")
+    yield from _encoding_faults(path)
+    escapes = not is_absolute and _leaves_root(decode(rest))
+    if escapes:
+        yield PathFault(ESCAPES_ROOT, f"{path} leaves the table's directory", path, "a path inside the table")
+    elif odd := _odd_part(rest):
+        yield PathFault(NOT_NORMALISED, f"{path} has {odd}", path, canonical(path).encode("utf-8", "replace").decode())
+    if is_absolute and uri:
+        yield _absolute_fault(path, scheme, uri)
+    yield from _place_faults(rest, is_absolute=is_absolute)
+
+
+def _encoding_faults(path: str) -> Iterator[PathFault]:
+    if stray := _STRAY.search(path):
+        seen = path[stray.start() : stray.start() + 3]
+        yield PathFault(BAD_ENCODING, f"{path} has {seen}, which is not a valid escape", seen, "%25 for a percent sign")
+    elif not _is_utf8(path):
+        yield PathFault(BAD_ENCODING, f"the escapes of {path} are not UTF-8", path, "UTF-8, each byte as %xx")
+    odd = sorted(set(_NOT_PLAIN.findall(path)))
+    ascii_odd = [character for character in odd if character.isascii()]
+    if ascii_odd:
+        names = " ".join(_named(character) for character in ascii_odd[:5])
+        escaped = " ".join(f"%{ord(character):02X}" for character in ascii_odd[:5])
+        yield PathFault(NOT_ENCODED, f"{path} has {names} unescaped, which a URI must escape", names, escaped)
+    elif odd:
+        # The reference implementation leaves non-ASCII letters unescaped, and every reader accepts them.
+        seen = "".join(odd[:5])
+        escaped = "".join(f"%{byte:02X}" for byte in seen.encode("utf-8", "replace"))
+        message = f"{path} has {seen} unescaped; strictly, a URI escapes it"
+        yield PathFault(NOT_ENCODED, message, seen, escaped, Severity.INFO)
+
+
+def _named(character: str) -> str:
+    if character == " ":
+        return "a space"
+    return character if character.isprintable() else f"the control character {ord(character)}"
+
+
+def _is_utf8(path: str) -> bool:
+    decoded = decode(path)
+    return not any("\udc80" <= character <= "\udcff" for character in decoded)
+
+
+def _leaves_root(path: str) -> bool:
+    depth = 0
+    for segment in path.split("/"):
+        if segment == "..":
+            depth -= 1
+            if depth < 0:
+                return True
+        elif segment not in ("", "."):
+            depth += 1
+    return False
+
+
+def _odd_part(rest: str) -> str | None:
+    """Return what gives a path more than one spelling, in words."""
+    segments = rest.split("/")
+    if ".." in segments:
+        return "a segment .."
+    if "." in segments:
+        return "a segment ."
+    if "\\" in rest:
+        return "a backslash"
+    if len(rest) > 1 and segments[-1] == "":
+        return "a trailing slash"
+    return "two slashes in a row" if "" in segments[1:-1] else None
+
+
+def _absolute_fault(path: str, scheme: str | None, uri: str) -> PathFault:
+    root = _canonical_root(uri)
+    key = canonical(path)
+    if key.startswith(f"{root}/"):
+        inside = key[len(root) + 1 :].encode("utf-8", "replace").decode()
+        return PathFault(ABSOLUTE_INSIDE_ROOT, f"{path} is absolute but points into the table itself", path, inside)
+    if scheme is None:
+        message = f"{path} is absolute without a scheme, so each engine uses its own default store"
+        return PathFault(ABSOLUTE, message, path, "a path with a scheme", Severity.WARNING)
+    return PathFault(ABSOLUTE, f"{path} points outside the table", path, "a path inside the table")
+
+
+@lru_cache(maxsize=4)
+def _canonical_root(uri: str) -> str:
+    return canonical(uri).rstrip("/")
+
+
+def _place_faults(rest: str, *, is_absolute: bool) -> Iterator[PathFault]:
+    *directories, name = rest.split("/")
+    if (LOG_DIRECTORY in directories and not is_absolute) or _is_log_name(name):
+        what = f"is in {LOG_DIRECTORY}" if LOG_DIRECTORY in directories else f"is named {name}, like a file of the log"
+        yield PathFault(RESERVED_NAME, f"the data file {rest} {what}", rest, "another name and directory")
+        return
+    if is_absolute:
+        return
+    for directory in directories:
+        if directory[:1] in ("_", ".") and directory not in (".", "..") and "=" not in directory:
+            message = f"{rest} is below {directory}, which counts as a hidden directory"
+            yield PathFault(HIDDEN_LOCATION, message, directory, "a directory without a leading _ or .")
+            return
+
+
+def _is_log_name(name: str) -> bool:
+    return name in _RESERVED_NAMES or parse_log_path(name).kind not in (LogFileKind.OTHER, LogFileKind.UNPADDED)
+
+
+@AREA.check(
+    FilesView,
+    BAD_ENCODING,
+    NOT_ENCODED,
+    ESCAPES_ROOT,
+    NOT_NORMALISED,
+    ABSOLUTE,
+    ABSOLUTE_INSIDE_ROOT,
+    HIDDEN_LOCATION,
+    RESERVED_NAME,
+)
+def paths_of_adds(view: FilesView) -> Iterator[Finding]:
+    """Only paths that are not plain are checked one by one."""
+    paths = view.adds.column("path")
+    for row in view.rows(suspicious(paths)):
+        for fault in faults_of_path(paths[row].as_py(), view.uri):
+            yield _finding(fault, view.place(row))
+
+
+@AREA.check(CommitView, BAD_ENCODING, NOT_ENCODED, ESCAPES_ROOT, NOT_NORMALISED)
+def paths_of_removes_and_change_files(view: CommitView) -> Iterator[Finding]:
+    """A remove repeats the path of an add. Only a remove without a live add of that path is checked."""
+    placed = [action for action in (*view.removes, *view.of_kind("cdc")) if isinstance(action.action.get("path"), str)]
+    if not placed:
+        return
+    import pyarrow as pa
+
+    try:
+        paths = pa.array([action.action["path"] for action in placed], pa.string())
+    except UnicodeEncodeError:
+        return
+    for row in pc.indices_nonzero(suspicious(paths)).to_pylist():
+        path, kind = placed[row].action["path"], placed[row].kind
+        if kind == "remove" and any(file.path == path for file in view.live_before(path) or ()):
+            continue
+        for fault in faults_of_path(path, ""):
+            if fault.rule in (BAD_ENCODING, NOT_ENCODED, ESCAPES_ROOT, NOT_NORMALISED):
+                yield _finding(fault, view.place(placed[row].line, path))
+
+
+def _finding(fault: PathFault, place: Place) -> Finding:
+    return fault.rule.at(place, fault.message, seen=fault.seen, expected=fault.expected, severity=fault.severity)
+
+
+# -- rules that compare the paths of several files ---------------------------------------------------------------------
+
+COLLISION_AREA = Area("paths", spec="Data Files")
+
+DOUBLE_ENCODED = COLLISION_AREA.warning(
+    "path.double-encoded",
+    "A path names no file when decoded once, but names a file when decoded twice or not at all.",
+    spec="Add File and Remove File",
+    broken="readers that decode once, as required, do not find the file; vacuum treats it as unused",
+    repair="commit a remove of this path, and the add again with the right one, both with dataChange=false",
+    loss="nothing, as long as no vacuum runs before",
+    example='{"add":{"path":"city=New%2520York/part-0.parquet",…}} with the file in "city=New York"',
+    level=Level.STORAGE,
+)
+SAME_FILE_TWO_SPELLINGS = COLLISION_AREA.error(
+    "path.same-file-two-spellings",
+    "One file is named by two spellings of its path.",
+    spec="Action Reconciliation",
+    broken="engines that compare paths as text see two files: its rows count twice, or it is not removed",
+    repair="commit a remove of one spelling, then the add of the other",
+    example='{"add":{"path":"a%2Db.parquet",…}} after {"add":{"path":"a-b.parquet",…}}',
+)
+CASE_COLLISION = COLLISION_AREA.warning(
+    "path.case-collision",
+    "The paths of two live files differ only in case.",
+    broken="on a case-insensitive file system, one of the files overwrites the other when the table is copied",
+    repair="rewrite one of the files with an engine",
+    example='"P=1/part-0.parquet" next to "p=1/part-0.parquet"',
+)
+SHARED_WITH_CDC = COLLISION_AREA.info(
+    "path.shared-with-cdc",
+    "A commit adds a file and also names it as a change data file.",
+    spec="Add CDC File",
+    broken="the rows are both data and changes; unless the file has _change_type, readers of changes fail",
+    repair="no repair needed; writers should write separate change data files",
+    example='{"add":{"path":"part-0.parquet",…}} and {"cdc":{"path":"part-0.parquet",…}} in one commit',
+)
+NOT_UNIQUE_OVER_HISTORY = COLLISION_AREA.warning(
+    "path.not-unique-over-history",
+    "A path is used again with another size or time: the file was overwritten in place.",
+    broken="older versions that use the path read the wrong rows, or fail",
+    repair="no repair needed; each file must have a new name",
+    loss="the rows of the earlier file at that path",
+    example='{"add":{"path":"part-0.parquet","size":20,…}} after {"remove":{"path":"part-0.parquet","size":10,…}}',
+)
+
+
+@COLLISION_AREA.check(CommitView, SAME_FILE_TWO_SPELLINGS, NOT_UNIQUE_OVER_HISTORY)
+def files_against_those_before(view: CommitView) -> Iterator[Finding]:
+    """Compare each file of a commit with the previous file at its path."""
+    for file in view.removed:
+        yield from _spelled_otherwise(view, file)
+    for file in view.added:
+        if file.live:
+            yield from _spelled_otherwise(view, file)
+            yield from _overwritten(view, file, file.live[0])
+        else:
+            yield from _reused(view, file)
+
+
+def _spelled_otherwise(view: CommitView, file: TouchedFile) -> Iterator[Finding]:
+    path = file.placed.action["path"]
+    for live in file.live or ():
+        if live.path != path:
+            yield _two_spellings(view.place(file.placed.line, path), live.path, path)
+            return
+
+
+def _two_spellings(place: Place, first: str, second: str) -> Finding:
+    message = f"{second} is another spelling of {first}, a live file"
+    return SAME_FILE_TWO_SPELLINGS.at(place, message, seen=second, expected=first)
+
+
+def _overwritten(view: CommitView, file: TouchedFile, live: LiveFile) -> Iterator[Finding]:
+    """Check that an add of a live path describes the same file as the previous add."""
+    add = file.placed.action
+    # With a new vector, some writers renew the time.
+    names = ("size", "modificationTime") if file.dv_id == live.dv_id else ("size",)
+    for name in names:
+        before, now = live.add.get(name), add.get(name)
+        if type(before) is int and type(now) is int and before != now:
+            yield NOT_UNIQUE_OVER_HISTORY.at(
+                view.place(file.placed.line, live.path),
+                f"{live.path} is live with {name} {before}, but added again with {now}, so it was overwritten",
+                seen=now,
+                expected=before,
+            )
+            return
+
+
+def _reused(view: CommitView, file: TouchedFile) -> Iterator[Finding]:
+    """Check that an add of a removed path describes the same file."""
+    removed = view.tombstone_of((file.path, file.dv_id or "")) or view.tombstone_of((file.path, ""))
+    if removed is None:
+        return
+    path, before, now = file.placed.action["path"], removed.get("size"), file.placed.action.get("size")
+    if type(before) is int and type(now) is int and before != now:
+        yield NOT_UNIQUE_OVER_HISTORY.at(
+            view.place(file.placed.line, path),
+            f"{path} was removed with size {before} but is added again with size {now}, so its name was reused",
+            seen=now,
+            expected=before,
+        )
+
+
+@COLLISION_AREA.check(CommitView, SHARED_WITH_CDC)
+def files_that_are_data_and_changes(view: CommitView) -> Iterator[Finding]:
+    """Report adds whose file is a change data file of the same commit."""
+    changes = {
+        canonical(path): placed.line
+        for placed in view.of_kind("cdc")
+        if isinstance(path := placed.action.get("path"), str)
+    }
+    for placed in view.adds if changes else ():
+        path = placed.action.get("path")
+        if isinstance(path, str) and (line := changes.get(canonical(path))) is not None:
+            message = f"{path} is added and is also a change data file of the same commit (line {line})"
+            yield SHARED_WITH_CDC.at(view.place(placed.line, path), message, expected="a separate change data file")
+
+
+@COLLISION_AREA.check(StateView, SAME_FILE_TWO_SPELLINGS)
+def relative_and_absolute_spellings(view: StateView) -> Iterator[Finding]:
+    """Report a relative and an absolute path to the same file of the table, which replay treats as two files."""
+    import pyarrow as pa
+
+    if not view.uri or not view.live.num_rows:
+        return
+    keys = view.live.column("key")
+    prefix = f"{canonical(view.uri).rstrip('/')}/".encode("utf-8", "surrogateescape")
+    inside = pc.indices_nonzero(pc.starts_with(keys, prefix))
+    if not len(inside):
+        return
+    relative = pc.binary_slice(pc.take(keys, inside), len(prefix)).combine_chunks()
+    named = pa.chunked_array(
+        [pc.filter(chunk, pc.is_in(chunk, value_set=relative)) for chunk in keys.chunks], pa.binary()
+    )
+    paths = view.live.column("path")
+    for row in pc.filter(inside, pc.is_in(relative, value_set=named.combine_chunks())).to_pylist():
+        path = paths[row].as_py()
+        name = keys[row].as_py()[len(prefix) :].decode("utf-8", "replace")
+        yield _two_spellings(view.place(path), name, path)
+
+
+@COLLISION_AREA.check(StateView, CASE_COLLISION)
+def paths_that_differ_in_case(view: StateView) -> Iterator[Finding]:
+    """Report live paths that are equal except for case, each such group once."""
+    keys = view.live.column("key")
+    suspects = rows_that_may_repeat(map(_folded, keys.chunks))
+    groups: dict[bytes, dict[bytes, int]] = {}
+    for row in pc.indices_nonzero(suspects).to_pylist():
+        key = keys[row].as_py()
+        groups.setdefault(_folded_key(key), {}).setdefault(key, row)
+    paths = view.live.column("path")
+    for by_key in groups.values():
+        if len(by_key) > 1:
+            first, second, *_ = (paths[row].as_py() for row in by_key.values())
+            message = f"the path differs from {first} only in case"
+            yield CASE_COLLISION.at(
+                view.place(second), message, seen=second, expected="names that differ by more than case"
+            )
+
+
+def _folded(keys: ArrowArray) -> ArrowArray:
+    """Return keys in lower case, as bytes."""
+    import pyarrow as pa
+
+    try:
+        return pc.cast(pc.utf8_lower(pc.cast(keys, pa.string())), pa.binary())
+    except pa.ArrowInvalid:
+        return pa.array([_folded_key(key) for key in keys.to_pylist()], pa.binary())
+
+
+def _folded_key(key: bytes) -> bytes:
+    return key.decode("utf-8", "surrogateescape").lower().encode("utf-8", "surrogateescape")
+
+
+@COLLISION_AREA.check(StorageView, DOUBLE_ENCODED)
+def paths_encoded_twice(view: StorageView) -> Iterator[Finding]:
+    """Report live files that do not exist under their decoded path, but exist under another reading of it."""
+    paths = view.live_adds.column("path").combine_chunks()
+    rows = pc.indices_nonzero(pc.match_substring_regex(paths, "%"))
+    names = canonical_column(pc.take(paths, rows)).to_pylist()
+    for row, data in zip(rows.to_pylist(), names, strict=True):
+        name = data.decode("utf-8", "surrogateescape")
+        if name in view.files or name.startswith("/") or ":" in name:
+            continue
+        path = paths[row].as_py()
+        other_path = next((other for other in (decode(name), path) if other != name and other in view.files), None)
+        if other_path is not None:
+            reading = "as it stands" if other_path == path else "decoded twice"
+            yield DOUBLE_ENCODED.at(
+                place_of_live_file(view.live_adds.slice(row, 1).to_pylist()[0]),
+                f"there is no file {name}, but there is one at the path {path} {reading}",
+                seen=name,
+                expected=other_path,
+            )

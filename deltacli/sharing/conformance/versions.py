@@ -1,0 +1,799 @@
+"""One shared table under test, and the rules about its versions, queries, pages and changes."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from deltacli.delta.protocol.features import FEATURES, FeatureKind
+from deltacli.rules.framework.base import Area, Level, Rule
+from deltacli.sharing.conformance.lines import (
+    DELTA,
+    PARQUET,
+    FileLine,
+    Lines,
+    check_table_lines,
+    check_version_header,
+    names_of,
+    read_lines,
+    version_of,
+)
+from deltacli.sharing.conformance.lists import Tester
+from deltacli.sharing.conformance.wire import CAPABILITIES, Suite, WireAnswer
+
+# -- one shared table under test ---------------------------------------------------------------------------------------
+
+ALL_FEATURES = ",".join(
+    sorted(name.lower() for name, feature in FEATURES.items() if feature.kind is FeatureKind.READER_WRITER)
+)
+DELTA_HEADER = f"responseformat=delta;readerfeatures={ALL_FEATURES}"
+HEADERS: Mapping[str, Mapping[str, str]] = {PARQUET: {}, DELTA: {CAPABILITIES: DELTA_HEADER}}
+MOVED = "the table got a new version during the test"
+
+
+@dataclass
+class SharedTableTest:
+    """A table under test. `wholes`: all files of the newest version, by format, as far as the server has it in that
+    format.
+    """
+
+    tester: Tester
+    suite: Suite
+    path: str
+    wholes: dict[str, Lines] = field(default_factory=dict)
+    has_history: bool = False
+
+    @property
+    def whole(self) -> Lines | None:
+        """Return the whole answer to compare with, in delta format if the server has it."""
+        return self.wholes.get(DELTA) or self.wholes.get(PARQUET)
+
+    def ask(
+        self,
+        rest: str,
+        query: Mapping[str, object] | None = None,
+        headers: Mapping[str, str] | None = None,
+        *,
+        method: str = "GET",
+    ) -> WireAnswer:
+        """Return the answer to a request about the table."""
+        parameters = {name: str(value) for name, value in (query or {}).items()}
+        path = f"{self.path}/{rest}" if rest else self.path
+        return self.tester.ask(self.suite, path, query=parameters, headers=headers, method=method)
+
+    def query(self, body: Mapping[str, object], form: str, headers: Mapping[str, str] | None = None) -> WireAnswer:
+        """Return the answer to a query in a format."""
+        sent = json.dumps(body).encode()
+        path = f"{self.path}/query"
+        return self.tester.ask(self.suite, path, body=sent, method="POST", headers={**HEADERS[form], **(headers or {})})
+
+    def read(self, answer: WireAnswer, *, expects_end: bool = False) -> Lines | None:
+        """Return an answer in lines, checked; None where it is an error or cannot be used."""
+        if not answer.is_ok:
+            return None
+        lines = read_lines(self.suite, answer, expects_end=expects_end)
+        if lines is not None:
+            check_table_lines(self.suite, lines, self.tester.now_ms)
+        return lines
+
+    def same_version(self, lines: Lines | None, rules: Iterable[Rule]) -> Lines | None:
+        """Return lines that can be compared with the whole answer: those of the same version."""
+        whole = self.whole
+        if lines is None or whole is None:
+            return None
+        if lines.version != whole.version:
+            self.suite.skip(MOVED, rules)
+            return None
+        return lines
+
+    def skip(self, reason: str, *rules: Rule) -> None:
+        """Note why rules cannot be checked."""
+        self.suite.skip(reason, rules)
+
+
+# -- versions of a table -----------------------------------------------------------------------------------------------
+
+VERSIONS_AREA = Area("Versions", Level.API)
+
+VERSION_BODY = VERSIONS_AREA.warning(
+    "share.version-body",
+    "The answer to a version has no body.",
+    spec="Query Table Version (200: Body: empty)",
+    broken="the cheap request becomes an expensive one",
+    repair="send the header only",
+    example="the metadata as the body",
+)
+VERSION_HEAD = VERSIONS_AREA.warning(
+    "share.version-head",
+    "HEAD of the table, where it is supported, has the version that GET …/version has.",
+    spec="Query Table Version (HEAD, deprecated)",
+    broken="older clients take a stale version for the newest one",
+    repair="answer both alike, or HEAD with 405",
+    example="an older version for HEAD",
+)
+VERSIONS_DIFFER = VERSIONS_AREA.error(
+    "share.version-differs",
+    "Version, metadata and query without a version have the newest version in their header.",
+    spec="Query Table Version; Query Table Metadata; Read Data from a Table (Delta-Table-Version)",
+    broken="clients that watch the version read another one, or never see a new one",
+    repair="answer all of them from the newest version",
+    example="version 3 in the header of the query, and 4 for the version",
+)
+SINCE = VERSIONS_AREA.error(
+    "share.version-since",
+    "startingTimestamp gives the earliest version at or after that time: also that of a commit at that very time.",
+    spec="Query Table Version (startingTimestamp)",
+    broken="streams that start at a time lose or repeat a version",
+    repair="compare with the times of the commits, inclusive",
+    example="version 4 for the time of version 3",
+)
+SINCE_EARLY = VERSIONS_AREA.error(
+    "share.version-since-early",
+    "startingTimestamp may be before version 0, which is then the answer if it is shared.",
+    spec="Query Table Version (can be earlier than the timestamp of table version 0)",
+    broken="streams that start at the beginning fail",
+    repair="answer with version 0, and with 400 only where the shared history begins later",
+    example="400 for 2000-01-01T00:00:00Z",
+)
+AS_OF = VERSIONS_AREA.error(
+    "share.as-of-newest-differs",
+    "A query of the newest version by its number has the files of a query without a version.",
+    spec="Read Data from a Table (version)",
+    broken="clients that pin the version lose or invent rows",
+    repair="answer both from the same version",
+    example="files that were removed before that version",
+)
+AS_OF_HEADER = VERSIONS_AREA.error(
+    "share.as-of-header",
+    "The header of a query or of the metadata with a version has that version.",
+    spec="Read Data from a Table (Delta-Table-Version: otherwise, it represents the starting version)",
+    broken="clients take the files for another version",
+    repair="send the requested version",
+    example="the newest version in the header",
+)
+AS_OF_FIELDS = VERSIONS_AREA.warning(
+    "share.as-of-fields",
+    "With a version or a timestamp, metadata and files have their version, and files a timestamp.",
+    spec="Metadata (version); File (version, timestamp)",
+    broken="clients do not know which version they read",
+    repair="send the fields",
+    example="files without version",
+)
+FUTURE = VERSIONS_AREA.error(
+    "share.version-unknown",
+    "A version that does not exist is answered with 400 or 404.",
+    spec="Read Data from a Table (version; 400: the request is malformed)",
+    broken="clients take the newest version for the requested one",
+    repair="answer 400",
+    example="200 for a version after the newest one",
+)
+TIME = VERSIONS_AREA.error(
+    "share.timestamp-differs",
+    "A query by the time of a version is answered with that version.",
+    spec="Read Data from a Table (timestamp); Timestamp Format",
+    broken="clients read another version than the one of that time",
+    repair="choose the newest version at or before the time",
+    example="the version before the one that was committed at the time",
+)
+BAD_TIME = VERSIONS_AREA.error(
+    "share.timestamp-invalid",
+    "A timestamp that is not one is answered with 400.",
+    spec="Timestamp Format; Read Data from a Table (timestamp; 400: the request is malformed)",
+    broken="clients take the newest version for that of the time",
+    repair="answer 400",
+    example="200 for the timestamp `yesterday`",
+)
+BOTH = VERSIONS_AREA.warning(
+    "share.version-and-timestamp",
+    "A query with both version and timestamp is answered with 400.",
+    spec="Query Table Metadata (version and timestamp are exclusive); Read Data from a Table",
+    broken="one of them is ignored, and the client does not know which",
+    repair="answer 400",
+    example="200 for version 0 and a timestamp",
+)
+
+NO_HISTORY = "the history of the table is not shared"
+_EARLY = "2000-01-01T00:00:00Z"
+_HISTORY_RULES = (SINCE, SINCE_EARLY, AS_OF, AS_OF_HEADER, AS_OF_FIELDS, FUTURE, TIME, BAD_TIME, BOTH)
+
+
+def check_version(table: SharedTableTest) -> None:
+    """Ask for the newest version, and find out whether the history is shared."""
+    answer = table.ask("version")
+    if not answer.is_ok:
+        if answer.status < 500:
+            table.suite.require(
+                VERSIONS_DIFFER, False, answer, f"the version of a listed table is answered with {answer.status}"
+            )
+        return
+    version = check_version_header(table.suite, answer)
+    table.suite.version = version
+    table.suite.require(
+        VERSION_BODY, not answer.body, answer, "the answer has a body", seen=f"{len(answer.body)} bytes"
+    )
+    head = table.ask("", method="HEAD")
+    if head.is_ok:
+        found = version_of(head)
+        table.suite.require(
+            VERSION_HEAD, found == version, head, "HEAD has another version", seen=found, expected=version
+        )
+    else:
+        table.skip("the server does not support the deprecated HEAD", VERSION_HEAD)
+
+
+def check_newest(table: SharedTableTest) -> None:
+    """Compare the versions in the headers of all kinds of answers."""
+    whole = table.whole
+    if whole is None or whole.version is None:
+        return
+    metadata = table.ask("metadata", headers=HEADERS[whole.form])
+    version = version_of(table.ask("version"))
+    again = table.query({"limitHint": 1}, whole.form)
+    found = {"the metadata": version_of(metadata), "the query": version_of(again)}
+    if version != table.suite.version or not (metadata.is_ok and again.is_ok) or None in found.values():
+        table.skip(MOVED if version != table.suite.version else "not every answer has a version", VERSIONS_DIFFER)
+        return
+    wrong = [f"{name} {one}" for name, one in found.items() if one != version]
+    message = "the header of another answer has another version than …/version"
+    table.suite.require(VERSIONS_DIFFER, not wrong, again, message, seen=", ".join(wrong) or None, expected=version)
+
+
+def check_history(table: SharedTableTest) -> None:
+    """Read the newest version by its number and by its time, and versions that do not exist."""
+    whole = table.whole
+    if whole is None or whole.version is None:
+        return
+    answer = table.query({"version": whole.version}, whole.form)
+    table.has_history = answer.is_ok
+    if not answer.is_ok:
+        table.skip(NO_HISTORY, *_HISTORY_RULES)
+        return
+    lines = table.read(answer)
+    if lines is None:
+        return
+    _check_as_of(table, whole, lines)
+    _check_older(table, whole)
+    _check_refused(table, whole)
+    _check_times(table, lines)
+
+
+def _check_as_of(table: SharedTableTest, whole: Lines, lines: Lines) -> None:
+    table.suite.require(
+        AS_OF_HEADER,
+        lines.version in (whole.version, None),
+        lines.answer,
+        "the header has another version than the query",
+        seen=lines.version,
+        expected=whole.version,
+    )
+    missing = [file for file in whole.files if file.id not in lines.by_id]
+    more = [file for file in lines.files if file.id not in whole.by_id]
+    is_same = not missing and not more
+    seen = f"missing {names_of(missing)}" if missing else f"unexpected {names_of(more)}"
+    message = "the newest version by its number has other files"
+    table.suite.require(AS_OF, is_same, lines.answer, message, seen=None if is_same else seen)
+    bare = [file for file in lines.files if file.version is None or file.timestamp is None]
+    is_dated = not bare and lines.metadata.get("version") == whole.version
+    message = "metadata or files of a version lack version or timestamp"
+    table.suite.require(AS_OF_FIELDS, is_dated, lines.answer, message)
+    metadata = table.ask("metadata", {"version": whole.version}, HEADERS[whole.form])
+    if metadata.is_ok:
+        message = "the header of the metadata has another version than the request"
+        found = version_of(metadata)
+        table.suite.require(AS_OF_HEADER, found in (whole.version, None), metadata, message, seen=found)
+
+
+def _check_older(table: SharedTableTest, whole: Lines) -> None:
+    """Read the version before the newest one, where it is shared and there is one."""
+    version = (whole.version or 0) - 1
+    lines = table.read(table.query({"version": version}, whole.form)) if version >= 0 else None
+    if lines is None:
+        return
+    message = "the header has another version than the query"
+    is_same = lines.version in (version, None)
+    table.suite.require(AS_OF_HEADER, is_same, lines.answer, message, seen=lines.version, expected=version)
+    wrong = [file for file in lines.files if file.version not in (version, None)]
+    message = "files of an older version have another version"
+    table.suite.require(AS_OF_FIELDS, not wrong, lines.answer, message, seen=names_of(wrong) if wrong else None)
+
+
+def _check_refused(table: SharedTableTest, whole: Lines) -> None:
+    future = (whole.version or 0) + 1_000_000
+    requests = (
+        (FUTURE, {"version": future}, "a version that does not exist"),
+        (FUTURE, {"version": -1}, "a negative version"),
+        (BAD_TIME, {"timestamp": "yesterday"}, "the timestamp yesterday"),
+        (BOTH, {"version": whole.version, "timestamp": _EARLY}, "version and timestamp together"),
+    )
+    for rule, body, words in requests:
+        answer = table.query(body, whole.form)
+        table.suite.require_status(rule, answer.status >= 400, answer, words)
+
+
+def _check_times(table: SharedTableTest, lines: Lines) -> None:
+    early = table.ask("version", {"startingTimestamp": _EARLY})
+    message = f"a startingTimestamp before the first version is answered with {early.status}"
+    is_answered = early.is_ok or early.status >= 500 or not table.query({"version": 0}, lines.form).is_ok
+    table.suite.require(SINCE_EARLY, is_answered, early, message, expected=200)
+    first = check_version_header(table.suite, early) if early.is_ok else None
+    times = {file.version: file.timestamp for file in lines.files if file.timestamp is not None}
+    moment = times.get(lines.version)
+    if moment is None or lines.version is None:
+        table.skip("the server does not tell when the version was committed", SINCE, TIME)
+        return
+    if first is not None:
+        message = "a startingTimestamp before the first version gives a version that does not exist"
+        table.suite.require(SINCE_EARLY, first <= lines.version, early, message, seen=first)
+    since = table.ask("version", {"startingTimestamp": iso(moment)})
+    _require_since(table, since, lines.version, moment)
+    answer = table.query({"timestamp": iso(moment)}, lines.form)
+    found = version_of(answer)
+    message = f"the time of version {lines.version} is answered with " + (
+        f"version {found}" if answer.is_ok else str(answer.status)
+    )
+    is_same = answer.is_ok and found in (lines.version, None)
+    table.suite.require(TIME, is_same or answer.status >= 500, answer, message, seen=found, expected=lines.version)
+
+
+def _time_of(table: SharedTableTest, version: int) -> int | None:
+    """Return when a version was committed, None where the server does not tell."""
+    whole = table.whole
+    lines = None if whole is None else table.read(table.query({"version": version}, whole.form))
+    return next((file.timestamp for file in lines.files), None) if lines is not None else None
+
+
+def _require_since(table: SharedTableTest, answer: WireAnswer, version: int, moment: int) -> None:
+    found = version_of(answer) if answer.is_ok else None
+    words = f"version {found}" if answer.is_ok else str(answer.status)
+    message = f"the startingTimestamp of version {version} is answered with {words}"
+    if found is not None and found < version and _time_of(table, found) == moment:
+        found = version  # an earlier version was committed at the same time
+    table.suite.require(SINCE, found == version or answer.status >= 500, answer, message, seen=found, expected=version)
+
+
+def iso(moment_ms: int) -> str:
+    """Return a time in the Timestamp Format, exact to the millisecond."""
+    moment = datetime.fromtimestamp(moment_ms // 1000, UTC)
+    fraction = f".{moment_ms % 1000:03d}" if moment_ms % 1000 else ""
+    return f"{moment:%Y-%m-%dT%H:%M:%S}{fraction}Z"
+
+
+# -- queries -----------------------------------------------------------------------------------------------------------
+
+QUERIES_AREA = Area("Queries", Level.API)
+PAGES_AREA = Area("Pages", Level.API)
+
+MALFORMED = QUERIES_AREA.error(
+    "share.query-malformed",
+    "A query whose body is not a JSON object is answered with 400.",
+    spec="Read Data from a Table: Request Body; 400: the request is malformed",
+    broken="clients that send a damaged body get the whole table instead of what they asked for",
+    repair="answer 400",
+    example="200 for the body `{`",
+)
+UNKNOWN_FIELD = QUERIES_AREA.error(
+    "share.query-unknown-field",
+    "Unrecognized fields in the body of a query are ignored.",
+    spec="Protocol (unrecognized fields are never required); Read Data from a Table: Request Body",
+    broken="newer clients, and those that send fields of their own such as DuckDB, cannot read from the server",
+    repair="ignore them",
+    example='400 for {"responseFormat": "delta"}',
+)
+
+
+def check_queries(table: SharedTableTest) -> None:
+    """Send bodies that are damaged, and one with a field that no server knows."""
+    whole = table.whole
+    if whole is None:
+        return
+    for body in (b"{", b"[]"):
+        path, headers = f"{table.path}/query", HEADERS[whole.form]
+        answer = table.tester.ask(table.suite, path, body=body, method="POST", headers=headers)
+        table.suite.require_status(MALFORMED, answer.status >= 400, answer, "a body that is not a JSON object")
+    answer = table.query({"deltacliUnknown": 1}, whole.form)
+    is_ignored = answer.is_ok or answer.status >= 500
+    words = "an unrecognized field in the body"
+    table.suite.require_status(UNKNOWN_FIELD, is_ignored, answer, words, expected=200)
+
+
+PAGE_SIZE = PAGES_AREA.error(
+    "share.page-size",
+    "A page of a query has at most `maxFiles` files.",
+    spec="Query paging (maxFiles)",
+    broken="clients get more than they reserve room for",
+    repair="end the page, and send nextPageToken in endStreamAction",
+    example="3 files for maxFiles=1",
+)
+PAGES = PAGES_AREA.error(
+    "share.pages-differ",
+    "The pages of a query together have the files of the whole answer, each once.",
+    spec="Query paging (pageToken); EndStreamAction (nextPageToken)",
+    broken="clients lose or repeat rows",
+    repair="continue exactly behind the last file, in one order",
+    example="a file at the border of two pages is missing",
+)
+ENDLESS = PAGES_AREA.error(
+    "share.pages-endless",
+    "The pages of a query end: each leads on to another one.",
+    spec="Query paging; EndStreamAction (nextPageToken)",
+    broken="clients never finish",
+    repair="omit nextPageToken on the last page",
+    example="the same nextPageToken again and again",
+)
+PAGE_HEAD = PAGES_AREA.error(
+    "share.page-head",
+    "All pages have the same version and, byte for byte, the same protocol and metadata.",
+    spec="Query paging",
+    broken="Spark refuses the second page",
+    repair="answer every page from the version of the first one",
+    example="another order of fields on the second page",
+)
+PAGE_TOKEN = PAGES_AREA.error(
+    "share.page-token-not-checked",
+    "A page token is refused with other parameters than those it was made for, and when it was altered.",
+    spec="Query paging (pageToken)",
+    broken="clients mix pages of different answers, and a forged token may lead to versions that are not shared",
+    repair="authenticate tokens, and bind them to the table and the other parameters",
+    example="a token of a query is accepted with another predicate",
+)
+NO_END = PAGES_AREA.error(
+    "share.end-promised-not-sent",
+    "A server that knows includeEndStreamAction ends a query with endStreamAction, and says so in the header.",
+    spec="EndStreamAction; Delta Sharing Capabilities Header",
+    broken="clients cannot tell a whole answer from one that was cut off",
+    repair="send both the header and the line",
+    example="the line without the capability in the header",
+)
+REFRESH = PAGES_AREA.error(
+    "share.refresh-differs",
+    "A refreshToken leads to the files of the same version.",
+    spec="EndStreamAction (refreshToken); Query Table (refreshToken)",
+    broken="clients that refresh expired URLs mix files of two versions",
+    repair="keep the version in the token",
+    example="a file less after the refresh",
+)
+
+_MOST_PAGES = 12
+_NO_PAGES = "the server does not send pages of queries"
+
+
+def check_pages(table: SharedTableTest) -> None:
+    """Read the table in pages and compare them with the whole."""
+    whole = table.whole
+    if whole is None or not whole.files:
+        table.skip("the table has no files", PAGES, PAGE_SIZE, ENDLESS, PAGE_HEAD, PAGE_TOKEN)
+        return
+    size = _page_size(whole)
+    tokens = _walk(table, whole, lambda page: table.query(page, whole.form))
+    if tokens:
+        _check_token(table, whole, size, tokens[0])
+    else:
+        table.skip("the server sends the table as one page", PAGE_TOKEN)
+
+
+def check_feed_pages(table: SharedTableTest, feed: Lines) -> None:
+    """Read a change feed in pages and compare them with the whole feed."""
+    if feed.files:
+        sent = dict(feed.answer.request.query)
+        _walk(table, feed, lambda page: table.ask("changes", {**sent, **page}, HEADERS[feed.form]))
+
+
+def _page_size(whole: Lines) -> int:
+    return max(1, (len(whole.files) + 2) // 3)
+
+
+def _walk(table: SharedTableTest, whole: Lines, fetch: Callable[[Mapping[str, object]], WireAnswer]) -> list[str]:
+    """Read and compare the pages of an answer; return the tokens that led to them."""
+    size = _page_size(whole)
+    pages: list[Lines] = []
+    tokens: list[str] = []
+    while len(pages) < _MOST_PAGES:
+        answer = fetch({"maxFiles": size, **({"pageToken": tokens[-1]} if tokens else {})})
+        page = table.read(answer, expects_end=True)
+        if page is None or page.end is None:
+            if not pages:
+                table.skip(_NO_PAGES, PAGES, PAGE_SIZE, ENDLESS, PAGE_HEAD, PAGE_TOKEN)
+                return tokens
+            message = f"a page is answered with {answer.status}, without endStreamAction"
+            table.suite.require(PAGES, False, answer, message)
+            return tokens
+        pages.append(page)
+        _check_page(table, pages[0], page, size)
+        token = page.end.get("nextPageToken")
+        if not token:
+            table.suite.require(ENDLESS, True, answer, "")
+            break
+        message = "the nextPageToken of a page leads to the same page again"
+        if not table.suite.require(ENDLESS, token not in tokens, answer, message):
+            return tokens
+        tokens.append(str(token))
+    _compare_pages(table, whole, pages)
+    return tokens
+
+
+def _check_page(table: SharedTableTest, first: Lines, page: Lines, size: int) -> None:
+    require, answer = table.suite.require, page.answer
+    message = f"a page has {len(page.files)} files, more than maxFiles"
+    require(PAGE_SIZE, len(page.files) <= size, answer, message, seen=len(page.files), expected=size)
+    is_same = page.head == first.head and page.version == first.version
+    require(PAGE_HEAD, is_same, answer, "a page has other lines of protocol and metadata than the first one")
+
+
+def _compare_pages(table: SharedTableTest, whole: Lines, pages: list[Lines]) -> None:
+    if pages[0].version != whole.version:
+        return
+    ids = [file.id for page in pages for file in page.files]
+    missing = [file for file in whole.files if file.id not in set(ids)]
+    more = [file for page in pages for file in page.files if file.id not in whole.by_id]
+    is_same = sorted(ids) == sorted(file.id for file in whole.files)
+    seen = f"missing {names_of(missing)}" if missing else f"unexpected {names_of(more)}" if more else "repeated files"
+    message = f"the pages have {len(ids)} files, and the whole answer {len(whole.files)}"
+    table.suite.require(PAGES, is_same, pages[-1].answer, message, seen=None if is_same else seen)
+
+
+def _check_token(table: SharedTableTest, whole: Lines, size: int, token: str) -> None:
+    altered = ("B" if token[0] != "B" else "C") + token[1:]
+    bodies: Mapping[str, Mapping[str, object]] = {
+        "an altered page token": {"maxFiles": size, "pageToken": altered},
+        "a page token with another limit": {"maxFiles": size, "pageToken": token, "limitHint": 1},
+    }
+    for words, body in bodies.items():
+        answer = table.query(body, whole.form)
+        table.suite.require_status(PAGE_TOKEN, answer.status >= 400, answer, words)
+
+
+def check_end(table: SharedTableTest) -> None:
+    """Ask for endStreamAction and for a refresh token."""
+    whole = table.whole
+    if whole is None:
+        return
+    header = HEADERS[whole.form].get(CAPABILITIES, "responseformat=parquet")
+    wish = {CAPABILITIES: f"{header};includeendstreamaction=true"}
+    lines = table.same_version(
+        table.read(table.query({"includeRefreshToken": True}, whole.form, wish), expects_end=True), (REFRESH,)
+    )
+    if lines is None:
+        return
+    promised = "includeendstreamaction=true" in lines.answer.headers.get(CAPABILITIES, "").lower()
+    if lines.end is None and not promised:
+        table.skip("the server does not know includeEndStreamAction", NO_END, REFRESH)
+        return
+    message = "endStreamAction comes without includeendstreamaction=true in the header"
+    table.suite.require(NO_END, promised, lines.answer, message)
+    token = (lines.end or {}).get("refreshToken")
+    if not token:
+        table.skip("the server sends no refreshToken", REFRESH)
+        return
+    answer = table.query({"refreshToken": token}, whole.form)
+    again = table.read(answer, expects_end=True)
+    is_same = again is not None and again.version == lines.version and sorted(again.by_id) == sorted(lines.by_id)
+    table.suite.require(REFRESH, is_same, answer, f"a refreshToken is answered with {answer.status} and other files")
+
+
+# -- change data feeds -------------------------------------------------------------------------------------------------
+
+CHANGES_AREA = Area("Changes", Level.API)
+
+START = CHANGES_AREA.error(
+    "share.changes-start",
+    "A change feed without a start is answered with 400.",
+    spec="Read Change Data Feed from a Table (the start parameter must be provided)",
+    broken="clients read another range than they think",
+    repair="answer 400",
+    example="200 for …/changes without parameters",
+)
+REVERSED = CHANGES_AREA.error(
+    "share.changes-reversed",
+    "A range whose end is before its start is answered with 400.",
+    spec="Read Change Data Feed from a Table (startingVersion, endingVersion; 400: the request is malformed)",
+    broken="clients take an empty feed for no changes",
+    repair="answer 400",
+    example="200 for startingVersion=2&endingVersion=1",
+)
+RANGE = CHANGES_AREA.error(
+    "share.changes-range",
+    "Changes have versions between the start and the end, both included.",
+    spec="Read Change Data Feed from a Table (the parameter range is inclusive in the query)",
+    broken="clients apply changes twice, or changes of versions that they did not ask for",
+    repair="return the changes of the range only",
+    example="a file of version 4 for endingVersion=3",
+)
+FIELDS = CHANGES_AREA.error(
+    "share.changes-fields",
+    "Every changed file has its version and the timestamp of its commit.",
+    spec="Add File; CDF File; Remove File (version, timestamp: required)",
+    broken="clients cannot make _commit_version and _commit_timestamp, and fail",
+    repair="send both fields",
+    example="an add without version",
+)
+FEED_HEADER = CHANGES_AREA.error(
+    "share.changes-header",
+    "The header of a change feed, and of a query with startingVersion, has the first version of the range.",
+    spec="Read Change Data Feed from a Table (represents the starting version of files in the response)",
+    broken="clients take the changes for those of other versions",
+    repair="send the first version",
+    example="the newest version in the header",
+)
+PARTS = CHANGES_AREA.error(
+    "share.changes-parts-differ",
+    "Two halves of a range have the changes of the whole range.",
+    spec="Read Change Data Feed from a Table (startingVersion, endingVersion: inclusive)",
+    broken="clients that continue a feed lose or repeat changes",
+    repair="include both ends of the range",
+    example="the changes of the last version are missing where it is named as the end",
+)
+BY_TIME = CHANGES_AREA.error(
+    "share.changes-by-time",
+    "A range by the times of its versions has the changes of the range by their numbers.",
+    spec="Read Change Data Feed from a Table (startingTimestamp, endingTimestamp)",
+    broken="clients lose or repeat the changes of a version",
+    repair="start at the first version at or after the time, and end at the last one at or before it",
+    example="the version that was committed at startingTimestamp is missing",
+)
+SINCE_RANGE = CHANGES_AREA.error(
+    "share.since-range",
+    "A query with startingVersion returns files of that version and later ones, with their versions.",
+    spec="Read Data from a Table (startingVersion: all data change files since startingVersion, inclusive)",
+    broken="streams read files twice, or lose them",
+    repair="return the files of the range, each with its version",
+    example="files of version 1 for startingVersion=2",
+)
+SINCE_FUTURE = CHANGES_AREA.error(
+    "share.since-unknown",
+    "A startingVersion far after the newest version is answered with 400.",
+    spec="Read Data from a Table (startingVersion; 400: the request is malformed)",
+    broken="streams wait forever at a version that was never written",
+    repair="answer 400",
+    example="200 without files for startingVersion=1000000",
+)
+
+_FEED = (RANGE, FIELDS, FEED_HEADER, PARTS, BY_TIME)
+_NO_FEED = "the server has no change data feed of the table"
+_MOST_VERSIONS = 20
+
+
+def check_changes(table: SharedTableTest) -> None:
+    """Read change feeds and compare them."""
+    whole = table.whole
+    if whole is None or whole.version is None:
+        return
+    form, last = whole.form, whole.version
+    _check_refused_ranges(table, form, last)
+    enabled = {**whole.configuration}
+    is_on = str(enabled.get("enableChangeDataFeed") or enabled.get("delta.enableChangeDataFeed")).lower() == "true"
+    if not is_on:
+        table.skip("the change data feed of the table is not enabled", *_FEED)
+        return
+    first = max(0, last - _MOST_VERSIONS + 1)
+    feed = _feed(table, form, {"startingVersion": first, "endingVersion": last})
+    while feed is None and first < last:
+        first = (first + last + 1) // 2
+        feed = _feed(table, form, {"startingVersion": first, "endingVersion": last})
+    if feed is None:
+        table.skip(_NO_FEED, *_FEED)
+        return
+    _check_feed(table, feed, first, last)
+    _check_parts(table, feed, first, last)
+    _check_by_time(table, feed)
+    check_feed_pages(table, feed)
+
+
+def _feed(table: SharedTableTest, form: str, query: Mapping[str, object]) -> Lines | None:
+    return table.read(table.ask("changes", query, HEADERS[form]))
+
+
+def _check_refused_ranges(table: SharedTableTest, form: str, last: int) -> None:
+    answer = table.ask("changes", headers=HEADERS[form])
+    table.suite.require_status(START, answer.status >= 400, answer, "a change feed without a start")
+    if last:
+        answer = table.ask("changes", {"startingVersion": last, "endingVersion": last - 1}, HEADERS[form])
+        table.suite.require_status(REVERSED, answer.status >= 400, answer, "a range that ends before its start")
+    else:
+        table.skip("the table has one version", REVERSED)
+
+
+def _check_feed(table: SharedTableTest, feed: Lines, first: int, last: int) -> None:
+    answer = feed.answer
+    message = "the header of the feed has another version than its start"
+    table.suite.require(FEED_HEADER, feed.version in (first, None), answer, message, seen=feed.version, expected=first)
+    _check_dated(table, feed)
+    for file in feed.files:
+        is_inside = file.version is None or first <= file.version <= last
+        message = "a changed file is of a version outside the range"
+        expected = f"{first} to {last}"
+        table.suite.require(
+            RANGE, is_inside, answer, message, seen=file.version, expected=expected, line=file.line.number
+        )
+
+
+def _check_dated(table: SharedTableTest, lines: Lines) -> None:
+    for file in lines.files:
+        is_dated = file.version is not None and file.timestamp is not None
+        message = "a changed file lacks version or timestamp"
+        seen = ", ".join(sorted(file.fields))
+        table.suite.require(FIELDS, is_dated, lines.answer, message, seen=seen, line=file.line.number)
+
+
+def _keys(files: tuple[FileLine, ...]) -> Counter[tuple[object, ...]]:
+    return Counter((file.kind, file.id, file.version) for file in files)
+
+
+def _check_parts(table: SharedTableTest, feed: Lines, first: int, last: int) -> None:
+    if first == last:
+        table.skip("the feed has one version", PARTS)
+        return
+    versions = sorted({file.version for file in feed.files if file.version is not None})
+    middle = versions[(len(versions) - 1) // 2] if versions else first
+    middle = min(max(middle, first), last - 1)
+    low = _feed(table, feed.form, {"startingVersion": first, "endingVersion": middle})
+    high = _feed(table, feed.form, {"startingVersion": middle + 1, "endingVersion": last})
+    answer = (high or low or feed).answer
+    is_same = low is not None and high is not None and _keys(low.files) + _keys(high.files) == _keys(feed.files)
+    counts = [0 if part is None else len(part.files) for part in (low, high)]
+    message = "two halves of a range have other changes than the whole range"
+    table.suite.require(
+        PARTS, is_same, answer, message, seen=f"{counts[0]} and {counts[1]}", expected=f"{len(feed.files)} together"
+    )
+
+
+def _check_by_time(table: SharedTableTest, feed: Lines) -> None:
+    """Compare the changes between the times of two versions with those between their numbers."""
+    times = {file.version: file.timestamp for file in feed.files if file.version is not None and file.timestamp}
+    if not times:
+        table.skip("the feed has no timestamps", BY_TIME)
+        return
+    low, high = min(times), max(times)
+    starts, ends = times[low] or 0, times[high] or 0
+    if len(set(times.values())) < len(times):
+        table.skip("several versions of the feed have the same timestamp", BY_TIME)
+        return
+    answer = table.ask("changes", {"startingTimestamp": iso(starts), "endingTimestamp": iso(ends)}, HEADERS[feed.form])
+    lines = table.read(answer)
+    if lines is None:
+        table.suite.require_status(BY_TIME, answer.status >= 500, answer, "a range by time", expected=200)
+        return
+    is_same = _keys(lines.files) == _keys(feed.files)
+    message = "a range by time has other changes than the range by versions"
+    table.suite.require(
+        BY_TIME, is_same, answer, message, seen=f"{len(lines.files)} files", expected=f"{len(feed.files)} files"
+    )
+
+
+def check_files_since(table: SharedTableTest) -> None:
+    """Query the files since a version."""
+    whole = table.whole
+    if whole is None or whole.version is None:
+        return
+    if not table.has_history:
+        table.skip(NO_HISTORY, SINCE_RANGE, SINCE_FUTURE)
+        return
+    last = whole.version
+    first = max(0, last - _MOST_VERSIONS + 1)
+    answer = table.query({"startingVersion": first}, whole.form)
+    lines = table.read(answer)
+    if lines is None:
+        table.skip(f"a query with startingVersion is answered with {answer.status}", SINCE_RANGE, SINCE_FUTURE)
+        return
+    message = "the header of a query with startingVersion has another version"
+    is_first = lines.version in (first, None)
+    table.suite.require(FEED_HEADER, is_first, answer, message, seen=lines.version, expected=first)
+    _check_dated(table, lines)
+    for file in lines.files:
+        is_inside = file.version is not None and file.version >= first
+        message = "a file is of a version before startingVersion, or has none"
+        table.suite.require(
+            SINCE_RANGE,
+            is_inside,
+            answer,
+            message,
+            seen=file.version,
+            expected=f"{first} or later",
+            line=file.line.number,
+        )
+    if not lines.files:
+        table.skip(f"no version since {first} changed data", SINCE_RANGE)
+    future = table.query({"startingVersion": last + 1_000_000}, whole.form)
+    table.suite.require_status(SINCE_FUTURE, future.status >= 400, future, "a startingVersion that does not exist")

@@ -1,1 +1,0 @@
-"""What stands before the application: who may ask, how much, what is recorded, and the port for operators."""

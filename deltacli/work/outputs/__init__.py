@@ -1,1 +1,0 @@
-"""Writing results as directories of Parquet files, in tasks."""

@@ -1,0 +1,233 @@
+"""Write Parquet files: how all of them are encoded, and batches of Arrow as one file."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, Self
+
+from deltacli.arrow.parquet import open_writer
+from deltacli.core.errors import Refused, Unreadable, UsageError, command, parameter
+from deltacli.core.typing import RecordBatch
+from deltacli.delta.protocol.known_properties import CODEC, FORMAT_VERSION, PARQUET_VERSIONS
+
+if TYPE_CHECKING:
+    import pyarrow
+    import pyarrow.parquet
+
+# -- how all Parquet files that are written are encoded ----------------------------------------------------------------
+
+DEFAULT_CODEC = "zstd"
+
+
+class _Codec(NamedTuple):
+    """The name of a codec in Arrow, and what precedes `.parquet` in the name of a data file."""
+
+    arrow: str
+    ending: str
+
+
+_CODECS = {
+    **dict.fromkeys(("none", "uncompressed"), _Codec("none", "")),
+    "snappy": _Codec("snappy", ".snappy"),
+    "gzip": _Codec("gzip", ".gz"),
+    "brotli": _Codec("brotli", ".br"),
+    "zstd": _Codec("zstd", ".zstd"),
+    **dict.fromkeys(("lz4", "lz4_raw"), _Codec("lz4", ".lz4raw")),
+}
+"""By the value of the property. Only Hadoop has `lzo`."""
+_ENDINGS = {codec.arrow: codec.ending for codec in _CODECS.values()}
+
+
+class Encoding(NamedTuple):
+    """How Parquet is written: the codec by Arrow's name, and the data page version."""
+
+    codec: str = DEFAULT_CODEC
+    page_version: str = "1.0"
+
+    @classmethod
+    def of(cls, properties: Mapping[str, str]) -> Encoding:
+        """Return the encoding that the table properties request.
+
+        Uses the default, if they name no codec that can be written here. Raises Refused for an invalid version of the
+        format. Spec: Table Properties.
+        """
+        version = properties.get(FORMAT_VERSION, "1.0.0").strip()
+        if not PARQUET_VERSIONS.fullmatch(version):
+            raise Refused(
+                f"the property {FORMAT_VERSION} is invalid, so no Parquet file can be written",
+                code="property.parquet-version",
+                facts={"found": version, "expected": "1.0.0 or 2.x.y"},
+                hint=command("properties set", {FORMAT_VERSION: "1.0.0"}),
+            )
+        return cls(_codec_of(properties) or DEFAULT_CODEC, "2.0" if version.startswith("2.") else "1.0")
+
+    @property
+    def extension(self) -> str:
+        """The end of the name of a data file: its codec, and `.parquet`."""
+        return f"{_ENDINGS[self.codec]}.parquet"
+
+
+def unwritable_codec(properties: Mapping[str, str]) -> str | None:
+    """Return the codec that the table properties name, if it cannot be written here."""
+    return properties.get(CODEC) if _codec_of(properties) is None else None
+
+
+def _codec_of(properties: Mapping[str, str]) -> str | None:
+    import pyarrow as pa
+
+    known = _CODECS.get(str(properties.get(CODEC) or "").strip().lower())
+    is_there = known is not None and (known.arrow == "none" or pa.Codec.is_available(known.arrow))
+    return known.arrow if known is not None and is_there else None
+
+
+# -- write batches of Arrow as one Parquet file, in row groups of bounded size -----------------------------------------
+
+_ROWS_PER_GROUP = 1 << 20
+_BYTES_PER_GROUP = 64 << 20
+"""Bytes in memory; a third or less on disk."""
+
+
+class _Tap(io.RawIOBase):
+    """A stream that counts its bytes. What is written after it was closed is discarded."""
+
+    def __init__(self, sink: BinaryIO) -> None:
+        self._sink = sink
+        self._size_bytes = 0
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: object) -> int:
+        view = memoryview(data)  # type: ignore[arg-type]  # a buffer from Arrow
+        if not self.closed:
+            self._sink.write(view)
+            self._size_bytes += view.nbytes
+        return view.nbytes
+
+    def tell(self) -> int:
+        return self._size_bytes
+
+
+class ParquetStream:
+    """Writes batches of a schema with Zstandard, which every reader of Delta tables supports, or as `settings` of
+    Arrow's writer say.
+
+    As a context it is finished at the end, and abandoned after any fault. Without `finish` no footer is written, so an
+    incomplete file cannot be opened, not even one from a pipe. A file that Arrow opened is written without the
+    interpreter. Raises UsageError for a type that Parquet does not have.
+    """
+
+    def __init__(
+        self,
+        sink: BinaryIO | pyarrow.NativeFile,
+        schema: pyarrow.Schema,
+        *,
+        group_rows: int = _ROWS_PER_GROUP,
+        group_bytes: int = _BYTES_PER_GROUP,
+        **settings: Any,  # Any: as Arrow's writer takes them
+    ) -> None:
+        import pyarrow as pa
+
+        self.rows = 0
+        self._group_rows, self._group_bytes = group_rows, group_bytes
+        self._sink = sink if isinstance(sink, pa.NativeFile) else _Tap(sink)
+        self._held: list[pyarrow.Table] = []
+        self._held_rows = self._held_bytes = 0
+        try:
+            self._writer = open_writer(self._sink, schema, **{"compression": "zstd", **settings})
+        except pa.ArrowNotImplementedError as fault:
+            raise _unwritable(fault) from fault
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, fault: object, trace: object) -> None:
+        if kind is None:
+            try:
+                self.finish()
+            except BaseException:
+                self.abandon()
+                raise
+        else:
+            self.abandon()
+
+    @property
+    def size_bytes(self) -> int:
+        """The bytes written so far, without the rows that are held for the next row group."""
+        return int(self._sink.tell())
+
+    def add(self, rows: RecordBatch) -> None:
+        """Take a batch or a table, and write a row group once there are enough rows or bytes for one."""
+        import pyarrow as pa
+
+        self.rows += rows.num_rows
+        self._held.append(rows if isinstance(rows, pa.Table) else pa.Table.from_batches([rows]))
+        self._held_rows += rows.num_rows
+        self._held_bytes += rows.nbytes
+        if self._held_rows >= self._group_rows or self._held_bytes >= self._group_bytes:
+            self._flush()
+
+    def finish(self) -> None:
+        """Write the remaining rows and the footer."""
+        if self._held:
+            self._flush()
+        self._writer.close()
+
+    @property
+    def footer(self) -> pyarrow.parquet.FileMetaData:
+        """The footer of the finished file."""
+        return self._writer.metadata
+
+    def abandon(self) -> None:
+        """Close the file without a footer."""
+        self._sink.close()
+        with suppress(OSError, ValueError, MemoryError):
+            self._writer.close()
+
+    def _flush(self) -> None:
+        """Write the held rows as row groups of similar size, usually as one."""
+        import pyarrow as pa
+
+        groups = max(-(-self._held_rows // self._group_rows), round(self._held_bytes / self._group_bytes), 1)
+        rows_per_group = -(-self._held_rows // groups)
+        table = pa.concat_tables(self._held)
+        self._held, self._held_rows, self._held_bytes = [], 0, 0
+        try:
+            self._writer.write_table(table, rows_per_group)
+        except pa.ArrowNotImplementedError as fault:
+            raise _unwritable(fault) from fault
+
+
+def write_parquet(sink: BinaryIO, schema: pyarrow.Schema, batches: Iterable[pyarrow.RecordBatch]) -> None:
+    """Write batches as one file, which has no footer after any fault. Raises what `ParquetStream` raises."""
+    with ParquetStream(sink, schema) as stream:
+        for batch in batches:
+            stream.add(batch)
+
+
+def require_valid_values(batch: pyarrow.RecordBatch) -> None:
+    """Raise Unreadable for a value that is not of its type, such as text that is not UTF-8, which no format could
+    reproduce.
+    """
+    from pyarrow import ArrowInvalid
+
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        try:
+            column.validate(full=True)
+        except ArrowInvalid as fault:
+            raise Unreadable(
+                f"column {name!r} holds a value that is not of its type",
+                code="data.bad-value",
+                facts={"found": str(fault)},
+            ) from fault
+
+
+def _unwritable(fault: Exception) -> UsageError:
+    return UsageError(
+        "these columns cannot be written as Parquet",
+        code="usage.format",
+        facts={"reason": str(fault)},
+        hint=f"select other columns with {parameter('read.columns')}, or use {parameter('read.format', 'ndjson')}",
+    )

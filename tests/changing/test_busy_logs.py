@@ -1,0 +1,51 @@
+"""Changes beside a writer that commits all the while, on a store over a network: they get their turn or say why not."""
+
+from __future__ import annotations
+
+import pytest
+
+from deltacli.changing import commit as committing
+from deltacli.core.errors import ConflictLost
+from tests.support.actions import commit_info, metadata, protocol
+from tests.support.builder import TableBuilder, commit_path
+from tests.support.busy import BusyStorage
+from tests.support.restoring import Restoring, append
+
+VERSIONS = 40
+
+
+def busy(commits_a_second: int) -> BusyStorage:
+    """A table of forty commits without a checkpoint, each with a file."""
+    builder = TableBuilder().commit(commit_info(), protocol(), metadata())
+    for number in range(1, VERSIONS):
+        append(builder, f"f{number}")
+    Restoring(builder)
+    return BusyStorage(builder.in_memory(), every=1 / commits_a_second, first_version=VERSIONS)
+
+
+@pytest.mark.parametrize("commits_a_second", [1, 10])
+def test_a_restore_gets_its_turn_and_reads_each_commit_of_others_once(commits_a_second: int) -> None:
+    storage = busy(commits_a_second)
+    began = storage.now
+
+    done = storage.table.restore(version=20, trust_listing=True)
+
+    assert storage.now - began < 10
+    version = done.committed_version or 0
+    assert {1} == {storage.reads[commit_path(number)] for number in range(VERSIONS, version)}
+    live = storage.table.snapshot(version=version).files()
+    assert {f"f{number}" for number in range(1, 21)} == {
+        path for one in live for path in one.column("path").to_pylist()
+    }
+
+
+def test_a_log_that_is_too_busy_ends_it_after_some_time_and_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(committing, "MAX_SECONDS", 3.0)
+    storage = busy(100)
+
+    with pytest.raises(ConflictLost) as lost:
+        storage.table.set_properties({"delta.checkpointInterval": "20"})
+
+    assert 3 < storage.now - 1000 < 5
+    assert {"versions tried", "last lost to", "next"} == set(lost.value.facts)
+    assert lost.value.facts["versions tried"].endswith("in 3 s")
