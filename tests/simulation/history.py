@@ -13,7 +13,7 @@ from deltacli.changing.change import carry_out
 from deltacli.core.errors import DeltacliError
 from deltacli.operations.log.log_backup import LogBackup
 from deltacli.operations.vacuum.full_plan import VacuumChange
-from deltacli.operations.vacuum.request import VacuumRequest
+from deltacli.operations.vacuum.plan import VacuumRequest
 from tests.simulation.commands import COMMANDS, Done, Turn, carried_out, rows_of
 from tests.simulation.events import EVENTS, TAKE_NEXT, Scene
 from tests.simulation.oracle import Oracle

@@ -13,8 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from deltacli.operations.checkpoint.execute import Checkpoint
-from deltacli.operations.checkpoint.plan import CheckpointRequest
+from deltacli.operations.checkpoint.checkpoint import Checkpoint, CheckpointRequest
 from tests.simulation import history
 from tests.simulation.commands import COMMANDS, Command
 from tests.simulation.events import EVENTS
