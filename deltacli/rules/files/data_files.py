@@ -44,7 +44,7 @@ from deltacli.rules.framework.data_file_views import (
     FootersView,
 )
 from deltacli.rules.protocol.iceberg import active
-from deltacli.rules.widening.entries import changes_of
+from deltacli.rules.widening import changes_of
 
 # -- rules about what data files are and how they lie ------------------------------------------------------------------
 

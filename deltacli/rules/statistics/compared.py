@@ -43,7 +43,7 @@ from deltacli.delta.stats.schema import BOUNDS, NULL_COUNT, ColumnPath, StatColu
 from deltacli.rules.framework.base import Area, Finding, Level, Severity
 from deltacli.rules.framework.data_file_views import AnswersView, FootersView, LiveAdds
 from deltacli.rules.statistics.evidence import ColumnEvidence, known_from_footers, known_from_rows
-from deltacli.rules.widening.entries import FLOAT_BOUNDS
+from deltacli.rules.widening import FLOAT_BOUNDS
 
 # -- statistics against footers and rows -------------------------------------------------------------------------------
 
