@@ -183,7 +183,7 @@ def missing_log(storage: ReadStorage) -> DeltacliError:
         return _paimon_table(storage)
     if _has_other_log(storage, ""):
         return NotATable(f"{LOG_DIRECTORY} is not a directory")
-    nested = sorted(name for name in directories if storage.kind_of(f"{name}/{LOG_DIRECTORY}") is PathKind.DIRECTORY)[
+    nested = [name for name in sorted(directories) if storage.kind_of(f"{name}/{LOG_DIRECTORY}") is PathKind.DIRECTORY][
         :5
     ]
     around = table_around(storage)
