@@ -202,7 +202,8 @@ class FooterFiles:
             if found is None:
                 return None, None
             storage, inner, size = found
-            return read_footer(storage, inner, size, reader)
+            length = _NEAR_TAIL if storage.capabilities.cheap_listing else _FAR_TAIL
+            return _read_footer(lambda offset, length: storage.read_range(inner, offset, length), size, length, reader)
         except FileMissing:
             return None, FileFault(MISSING, f"{file.path} not found", "no such file")
         except PathExternal as refusal:
@@ -255,14 +256,6 @@ def unread(path: str, fault: StorageFailed | UsageError) -> FileFault:
     """Return the result for an existing file that cannot be read, or whose store cannot be opened."""
     code = UNREAD if isinstance(fault, StorageFailed) else "data.unreachable"
     return FileFault(code, f"{path} cannot be read: {fault.reason}", fault.reason)
-
-
-def read_footer(
-    storage: ReadStorage, path: str, size: int, reader: FooterReader
-) -> tuple[Footer | None, FileFault | None]:
-    """Read the footer of one file by byte ranges, usually in one request. Raises StorageFailed."""
-    length = _NEAR_TAIL if storage.capabilities.cheap_listing else _FAR_TAIL
-    return _read_footer(lambda offset, length: storage.read_range(path, offset, length), size, length, reader)
 
 
 def _read_footer(

@@ -197,7 +197,9 @@ class SparkEngine(EmbeddedEngine):
             for row in self._rows(job, window, is_cancelled):
                 returned += len(row.content)
                 yield _value(row)
-            size = _next_size(size, len(window), returned)
+            # More pieces while results are small.
+            fitting = _WINDOW_BYTES * len(window) // max(1, returned)
+            size = max(1, min(size * 8, fitting))
 
     def _rows(self, job: Job, window: Sequence[tuple[bytes, int]], is_cancelled: Callable[[], bool]) -> Iterator[Row]:
         """Run a window of pickled pieces with their weights, in halves where its results are larger than the driver
@@ -259,14 +261,11 @@ class SparkEngine(EmbeddedEngine):
     ) -> tuple[Sequence[tuple[Job, Sequence[Any]]], int]:  # Any: pieces
         """Return the job and the pieces of each reading, and the number of groups."""
         self._require_cluster(readings[0].stores)
-        groups = self._groups_of(size_bytes)
+        busy = min(self.slots * TASKS_PER_SLOT, size_bytes // _SMALL_GROUP_BYTES + 1)
+        groups = max(busy, size_bytes // GROUP_BYTES + 1)
         return [
             (self.prepare(one.task, {**one.shared, GROUPS: groups}, one.stores), list(one.pieces)) for one in readings
         ], groups
-
-    def _groups_of(self, size_bytes: int) -> int:
-        busy = min(self.slots * TASKS_PER_SLOT, size_bytes // _SMALL_GROUP_BYTES + 1)
-        return max(busy, size_bytes // GROUP_BYTES + 1)
 
     def prepare(self, task: Task[Any, Any], shared: Mapping[str, Any], stores: TableStores) -> Job:
         """Return a task with all that executors need to run it: modules and shared values are sent to them, and the
@@ -338,12 +337,6 @@ def _window(pieces: Iterator[tuple[bytes, int]], most: int) -> list[tuple[bytes,
         if sent >= _WINDOW_BYTES:
             break
     return window
-
-
-def _next_size(size: int, pieces: int, returned: int) -> int:
-    """Return the number of pieces of the next window: more while results are small."""
-    fitting = _WINDOW_BYTES * pieces // max(1, returned)
-    return max(1, min(size * 8, fitting))
 
 
 def _value(row: Row) -> Any:  # Any: the result of a piece

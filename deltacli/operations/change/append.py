@@ -208,7 +208,8 @@ def plan_append(snapshot: Snapshot, rows: pyarrow.Schema) -> AppendSpec:
         if place is not None:
             _require_fits(column, rows.field(place).type, kind)
         value = _value_of_missing(column, kind) if place is None else None
-        columns.append(Source(column, place, value, _most_characters(column)))
+        found = re.fullmatch(r"varchar\((\d+)\)", str(column.metadata.get(_CHARACTERS, "")), re.ASCII)
+        columns.append(Source(column, place, value, int(found[1]) if found else None))
     names = [(name, column) for name, column in config.partition_columns.items() if column is not None]
     return AppendSpec(
         replace(_rewrite_spec(config), clustering=clustering_paths(config, snapshot.domains)),
@@ -293,11 +294,6 @@ def _value_of_missing(column: StructField, kind: ArrowType) -> ArrowScalar:
             facts={"column": column.name},
         )
     return None
-
-
-def _most_characters(column: StructField) -> int | None:
-    found = re.fullmatch(r"varchar\((\d+)\)", str(column.metadata.get(_CHARACTERS, "")), re.ASCII)
-    return int(found[1]) if found else None
 
 
 def _literal(text: str, kind: ArrowType) -> ArrowScalar:

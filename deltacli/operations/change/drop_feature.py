@@ -162,12 +162,6 @@ def truncate_history(table: TableHandle, trace: int) -> int | None:
     return (begun // _MINUTE_MS + 1) * _MINUTE_MS + retention
 
 
-def has_checkpoint_after(table: TableHandle, version: int) -> bool:
-    """Return True if the log can begin after a version."""
-    listing = list_log_whole(table.storage, table.progress).listing
-    return any(one.version > version for one in listing.checkpoints)
-
-
 def files_with_vectors(snapshot: Snapshot) -> int:
     """Return how many live files have deleted rows in vectors."""
 
@@ -495,7 +489,8 @@ class _Drop:
         name = self._plan.name
         if (trace := newest_trace(read_snapshot(self._table), name)) is None:
             return
-        if not has_checkpoint_after(self._table, trace):
+        listing = list_log_whole(self._table.storage, self._table.progress).listing
+        if not any(one.version > trace for one in listing.checkpoints):
             self._commit_and_checkpoint()
         again_ms = truncate_history(self._table, trace)
         self._gate.has_begun = self._gate.has_begun or again_ms is None

@@ -222,6 +222,7 @@ def _without_statistics(facts: Examined) -> Iterator[Advice]:
         return
     requests = REQUESTS_PER_FILE * fewer - len(plan.groups)
     size_after = bytes_after(plan)
+    assert isinstance(request.target_size, int)
     yield Advice(
         codes.NO_STATISTICS,
         Severity.WARNING if missing >= _LARGE_SHARE * state.count else Severity.INFO,
@@ -236,14 +237,8 @@ def _without_statistics(facts: Examined) -> Iterator[Advice]:
             "withoutStatistics": left,
         },
         saved(facts.prices, files=fewer, size_bytes=_less(facts, size_after), requests=max(requests, 0)),
-        command("optimize", min_size=f"{limit // _MIB}MiB", target_size=f"{request_mib(request.target_size)}MiB"),
+        command("optimize", min_size=f"{limit // _MIB}MiB", target_size=f"{-(-request.target_size // _MIB)}MiB"),
     )
-
-
-def request_mib(size: str | int | None) -> int:
-    """Return a size of a request in MiB, rounded up."""
-    assert isinstance(size, int)
-    return -(-size // _MIB)
 
 
 def _places(plan: OptimizePlan) -> list[int]:

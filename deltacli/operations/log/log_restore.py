@@ -217,7 +217,11 @@ def plan_log_restore(table: TableHandle, source: Storage, *, replace: bool = Fal
     _require_same_table(storage, source, engine, listed, compared, is_empty=not present)
     _require_one_past(source, compared, replace=replace)
     items = [_item(storage, found, replace=replace) for found in compared if found.relation is not _Relation.SAME]
-    items = _without_wrong_checkpoints(source, engine, items)
+    # The log's own checkpoint is kept where that of the backup cannot be read or contradicts the backup's commits:
+    # the log's one may have been repaired.
+    replaced = {item.file.name for item in items if item.action is Action.REPLACE and _group_of(item) == "checkpoint"}
+    wrong = _wrong_checkpoints(source, engine, replaced) if replaced else set()
+    items = [_replace(item, action=Action.KEEP) if item.file.name in wrong else item for item in items]
     before = versioned(present.values())
     writes = [item for item in items if item.action is not Action.KEEP]
     is_readable_after = _require_readable(before, [*present.values(), *(item.file.stored for item in writes)])
@@ -406,15 +410,6 @@ def _item(storage: ReadStorage, found: _Compared, *, replace: bool) -> RestoreIt
         return RestoreItem(Action.ADD, found.file)
     is_better = found.relation is _Relation.BETTER or (found.file.name == HINT_NAME and _is_hint(storage))
     return RestoreItem(Action.REPLACE if replace and not is_better else Action.KEEP, found.file, found.seen_sha256)
-
-
-def _without_wrong_checkpoints(source: Storage, engine: Engine, items: list[RestoreItem]) -> list[RestoreItem]:
-    """Keep the log's own checkpoint where that of the backup cannot be read or contradicts the backup's commits,
-    because the log's one may have been repaired.
-    """
-    replaced = {item.file.name for item in items if item.action is Action.REPLACE and _group_of(item) == "checkpoint"}
-    wrong = _wrong_checkpoints(source, engine, replaced) if replaced else set()
-    return [_replace(item, action=Action.KEEP) if item.file.name in wrong else item for item in items]
 
 
 def _wrong_checkpoints(source: Storage, engine: Engine, names: set[str]) -> set[str]:

@@ -333,7 +333,10 @@ def diff_schemas(before: DescribedSchema, after: DescribedSchema) -> SchemaDiff:
     """Return what changes: from one Delta schema to another in Delta's own types, else in those of Paimon. Options are
     compared only within one format.
     """
-    is_history = _are_one_history(before, after)
+    # Ids mean the same in two versions of one branch, or of one Delta table.
+    is_same = (before.table, before.table_format) == (after.table, after.table_format)
+    is_same = is_same and before.point.get("branch") == after.point.get("branch")
+    is_history = is_same and before.has_ids and after.has_ids
     old = replace(before.schema, options=before.properties, comment=before.schema.comment or None)
     new = replace(after.schema, options=after.properties, comment=after.schema.comment or None)
     if before.table_format != after.table_format:
@@ -350,13 +353,6 @@ def diff_schemas(before: DescribedSchema, after: DescribedSchema) -> SchemaDiff:
     else:
         changes = changes_between(old, new)
     return SchemaDiff(before, after, "id" if is_history else "name", changes)
-
-
-def _are_one_history(before: DescribedSchema, after: DescribedSchema) -> bool:
-    """Return True if ids mean the same in both: two versions of one branch, or of one Delta table."""
-    is_same = (before.table, before.table_format) == (after.table, after.table_format)
-    is_same = is_same and before.point.get("branch") == after.point.get("branch")
-    return is_same and before.has_ids and after.has_ids
 
 
 def shown(change: Change) -> str:
@@ -465,7 +461,9 @@ def _converted(source: DescribedSchema, target: str, now_ms: int) -> Conversion:
             text, value = _delta(source, losses)
         case "paimon":
             losses += source.losses
-            text, value = _paimon(source, now_ms)
+            schema = with_ids(source.schema)
+            fresh = replace(schema, version=CURRENT_VERSION, id=0, time_ms=now_ms)
+            text, value = fresh.encode().decode("utf-8"), fresh.as_json()
         case "arrow":
             losses += source.losses
             text, value = _arrow(source, losses)
@@ -487,13 +485,6 @@ def _delta(source: DescribedSchema, losses: list[ConversionLoss]) -> tuple[str, 
             losses.append(ConversionLoss("", "primaryKeys", keys, "", "a Delta table has no primary key"))
     content = {"schema": delta.type_json(schema), "partitionColumns": list(source.schema.partition_keys)}
     return json.dumps(delta.type_json(schema), ensure_ascii=False, separators=(",", ":")), content
-
-
-def _paimon(source: DescribedSchema, now_ms: int) -> tuple[str, Json]:
-    """Return the schema file of a new table, as Java writes it."""
-    schema = with_ids(source.schema)
-    fresh = replace(schema, version=CURRENT_VERSION, id=0, time_ms=now_ms)
-    return fresh.encode().decode("utf-8"), fresh.as_json()
 
 
 def _arrow(source: DescribedSchema, losses: list[ConversionLoss]) -> tuple[str, Json]:

@@ -405,7 +405,9 @@ def collect_references(
         collector.take_commits(rows)
     _take_newest(collector, snapshot, scope)
     for version in keep_versions:
-        _take_version(collector, read_snapshot(table, version=version))
+        for batch in read_snapshot(table, version=version).file_actions.narrow():
+            if batch.adds is not None and batch.adds.num_rows:
+                collector.take_needed(batch.adds)
     for other in protect:
         from deltacli.operations.vacuum.rechecking import of_protected
 
@@ -421,13 +423,6 @@ def _take_newest(collector: ReferenceCollector, snapshot: Snapshot, scope: Scope
             collector.take_live(batch.adds, scope)
         if batch.removes is not None and batch.removes.num_rows:
             collector.take_tombstones(batch.removes)
-
-
-def _take_version(collector: ReferenceCollector, snapshot: Snapshot) -> None:
-    """Add the live files of a version to keep readable."""
-    for batch in snapshot.file_actions.narrow():
-        if batch.adds is not None and batch.adds.num_rows:
-            collector.take_needed(batch.adds)
 
 
 def _protect_table(other: Snapshot, collector: ReferenceCollector, cutoff_ms: int) -> None:

@@ -529,7 +529,10 @@ def common_refusals(setting: PlanContext) -> Iterator[Refusal]:
     yield from property_refusals(setting.request, setting.snapshot.properties)
     yield from log_refusals(setting.references)
     yield from clock_refusals(setting.snapshot, setting.references, setting.now_ms)
-    yield from outer_refusals(tables_around(setting.table), _protected(setting))
+    stores = map(setting.table.open_other, setting.request.protect_from)
+    yield from outer_refusals(
+        tables_around(setting.table), {uri for storage in stores for uri in (storage.uri, *storage.aliases)}
+    )
 
 
 def contradiction_refusals(setting: PlanContext, rows: ArrowTable) -> Iterator[Refusal]:
@@ -537,12 +540,6 @@ def contradiction_refusals(setting: PlanContext, rows: ArrowTable) -> Iterator[R
     if rows.num_rows:
         yield from retention_contradictions(setting)
         yield from checksum_refusals(setting)
-
-
-def _protected(setting: PlanContext) -> set[str]:
-    """Return the URIs of the tables given by `--protect-from`."""
-    stores = map(setting.table.open_other, setting.request.protect_from)
-    return {uri for storage in stores for uri in (storage.uri, *storage.aliases)}
 
 
 def make_plan(

@@ -426,11 +426,6 @@ def _require(holds: bool, name: str) -> None:
 _NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL}
 
 
-def record_path(plan_path: str) -> str:
-    """Return the path of the record of a plan's file."""
-    return f"{plan_path}.progress"
-
-
 class ProgressRecord:
     """The record of one plan on the table at a URI, open for one run; `with` closes it. Two runs at a time are refused.
 
@@ -439,7 +434,7 @@ class ProgressRecord:
     """
 
     def __init__(self, plan_path: str, plan: VacuumPlan, *, table: str | None = None) -> None:
-        self.path = record_path(plan_path)
+        self.path = f"{plan_path}.progress"
         self._plan = plan
         self._table = plan.table if table is None else table
         self._descriptor = self._open()

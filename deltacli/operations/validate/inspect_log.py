@@ -257,7 +257,11 @@ class LogInspector:
         self._rows.take(commit, self.domains.get("delta.clustering"))
         self.files.apply(version, commit.added, commit.removed)
         self.counts[version] = Counter(placed.kind for placed in lines.actions)
-        self._take_uses(commit)
+        # Adds are not kept: record the features that they use.
+        for key, feature in _USED_BY_ADDS.items():
+            is_known = feature in self.used_by_adds
+            if not is_known and any(placed.action.get(key) is not None for placed in commit.adds):
+                self.used_by_adds.add(feature)
         self._take_changes(commit)
         self.newest, self.version = commit.after, version
         if self.newest != TableConfiguration():
@@ -267,13 +271,6 @@ class LogInspector:
             self._forget(f"the consequences of {file.name}, which cannot be read completely")
         elif lines.broken:
             self._forget_files(f"which files are live after {file.name}, which has faulty actions")
-
-    def _take_uses(self, commit: CommitView) -> None:
-        """Record the features that adds use, because adds are not kept."""
-        for key, feature in _USED_BY_ADDS.items():
-            is_known = feature in self.used_by_adds
-            if not is_known and any(placed.action.get(key) is not None for placed in commit.adds):
-                self.used_by_adds.add(feature)
 
     def _take_changes(self, commit: CommitView) -> None:
         changes = commit.of_kind("cdc")

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from deltacli.arrow import compute as pc
 from deltacli.core.errors import Unreadable, UsageError, install_command
 from deltacli.core.made_once import pattern
-from deltacli.core.typing import ArrowArray, ArrowScalar, ArrowTable
+from deltacli.core.typing import ArrowArray, ArrowScalar
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.predicate.parse import Predicate, parse_predicate
 from deltacli.delta.schema.to_arrow import arrow_schema
@@ -444,18 +444,13 @@ def _refusal(translation: Translation, schema: StructType, others: dict[str, Dat
     if not is_installed():
         return f"DuckDB, which evaluates it, is not installed: {install_command('constraints')}"
     try:
-        empty = _empty_batch(schema, translation)
+        names = {asked.column.path[0] for asked in translation.asked}
+        empty = arrow_schema(field for field in schema.fields if field.name in names).empty_table()
         given = {name: _empty_column(name, data_type) for name, data_type in others.items()}
         evaluate(translation.sql, {**columns_of(empty, translation.asked), **given})
     except (NotEvaluated, Unreadable) as fault:
         return str(fault)
     return None
-
-
-def _empty_batch(schema: StructType, translation: Translation) -> ArrowTable:
-    """Return the columns that a query needs, with no rows."""
-    names = {asked.column.path[0] for asked in translation.asked}
-    return arrow_schema(field for field in schema.fields if field.name in names).empty_table()
 
 
 def _empty_column(name: str, data_type: DataType) -> ArrowArray:
