@@ -326,9 +326,6 @@ class Change(Protocol[P, O]):
 
 _COMMITS = Act.COMMIT | Act.ADD | Act.NAME | Act.DELETE
 
-Began = Callable[[Plan, object], None]
-"""Called with the plan and the outcome before the first act, so that an interruption can tell what was done."""
-
 
 def plan_change(change: Change[P, O], table: TableHandle) -> P:
     """Plan a change of the newest version in the directory that the table is in now. The basis gets the cautions about

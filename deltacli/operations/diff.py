@@ -25,7 +25,6 @@ from deltacli.core.progress import Step
 from deltacli.core.request_fields import Kind, option
 from deltacli.core.typing import ArrowArray, Json, RecordBatch
 from deltacli.core.units import format_timestamp
-from deltacli.delta.log.file_actions import FileBatch
 from deltacli.delta.schema.to_arrow import arrow_schema, unread_type
 from deltacli.delta.schema.type_changes import is_allowed_change
 from deltacli.delta.schema.types import NameIndex, PrimitiveType, StructField, StructType, interval_name
@@ -264,11 +263,7 @@ def _compare_commits(before: Snapshot, after: Snapshot) -> FileDiff:
 
 
 def _of_tail(side: Snapshot) -> Iterator[RecordBatch]:
-    return _adds(side.file_actions.tail_batches())
-
-
-def _adds(batches: Iterator[FileBatch]) -> Iterator[RecordBatch]:
-    return (batch.adds for batch in batches if batch.adds is not None)
+    return (batch.adds for batch in side.file_actions.tail_batches() if batch.adds is not None)
 
 
 def _collected(batches: Iterator[RecordBatch], spelling: Spelling | None) -> KeyedLiveFiles:

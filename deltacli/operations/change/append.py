@@ -156,7 +156,12 @@ class Append:
         """Return the plan for a newer version; it is as it was, or cannot be executed."""
         if self.transaction is not None and _has(snapshot, self.transaction):
             return replace(plan, is_noop=True)
-        _require_same_log(plan.basis, snapshot)
+        # A log that was cleaned past the basis is accepted: a query may append for weeks.
+        listing = snapshot.listing
+        if listing.start_version > plan.basis.version:  # from the hint on
+            listing = list_log(snapshot.table.storage, start_version=plan.basis.version)
+        if min(listing.commits, default=-1) <= plan.basis.version:
+            require_same(plan.basis, listing)
         require_clock(snapshot.table, plan.basis.now_ms, past_of(snapshot.listing, snapshot.version))
         _require_unchanged(plan.spec.config, snapshot)
         return plan
@@ -407,17 +412,6 @@ def adds_of(config: TableConfiguration, files: Iterable[AppendedFile]) -> Record
 
 def _has(snapshot: Snapshot, transaction: Transaction) -> bool:
     return any(one.app_id == transaction.app_id and one.version >= transaction.version for one in snapshot.transactions)
-
-
-def _require_same_log(basis: Basis, snapshot: Snapshot) -> None:
-    """Raise Refused where a log was rolled back or written anew. One that was cleaned past the basis is accepted: a
-    query may append for weeks.
-    """
-    listing = snapshot.listing
-    if listing.start_version > basis.version:  # from the hint on
-        listing = list_log(snapshot.table.storage, start_version=basis.version)
-    if min(listing.commits, default=-1) <= basis.version:
-        require_same(basis, listing)
 
 
 def _require_unchanged(config: TableConfiguration, snapshot: Snapshot) -> None:

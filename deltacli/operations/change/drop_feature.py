@@ -216,11 +216,6 @@ def vector_files(snapshot: Snapshot) -> list[str]:
     return [path for path in dict.fromkeys(named) if path not in known]
 
 
-def suspended(configuration: Mapping[str, str]) -> dict[str, str]:
-    """Return the properties of a table whose writers give no ids to new rows any more."""
-    return {**configuration, ENABLED: "false", SUSPENDED: "true"}
-
-
 def files_with_ids(snapshot: Snapshot) -> list[str]:
     """Return the paths of live files whose rows have ids."""
 
@@ -439,16 +434,12 @@ class DropFeature:
             if gate.has_begun:
                 fault.message, fault.hint = (
                     f"{self.name} is not dropped yet: {fault.without_outcome}",
-                    _again(gate.outcome),
+                    command("features drop", gate.outcome.name, truncate_history=True)
+                    if gate.outcome.truncates
+                    else command("features drop", gate.outcome.name),
                 )
             raise
         gate.outcome.is_made = True
-
-
-def _again(plan: FeatureDrop) -> str:
-    if plan.truncates:
-        return command("features drop", plan.name, truncate_history=True)
-    return command("features drop", plan.name)
 
 
 class _Drop:
@@ -570,7 +561,7 @@ class _Drop:
         """Stop writers from giving ids to new rows."""
         metadata = plain_metadata(snapshot.raw_metadata)
         configuration = metadata.get("configuration") or {}
-        wanted = suspended(configuration)
+        wanted = {**configuration, ENABLED: "false", SUSPENDED: "true"}
         if wanted == configuration:
             return None
         changed = {key: wanted[key] for key in (ENABLED, SUSPENDED)}

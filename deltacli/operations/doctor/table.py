@@ -206,6 +206,8 @@ def _deleted_rows(facts: Examined) -> Iterator[Advice]:
 
 def _without_statistics(facts: Examined) -> Iterator[Advice]:
     """Files get statistics when they are rewritten: with a limit above all sizes, every file that has company is."""
+    import pyarrow as pa
+
     state = facts.state
     missing = state.without_records
     if missing < _FEWEST or missing < _SHARE * state.count:
@@ -215,7 +217,7 @@ def _without_statistics(facts: Examined) -> Iterator[Advice]:
     plan = plan_of_files(facts.snapshot, request, state.live)
     if plan.is_noop:
         return
-    rows = pc.take(state.live.columns.rows, _places(plan))
+    rows = pc.take(state.live.columns.rows, pa.array(plan.selection.places(plan.selection.bins), pa.int64()))
     left = missing - rows.null_count
     fewer = plan.selection.files - plan.selection.outputs
     if left == missing:
@@ -239,12 +241,6 @@ def _without_statistics(facts: Examined) -> Iterator[Advice]:
         saved(facts.prices, files=fewer, size_bytes=_less(facts, size_after), requests=max(requests, 0)),
         command("optimize", min_size=f"{limit // _MIB}MiB", target_size=f"{-(-request.target_size // _MIB)}MiB"),
     )
-
-
-def _places(plan: OptimizePlan) -> list[int]:
-    import pyarrow as pa
-
-    return pa.array(plan.selection.places(plan.selection.bins), pa.int64())  # type: ignore[no-any-return]
 
 
 def _partitions(facts: Examined, plan: OptimizePlan) -> Iterator[Advice]:

@@ -276,7 +276,7 @@ class LogBackup:
         with weighed(progress, "copying", unit="files", total=len(plan.copies), weight=size_bytes) as step:
             for file, data in zip(plan.copies, contents, strict=True):
                 if data is not None:
-                    _write(destination, file, data)
+                    destination.put(log_location(file.name), data, modified_ms=file.modified_ms)
                     copied.append(BackedUp(file.name, len(data), digest(data), file.modified_ms))
                     gate.outcome.journal.written += 1
                 step.advance(weight=file.size_bytes)
@@ -390,12 +390,6 @@ def _require_same_table(backup: _Backup, table_id: str | None, judged: Sequence[
             },
             hint=command("log cat", diverged[0]),
         )
-
-
-def _write(destination: Storage, file: StoredFile, data: bytes) -> None:
-    """Write a copy; the outcome is determined by reading it back."""
-    path = log_location(file.name)
-    destination.put(path, data, modified_ms=file.modified_ms)
 
 
 def _verify(destination: Storage, copied: Sequence[BackedUp], engine: Engine, progress: Progress) -> None:

@@ -314,7 +314,8 @@ class _Run:
             "total": plan.selection.files,
             "weight": sum(weight_of(plan.table, one) for one in plan.selection.bins),
         }
-        self._require_space()
+        if plan.spec.order is not None and not table.engine.may_repeat:  # on a cluster, tasks look for themselves
+            plan.spec.order.require_space(max(one.size_bytes for one in plan.selection.bins))
         shared = {SPEC: plan.spec, NAMED: self._named}
         results = table.engine.spread(
             RewriteFiles(), self._pieces(), table.stores, shared=shared, weigh=attrgetter("weight")
@@ -342,12 +343,6 @@ class _Run:
                     f"{plural(len(self._new.left), 'new file')} may be in no version (vacuum deletes them then)"
                 )
             raise
-
-    def _require_space(self) -> None:
-        """Raise NoSpace where there is no room to sort the largest bin. On a cluster, tasks look for themselves."""
-        order, bins = self._plan.spec.order, self._plan.selection.bins
-        if order is not None and not self._table.engine.may_repeat:
-            order.require_space(max(one.size_bytes for one in bins))
 
     def _pieces(self) -> Iterator[RewritePiece]:
         """Yield the bins of all groups, those of a group only while there is time."""

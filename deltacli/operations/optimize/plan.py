@@ -56,7 +56,6 @@ from deltacli.operations.optimize.live_files import (
     select_ordered,
 )
 from deltacli.operations.optimize.request import COMMIT_BINS, COMMIT_BYTES, OptimizeRequest, target_of
-from deltacli.storage import ReadStorage
 from deltacli.table.handle import TableHandle
 from deltacli.table.live_files import (
     Mask,
@@ -339,21 +338,15 @@ def _cut_short(table: TableHandle, files: Sequence[tuple[bytes, int]]) -> list[b
     """Return the files, given with their sizes, that do not end as Parquet files."""
 
     def look(file: tuple[bytes, int]) -> bool:
-        return _is_cut_short(table.storage, key_text(file[0]), file[1])
+        path, size = key_text(file[0]), file[1]
+        length = len(_ENDS[0])
+        try:  # an empty file has no range to ask for
+            return size < length or table.storage.read_range(path, size - length, length) not in _ENDS
+        except FileMissing:  # what happens to it is up to the run
+            return False
 
     found = table.engine.run(look, files, at_once=table.storage.capabilities.parallel_reads)
     return [path for (path, _), is_cut in zip(files, found, strict=True) if is_cut]
-
-
-def _is_cut_short(storage: ReadStorage, path: str, size: int) -> bool:
-    """Return whether a file does not end as a Parquet file. An empty one has no range to ask for; what happens to one
-    that is gone meanwhile is up to the run.
-    """
-    length = len(_ENDS[0])
-    try:
-        return size < length or storage.read_range(path, size - length, length) not in _ENDS
-    except FileMissing:
-        return False
 
 
 # -- making the plan of an optimization --------------------------------------------------------------------------------

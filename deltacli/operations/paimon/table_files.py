@@ -566,7 +566,8 @@ def find_schema_users(
         references = collect_schema_references(storage, engine, files, progress=progress)
         for schema_id, usage in sorted(references.usage.items()):
             if usage:
-                found.add(schema_id, _user(usage, branch))
+                words = words_of(usage)
+                found.add(schema_id, words if branch == MAIN_BRANCH else f"{words} of branch {branch}")
         found.broken += references.broken
         read |= references.manifests
         missing = references.missing_among(list_schemas(storage, branch).ids)
@@ -578,11 +579,6 @@ def find_schema_users(
         found.broken += [*broken, *broken_consumers(storage, branch)]
     _add_unfinished(storage, engine, found, read, cutoff_ms)
     return found
-
-
-def _user(usage: Usage, branch: str) -> str:
-    words = words_of(usage)
-    return words if branch == MAIN_BRANCH else f"{words} of branch {branch}"
 
 
 def _missing_snapshots(storage: ReadStorage, branch: str, files: BranchFiles) -> Iterator[Missing]:

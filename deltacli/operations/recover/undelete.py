@@ -605,6 +605,8 @@ def bring_back(
     another writer created a commit that is to come back; StorageFailed where a file cannot be put in its place or is
     not what it was; PartlyDone where nobody agrees to the plan that follows.
     """
+    import pyarrow as pa
+
     if (refusal := plan.objection()) is not None:
         raise refusal
     _require_proofs(table, plan)
@@ -637,7 +639,7 @@ def bring_back(
         had_log=plan.had_log,
         is_new=plan.is_new,
         notes=tuple(dict.fromkeys((*plan.notes, *rest.notes))),
-        items=_joined(plan, rest),
+        items=pa.concat_tables([plan.items_as(RESTORED), rest.items]),
         changed_times=() if keeps_times else plan.changed_times,
     )
 
@@ -773,9 +775,3 @@ def _require_none(wrong: list[str]) -> None:
             facts={"files": ", ".join(wrong[:_NAMED])},
             hint=command("validate", level="footers"),
         )
-
-
-def _joined(first: UndeletePlan, rest: UndeletePlan) -> ArrowTable:
-    import pyarrow as pa
-
-    return pa.concat_tables([first.items_as(RESTORED), rest.items])

@@ -674,7 +674,9 @@ class _Attempts:
             except DeltacliError:
                 self._gate.has_begun = has_begun or journal.files > 0
                 raise
-        return with_files(plan)
+        condition = plan.where
+        reads = FilesOfPartitions(condition.chooses) if isinstance(condition, PartitionCondition) else EveryFile()
+        return replace(request_of(plan), body=_body(plan), reads=reads, names_files=True)
 
     def plan_again(self, plan: RestorePlan, now: Snapshot) -> RestorePlan:
         """Plan the same on a newer version. All files are checked again where some were gone, after a while, and behind
@@ -710,13 +712,6 @@ def _has_vacuum(before: Snapshot, now: Snapshot) -> bool:
         if is_vacuum(info):
             return True
     return False
-
-
-def with_files(plan: RestorePlan) -> CommitRequest:
-    """Return the commit of a plan with its files."""
-    condition = plan.where
-    reads = FilesOfPartitions(condition.chooses) if isinstance(condition, PartitionCondition) else EveryFile()
-    return replace(request_of(plan), body=_body(plan), reads=reads, names_files=True)
 
 
 def _body(plan: RestorePlan) -> Callable[[Slot], Iterator[bytes]]:

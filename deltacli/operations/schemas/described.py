@@ -83,11 +83,13 @@ def describe_delta(found: Snapshot) -> DescribedSchema:
     losses: list[ConversionLoss] = []
     columns = fields_of_delta(found.schema.fields, losses.append)
     properties = dict(found.metadata.configuration)
+    greatest = max((column.id for _, column in walk_fields(columns)), default=-1)
+    text = properties.get(_MAX_ID, "")
     schema = Schema(
         CURRENT_VERSION,
         0,
         columns,
-        _highest(columns, properties),
+        max(greatest, int(text)) if text.isascii() and text.isdigit() and len(text) < 10 else greatest,
         tuple(found.metadata.partition_columns),
         comment=found.metadata.description,
     )
@@ -99,12 +101,6 @@ def describe_delta(found: Snapshot) -> DescribedSchema:
     return DescribedSchema(
         uri, "delta", {"version": found.version}, schema, name, tuple(losses), found.schema, properties
     )
-
-
-def _highest(columns: tuple[DataField, ...], properties: Mapping[str, str]) -> int:
-    greatest = max((column.id for _, column in walk_fields(columns)), default=-1)
-    text = properties.get(_MAX_ID, "")
-    return max(greatest, int(text)) if text.isascii() and text.isdigit() and len(text) < 10 else greatest
 
 
 def with_ids(schema: Schema) -> Schema:
@@ -119,14 +115,6 @@ def with_ids(schema: Schema) -> Schema:
         number = next(numbers)
         columns.append(replace(column, id=number, type=numbered(column.type, partial(next, numbers))))
     return replace(schema, fields=tuple(columns), highest_field_id=next(numbers) - 1)
-
-
-def matched_by_name(before: Schema, after: Schema) -> tuple[Schema, Schema]:
-    """Return two schemas in which fields of equal name, at equal places, have equal ids."""
-    first = with_ids(replace(before, fields=tuple(replace(column, id=-1) for column in before.fields)))
-    highest = [first.highest_field_id]
-    second = replace(after, fields=_matched(first.fields, after.fields, highest))
-    return replace(first, highest_field_id=highest[0]), replace(second, highest_field_id=highest[0])
 
 
 def _matched(before: Sequence[DataField], after: Sequence[DataField], highest: list[int]) -> tuple[DataField, ...]:
@@ -342,7 +330,10 @@ def diff_schemas(before: DescribedSchema, after: DescribedSchema) -> SchemaDiff:
     if before.table_format != after.table_format:
         old, new = replace(old, options={}), replace(new, options={})
     if not is_history:
-        old, new = matched_by_name(old, new)
+        first = with_ids(replace(old, fields=tuple(replace(column, id=-1) for column in old.fields)))
+        highest = [first.highest_field_id]
+        second = replace(new, fields=_matched(first.fields, new.fields, highest))
+        old, new = replace(first, highest_field_id=highest[0]), replace(second, highest_field_id=highest[0])
     if before.table_format == "delta" or after.table_format == "delta":
         old = replace(old, highest_field_id=new.highest_field_id)
     changes: tuple[Change, ...]

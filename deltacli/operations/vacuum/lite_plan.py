@@ -83,7 +83,8 @@ def plan_lite(table: TableHandle, request: VacuumRequest) -> VacuumPlan:
     has_links = table.storage.capabilities.has_directories
     setting = prepare(table, request, snapshot, directories if has_links else None, removals_since=begin)
     references = setting.references
-    removals = _distinct(references.removals)
+    hashes = _flat(references.removals.column("hash"))  # a row per file, with its newest removal
+    removals = pc.take(references.removals, pc.index_in(pc.unique(hashes), value_set=hashes))
     live = _whole([references.live, references.live_written, references.live_vectors])
     is_live = pc.is_in(removals.column("hash"), value_set=live)
     is_needed = pc.is_in(removals.column("hash"), value_set=references.protected)
@@ -185,12 +186,6 @@ def _begin(table: TableHandle, listing: LogListing) -> int:
         },
         hint=command("vacuum", mode="full", dry_run=True),
     )
-
-
-def _distinct(removals: ArrowTable) -> ArrowTable:
-    """Return one row per file, with its newest removal."""
-    hashes = _flat(removals.column("hash"))
-    return pc.take(removals, pc.index_in(pc.unique(hashes), value_set=hashes))
 
 
 def _on_disk(setting: PlanContext, rows: ArrowTable) -> tuple[ArrowTable, ArrowTable]:

@@ -91,7 +91,8 @@ def evaluate(sql: str, columns: Mapping[str, Any]) -> pyarrow.BooleanArray:
     try:
         answer = session.sql(f"SELECT {sql} AS answer FROM rows_of_batch").to_arrow_table()
     except (duckdb.Error, RecursionError) as fault:
-        raise NotEvaluated(_shown(fault)) from None
+        text = " ".join(str(fault).partition("LINE 1:")[0].split())
+        raise NotEvaluated(text.partition(": ")[2][:200] or text[:200] or type(fault).__name__) from None
     finally:
         session.unregister("rows_of_batch")
     column = answer.column(0)
@@ -181,12 +182,6 @@ def _connected() -> Any:
     for statement in _AFTERWARDS:
         session.execute(statement)
     return session
-
-
-def _shown(fault: Exception) -> str:
-    """Return an error as one line."""
-    text = " ".join(str(fault).partition("LINE 1:")[0].split())
-    return text.partition(": ")[2][:200] or text[:200] or type(fault).__name__
 
 
 # -- check the conditions and expressions of a table on the rows of its files ------------------------------------------
