@@ -28,7 +28,16 @@ from deltacli.core.typing import Json, JsonObject
 from deltacli.delta.log.actions import Action
 from deltacli.delta.log.file_actions import FileCounts
 from deltacli.delta.log.state import StateBuilder, TableConfiguration, plain_action, read_protocol
-from deltacli.delta.protocol.clients import OTHERS, USED, Client, ClientAccess, access, traits_of, traits_without
+from deltacli.delta.protocol.clients import (
+    OTHERS,
+    USED,
+    Blocker,
+    Client,
+    ClientAccess,
+    access,
+    traits_of,
+    traits_without,
+)
 from deltacli.delta.protocol.feature_changes import (
     MAPPING,
     REMOVALS,
@@ -51,7 +60,6 @@ from deltacli.table.version import Snapshot
 
 if TYPE_CHECKING:
     from deltacli.delta.log.segment import LogListing
-    from deltacli.delta.protocol.clients import Blocker
 
 # -- the request to explain who reads and writes a table ---------------------------------------------------------------
 

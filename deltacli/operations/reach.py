@@ -40,7 +40,7 @@ from deltacli.core.typing import ArrowArray, ArrowTable, JsonObject, RecordBatch
 from deltacli.core.units import DAY_MS, format_timestamp, ranges_of
 from deltacli.delta.listing import PathKeys
 from deltacli.delta.log.file_actions import narrow_batches, reconcile_commit
-from deltacli.delta.log.segment import file_times
+from deltacli.delta.log.segment import LogFile, LogListing, file_times
 from deltacli.delta.log.state import (
     LOG_CLEANUP,
     Metadata,
@@ -64,11 +64,9 @@ from deltacli.work.commits.file_references import FileReferences, NamedFiles, co
 from deltacli.work.commits.reading import is_large
 
 if TYPE_CHECKING:
-    from deltacli.delta.log.segment import LogFile, LogListing
     from deltacli.table.handle import TableHandle
     from deltacli.table.version import Snapshot
     from deltacli.table.walk import KeptWalk
-    from deltacli.work.commits.file_references import FileReferences
 
 # -- the request for the reach of a table ------------------------------------------------------------------------------
 

@@ -23,7 +23,7 @@ from deltacli.delta.data_files import key_text, no_vector_ids, unique_id_column
 from deltacli.delta.encoding.many_values import fingerprints
 from deltacli.delta.listing import PathKeys
 from deltacli.delta.log.actions import FIELDS
-from deltacli.delta.log.file_actions import action_schemas, key_column, num_records_column, spelled_keys
+from deltacli.delta.log.file_actions import action_schemas, key_column, num_records_column, spelled_keys, whole_actions
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.partitions.values import partition_columns
 from deltacli.engine.base import Engine
@@ -459,8 +459,6 @@ class PartitionCondition:
 
     def chooses(self, values: Mapping[str, str | None]) -> bool:
         """Return whether a file with these partition values is chosen, or may be: they are not valid."""
-        from deltacli.delta.log.file_actions import action_schemas, whole_actions
-
         try:
             one = whole_actions([{"path": "", "partitionValues": dict(values)}], action_schemas().add, "")
             return bool(self(one)[0].as_py())

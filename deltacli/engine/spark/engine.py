@@ -51,16 +51,23 @@ from deltacli.engine.spark.cluster import (
     missing_module,
     reason_of,
 )
-from deltacli.engine.spark.jobs import PROBLEM, RESULT, TASKS_PER_SLOT, run_job
+from deltacli.engine.spark.jobs import (
+    PROBLEM,
+    RESULT,
+    RESULTS,
+    TASKS_PER_SLOT,
+    PickledResults,
+    merge_tasks,
+    regrouped,
+    run_job,
+)
 from deltacli.engine.spark.worker import BUG, FAULT, Fingerprint, Job, Row, SeenFile
 from deltacli.storage.location import StoreLocation, may_be_sent
 from deltacli.storage.secrets import holds_secret, is_secret_name, remember_secrets
 from deltacli.work.task import Piece, Result, TableStores, Task
 
 if TYPE_CHECKING:
-    from deltacli.engine.spark.cluster import Cluster
     from deltacli.storage import ReadStorage
-    from deltacli.storage.location import StoreLocation
 
 # -- the engine that runs tasks on a Spark cluster ---------------------------------------------------------------------
 
@@ -231,8 +238,6 @@ class SparkEngine(EmbeddedEngine):
 
         Raises ClusterFailed (`cluster.result-size`) where they are larger than it accepts.
         """
-        from deltacli.engine.spark.jobs import RESULTS, PickledResults, merge_tasks, regrouped
-
         jobs, groups = self._reading_jobs(readings, size_bytes)
         tasks = merge_tasks(groups)
         finish, session = PickledResults(merge, schema), self._cluster.session
@@ -251,8 +256,6 @@ class SparkEngine(EmbeddedEngine):
 
     def regrouped(self, readings: Sequence[Reading], finish: Any, size_bytes: int, schema: Any) -> SparkFrame:
         """Return the frame, of a schema of Spark, of what `finish` makes of each group: see `jobs.py`."""
-        from deltacli.engine.spark.jobs import regrouped
-
         jobs, groups = self._reading_jobs(readings, size_bytes)
         return regrouped(self._cluster.session, self.slots, jobs, groups, finish, schema)
 

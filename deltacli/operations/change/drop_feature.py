@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from deltacli.arrow import compute as pc
 from deltacli.changing.basis import Act, Basis, basis_of
-from deltacli.changing.change import carry_out, plan_change
+from deltacli.changing.change import Gate, carry_out, plan_change
 from deltacli.changing.commit import Committed, require_possible
 from deltacli.core.documents import short_repr
 from deltacli.core.errors import DeltacliError, OutcomeUnknown, PartlyDone, Refused, command
@@ -58,6 +58,7 @@ from deltacli.delta.schema.types import MODE
 from deltacli.delta.schema.widened_schema import read_exactly, write_exactly
 from deltacli.operations.change.remove_mapping import files_to_rename, remove_mapping
 from deltacli.operations.log.expire import ExpiryRequest, LogExpiry
+from deltacli.operations.optimize.request import OptimizeRequest
 from deltacli.operations.validate.inspect_storage import list_log_whole
 from deltacli.table.handle import TableHandle
 from deltacli.table.known_clients import clients_regained
@@ -65,11 +66,12 @@ from deltacli.table.rebuild import read_snapshot
 from deltacli.table.version import Snapshot
 from deltacli.work.commits.reading import stream_commit
 from deltacli.work.file_facts import file_of_vector
+from deltacli.work.rewrite.pieces import CONFIG, find_older_types
+from deltacli.work.rows.data_files import DataFile
 
 if TYPE_CHECKING:
     import pyarrow
 
-    from deltacli.changing.change import Gate
     from deltacli.operations.optimize.execute import OptimizeOutcome
     from deltacli.operations.optimize.plan import Find, OptimizePlan
 
@@ -174,8 +176,6 @@ def files_with_vectors(snapshot: Snapshot) -> int:
 
 def file_with_older_type(snapshot: Snapshot) -> str | None:
     """Return a live file that does not have the types of the table. Reads the footers of all."""
-    from deltacli.work.rewrite.pieces import CONFIG, find_older_types
-    from deltacli.work.rows.data_files import DataFile
 
     def files(adds: pyarrow.RecordBatch) -> list[DataFile]:
         pairs = zip(adds.column("path").to_pylist(), adds.column("size").to_pylist(), strict=True)
@@ -525,7 +525,6 @@ class _Drop:
 
     def _purge(self, find: Find | None = None) -> None:
         from deltacli.operations.optimize.execute import Optimize
-        from deltacli.operations.optimize.request import OptimizeRequest
 
         request = OptimizeRequest(purge=True, commit_metadata=self._commit_metadata)
         gates: list[Gate[OptimizePlan, OptimizeOutcome]] = []

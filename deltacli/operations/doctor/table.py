@@ -25,7 +25,7 @@ from deltacli.core.errors import (
     UsageError,
     command,
 )
-from deltacli.core.typing import RecordBatch
+from deltacli.core.typing import ArrowArray, RecordBatch
 from deltacli.core.units import DAY_MS, format_duration, format_size, plural, some_of
 from deltacli.delta.checkpoint.layout import Layout, choose_layout
 from deltacli.delta.log.commit_content import CommitRequest
@@ -56,13 +56,13 @@ from deltacli.operations.doctor.advice import (
 from deltacli.operations.doctor.examined import Examined, TableReport, Tombstones, read_timeline
 from deltacli.operations.doctor.live_state import LiveState, live_state, statistics_state
 from deltacli.operations.log.expire import ExpiryRequest, plan_expiry
-from deltacli.operations.optimize.live_files import select
+from deltacli.operations.optimize.live_files import Bin, select
 from deltacli.operations.optimize.plan import OptimizePlan, open_groups, plan_of_files
 from deltacli.operations.optimize.request import OptimizeRequest
 from deltacli.operations.vacuum.full_plan import kept_walk, plan_vacuum
 from deltacli.operations.vacuum.plan import Reason, VacuumPlan, VacuumRequest
 from deltacli.operations.validate.findings import LevelChoice, ValidateRequest
-from deltacli.operations.validate.inspect_storage import list_log_whole
+from deltacli.operations.validate.inspect_storage import WholeLog, list_log_whole
 from deltacli.operations.validate.validate import Validation, validate_table
 from deltacli.storage.base import StoreOfVersions
 from deltacli.table.rebuild import read_newest_readable
@@ -70,11 +70,6 @@ from deltacli.work.rewrite.new_files import measure_rewrite
 from deltacli.work.rewrite.pieces import SPEC, RewritePiece
 
 if TYPE_CHECKING:
-    from deltacli.core.typing import ArrowArray
-    from deltacli.operations.optimize.live_files import Bin
-    from deltacli.operations.optimize.plan import OptimizePlan
-    from deltacli.operations.vacuum.plan import VacuumPlan
-    from deltacli.operations.validate.inspect_storage import WholeLog
     from deltacli.table.handle import TableHandle
     from deltacli.table.version import Snapshot
     from deltacli.table.walk import KeptWalk

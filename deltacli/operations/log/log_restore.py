@@ -56,7 +56,7 @@ from deltacli.operations.log.log_copy import (
 )
 from deltacli.storage import Created, Deleted, Existed, ReadStorage, Storage, Unknown, has_link, is_address_of
 from deltacli.storage.base import require_writable
-from deltacli.table.find_log import read_hint_file, refuse_paimon
+from deltacli.table.find_log import list_log, read_hint_file, refuse_paimon
 from deltacli.table.handle import TableHandle
 from deltacli.table.version import Snapshot
 
@@ -418,8 +418,6 @@ def _wrong_checkpoints(source: Storage, engine: Engine, names: set[str]) -> set[
     Raises what reading the backup raises, because a checkpoint that could not be compared may be wrong.
     """
     from deltacli.operations.checkpoint.verify import CheckpointVerdict, verify_checkpoint
-    from deltacli.table.find_log import list_log
-    from deltacli.table.handle import TableHandle
 
     table, listing = TableHandle(source, engine=engine), list_log(source)
     wrong: set[str] = set()

@@ -29,7 +29,7 @@ from deltacli.core.typing import ArrowArray, Json, RecordBatch
 from deltacli.core.units import plural
 from deltacli.delta.data_files import canonical, decode
 from deltacli.delta.log.actions import Action
-from deltacli.delta.log.commit_content import CommitRequest, FilesAt, OnConflict, Slot
+from deltacli.delta.log.commit_content import CommitRequest, FilesAt, OnConflict, Slot, encoded_files
 from deltacli.operations.optimize.plan import (
     Find,
     OpenBin,
@@ -50,7 +50,6 @@ from deltacli.work.rewrite.pieces import SPEC, NewFileNames, RefusedFile, Rewrit
 
 if TYPE_CHECKING:
     from deltacli.changing.change import Gate
-    from deltacli.operations.optimize.plan import OpenBin, OptimizePlan
     from deltacli.operations.optimize.verify import VerifiedRows
     from deltacli.table.handle import TableHandle
     from deltacli.table.version import Snapshot
@@ -484,8 +483,6 @@ class _Made:
         )
 
     def _body(self) -> Callable[[Slot], Iterator[bytes]]:
-        from deltacli.delta.log.commit_content import encoded_files
-
         ready, now_ms = self.ready, self._plan.table.clock()
 
         def batches() -> Iterator[tuple[str, RecordBatch]]:

@@ -84,7 +84,6 @@ from deltacli.work.task import Task
 
 if TYPE_CHECKING:
     from deltacli.operations.optimize.row_order import RowOrder
-    from deltacli.table.handle import TableHandle
     from deltacli.table.version import Snapshot
 
 # -- the plan of an optimization ---------------------------------------------------------------------------------------

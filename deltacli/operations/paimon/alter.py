@@ -13,10 +13,10 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, ClassVar, assert_never
+from typing import ClassVar, assert_never
 
 from deltacli.changing.basis import OTHER_PAST, Act, Basis
-from deltacli.changing.change import STALE_VIEW, views_of_paimon
+from deltacli.changing.change import STALE_VIEW, Gate, views_of_paimon
 from deltacli.changing.commit import MAX_ASKED, require_text
 from deltacli.core.clock import MACHINE, Machine
 from deltacli.core.documents import short_repr
@@ -65,9 +65,6 @@ from deltacli.rules.paimon.schema_files import BLANK_NAME, DEFAULT_VALUE, DIRECT
 from deltacli.storage import Created, Existed, ReadStorage, Storage, Unknown
 from deltacli.storage.base import require_writable
 from deltacli.table.handle import TableHandle
-
-if TYPE_CHECKING:
-    from deltacli.changing.change import Gate
 
 # -- adding a version to the schema of a Paimon table ------------------------------------------------------------------
 

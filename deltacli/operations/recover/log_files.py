@@ -79,8 +79,6 @@ from deltacli.work.commits.provenance import read_provenance
 from deltacli.work.task import TableStores
 
 if TYPE_CHECKING:
-    from deltacli.table.handle import TableHandle
-    from deltacli.table.live_files import NeededFiles
     from deltacli.table.version import Snapshot
 
 # -- the files of a log that are gone ----------------------------------------------------------------------------------

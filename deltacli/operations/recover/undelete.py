@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from deltacli.arrow import compute as pc
-from deltacli.changing.basis import Act
+from deltacli.changing.basis import Act, Basis, past_of
 from deltacli.changing.derived import in_flight, require_unchanged
 from deltacli.changing.plan import Amount
 from deltacli.core.documents import short_repr
@@ -61,6 +61,7 @@ from deltacli.operations.recover.plan import (
     UNPROVEN,
     DataPlan,
     UndeletePlan,
+    UndeleteRequest,
     with_proofs,
 )
 from deltacli.operations.recover.sources import (
@@ -84,7 +85,6 @@ from deltacli.table.rebuild import read_snapshot
 if TYPE_CHECKING:
     from deltacli.changing.change import Gate
     from deltacli.changing.proofs import Proof, ProvenFile
-    from deltacli.operations.recover.plan import UndeleteRequest
     from deltacli.operations.recover.proving import Proofs
     from deltacli.table.handle import TableHandle
     from deltacli.table.version import Snapshot
@@ -336,8 +336,6 @@ def _begin(
     looked_at: float,
 ) -> UndeletePlan:
     """Return the plan for the log alone."""
-    from deltacli.changing.basis import Basis, past_of
-
     newest = log.version_before
     past = past_of(versioned((present or {}).values()), newest)
     barred = {one.path for one in overwritten}

@@ -43,9 +43,19 @@ from deltacli.operations.repair.live_files import (
     needed_of,
     right_descriptors,
 )
-from deltacli.operations.repair.plan import NotNeededError, Planned, Step, StepState, Unrepaired, left
+from deltacli.operations.repair.plan import (
+    NotNeededError,
+    Planned,
+    RepairRequest,
+    Run,
+    Step,
+    StepState,
+    Unrepaired,
+    Work,
+    left,
+)
 from deltacli.operations.restore.missing_files import Brought
-from deltacli.rules.framework.base import Severity
+from deltacli.rules.framework.base import Finding, Severity
 from deltacli.rules.framework.repairs import StepKind
 from deltacli.storage import Unknown
 from deltacli.storage.base import writing_faults
@@ -64,8 +74,6 @@ if TYPE_CHECKING:
     from deltacli.core.typing import ArrowArray, RecordBatch
     from deltacli.delta.encoding.roaring import DeletedRows
     from deltacli.delta.log.segment import LogListing
-    from deltacli.operations.repair.plan import RepairRequest, Run, Work
-    from deltacli.rules.framework.base import Finding
     from deltacli.table.handle import TableHandle
     from deltacli.table.version import Snapshot
 

@@ -31,6 +31,7 @@ from deltacli.paimon.conversions import (
     ConversionLoss,
     arrow_schema,
     create_table,
+    fields_of_arrow,
     left_out,
     parse_sql_type,
     split_parts,
@@ -186,7 +187,6 @@ def _of_arrow(storage: ReadStorage, name: str, uri: str, *, is_parquet: bool) ->
     import pyarrow as pa
 
     from deltacli.arrow.parquet import ParquetReader
-    from deltacli.paimon.conversions import fields_of_arrow
 
     losses: list[ConversionLoss] = []
     try:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from deltacli.arrow import compute as pc
 from deltacli.changing.plan import Amount
-from deltacli.core.errors import CommitCorrupt
+from deltacli.core.errors import CommitCorrupt, Unreadable
 from deltacli.core.made_once import cached_property
 from deltacli.core.typing import ArrowArray, RecordBatch
 from deltacli.delta.data_files import key_text
@@ -34,7 +34,6 @@ from deltacli.work.files.listing import ListedFiles
 if TYPE_CHECKING:
     import pyarrow
 
-    from deltacli.core.errors import Unreadable
     from deltacli.delta.partitions.directories import PartitionSelector
     from deltacli.table.handle import TableHandle
     from deltacli.table.version import Snapshot
@@ -432,7 +431,6 @@ def _protect_table(other: Snapshot, collector: ReferenceCollector, cutoff_ms: in
     import pyarrow as pa
 
     from deltacli.operations.vacuum.rechecking import made_absolute
-    from deltacli.table.find_log import list_log
 
     uri = other.table.uri
     cutoff_ms = min(cutoff_ms, other.table.clock() - deleted_file_retention_ms(other.properties))

@@ -20,7 +20,7 @@ from deltacli.core.units import format_ranges
 from deltacli.delta.listing import partition_of
 from deltacli.delta.log.segment import LOG_DIRECTORY, LogListing
 from deltacli.operations.vacuum.candidates import is_live_by_links, outside_of
-from deltacli.operations.vacuum.plan import Kept, Reason, VacuumPlan
+from deltacli.operations.vacuum.plan import Kept, Reason, VacuumPlan, VacuumRequest
 from deltacli.operations.vacuum.plan_context import (
     MISSING_SHARE,
     PlanContext,
@@ -42,7 +42,6 @@ from deltacli.table.rebuild import read_snapshot
 from deltacli.table.walk import tables_above
 
 if TYPE_CHECKING:
-    from deltacli.operations.vacuum.plan import VacuumRequest
     from deltacli.table.handle import TableHandle
 
 

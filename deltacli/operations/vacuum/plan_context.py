@@ -47,6 +47,7 @@ from deltacli.delta.log.state import (
 from deltacli.delta.protocol.features import require_committable
 from deltacli.operations.vacuum.candidates import (
     CandidateChoice,
+    CandidateClassifier,
     Doubts,
     References,
     Scope,
@@ -74,8 +75,6 @@ from deltacli.table.walk import hidden_names, readable_formats, tables_around
 if TYPE_CHECKING:
     import pyarrow
 
-    from deltacli.changing.plan import Amount
-    from deltacli.operations.vacuum.candidates import CandidateClassifier
 
 # -- the input of a vacuum plan ----------------------------------------------------------------------------------------
 

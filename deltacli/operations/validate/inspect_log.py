@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from deltacli.core.errors import FileMissing, PathExternal
 from deltacli.core.process import stop_if_exhausted
 from deltacli.core.progress import Progress, weighed
+from deltacli.delta.data_files import sidecar_location
 from deltacli.delta.log.actions import Action
 from deltacli.delta.log.segment import HINT_NAME, LOG_DIRECTORY, CheckpointInstance, LogFile, LogFileKind, Place
 from deltacli.delta.log.state import TableConfiguration
@@ -29,6 +30,7 @@ from deltacli.operations.validate.log_reader import (
 from deltacli.rules.framework.base import Severity
 from deltacli.rules.framework.known_files import KnownFiles
 from deltacli.rules.framework.views import (
+    CheckpointView,
     ChecksumView,
     CommitView,
     CompactionView,
@@ -46,7 +48,6 @@ from deltacli.storage import ReadStorage
 
 if TYPE_CHECKING:
     from deltacli.operations.validate.inspect_checkpoint import CheckpointInspector
-    from deltacli.rules.framework.views import CheckpointView
 
 _WINDOW_BYTES = 16 << 20
 _WINDOW_COMMITS = 500
@@ -196,7 +197,6 @@ class LogInspector:
             return None
         if not views:
             return frozenset()
-        from deltacli.delta.data_files import sidecar_location
 
         return frozenset(
             sidecar_location(action).rsplit("/", 1)[-1]
