@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from deltacli.table.handle import TableHandle
     from deltacli.table.version import Snapshot
 
-# -- what a change does to a table -------------------------------------------------------------------------------------
+# -- effects of a change -----------------------------------------------------------------------------------------------
 
 
 class Act(Flag):

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from deltacli.table.handle import TableHandle
     from deltacli.table.version import Snapshot
 
-# -- what other engines keep beside the log for readers without Delta --------------------------------------------------
+# -- views of other engines --------------------------------------------------------------------------------------------
 
 STALE_VIEW = "views.not-updated"
 """The code of the cautions, where a document has one."""
@@ -100,7 +100,7 @@ def files_of_manifests(table: TableHandle) -> set[str]:
     return set[str]().union(*found)
 
 
-# -- the gate between a plan and the table -----------------------------------------------------------------------------
+# -- the gate ----------------------------------------------------------------------------------------------------------
 
 _NAMED = 5
 
@@ -292,7 +292,7 @@ def _not_agreed(agreed: Plan, plan: Plan) -> ConflictLost:
     )
 
 
-# -- carrying out a change of a table in the same way for every command ------------------------------------------------
+# -- carrying out a change ---------------------------------------------------------------------------------------------
 
 O = TypeVar("O", bound="Outcome")  # noqa: E741
 O_co = TypeVar("O_co", bound="Outcome", covariant=True)

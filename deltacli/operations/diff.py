@@ -96,7 +96,7 @@ class DiffRequest(VersionEnds):
         return self.to_version, self.to_timestamp_ms
 
 
-# -- the live files of two versions as columns -------------------------------------------------------------------------
+# -- live files of two versions ----------------------------------------------------------------------------------------
 
 _BYTES_A_ROW = 100
 """The bytes of a checkpoint by its rows: the sizes of sidecars are not listed with the log."""

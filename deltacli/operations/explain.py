@@ -61,7 +61,7 @@ from deltacli.table.version import Snapshot
 if TYPE_CHECKING:
     from deltacli.delta.log.segment import LogListing
 
-# -- the request to explain who reads and writes a table ---------------------------------------------------------------
+# -- the request -------------------------------------------------------------------------------------------------------
 
 _OTHER_NAMES = {"delta-rs": "deltalake", "clickhouse": "chdb", "delta-spark": "spark", "dbr": "databricks"}
 
@@ -159,7 +159,7 @@ def _change(text: str) -> Supposed:
     return Supposed(ChangeKind(kind), column, data_type)
 
 
-# -- which clients read and write a table, what stops them and since when ----------------------------------------------
+# -- clients, and what stops them --------------------------------------------------------------------------------------
 
 _SPELLED_IN_WAYS = ("decimal", "timestamp", "float", "double")
 """How the names of types begin whose partition values have several valid spellings: only these are looked at."""

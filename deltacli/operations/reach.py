@@ -68,7 +68,7 @@ if TYPE_CHECKING:
     from deltacli.table.version import Snapshot
     from deltacli.table.walk import KeptWalk
 
-# -- the request for the reach of a table ------------------------------------------------------------------------------
+# -- the request -------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,7 +86,7 @@ class ReachRequest:
         object.__setattr__(self, "retention_ms", optional_count(self.retention_ms, "retention_ms"))
 
 
-# -- the commits of a log read once, oldest first ----------------------------------------------------------------------
+# -- the commits, oldest first -----------------------------------------------------------------------------------------
 
 _BYTES_COMPARED = 64 << 20
 """Of checkpoints whose versions follow from commits as well. They agree unless one is damaged."""
@@ -524,7 +524,7 @@ def _recorded(changes: Sequence[FileReferences], lost: _Names, unseen: _Names) -
     return found
 
 
-# -- how far back a table can be read ----------------------------------------------------------------------------------
+# -- the reach of a table ----------------------------------------------------------------------------------------------
 
 
 class Reached(NamedTuple):

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from deltacli.table.version import Snapshot
 
-# -- the data files and deletion vectors that a version needs, in columns ----------------------------------------------
+# -- files that a version needs ----------------------------------------------------------------------------------------
 
 _MOST_ASKED = 500
 """Files that are asked for one by one on a store whose lists have a thousand."""
@@ -277,7 +277,7 @@ def _listed(storage: ReadStorage, paths: ArrowArray) -> ArrowArray:
     return sizes
 
 
-# -- live files by their keys, sixteen bytes each instead of a path and a vector ---------------------------------------
+# -- live files by key -------------------------------------------------------------------------------------------------
 
 KEY_BYTES = 16
 _BUCKETS = 1 << 16

@@ -239,7 +239,7 @@ def _problems(
     return frozenset(found)
 
 
-# -- finding the version that was the newest at a time -----------------------------------------------------------------
+# -- the version at a time ---------------------------------------------------------------------------------------------
 
 
 @named

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from deltacli.table.handle import TableHandle
     from deltacli.table.version import Snapshot
 
-# -- detection of other tables below a table, without a complete listing -----------------------------------------------
+# -- other tables below a table ----------------------------------------------------------------------------------------
 
 
 def kind_at(storage: ReadStorage, directory: str) -> str | None:

@@ -48,7 +48,7 @@ from deltacli.work.task import TaskContext
 if TYPE_CHECKING:
     import pyarrow
 
-# -- read facts about data files and change data files -----------------------------------------------------------------
+# -- data files and change files ---------------------------------------------------------------------------------------
 
 _NEAR_TAIL, _FAR_TAIL = 16 << 10, 64 << 10
 """Bytes read from the end of a file before the length of its footer is known (local, remote)."""
@@ -435,7 +435,7 @@ def _example(values: ArrowArray) -> str:
     return "null" if value is None else repr(value)[:100]
 
 
-# -- read facts about deletion vectors for checks ----------------------------------------------------------------------
+# -- deletion vectors --------------------------------------------------------------------------------------------------
 
 UNREACHABLE = "data.unreachable"
 _VERSION = 1

@@ -40,7 +40,7 @@ from deltacli.work.checkpoints.reading_limits import BUFFER_BYTES
 if TYPE_CHECKING:
     import pyarrow
 
-# -- read the files of an inventory as batches of the required columns -------------------------------------------------
+# -- batches of an inventory -------------------------------------------------------------------------------------------
 
 CODE = "vacuum.inventory"
 """The code of the error for an inventory that cannot be read."""

@@ -69,7 +69,7 @@ from deltacli.work.task import Piece, Result, TableStores, Task
 if TYPE_CHECKING:
     from deltacli.storage import ReadStorage
 
-# -- the engine that runs tasks on a Spark cluster ---------------------------------------------------------------------
+# -- the engine --------------------------------------------------------------------------------------------------------
 
 _CLOCK_MS = 30_000
 """Milliseconds by which the clocks of hosts may differ."""
@@ -378,7 +378,7 @@ def sendable_location(location: StoreLocation | None) -> StoreLocation:
     return location
 
 
-# -- open a Spark session for one run ----------------------------------------------------------------------------------
+# -- opening a session -------------------------------------------------------------------------------------------------
 
 _OLDEST_JAVA = 17
 _VERSIONS = ((4, 0), (4, 3))

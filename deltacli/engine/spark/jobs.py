@@ -26,7 +26,7 @@ from deltacli.storage.secrets import without_secrets
 if TYPE_CHECKING:
     from deltacli.work.task import TaskContext
 
-# -- group pieces into the tasks of a job ------------------------------------------------------------------------------
+# -- tasks of a job ----------------------------------------------------------------------------------------------------
 
 TASKS_PER_SLOT = 3
 """More than one, so that a slow executor leaves tasks to the others."""
@@ -195,7 +195,7 @@ def _task(job: bytes) -> Callable[[Iterator[RecordBatch]], Iterator[RecordBatch]
     return run
 
 
-# -- rows of several readings brought together by groups on the executors ----------------------------------------------
+# -- rows brought together by groups -----------------------------------------------------------------------------------
 
 _KEPT = "group long, side int, content binary"
 RESULTS = "status string, content binary"

@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     import pyarrow
 
 
-# -- the rows that a new NOT NULL or CHECK constraint is about ---------------------------------------------------------
+# -- the rows of a new constraint --------------------------------------------------------------------------------------
 
 _FIELDS = (*FIELDS, "partitionValues")
 

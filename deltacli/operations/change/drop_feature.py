@@ -75,7 +75,7 @@ if TYPE_CHECKING:
     from deltacli.operations.optimize.execute import OptimizeOutcome
     from deltacli.operations.optimize.plan import Find, OptimizePlan
 
-# -- what still uses a feature that is dropped -------------------------------------------------------------------------
+# -- what still uses the feature ---------------------------------------------------------------------------------------
 
 _MINUTE_MS = 60_000
 _FILES_PER_PIECE = 32

@@ -257,7 +257,7 @@ def _by_line(storage: ReadStorage, file: LogFile) -> _Content:
     return info, Amounts(files["add"], sizes["add"], files["remove"], sizes["remove"]) if is_sized else None
 
 
-# -- everything that is known of a table before advice is given --------------------------------------------------------
+# -- everything known of a table ---------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

@@ -365,7 +365,7 @@ def _live_bytes(plan: OptimizePlan, places: Sequence[int]) -> float:
     return float(pc.sum(pc.multiply(of(columns.sizes), pc.subtract(1.0, share))).as_py() or 0)
 
 
-# -- advice on the log and on settings ---------------------------------------------------------------------------------
+# -- advice on log and settings ----------------------------------------------------------------------------------------
 
 _INTERVALS_BEHIND, _FEWEST_BEHIND, _MANY_BEHIND = 2, 20, 100
 """Commits since the checkpoint from which advice is given, in intervals of the table and at least, and from which it

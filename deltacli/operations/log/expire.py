@@ -425,7 +425,7 @@ def refusals_of(
         yield Refusal("expire.checkpoint-protection", message, hint=command("properties"))
 
 
-# -- deleting the files of an expiry, oldest first, after a proof ------------------------------------------------------
+# -- the deletion, after a proof ---------------------------------------------------------------------------------------
 
 FILES_A_BATCH = MOST_AT_ONCE
 PARTLY_DONE = "expire.partly-done"

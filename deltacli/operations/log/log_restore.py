@@ -1,7 +1,5 @@
 """`log restore`: restores files that `_delta_log` lacks from a backup, after all files were compared.
 
-Compares all files before the first write.
-
 The order determines what a reader sees after an interrupted run. The newest commit is written first: from then on the
 log's newest version is the final one, which either cannot be rebuilt yet or is correct. A writer can therefore not
 build on an older version. The second file is the commit that an active writer would create next. If that writer is

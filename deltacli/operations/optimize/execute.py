@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from deltacli.table.handle import TableHandle
     from deltacli.table.version import Snapshot
 
-# -- which files of the bins other writers have touched since the plan was made ----------------------------------------
+# -- files touched by other writers ------------------------------------------------------------------------------------
 
 
 class Watch:

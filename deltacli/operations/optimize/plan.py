@@ -2,8 +2,6 @@
 
 Files outside the table are not looked for.
 
-It reads, and changes nothing.
-
 Files that every run would refuse are left out, so that a plan has nothing to do where nothing else is left. Storage
 shows which are missing, and only their content which cannot be kept exactly. Files are read until it is known that the
 first bin is worth its work, or each bin that is partly sorted: two of most tables, all of them only where all are
@@ -279,7 +277,7 @@ def _costs(table: TableHandle) -> tuple[float, float]:
     return _NEAR if table.storage.capabilities.cheap_listing else _FAR
 
 
-# -- leaving files out of a plan that are not in storage ---------------------------------------------------------------
+# -- files that are left out -------------------------------------------------------------------------------------------
 
 _ENDS = (b"PAR1", b"PARE")
 _SIZE_FIELDS = ("path", "size", "deletionVector")

@@ -66,7 +66,7 @@ from deltacli.storage import Created, Existed, ReadStorage, Storage, Unknown
 from deltacli.storage.base import require_writable
 from deltacli.table.handle import TableHandle
 
-# -- adding a version to the schema of a Paimon table ------------------------------------------------------------------
+# -- commit of a schema ------------------------------------------------------------------------------------------------
 
 MAX_ATTEMPTS = 200
 """Maximum number of versions to try. With the pauses between them this takes about ten seconds."""
@@ -315,7 +315,7 @@ def _unknown(path: str, cause: str | None, fault: StorageFailed | None) -> Outco
     )
 
 
-# -- `alter` and `widen-type` of a Paimon table ------------------------------------------------------------------------
+# -- the change --------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

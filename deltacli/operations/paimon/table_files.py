@@ -227,7 +227,7 @@ def _names(storage: ReadStorage, directory: str) -> list[str]:
         return []
 
 
-# -- the references to the schemas of a Paimon table -------------------------------------------------------------------
+# -- references to schemas ---------------------------------------------------------------------------------------------
 
 _MAX_MANIFEST_BYTES = 1 << 30
 _LIST_PREFIX = "manifest-list-"
@@ -519,7 +519,7 @@ def read_statistics(storage: ReadStorage, snapshot: SnapshotFile) -> Statistics 
     return content
 
 
-# -- everything in a Paimon table that needs a schema, over all branches -----------------------------------------------
+# -- users of schemas in all branches ----------------------------------------------------------------------------------
 
 BAD_CONSUMER = "paimon.bad-consumer"
 _CONSUMER_DIRECTORY = "consumer"

@@ -78,7 +78,7 @@ if TYPE_CHECKING:
     from deltacli.table.output import WrittenDirectory
     from deltacli.table.version import Snapshot
 
-# -- versions of a range that cannot be read as the last one -----------------------------------------------------------
+# -- versions not readable as the last ---------------------------------------------------------------------------------
 
 MAPPING = "columnMapping"
 _NO_COLUMNS = '{"type":"struct","fields":[]}'
@@ -219,7 +219,7 @@ def apart_error(first: int, found: Break, last: int) -> Refused:
     )
 
 
-# -- reading the changes between versions, row by row ------------------------------------------------------------------
+# -- the changes, row by row -------------------------------------------------------------------------------------------
 
 CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP = "_change_type", "_commit_version", "_commit_timestamp"
 CHANGE_COLUMNS = (

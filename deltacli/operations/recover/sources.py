@@ -356,7 +356,7 @@ def _bytes_of(name: str) -> bytes:
     return name.encode("utf-8", "surrogateescape")
 
 
-# -- where files that are gone may be ----------------------------------------------------------------------------------
+# -- where missing files may be ----------------------------------------------------------------------------------------
 
 
 class Source(Protocol):

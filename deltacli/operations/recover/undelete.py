@@ -1,7 +1,5 @@
 """`undelete`: finds the files of a version and of its log that are gone, and brings them back. Planning only reads.
 
-Planning only reads.
-
 The log comes first in the plan, because it says which data files are needed, and last in the execution, because no
 reader may see a commit whose files are not there.
 """

@@ -70,7 +70,7 @@ if TYPE_CHECKING:
     from deltacli.table.version import Snapshot
     from deltacli.work.rows.table_files import TableFiles
 
-# -- what is wrong with the live files that findings name --------------------------------------------------------------
+# -- faults of live files ----------------------------------------------------------------------------------------------
 
 CONTENT = "content"
 """A file whose size and footer are right, and whose rows cannot be read."""
@@ -430,7 +430,7 @@ def _same_vector(missing: NeededFiles, names: Sequence[str]) -> Iterator[tuple[_
             yield _Pair(key, path), {**stated, "storageType": "p", "pathOrInlineDv": as_in_log(path)}
 
 
-# -- steps for live files that are intact ------------------------------------------------------------------------------
+# -- steps for intact files --------------------------------------------------------------------------------------------
 
 _WITHOUT_COUNT = "stats.num-records-missing"
 """Its finding is about the first of several files."""

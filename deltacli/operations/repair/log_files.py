@@ -81,7 +81,7 @@ if TYPE_CHECKING:
     from deltacli.table.handle import TableHandle
     from deltacli.table.version import Snapshot
 
-# -- steps for files of the log that are gone or cannot be read --------------------------------------------------------
+# -- missing and unreadable files --------------------------------------------------------------------------------------
 
 _RULES = {FileKind.DATA.value: "data.file-missing", FileKind.VECTOR.value: "dv.file-missing"}
 _OF_LOG = "log.gap"
@@ -242,7 +242,7 @@ def has_log(table: TableHandle) -> bool:
     return True
 
 
-# -- steps for what the commits determine, checkpoints, compactions, checksums -----------------------------------------
+# -- files that the commits determine ----------------------------------------------------------------------------------
 
 _OF_FORM = {PARSED_PARTITION_DIFFERS.id, PARSED_PARTITION_MISSING.id, NAMES_NOTHING.id}
 """The rules about what a checkpoint says in the wrong form, or repeats from its own maps."""

@@ -1,8 +1,7 @@
 """Steps for data files and deletion vectors that are gone, cannot be read, or have rows of other files.
 
-Each is looked at before anything is planned: what a listing said is not enough. A source is trusted by size, footer,
-checksum and cardinality. Of a damaged file whole row groups are kept that can be read. What no source has is given up
-in one commit, with consent.
+Each is looked at before anything is planned, as in `live_files.py`. Of a damaged file whole row groups are kept that
+can be read. What no source has is given up in one commit, with consent.
 
 Nothing is given up by a guess: the commit says that it changes no rows (`dataChange` false), and its new files have
 exactly the rows of the files that it removes, as these were before, which is looked at.
@@ -77,7 +76,7 @@ if TYPE_CHECKING:
     from deltacli.table.handle import TableHandle
     from deltacli.table.version import Snapshot
 
-# -- steps for data files and deletion vectors that are gone or cannot be read -----------------------------------------
+# -- missing and unreadable files --------------------------------------------------------------------------------------
 
 
 class FilesPlan(NamedTuple):
@@ -455,7 +454,7 @@ def _groups(reader: ParquetReader, deleted: DeletedRows | None) -> Iterator[pyar
         begin += rows
 
 
-# -- steps for live files whose rows are in other files already --------------------------------------------------------
+# -- files whose rows are duplicates -----------------------------------------------------------------------------------
 
 _PAST = "the newest version does not have the file as it was then"
 _UNKNOWN = "it is not known that other files have its rows; restore goes back to a version before the commit"

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from deltacli.table.handle import TableHandle
     from deltacli.table.version import Snapshot
 
-# -- what of the log has the changes of a commit that is gone ----------------------------------------------------------
+# -- what has a commit's changes ---------------------------------------------------------------------------------------
 
 
 class UnknownError(Exception):
@@ -186,7 +186,7 @@ def table_of(actions: Sequence[Action], schema: pyarrow.Schema, source: str) -> 
     return pa.Table.from_batches([whole_actions(actions, schema, source)], schema)
 
 
-# -- steps for commits that are gone or damaged and that the rest of the log determines --------------------------------
+# -- the steps ---------------------------------------------------------------------------------------------------------
 
 _RULES = ("log.gap", "log.checkpoint-commit-missing")
 _DAMAGED = ("commit.empty", "commit.not-utf8", "commit.bad-json", "commit.line-not-object")

@@ -33,7 +33,7 @@ from deltacli.paimon.types import (
     with_nullability,
 )
 
-# -- columns of Delta as columns of Paimon -----------------------------------------------------------------------------
+# -- Delta columns as Paimon columns -----------------------------------------------------------------------------------
 
 _COMMENT_KEY = "comment"
 _CARRIED = (_COMMENT_KEY, ID, PHYSICAL_NAME, CHAR_VARCHAR_KEY, DEFAULT_KEY)
@@ -282,7 +282,7 @@ def sql_literal(text: str) -> str:
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
-# -- what changes from one Delta schema to another ---------------------------------------------------------------------
+# -- changes between Delta schemas -------------------------------------------------------------------------------------
 
 _COMMENT = "comment"
 _SHOWN_ELSEWHERE = (_COMMENT, ID, PHYSICAL_NAME, CHAR_VARCHAR_KEY, DEFAULT_KEY)

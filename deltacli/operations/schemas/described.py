@@ -42,7 +42,7 @@ from deltacli.paimon.types import BadType, DataField, DataType, ListType, MapTyp
 from deltacli.storage import ReadStorage
 from deltacli.table.version import Snapshot
 
-# -- a schema of any format, at a point of a table or in a file --------------------------------------------------------
+# -- the schema of any format ------------------------------------------------------------------------------------------
 
 _MAX_ID = "delta.columnMapping.maxColumnId"
 _CLASS_KEYS = ("class", "cast", "reason", "fieldId")

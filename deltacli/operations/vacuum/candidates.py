@@ -485,7 +485,7 @@ def _concat_batches(*parts: _Batches) -> ArrowArray:
     return pa.concat_arrays([part.whole() for part in parts])
 
 
-# -- comparison of a listing with the files that a table needs ---------------------------------------------------------
+# -- the comparison with a listing -------------------------------------------------------------------------------------
 
 _LEAST_ROWS, _MOST_ROWS = 524_288, 1_000_000
 _EXAMPLES = 5

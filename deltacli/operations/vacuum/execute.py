@@ -75,7 +75,7 @@ if TYPE_CHECKING:
     from deltacli.table.version import Snapshot
     from deltacli.work.task import TaskContext
 
-# -- deleting the candidates of a plan, in batches ---------------------------------------------------------------------
+# -- deletion in batches -----------------------------------------------------------------------------------------------
 
 
 @dataclass

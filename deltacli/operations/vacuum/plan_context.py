@@ -488,7 +488,7 @@ def retention_contradictions(setting: PlanContext) -> Iterator[Refusal]:
         )
 
 
-# -- the parts of a vacuum plan that both modes share ------------------------------------------------------------------
+# -- parts of a plan ---------------------------------------------------------------------------------------------------
 
 
 def choice_of(setting: PlanContext) -> CandidateChoice:

@@ -415,7 +415,7 @@ def _require(holds: bool, name: str) -> None:
         raise ValueError(f"{name} in its metadata is of a wrong type")
 
 
-# -- the progress record of a saved plan -------------------------------------------------------------------------------
+# -- the progress record -----------------------------------------------------------------------------------------------
 
 _NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL}
 

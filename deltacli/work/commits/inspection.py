@@ -319,7 +319,7 @@ def _apart(take: Callable[[Rows], None]) -> Callable[[Rows], None]:
     return taken
 
 
-# -- read the raw actions of a log file --------------------------------------------------------------------------------
+# -- raw actions of a file ---------------------------------------------------------------------------------------------
 
 _SIDECAR = b'"sidecar"'
 _FILE_ACTIONS = frozenset({"add", "remove"})

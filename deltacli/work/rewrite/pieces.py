@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from deltacli.delta.encoding.digests import Digest
     from deltacli.rules.framework.base import Finding
 
-# -- what is rewritten together, what all pieces of a rewrite share ----------------------------------------------------
+# -- what is rewritten together ----------------------------------------------------------------------------------------
 
 _FILE_WEIGHT = 256 << 10
 """What opening a file costs, in bytes."""
@@ -294,7 +294,7 @@ def _with_row_columns(schema: pyarrow.Schema, rows: tuple[str, str], config: Tab
     return schema
 
 
-# -- refuse data files of which a new file would not be an exact copy --------------------------------------------------
+# -- files that are refused --------------------------------------------------------------------------------------------
 
 SPEC = "rewrite"
 """The name of the shared `RewriteSpec`."""
@@ -471,7 +471,7 @@ def _has_nanoseconds(values: Any) -> bool:
     return bool(pc.any(pc.not_equal(rest, 0)).as_py())
 
 
-# -- find data files that still have columns which the table does not have any more ------------------------------------
+# -- outdated columns --------------------------------------------------------------------------------------------------
 
 CONFIG = "config"
 """The name of the shared `TableConfiguration`."""

@@ -40,7 +40,7 @@ from deltacli.work.file_facts import OpenFileContext
 if TYPE_CHECKING:
     import pyarrow
 
-# -- evaluate one boolean over columns in memory with DuckDB -----------------------------------------------------------
+# -- evaluation with DuckDB --------------------------------------------------------------------------------------------
 
 _SETTINGS: Mapping[str, str] = {
     "enable_external_access": "false",
@@ -184,7 +184,7 @@ def _connected() -> Any:
     return session
 
 
-# -- check the conditions and expressions of a table on the rows of its files ------------------------------------------
+# -- conditions of a table ---------------------------------------------------------------------------------------------
 
 _MOST_FAILURES = 256
 """Maximum failures of one condition in one file before its remaining rows are skipped.
