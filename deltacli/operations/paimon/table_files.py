@@ -341,11 +341,14 @@ def read_branch(
     foresee: Callable[[int], None] = lambda _: None,
 ) -> BranchFiles:
     """Return the snapshots, tags and changelogs of a branch; `foresee` is called with the number of snapshots."""
+    snapshots = read_snapshots(storage, engine, branch, progress=progress, foresee=foresee)
+    tags = read_tags(storage, engine, branch)
+    # Listed last, because snapshots that expire meanwhile may live on as changelogs.
     place = f"{branch_root(branch)}{CHANGELOG_DIRECTORY}"
     numbers = _numbers(storage, place, CHANGELOG_PREFIX)
     return BranchFiles(
-        read_snapshots(storage, engine, branch, progress=progress, foresee=foresee),
-        read_tags(storage, engine, branch),
+        snapshots,
+        tags,
         _read_files(storage, engine, [(f"{place}/{CHANGELOG_PREFIX}{number}", str(number)) for number in numbers]),
     )
 
