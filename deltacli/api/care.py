@@ -10,7 +10,7 @@ from deltacli.core.request_fields import Lazy, takes
 from deltacli.table.api_arguments import named, optional_version, version_number
 from deltacli.table.handle import TableHandle
 
-# -- how the methods of a table plan a change --------------------------------------------------------------------------
+# -- planning and execution --------------------------------------------------------------------------------------------
 
 if TYPE_CHECKING:
     from deltacli.changing.change import Change, Outcome, Plan
@@ -67,7 +67,7 @@ class Changes(TableHandle):
             raise UsageError("the plan is one of another table", facts={"plan": uri, "table": self.uri})
 
 
-# -- what a table handle can tell before a change ----------------------------------------------------------------------
+# -- log, files and costs ----------------------------------------------------------------------------------------------
 
 if TYPE_CHECKING:
     from deltacli.operations.diff import DiffRequest, TableDiff

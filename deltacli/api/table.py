@@ -14,8 +14,8 @@ from deltacli.core.errors import UsageError
 from deltacli.core.progress import SILENT, Progress
 from deltacli.core.request_fields import Lazy, takes
 from deltacli.delta.log.actions import NO_METADATA
-from deltacli.storage import NOTHING, Allowed, open_storage
-from deltacli.storage.base import RETRY_BUDGET
+from deltacli.storage import NOTHING, Allowed, ReadStorage, Storage, open_storage
+from deltacli.storage.base import RETRY_BUDGET, StoreOfVersions
 from deltacli.storage.secrets import without_secrets
 from deltacli.table.api_arguments import name_table, named, text_of
 from deltacli.table.version import Snapshot
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from deltacli.operations.vacuum.plan import VacuumPlan, VacuumRequest, VacuumResult
     from deltacli.operations.validate.findings import ValidateRequest
     from deltacli.operations.validate.validate import Validation
-    from deltacli.storage import ReadStorage, Storage
     from deltacli.storage.location import StoreLocation
     from deltacli.storage.retry import Retry
     from deltacli.table.scan import ChangesRequest, HistoryRequest
@@ -102,7 +101,6 @@ def _location(
     storage: ReadStorage, options: Mapping[str, str] | None, allowed: Allowed, seconds: float | None
 ) -> StoreLocation | None:
     """Return where other processes find the store of a table; None for a shared one, whose URLs are of this process."""
-    from deltacli.storage.base import StoreOfVersions
     from deltacli.storage.location import StoreLocation
 
     if isinstance(storage, StoreOfVersions):

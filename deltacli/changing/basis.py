@@ -14,19 +14,18 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.core.errors import NOTHING_CHANGED, FileMissing, Refused, command
 from deltacli.core.units import CLOCK_SKEW_MS, format_size, format_timestamp
-from deltacli.delta.log.segment import LOG_DIRECTORY, LogFileKind, parse_log_path
+from deltacli.delta.log.segment import LOG_DIRECTORY, LogFile, LogFileKind, LogListing, parse_log_path
 from deltacli.table.find_log import list_log
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from deltacli.core.typing import Json
-    from deltacli.delta.log.segment import LogFile, LogListing
     from deltacli.storage import ReadStorage
     from deltacli.table.handle import TableHandle
     from deltacli.table.version import Snapshot
 
-# -- what a change does to a table -------------------------------------------------------------------------------------
+# -- effects of a change -----------------------------------------------------------------------------------------------
 
 
 class Act(Flag):

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from deltacli.table.handle import TableHandle
     from deltacli.table.version import Snapshot
 
-# -- what other engines keep beside the log for readers without Delta --------------------------------------------------
+# -- views of other engines --------------------------------------------------------------------------------------------
 
 STALE_VIEW = "views.not-updated"
 """The code of the cautions, where a document has one."""
@@ -100,7 +100,7 @@ def files_of_manifests(table: TableHandle) -> set[str]:
     return set[str]().union(*found)
 
 
-# -- the gate between a plan and the table -----------------------------------------------------------------------------
+# -- the gate ----------------------------------------------------------------------------------------------------------
 
 _NAMED = 5
 
@@ -292,7 +292,7 @@ def _not_agreed(agreed: Plan, plan: Plan) -> ConflictLost:
     )
 
 
-# -- carrying out a change of a table in the same way for every command ------------------------------------------------
+# -- carrying out a change ---------------------------------------------------------------------------------------------
 
 O = TypeVar("O", bound="Outcome")  # noqa: E741
 O_co = TypeVar("O_co", bound="Outcome", covariant=True)
@@ -325,9 +325,6 @@ class Change(Protocol[P, O]):
 
 
 _COMMITS = Act.COMMIT | Act.ADD | Act.NAME | Act.DELETE
-
-Began = Callable[[Plan, object], None]
-"""Called with the plan and the outcome before the first act, so that an interruption can tell what was done."""
 
 
 def plan_change(change: Change[P, O], table: TableHandle) -> P:

@@ -46,7 +46,7 @@ from deltacli.delta.log.conflicts import ConflictingCommit, Drop, Rebase, Recomp
 from deltacli.delta.log.row_ids import DOMAIN, read_mark
 from deltacli.delta.log.segment import BEYOND_LOG, LOG_DIRECTORY, LogFile, TimestampSource, commit_name
 from deltacli.storage import Created, Creation, Existed, ReadStorage, Unknown
-from deltacli.storage.base import require_writable
+from deltacli.storage.base import require_writable, writing_faults
 from deltacli.table.find_log import list_log
 from deltacli.table.handle import TableHandle
 from deltacli.table.rebuild import read_snapshot
@@ -348,7 +348,6 @@ class _Sender:
             made.require_past(self._table)
             lost = self._send(made.request, version, attempt, partial(storage.put_if_absent, path, head))
             return lost or _sent(made, version, head, now_ms)
-        from deltacli.storage.base import writing_faults
 
         with storage.draft(path) as draft:
             with writing_faults(draft.place, path), open(draft.place, "wb") as file:

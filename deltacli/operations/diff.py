@@ -19,19 +19,26 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from deltacli.arrow import compute as pc
 from deltacli.changing.plan import Amount
 from deltacli.core.documents import short_repr
-from deltacli.core.errors import DeltacliError, Unreadable, UsageError, nearest_name, parameter
+from deltacli.core.errors import DeltacliError, LogIncomplete, Unreadable, UsageError, nearest_name, parameter
 from deltacli.core.made_once import cached_property
 from deltacli.core.progress import Step
 from deltacli.core.request_fields import Kind, option
 from deltacli.core.typing import ArrowArray, Json, RecordBatch
 from deltacli.core.units import format_timestamp
-from deltacli.delta.log.file_actions import FileBatch
+from deltacli.delta.listing import PathKeys
 from deltacli.delta.schema.to_arrow import arrow_schema, unread_type
 from deltacli.delta.schema.type_changes import is_allowed_change
 from deltacli.delta.schema.types import NameIndex, PrimitiveType, StructField, StructType, interval_name
 from deltacli.engine.base import Reading
-from deltacli.operations.restore.difference import Difference, KeyedLiveFiles, amount_of, difference_of, joined_files
-from deltacli.paimon.schema_changes import ChangeKind
+from deltacli.operations.restore.difference import (
+    Difference,
+    KeyedLiveFiles,
+    amount_of,
+    difference_of,
+    file_rows,
+    joined_files,
+)
+from deltacli.paimon.schema_changes import Change, ChangeKind
 from deltacli.storage.base import StoreOfVersions
 from deltacli.table.api_arguments import VersionEnds, errors_about, name_table, named_items
 from deltacli.table.find_log import Log, list_log
@@ -42,11 +49,8 @@ from deltacli.work.outputs import RowsPiece, plan_row_pieces
 from deltacli.work.rows.kept_rows import FIXED, SPEC, ComparedColumns, CompareRows, KeepRows, RowCounts
 
 if TYPE_CHECKING:
-    from deltacli.core.errors import LogIncomplete
     from deltacli.delta.log.state import Metadata
     from deltacli.operations.schemas.described import DescribedSchema, SchemaDiff
-    from deltacli.paimon.schema_changes import Change
-    from deltacli.table.handle import TableHandle
     from deltacli.table.version import Snapshot
 
 # -- the request for a comparison --------------------------------------------------------------------------------------
@@ -92,7 +96,7 @@ class DiffRequest(VersionEnds):
         return self.to_version, self.to_timestamp_ms
 
 
-# -- the live files of two versions as columns -------------------------------------------------------------------------
+# -- live files of two versions ----------------------------------------------------------------------------------------
 
 _BYTES_A_ROW = 100
 """The bytes of a checkpoint by its rows: the sizes of sidecars are not listed with the log."""
@@ -264,11 +268,7 @@ def _compare_commits(before: Snapshot, after: Snapshot) -> FileDiff:
 
 
 def _of_tail(side: Snapshot) -> Iterator[RecordBatch]:
-    return _adds(side.file_actions.tail_batches())
-
-
-def _adds(batches: Iterator[FileBatch]) -> Iterator[RecordBatch]:
-    return (batch.adds for batch in batches if batch.adds is not None)
+    return (batch.adds for batch in side.file_actions.tail_batches() if batch.adds is not None)
 
 
 def _collected(batches: Iterator[RecordBatch], spelling: Spelling | None) -> KeyedLiveFiles:
@@ -602,8 +602,6 @@ class TableDiff:
 
         Raises CommitCorrupt, CheckpointUnreadable and StorageFailed.
         """
-        from deltacli.operations.restore.difference import file_rows
-
         for change, adds in self.files.changes():
             side = self.before if change == "remove" else self.after
             yield file_rows(side.table.storage, adds, change)
@@ -648,8 +646,6 @@ def _described(side: Snapshot) -> DescribedSchema:
 
 def _below_either_root(first: TableHandle, second: TableHandle) -> Spelling:
     """Return what spells paths so that they are equal below the roots of two tables."""
-    from deltacli.delta.listing import PathKeys
-
     roots = [root for one in (first, second) for root in (one.storage.uri, *one.storage.aliases)]
     keys = PathKeys(tuple(roots))
 

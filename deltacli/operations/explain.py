@@ -28,7 +28,16 @@ from deltacli.core.typing import Json, JsonObject
 from deltacli.delta.log.actions import Action
 from deltacli.delta.log.file_actions import FileCounts
 from deltacli.delta.log.state import StateBuilder, TableConfiguration, plain_action, read_protocol
-from deltacli.delta.protocol.clients import OTHERS, USED, Client, ClientAccess, access, traits_of, traits_without
+from deltacli.delta.protocol.clients import (
+    OTHERS,
+    USED,
+    Blocker,
+    Client,
+    ClientAccess,
+    access,
+    traits_of,
+    traits_without,
+)
 from deltacli.delta.protocol.feature_changes import (
     MAPPING,
     REMOVALS,
@@ -51,9 +60,8 @@ from deltacli.table.version import Snapshot
 
 if TYPE_CHECKING:
     from deltacli.delta.log.segment import LogListing
-    from deltacli.delta.protocol.clients import Blocker
 
-# -- the request to explain who reads and writes a table ---------------------------------------------------------------
+# -- the request -------------------------------------------------------------------------------------------------------
 
 _OTHER_NAMES = {"delta-rs": "deltalake", "clickhouse": "chdb", "delta-spark": "spark", "dbr": "databricks"}
 
@@ -151,7 +159,7 @@ def _change(text: str) -> Supposed:
     return Supposed(ChangeKind(kind), column, data_type)
 
 
-# -- which clients read and write a table, what stops them and since when ----------------------------------------------
+# -- clients, and what stops them --------------------------------------------------------------------------------------
 
 _SPELLED_IN_WAYS = ("decimal", "timestamp", "float", "double")
 """How the names of types begin whose partition values have several valid spellings: only these are looked at."""

@@ -40,7 +40,7 @@ from deltacli.core.typing import ArrowArray, ArrowTable, JsonObject, RecordBatch
 from deltacli.core.units import DAY_MS, format_timestamp, ranges_of
 from deltacli.delta.listing import PathKeys
 from deltacli.delta.log.file_actions import narrow_batches, reconcile_commit
-from deltacli.delta.log.segment import file_times
+from deltacli.delta.log.segment import LogFile, LogListing, file_times
 from deltacli.delta.log.state import (
     LOG_CLEANUP,
     Metadata,
@@ -64,13 +64,11 @@ from deltacli.work.commits.file_references import FileReferences, NamedFiles, co
 from deltacli.work.commits.reading import is_large
 
 if TYPE_CHECKING:
-    from deltacli.delta.log.segment import LogFile, LogListing
     from deltacli.table.handle import TableHandle
     from deltacli.table.version import Snapshot
     from deltacli.table.walk import KeptWalk
-    from deltacli.work.commits.file_references import FileReferences
 
-# -- the request for the reach of a table ------------------------------------------------------------------------------
+# -- the request -------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,7 +86,7 @@ class ReachRequest:
         object.__setattr__(self, "retention_ms", optional_count(self.retention_ms, "retention_ms"))
 
 
-# -- the commits of a log read once, oldest first ----------------------------------------------------------------------
+# -- the commits, oldest first -----------------------------------------------------------------------------------------
 
 _BYTES_COMPARED = 64 << 20
 """Of checkpoints whose versions follow from commits as well. They agree unless one is damaged."""
@@ -526,7 +524,7 @@ def _recorded(changes: Sequence[FileReferences], lost: _Names, unseen: _Names) -
     return found
 
 
-# -- how far back a table can be read ----------------------------------------------------------------------------------
+# -- the reach of a table ----------------------------------------------------------------------------------------------
 
 
 class Reached(NamedTuple):

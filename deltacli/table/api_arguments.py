@@ -155,21 +155,16 @@ def named(
             _name_meant(fault, method.__name__, self, arguments, options)
             name_table(fault, self.name)
             if getattr(self, "is_paimon", False):
-                _open_as_paimon(fault)
+                if isinstance(fault.hint, Command):
+                    fault.hint = fault.hint.with_options(paimon=True)
+                for key, value in fault.facts.items():
+                    if isinstance(value, Command) and value:
+                        fault.facts[key] = value.with_options(paimon=True)
             if options.get("dry_run") is True and isinstance(fault.hint, Command):
                 fault.hint = _as_plan(fault.hint, type(self))
             raise
 
     return call
-
-
-def _open_as_paimon(fault: DeltacliError) -> None:
-    """Let the commands of an error open the table as one of Paimon."""
-    if isinstance(fault.hint, Command):
-        fault.hint = fault.hint.with_options(paimon=True)
-    for key, value in fault.facts.items():
-        if isinstance(value, Command) and value:
-            fault.facts[key] = value.with_options(paimon=True)
 
 
 def _as_plan(hint: Command, handle: type) -> str:

@@ -15,11 +15,10 @@ from deltacli.core.clock import MACHINE, Clock, Machine, system_clock
 from deltacli.core.progress import SILENT, Progress
 from deltacli.engine.base import EmbeddedEngine, Engine
 from deltacli.storage import NOTHING, Allowed, ReadStorage, Storage, open_storage
-from deltacli.storage.base import StoreOfVersions, StoreWithPlace, held, require_writable
+from deltacli.storage.base import Place, StoreOfVersions, StoreWithPlace, held, require_writable
 from deltacli.work.task import TableStores
 
 if TYPE_CHECKING:
-    from deltacli.storage.base import Place
     from deltacli.storage.location import StoreLocation
     from deltacli.work.rows.table_files import TableFiles
 

@@ -23,7 +23,7 @@ from deltacli.delta.data_files import key_text, no_vector_ids, unique_id_column
 from deltacli.delta.encoding.many_values import fingerprints
 from deltacli.delta.listing import PathKeys
 from deltacli.delta.log.actions import FIELDS
-from deltacli.delta.log.file_actions import action_schemas, key_column, num_records_column, spelled_keys
+from deltacli.delta.log.file_actions import action_schemas, key_column, num_records_column, spelled_keys, whole_actions
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.partitions.values import partition_columns
 from deltacli.engine.base import Engine
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from deltacli.table.version import Snapshot
 
-# -- the data files and deletion vectors that a version needs, in columns ----------------------------------------------
+# -- files that a version needs ----------------------------------------------------------------------------------------
 
 _MOST_ASKED = 500
 """Files that are asked for one by one on a store whose lists have a thousand."""
@@ -277,7 +277,7 @@ def _listed(storage: ReadStorage, paths: ArrowArray) -> ArrowArray:
     return sizes
 
 
-# -- live files by their keys, sixteen bytes each instead of a path and a vector ---------------------------------------
+# -- live files by key -------------------------------------------------------------------------------------------------
 
 KEY_BYTES = 16
 _BUCKETS = 1 << 16
@@ -459,8 +459,6 @@ class PartitionCondition:
 
     def chooses(self, values: Mapping[str, str | None]) -> bool:
         """Return whether a file with these partition values is chosen, or may be: they are not valid."""
-        from deltacli.delta.log.file_actions import action_schemas, whole_actions
-
         try:
             one = whole_actions([{"path": "", "partitionValues": dict(values)}], action_schemas().add, "")
             return bool(self(one)[0].as_py())

@@ -197,7 +197,9 @@ class _OutputRun:
             for files in results:
                 piece = started.popleft()
                 step.advance(piece.amount)
-                if self._exceeds(files):
+                if self._limit is not None and self._rows + sum(file.rows for file in files) > self._limit:
+                    self._was_cut = True
+                if self._was_cut:
                     break
                 self._take(files)
         if self._was_cut and (left := (self._limit or 0) - self._rows):
@@ -246,11 +248,6 @@ class _OutputRun:
         for file in files:
             self._files.append(file)
             self._rows += file.rows
-
-    def _exceeds(self, files: Iterable[OutputFile]) -> bool:
-        if self._limit is not None and self._rows + sum(file.rows for file in files) > self._limit:
-            self._was_cut = True
-        return self._was_cut
 
     def _counted(self, batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
         """Yield rows up to the limit, and note whether there are more."""

@@ -239,7 +239,7 @@ def _problems(
     return frozenset(found)
 
 
-# -- finding the version that was the newest at a time -----------------------------------------------------------------
+# -- the version at a time ---------------------------------------------------------------------------------------------
 
 
 @named
@@ -316,7 +316,10 @@ def find_range(
     Raises VersionAbsent where the log does not reach back far enough to determine the first version, or lacks a
     requested version; UsageError for versions in the wrong order.
     """
-    _require_order(first, last)
+    if isinstance(first, int) and isinstance(last, int) and first > last:
+        of_end, of_begin = parameter("changes.to_version", last), parameter("changes.from_version", first)
+        swapped = command("changes", from_version=last, to_version=first)
+        raise UsageError(f"{of_end} is before {of_begin}", hint=swapped)
     if isinstance(table.storage, StoreOfVersions):
         return _find_range_in(table.storage, first, last)
     listing = _list_dated(table, listing)
@@ -374,14 +377,6 @@ def _require_existing(first: int | VersionTime | None, last: int | VersionTime |
             absent = VersionAbsent(f"version {end} does not exist yet: the newest is {newest}", hint=command("history"))
             absent.wanted, absent.nearest = end, newest
             raise absent
-
-
-def _require_order(first: int | VersionTime, last: int | VersionTime | None) -> None:
-    """Raise UsageError for versions in the wrong order."""
-    if isinstance(first, int) and isinstance(last, int) and first > last:
-        of_end, of_begin = parameter("changes.to_version", last), parameter("changes.from_version", first)
-        swapped = command("changes", from_version=last, to_version=first)
-        raise UsageError(f"{of_end} is before {of_begin}", hint=swapped)
 
 
 def _oldest_since(table: TableHandle, listing: LogListing, timestamp_ms: int) -> int:

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from deltacli.table.handle import TableHandle
     from deltacli.table.output import WrittenDirectory
 
-# -- the requests for rows, those of a version and how they changed ----------------------------------------------------
+# -- the requests ------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,8 +12,18 @@ from deltacli.arrow import compute as pc
 from deltacli.core.errors import Unreadable, UsageError
 from deltacli.core.made_once import cached_property
 from deltacli.core.request_fields import Lazy, takes
+from deltacli.delta.data_files import no_vector_ids, unique_id_column
 from deltacli.delta.log.actions import Action
-from deltacli.delta.log.file_actions import FileBatch, FileCounts, Survivors, TombstoneCounts, TouchedFiles, count_batch
+from deltacli.delta.log.file_actions import (
+    FileBatch,
+    FileCounts,
+    Survivors,
+    TombstoneCounts,
+    TouchedFiles,
+    count_batch,
+    key_column,
+    texts_of,
+)
 from deltacli.delta.log.segment import (
     CheckpointInstance,
     CommitTime,
@@ -31,7 +41,7 @@ from deltacli.delta.log.state import (
     has_in_commit_timestamps,
 )
 from deltacli.delta.protocol.features import Protocol
-from deltacli.delta.schema.types import PHYSICAL_NAME
+from deltacli.delta.schema.types import PHYSICAL_NAME, StructType, parse_schema
 from deltacli.storage.secrets import without_secrets
 from deltacli.table.api_arguments import named, named_items
 from deltacli.table.find_log import Log, list_log
@@ -43,7 +53,6 @@ from deltacli.work.task import Task
 if TYPE_CHECKING:
     import pyarrow
 
-    from deltacli.delta.schema.types import StructType
     from deltacli.table.output import WrittenDirectory
     from deltacli.table.scan import Scan, ScanRequest
     from deltacli.work.checkpoints.reading import CheckpointPiece
@@ -130,8 +139,6 @@ class Snapshot:
     @cached_property
     def schema(self) -> StructType:
         """The table schema, parsed; empty where the metaData has none. Raises Unreadable (`schema.bad-json`)."""
-        from deltacli.delta.schema.types import parse_schema
-
         return parse_schema(self.metadata.schema_string or '{"type":"struct","fields":[]}')
 
     @cached_property
@@ -182,9 +189,6 @@ class Snapshot:
         may be in the table twice; None where none is known.
         """
         import pyarrow
-
-        from deltacli.delta.data_files import no_vector_ids, unique_id_column
-        from deltacli.delta.log.file_actions import key_column, texts_of
 
         tail, vectors = self._tail, adds.column("deletionVector")
         doubted, decided = tail.of_other_vectors, tail.seen

@@ -30,7 +30,7 @@ from deltacli.delta.log.actions import Action
 from deltacli.delta.log.segment import LOG_DIRECTORY
 from deltacli.delta.log.state import TableConfiguration, read_metadata
 from deltacli.delta.schema.types import parse_schema
-from deltacli.storage import PathKind, ReadStorage, WalkEntry, is_flat_level, link_targets
+from deltacli.storage import PathKind, ReadStorage, Storage, WalkEntry, is_flat_level, link_targets
 from deltacli.work.files.classifying import (
     KNOWN_FILES,
     ClassifiedDirectory,
@@ -44,11 +44,10 @@ from deltacli.work.files.listing import TELLING, ListedFiles, in_batches
 if TYPE_CHECKING:
     import pyarrow
 
-    from deltacli.storage import ReadStorage, Storage
     from deltacli.table.handle import TableHandle
     from deltacli.table.version import Snapshot
 
-# -- detection of other tables below a table, without a complete listing -----------------------------------------------
+# -- other tables below a table ----------------------------------------------------------------------------------------
 
 
 def kind_at(storage: ReadStorage, directory: str) -> str | None:

@@ -48,7 +48,7 @@ from deltacli.work.task import TaskContext
 if TYPE_CHECKING:
     import pyarrow
 
-# -- read facts about data files and change data files -----------------------------------------------------------------
+# -- data files and change files ---------------------------------------------------------------------------------------
 
 _NEAR_TAIL, _FAR_TAIL = 16 << 10, 64 << 10
 """Bytes read from the end of a file before the length of its footer is known (local, remote)."""
@@ -202,7 +202,8 @@ class FooterFiles:
             if found is None:
                 return None, None
             storage, inner, size = found
-            return read_footer(storage, inner, size, reader)
+            length = _NEAR_TAIL if storage.capabilities.cheap_listing else _FAR_TAIL
+            return _read_footer(lambda offset, length: storage.read_range(inner, offset, length), size, length, reader)
         except FileMissing:
             return None, FileFault(MISSING, f"{file.path} not found", "no such file")
         except PathExternal as refusal:
@@ -255,14 +256,6 @@ def unread(path: str, fault: StorageFailed | UsageError) -> FileFault:
     """Return the result for an existing file that cannot be read, or whose store cannot be opened."""
     code = UNREAD if isinstance(fault, StorageFailed) else "data.unreachable"
     return FileFault(code, f"{path} cannot be read: {fault.reason}", fault.reason)
-
-
-def read_footer(
-    storage: ReadStorage, path: str, size: int, reader: FooterReader
-) -> tuple[Footer | None, FileFault | None]:
-    """Read the footer of one file by byte ranges, usually in one request. Raises StorageFailed."""
-    length = _NEAR_TAIL if storage.capabilities.cheap_listing else _FAR_TAIL
-    return _read_footer(lambda offset, length: storage.read_range(path, offset, length), size, length, reader)
 
 
 def _read_footer(
@@ -442,7 +435,7 @@ def _example(values: ArrowArray) -> str:
     return "null" if value is None else repr(value)[:100]
 
 
-# -- read facts about deletion vectors for checks ----------------------------------------------------------------------
+# -- deletion vectors --------------------------------------------------------------------------------------------------
 
 UNREACHABLE = "data.unreachable"
 _VERSION = 1

@@ -40,7 +40,7 @@ from deltacli.work.checkpoints.reading_limits import BUFFER_BYTES
 if TYPE_CHECKING:
     import pyarrow
 
-# -- read the files of an inventory as batches of the required columns -------------------------------------------------
+# -- batches of an inventory -------------------------------------------------------------------------------------------
 
 CODE = "vacuum.inventory"
 """The code of the error for an inventory that cannot be read."""
@@ -126,7 +126,9 @@ class InventoryColumns(NamedTuple):
 
         paths = _binary(self.path, rows.column(self.path))
         if self.is_encoded:
-            paths = _decoded(paths)
+            # The encoding is that of HTML forms, so `+` is a space.
+            texts = pc.cast(pc.replace_substring(paths, pattern=b"+", replacement=b" "), pa.string())
+            paths = decode_column(texts)
         if self.bucket is None:
             return paths
         buckets = _binary(self.bucket, rows.column(self.bucket))
@@ -263,14 +265,6 @@ def _whole_numbers(values: Any) -> Any:
     is_number = pc.match_substring_regex(values, _NUMBER)
     texts = pc.if_else(is_number, values, pa.scalar(None, pa.binary()))
     return pc.cast(pc.cast(texts, pa.string()), pa.int64())
-
-
-def _decoded(keys: Any) -> Any:
-    """Return URL-decoded keys. The encoding is that of HTML forms, so `+` is a space."""
-    import pyarrow as pa
-
-    texts = pc.cast(pc.replace_substring(keys, pattern=b"+", replacement=b" "), pa.string())
-    return decode_column(texts)
 
 
 def _binary(name: str, values: Any) -> Any:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from deltacli.work.rows.table_files import TableFiles
 
-# -- write the files of an output directory ----------------------------------------------------------------------------
+# -- the files of a directory ------------------------------------------------------------------------------------------
 
 CLAIM = "_deltacli_writing"
 """The file that marks a directory as being written; it contains the id of the run. Readers ignore names with `_`."""
@@ -155,7 +155,7 @@ def _publish(storage: ReadStorage, draft: Draft, file: OutputFile) -> None:
         raise StorageFailed(f"{file.name} has {size} bytes, expected {file.size_bytes}", facts={"why": cause})
 
 
-# -- write live files and tombstones of checkpoints to Parquet files ---------------------------------------------------
+# -- file actions of checkpoints ---------------------------------------------------------------------------------------
 
 _ROWS_PER_PIECE = 200_000
 """Rows of a checkpoint per piece: about half a second of reading and writing."""
@@ -258,7 +258,7 @@ def _schema_of(kind: str) -> pyarrow.Schema:
     return schemas.add if kind == "add" else schemas.remove
 
 
-# -- write the rows of data files to Parquet files ---------------------------------------------------------------------
+# -- rows of data files ------------------------------------------------------------------------------------------------
 
 PIECE_WEIGHT = 64 << 20
 """Bytes of data files per piece: about a second of reading and writing, and files of a useful size."""

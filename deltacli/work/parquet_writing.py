@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import pyarrow
     import pyarrow.parquet
 
-# -- how all Parquet files that are written are encoded ----------------------------------------------------------------
+# -- the encoding ------------------------------------------------------------------------------------------------------
 
 DEFAULT_CODEC = "zstd"
 
@@ -82,7 +82,7 @@ def _codec_of(properties: Mapping[str, str]) -> str | None:
     return known.arrow if known is not None and is_there else None
 
 
-# -- write batches of Arrow as one Parquet file, in row groups of bounded size -----------------------------------------
+# -- the writer --------------------------------------------------------------------------------------------------------
 
 _ROWS_PER_GROUP = 1 << 20
 _BYTES_PER_GROUP = 64 << 20

@@ -29,7 +29,7 @@ from deltacli.core.typing import SparkSession
 from deltacli.engine.base import never
 from deltacli.storage.secrets import without_secrets
 
-# -- the archive with which deltacli reaches executors -----------------------------------------------------------------
+# -- the archive for executors -----------------------------------------------------------------------------------------
 
 _LEFT_OUT = ("cli", "api", "__pycache__")
 """Directories that executors never import."""

@@ -51,18 +51,25 @@ from deltacli.engine.spark.cluster import (
     missing_module,
     reason_of,
 )
-from deltacli.engine.spark.jobs import PROBLEM, RESULT, TASKS_PER_SLOT, run_job
+from deltacli.engine.spark.jobs import (
+    PROBLEM,
+    RESULT,
+    RESULTS,
+    TASKS_PER_SLOT,
+    PickledResults,
+    merge_tasks,
+    regrouped,
+    run_job,
+)
 from deltacli.engine.spark.worker import BUG, FAULT, Fingerprint, Job, Row, SeenFile
 from deltacli.storage.location import StoreLocation, may_be_sent
 from deltacli.storage.secrets import holds_secret, is_secret_name, remember_secrets
 from deltacli.work.task import Piece, Result, TableStores, Task
 
 if TYPE_CHECKING:
-    from deltacli.engine.spark.cluster import Cluster
     from deltacli.storage import ReadStorage
-    from deltacli.storage.location import StoreLocation
 
-# -- the engine that runs tasks on a Spark cluster ---------------------------------------------------------------------
+# -- the engine --------------------------------------------------------------------------------------------------------
 
 _CLOCK_MS = 30_000
 """Milliseconds by which the clocks of hosts may differ."""
@@ -197,7 +204,9 @@ class SparkEngine(EmbeddedEngine):
             for row in self._rows(job, window, is_cancelled):
                 returned += len(row.content)
                 yield _value(row)
-            size = _next_size(size, len(window), returned)
+            # More pieces while results are small.
+            fitting = _WINDOW_BYTES * len(window) // max(1, returned)
+            size = max(1, min(size * 8, fitting))
 
     def _rows(self, job: Job, window: Sequence[tuple[bytes, int]], is_cancelled: Callable[[], bool]) -> Iterator[Row]:
         """Run a window of pickled pieces with their weights, in halves where its results are larger than the driver
@@ -229,8 +238,6 @@ class SparkEngine(EmbeddedEngine):
 
         Raises ClusterFailed (`cluster.result-size`) where they are larger than it accepts.
         """
-        from deltacli.engine.spark.jobs import RESULTS, PickledResults, merge_tasks, regrouped
-
         jobs, groups = self._reading_jobs(readings, size_bytes)
         tasks = merge_tasks(groups)
         finish, session = PickledResults(merge, schema), self._cluster.session
@@ -249,8 +256,6 @@ class SparkEngine(EmbeddedEngine):
 
     def regrouped(self, readings: Sequence[Reading], finish: Any, size_bytes: int, schema: Any) -> SparkFrame:
         """Return the frame, of a schema of Spark, of what `finish` makes of each group: see `jobs.py`."""
-        from deltacli.engine.spark.jobs import regrouped
-
         jobs, groups = self._reading_jobs(readings, size_bytes)
         return regrouped(self._cluster.session, self.slots, jobs, groups, finish, schema)
 
@@ -259,14 +264,11 @@ class SparkEngine(EmbeddedEngine):
     ) -> tuple[Sequence[tuple[Job, Sequence[Any]]], int]:  # Any: pieces
         """Return the job and the pieces of each reading, and the number of groups."""
         self._require_cluster(readings[0].stores)
-        groups = self._groups_of(size_bytes)
+        busy = min(self.slots * TASKS_PER_SLOT, size_bytes // _SMALL_GROUP_BYTES + 1)
+        groups = max(busy, size_bytes // GROUP_BYTES + 1)
         return [
             (self.prepare(one.task, {**one.shared, GROUPS: groups}, one.stores), list(one.pieces)) for one in readings
         ], groups
-
-    def _groups_of(self, size_bytes: int) -> int:
-        busy = min(self.slots * TASKS_PER_SLOT, size_bytes // _SMALL_GROUP_BYTES + 1)
-        return max(busy, size_bytes // GROUP_BYTES + 1)
 
     def prepare(self, task: Task[Any, Any], shared: Mapping[str, Any], stores: TableStores) -> Job:
         """Return a task with all that executors need to run it: modules and shared values are sent to them, and the
@@ -340,12 +342,6 @@ def _window(pieces: Iterator[tuple[bytes, int]], most: int) -> list[tuple[bytes,
     return window
 
 
-def _next_size(size: int, pieces: int, returned: int) -> int:
-    """Return the number of pieces of the next window: more while results are small."""
-    fitting = _WINDOW_BYTES * pieces // max(1, returned)
-    return max(1, min(size * 8, fitting))
-
-
 def _value(row: Row) -> Any:  # Any: the result of a piece
     """Return the result of a piece. Raises its error."""
     if row.status == FAULT:
@@ -382,7 +378,7 @@ def sendable_location(location: StoreLocation | None) -> StoreLocation:
     return location
 
 
-# -- open a Spark session for one run ----------------------------------------------------------------------------------
+# -- opening a session -------------------------------------------------------------------------------------------------
 
 _OLDEST_JAVA = 17
 _VERSIONS = ((4, 0), (4, 3))

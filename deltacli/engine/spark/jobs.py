@@ -18,17 +18,15 @@ from deltacli.core.progress import SILENT, Progress
 from deltacli.core.typing import ArrowSchema, ArrowTable, RecordBatch, SparkFrame
 from deltacli.core.units import plural
 from deltacli.engine.base import never
-from deltacli.engine.spark.cluster import TaskWatch
-from deltacli.engine.spark.worker import DONE, FAULT, context_of, pickled_fault
+from deltacli.engine.spark.cluster import Cluster, TaskWatch
+from deltacli.engine.spark.worker import BEAT, DONE, FAULT, Job, Row, context_of, pickled_fault
 from deltacli.storage.location import StoreLocation
 from deltacli.storage.secrets import without_secrets
 
 if TYPE_CHECKING:
-    from deltacli.engine.spark.cluster import Cluster
-    from deltacli.engine.spark.worker import Job, Row
     from deltacli.work.task import TaskContext
 
-# -- group pieces into the tasks of a job ------------------------------------------------------------------------------
+# -- tasks of a job ----------------------------------------------------------------------------------------------------
 
 TASKS_PER_SLOT = 3
 """More than one, so that a slow executor leaves tasks to the others."""
@@ -103,8 +101,6 @@ def run_job(
 
     Raises JobFailedError, CancelledError, and ClusterFailed unless each piece has one row.
     """
-    from deltacli.engine.spark.worker import Row
-
     parts = group(weights, slots, unit_seconds=getattr(job.task, "unit_seconds", None))
     tasks = max(parts) + 1
     with progress.step("on the cluster", unit="tasks", total=tasks) as step:
@@ -129,8 +125,6 @@ def _description(job: Job, pieces: int) -> str:
 
 
 def _action(cluster: Cluster, job: bytes, pieces: Sequence[bytes], parts: Sequence[int]) -> Callable[[], ArrowTable]:
-    from deltacli.engine.spark.worker import BEAT
-
     def act() -> ArrowTable:
         if sum(map(len, pieces)) <= _INLINE_BYTES:
             mapped = _with_the_function(cluster.session, job, pieces, parts)
@@ -201,7 +195,7 @@ def _task(job: bytes) -> Callable[[Iterator[RecordBatch]], Iterator[RecordBatch]
     return run
 
 
-# -- rows of several readings brought together by groups on the executors ----------------------------------------------
+# -- rows brought together by groups -----------------------------------------------------------------------------------
 
 _KEPT = "group long, side int, content binary"
 RESULTS = "status string, content binary"

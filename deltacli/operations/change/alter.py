@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from deltacli.arrow import compute as pc
 from deltacli.changing.basis import Act, basis_of
-from deltacli.changing.change import STALE_VIEW
+from deltacli.changing.change import STALE_VIEW, Gate
 from deltacli.changing.commit import Committed, require_possible, require_text
 from deltacli.changing.plan import OneCommit
 from deltacli.changing.preflight import broken_rules
@@ -50,6 +50,7 @@ from deltacli.delta.log.state import plain_action, plain_metadata
 from deltacli.delta.protocol.clients import ClientAccess, traits_of
 from deltacli.delta.sql.stored import StoredKind
 from deltacli.operations.change.widen_type import addressed, partition_values_of, refusal_error
+from deltacli.rules.framework.views import FilesView
 from deltacli.table.demands import FIELDS, Demand, DemandCheck, FoundRows, demands_of
 from deltacli.table.handle import TableHandle
 from deltacli.table.known_clients import clients_after
@@ -59,9 +60,8 @@ from deltacli.table.version import Snapshot
 if TYPE_CHECKING:
     import pyarrow
 
-    from deltacli.changing.change import Gate
 
-# -- the rows that a new NOT NULL or CHECK constraint is about ---------------------------------------------------------
+# -- the rows of a new constraint --------------------------------------------------------------------------------------
 
 _FIELDS = (*FIELDS, "partitionValues")
 
@@ -148,7 +148,6 @@ class _WithoutStatistics:
     def take(self, adds: pyarrow.RecordBatch) -> None:
         if self._clustering is None:
             return
-        from deltacli.rules.framework.views import FilesView
         from deltacli.rules.protocol.clustering import clustering_columns_without_statistics
 
         versions = [0] * adds.num_rows

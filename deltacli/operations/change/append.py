@@ -156,7 +156,12 @@ class Append:
         """Return the plan for a newer version; it is as it was, or cannot be executed."""
         if self.transaction is not None and _has(snapshot, self.transaction):
             return replace(plan, is_noop=True)
-        _require_same_log(plan.basis, snapshot)
+        # A log that was cleaned past the basis is accepted: a query may append for weeks.
+        listing = snapshot.listing
+        if listing.start_version > plan.basis.version:  # from the hint on
+            listing = list_log(snapshot.table.storage, start_version=plan.basis.version)
+        if min(listing.commits, default=-1) <= plan.basis.version:
+            require_same(plan.basis, listing)
         require_clock(snapshot.table, plan.basis.now_ms, past_of(snapshot.listing, snapshot.version))
         _require_unchanged(plan.spec.config, snapshot)
         return plan
@@ -208,7 +213,8 @@ def plan_append(snapshot: Snapshot, rows: pyarrow.Schema) -> AppendSpec:
         if place is not None:
             _require_fits(column, rows.field(place).type, kind)
         value = _value_of_missing(column, kind) if place is None else None
-        columns.append(Source(column, place, value, _most_characters(column)))
+        found = re.fullmatch(r"varchar\((\d+)\)", str(column.metadata.get(_CHARACTERS, "")), re.ASCII)
+        columns.append(Source(column, place, value, int(found[1]) if found else None))
     names = [(name, column) for name, column in config.partition_columns.items() if column is not None]
     return AppendSpec(
         replace(_rewrite_spec(config), clustering=clustering_paths(config, snapshot.domains)),
@@ -293,11 +299,6 @@ def _value_of_missing(column: StructField, kind: ArrowType) -> ArrowScalar:
             facts={"column": column.name},
         )
     return None
-
-
-def _most_characters(column: StructField) -> int | None:
-    found = re.fullmatch(r"varchar\((\d+)\)", str(column.metadata.get(_CHARACTERS, "")), re.ASCII)
-    return int(found[1]) if found else None
 
 
 def _literal(text: str, kind: ArrowType) -> ArrowScalar:
@@ -411,17 +412,6 @@ def adds_of(config: TableConfiguration, files: Iterable[AppendedFile]) -> Record
 
 def _has(snapshot: Snapshot, transaction: Transaction) -> bool:
     return any(one.app_id == transaction.app_id and one.version >= transaction.version for one in snapshot.transactions)
-
-
-def _require_same_log(basis: Basis, snapshot: Snapshot) -> None:
-    """Raise Refused where a log was rolled back or written anew. One that was cleaned past the basis is accepted: a
-    query may append for weeks.
-    """
-    listing = snapshot.listing
-    if listing.start_version > basis.version:  # from the hint on
-        listing = list_log(snapshot.table.storage, start_version=basis.version)
-    if min(listing.commits, default=-1) <= basis.version:
-        require_same(basis, listing)
 
 
 def _require_unchanged(config: TableConfiguration, snapshot: Snapshot) -> None:

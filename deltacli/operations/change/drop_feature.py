@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from deltacli.arrow import compute as pc
 from deltacli.changing.basis import Act, Basis, basis_of
-from deltacli.changing.change import carry_out, plan_change
+from deltacli.changing.change import Gate, carry_out, plan_change
 from deltacli.changing.commit import Committed, require_possible
 from deltacli.core.documents import short_repr
 from deltacli.core.errors import DeltacliError, OutcomeUnknown, PartlyDone, Refused, command
@@ -58,6 +58,7 @@ from deltacli.delta.schema.types import MODE
 from deltacli.delta.schema.widened_schema import read_exactly, write_exactly
 from deltacli.operations.change.remove_mapping import files_to_rename, remove_mapping
 from deltacli.operations.log.expire import ExpiryRequest, LogExpiry
+from deltacli.operations.optimize.request import OptimizeRequest
 from deltacli.operations.validate.inspect_storage import list_log_whole
 from deltacli.table.handle import TableHandle
 from deltacli.table.known_clients import clients_regained
@@ -65,15 +66,16 @@ from deltacli.table.rebuild import read_snapshot
 from deltacli.table.version import Snapshot
 from deltacli.work.commits.reading import stream_commit
 from deltacli.work.file_facts import file_of_vector
+from deltacli.work.rewrite.pieces import CONFIG, find_older_types
+from deltacli.work.rows.data_files import DataFile
 
 if TYPE_CHECKING:
     import pyarrow
 
-    from deltacli.changing.change import Gate
     from deltacli.operations.optimize.execute import OptimizeOutcome
     from deltacli.operations.optimize.plan import Find, OptimizePlan
 
-# -- what still uses a feature that is dropped -------------------------------------------------------------------------
+# -- what still uses the feature ---------------------------------------------------------------------------------------
 
 _MINUTE_MS = 60_000
 _FILES_PER_PIECE = 32
@@ -162,12 +164,6 @@ def truncate_history(table: TableHandle, trace: int) -> int | None:
     return (begun // _MINUTE_MS + 1) * _MINUTE_MS + retention
 
 
-def has_checkpoint_after(table: TableHandle, version: int) -> bool:
-    """Return True if the log can begin after a version."""
-    listing = list_log_whole(table.storage, table.progress).listing
-    return any(one.version > version for one in listing.checkpoints)
-
-
 def files_with_vectors(snapshot: Snapshot) -> int:
     """Return how many live files have deleted rows in vectors."""
 
@@ -180,8 +176,6 @@ def files_with_vectors(snapshot: Snapshot) -> int:
 
 def file_with_older_type(snapshot: Snapshot) -> str | None:
     """Return a live file that does not have the types of the table. Reads the footers of all."""
-    from deltacli.work.rewrite.pieces import CONFIG, find_older_types
-    from deltacli.work.rows.data_files import DataFile
 
     def files(adds: pyarrow.RecordBatch) -> list[DataFile]:
         pairs = zip(adds.column("path").to_pylist(), adds.column("size").to_pylist(), strict=True)
@@ -220,11 +214,6 @@ def vector_files(snapshot: Snapshot) -> list[str]:
         path for found in snapshot.file_actions.map_actions("remove", read, fields=_OF_TOMBSTONES) for path in found
     ]
     return [path for path in dict.fromkeys(named) if path not in known]
-
-
-def suspended(configuration: Mapping[str, str]) -> dict[str, str]:
-    """Return the properties of a table whose writers give no ids to new rows any more."""
-    return {**configuration, ENABLED: "false", SUSPENDED: "true"}
 
 
 def files_with_ids(snapshot: Snapshot) -> list[str]:
@@ -445,16 +434,12 @@ class DropFeature:
             if gate.has_begun:
                 fault.message, fault.hint = (
                     f"{self.name} is not dropped yet: {fault.without_outcome}",
-                    _again(gate.outcome),
+                    command("features drop", gate.outcome.name, truncate_history=True)
+                    if gate.outcome.truncates
+                    else command("features drop", gate.outcome.name),
                 )
             raise
         gate.outcome.is_made = True
-
-
-def _again(plan: FeatureDrop) -> str:
-    if plan.truncates:
-        return command("features drop", plan.name, truncate_history=True)
-    return command("features drop", plan.name)
 
 
 class _Drop:
@@ -495,7 +480,8 @@ class _Drop:
         name = self._plan.name
         if (trace := newest_trace(read_snapshot(self._table), name)) is None:
             return
-        if not has_checkpoint_after(self._table, trace):
+        listing = list_log_whole(self._table.storage, self._table.progress).listing
+        if not any(one.version > trace for one in listing.checkpoints):
             self._commit_and_checkpoint()
         again_ms = truncate_history(self._table, trace)
         self._gate.has_begun = self._gate.has_begun or again_ms is None
@@ -539,7 +525,6 @@ class _Drop:
 
     def _purge(self, find: Find | None = None) -> None:
         from deltacli.operations.optimize.execute import Optimize
-        from deltacli.operations.optimize.request import OptimizeRequest
 
         request = OptimizeRequest(purge=True, commit_metadata=self._commit_metadata)
         gates: list[Gate[OptimizePlan, OptimizeOutcome]] = []
@@ -575,7 +560,7 @@ class _Drop:
         """Stop writers from giving ids to new rows."""
         metadata = plain_metadata(snapshot.raw_metadata)
         configuration = metadata.get("configuration") or {}
-        wanted = suspended(configuration)
+        wanted = {**configuration, ENABLED: "false", SUSPENDED: "true"}
         if wanted == configuration:
             return None
         changed = {key: wanted[key] for key in (ENABLED, SUSPENDED)}

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from deltacli.arrow import compute as pc
 from deltacli.changing.basis import Act, basis_of
-from deltacli.changing.change import STALE_VIEW
+from deltacli.changing.change import STALE_VIEW, Gate
 from deltacli.changing.commit import Committed, require_possible
 from deltacli.changing.plan import OneCommit
 from deltacli.core.documents import short_repr
@@ -34,7 +34,6 @@ from deltacli.work.rows.data_files import COLUMNS, ColumnsOfFiles, check_types
 if TYPE_CHECKING:
     import pyarrow
 
-    from deltacli.changing.change import Gate
 
 _NEAR_FILES_A_PIECE, _FAR_FILES_A_PIECE = 16, 1
 """Opening a file takes several reads of a remote store, which is worth a piece of its own; a near one takes 1 ms."""

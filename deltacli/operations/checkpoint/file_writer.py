@@ -73,7 +73,7 @@ from deltacli.work.parquet_writing import Encoding
 if TYPE_CHECKING:
     import pyarrow
 
-# -- the rows of a checkpoint of one state -----------------------------------------------------------------------------
+# -- the rows of a checkpoint ------------------------------------------------------------------------------------------
 
 
 class StateRows:
@@ -127,7 +127,7 @@ class StateRows:
             step.advance(batch.rows)
 
 
-# -- writing the files of a checkpoint in each form --------------------------------------------------------------------
+# -- the files of each form --------------------------------------------------------------------------------------------
 
 _SMALL_KINDS = ("txn", "metaData", "protocol", "domainMetadata")
 _TOP_KINDS = (*_SMALL_KINDS, "checkpointMetadata", "sidecar")

@@ -65,7 +65,7 @@ def fails(findings: list[StoreFinding]) -> bool:
     return any(finding.severity is not Severity.INFO for finding in findings)
 
 
-# -- the request for an examination of a table, what a store charges ---------------------------------------------------
+# -- the request, and prices of stores ---------------------------------------------------------------------------------
 
 _GIB = 1 << 30
 _KEYS = ("storage-per-gib-month", "get-per-1000", "list-per-1000")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow import compute as pc
 from deltacli.core.documents import short_repr
-from deltacli.core.errors import CommitCorrupt, FileMissing
+from deltacli.core.errors import CommitCorrupt, FileMissing, LogIncomplete
 from deltacli.core.made_once import cached_property
 from deltacli.core.progress import reported
 from deltacli.core.typing import Json, JsonObject
@@ -37,7 +37,6 @@ from deltacli.work.commits.reading import is_large, read_commit, stream_commit
 if TYPE_CHECKING:
     import pyarrow
 
-    from deltacli.core.errors import LogIncomplete
     from deltacli.operations.log.expire import ExpiryPlan
     from deltacli.operations.optimize.plan import OptimizePlan
     from deltacli.operations.vacuum.plan import VacuumPlan
@@ -258,7 +257,7 @@ def _by_line(storage: ReadStorage, file: LogFile) -> _Content:
     return info, Amounts(files["add"], sizes["add"], files["remove"], sizes["remove"]) if is_sized else None
 
 
-# -- everything that is known of a table before advice is given --------------------------------------------------------
+# -- everything known of a table ---------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

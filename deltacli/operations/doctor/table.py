@@ -25,7 +25,7 @@ from deltacli.core.errors import (
     UsageError,
     command,
 )
-from deltacli.core.typing import RecordBatch
+from deltacli.core.typing import ArrowArray, RecordBatch
 from deltacli.core.units import DAY_MS, format_duration, format_size, plural, some_of
 from deltacli.delta.checkpoint.layout import Layout, choose_layout
 from deltacli.delta.log.commit_content import CommitRequest
@@ -56,13 +56,13 @@ from deltacli.operations.doctor.advice import (
 from deltacli.operations.doctor.examined import Examined, TableReport, Tombstones, read_timeline
 from deltacli.operations.doctor.live_state import LiveState, live_state, statistics_state
 from deltacli.operations.log.expire import ExpiryRequest, plan_expiry
-from deltacli.operations.optimize.live_files import select
+from deltacli.operations.optimize.live_files import Bin, select
 from deltacli.operations.optimize.plan import OptimizePlan, open_groups, plan_of_files
 from deltacli.operations.optimize.request import OptimizeRequest
 from deltacli.operations.vacuum.full_plan import kept_walk, plan_vacuum
 from deltacli.operations.vacuum.plan import Reason, VacuumPlan, VacuumRequest
 from deltacli.operations.validate.findings import LevelChoice, ValidateRequest
-from deltacli.operations.validate.inspect_storage import list_log_whole
+from deltacli.operations.validate.inspect_storage import WholeLog, list_log_whole
 from deltacli.operations.validate.validate import Validation, validate_table
 from deltacli.storage.base import StoreOfVersions
 from deltacli.table.rebuild import read_newest_readable
@@ -70,11 +70,6 @@ from deltacli.work.rewrite.new_files import measure_rewrite
 from deltacli.work.rewrite.pieces import SPEC, RewritePiece
 
 if TYPE_CHECKING:
-    from deltacli.core.typing import ArrowArray
-    from deltacli.operations.optimize.live_files import Bin
-    from deltacli.operations.optimize.plan import OptimizePlan
-    from deltacli.operations.vacuum.plan import VacuumPlan
-    from deltacli.operations.validate.inspect_storage import WholeLog
     from deltacli.table.handle import TableHandle
     from deltacli.table.version import Snapshot
     from deltacli.table.walk import KeptWalk
@@ -206,6 +201,8 @@ def _deleted_rows(facts: Examined) -> Iterator[Advice]:
 
 def _without_statistics(facts: Examined) -> Iterator[Advice]:
     """Files get statistics when they are rewritten: with a limit above all sizes, every file that has company is."""
+    import pyarrow as pa
+
     state = facts.state
     missing = state.without_records
     if missing < _FEWEST or missing < _SHARE * state.count:
@@ -215,13 +212,14 @@ def _without_statistics(facts: Examined) -> Iterator[Advice]:
     plan = plan_of_files(facts.snapshot, request, state.live)
     if plan.is_noop:
         return
-    rows = pc.take(state.live.columns.rows, _places(plan))
+    rows = pc.take(state.live.columns.rows, pa.array(plan.selection.places(plan.selection.bins), pa.int64()))
     left = missing - rows.null_count
     fewer = plan.selection.files - plan.selection.outputs
     if left == missing:
         return
     requests = REQUESTS_PER_FILE * fewer - len(plan.groups)
     size_after = bytes_after(plan)
+    assert isinstance(request.target_size, int)
     yield Advice(
         codes.NO_STATISTICS,
         Severity.WARNING if missing >= _LARGE_SHARE * state.count else Severity.INFO,
@@ -236,20 +234,8 @@ def _without_statistics(facts: Examined) -> Iterator[Advice]:
             "withoutStatistics": left,
         },
         saved(facts.prices, files=fewer, size_bytes=_less(facts, size_after), requests=max(requests, 0)),
-        command("optimize", min_size=f"{limit // _MIB}MiB", target_size=f"{request_mib(request.target_size)}MiB"),
+        command("optimize", min_size=f"{limit // _MIB}MiB", target_size=f"{-(-request.target_size // _MIB)}MiB"),
     )
-
-
-def request_mib(size: str | int | None) -> int:
-    """Return a size of a request in MiB, rounded up."""
-    assert isinstance(size, int)
-    return -(-size // _MIB)
-
-
-def _places(plan: OptimizePlan) -> list[int]:
-    import pyarrow as pa
-
-    return pa.array(plan.selection.places(plan.selection.bins), pa.int64())  # type: ignore[no-any-return]
 
 
 def _partitions(facts: Examined, plan: OptimizePlan) -> Iterator[Advice]:
@@ -379,7 +365,7 @@ def _live_bytes(plan: OptimizePlan, places: Sequence[int]) -> float:
     return float(pc.sum(pc.multiply(of(columns.sizes), pc.subtract(1.0, share))).as_py() or 0)
 
 
-# -- advice on the log and on settings ---------------------------------------------------------------------------------
+# -- advice on log and settings ----------------------------------------------------------------------------------------
 
 _INTERVALS_BEHIND, _FEWEST_BEHIND, _MANY_BEHIND = 2, 20, 100
 """Commits since the checkpoint from which advice is given, in intervals of the table and at least, and from which it

@@ -467,11 +467,6 @@ class Compaction:
         }
 
 
-def compaction_path(first: int, last: int) -> str:
-    """Return the path relative to the table."""
-    return f"{LOG_DIRECTORY}/{first:020d}.{last:020d}.compacted.json"
-
-
 @dataclass(frozen=True)
 class LogCompaction:
     """The compaction of the commits `first` to `last`, both included."""
@@ -493,7 +488,7 @@ class LogCompaction:
         size = sum(file.size_bytes for file in chosen)
         kept = reconcile(_actions(table, chosen))
         counts = Counter(kind for kind, _ in kept)
-        path, data = compaction_path(self.first, self.last), _encoded(kept)
+        path, data = f"{LOG_DIRECTORY}/{self.first:020d}.{self.last:020d}.compacted.json", _encoded(kept)
         return Compaction(basis_of(snapshot), self.first, self.last, path, len(data), size, counts, kept)
 
     def outcome(self, plan: Compaction) -> Compaction:

@@ -332,7 +332,8 @@ def _expired(
             continue
         found.append((file.version, rank, file.name, _named(file, reason)))
     for stored in whole.staged:
-        version = _staged_version(stored.path)
+        digits = stored.path.split(".", 1)[0]
+        version = int(digits) if len(digits) == 20 and digits.isascii() and digits.isdigit() else None
         if version is not None and version <= boundary:
             path = f"{LOG_DIRECTORY}/_staged_commits/{stored.path}"
             gone = ExpiredFile(path, stored.size_bytes, stored.modified_ms, ExpiryReason.STAGED)
@@ -347,11 +348,6 @@ def _expired(
 
 def _named(file: LogFile, reason: ExpiryReason) -> ExpiredFile:
     return ExpiredFile(f"{LOG_DIRECTORY}/{file.name}", file.size_bytes, file.modified_ms, reason)
-
-
-def _staged_version(name: str) -> int | None:
-    digits = name.split(".", 1)[0]
-    return int(digits) if len(digits) == 20 and digits.isascii() and digits.isdigit() else None
 
 
 def _unnamed_sidecars(
@@ -429,7 +425,7 @@ def refusals_of(
         yield Refusal("expire.checkpoint-protection", message, hint=command("properties"))
 
 
-# -- deleting the files of an expiry, oldest first, after a proof ------------------------------------------------------
+# -- the deletion, after a proof ---------------------------------------------------------------------------------------
 
 FILES_A_BATCH = MOST_AT_ONCE
 PARTLY_DONE = "expire.partly-done"

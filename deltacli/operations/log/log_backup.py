@@ -276,7 +276,7 @@ class LogBackup:
         with weighed(progress, "copying", unit="files", total=len(plan.copies), weight=size_bytes) as step:
             for file, data in zip(plan.copies, contents, strict=True):
                 if data is not None:
-                    _write(destination, file, data)
+                    destination.put(log_location(file.name), data, modified_ms=file.modified_ms)
                     copied.append(BackedUp(file.name, len(data), digest(data), file.modified_ms))
                     gate.outcome.journal.written += 1
                 step.advance(weight=file.size_bytes)
@@ -338,16 +338,12 @@ def _judge(storage: ReadStorage, backup: _Backup, hint: bytes | None, file: Stor
         modified_ms = file.modified_ms if entry is None or is_hint else min(entry.modified_ms, file.modified_ms)
         found = BackedUp(file.name, len(data), known, modified_ms)
         return _Judged(file, _Verdict.KEEP if is_there and stored == known else _Verdict.COPY, found)
-    if file.path.kind is LogFileKind.COMMIT and not _was_unfinished(data, entry):
+    # Unless the copy is a prefix of the commit, made while a writer without atomic creation was still writing.
+    if file.path.kind is LogFileKind.COMMIT and not (
+        entry is not None and entry.size_bytes < len(data) and digest(data[: entry.size_bytes]) == entry.sha256
+    ):
         return _Judged(file, _Verdict.DIVERGED)
     return _Judged(file, _Verdict.COPY)
-
-
-def _was_unfinished(data: bytes, entry: BackedUp | None) -> bool:
-    """Return True if the copy is a prefix of a commit, made while a writer without atomic creation was still
-    writing.
-    """
-    return entry is not None and entry.size_bytes < len(data) and digest(data[: entry.size_bytes]) == entry.sha256
 
 
 def _digest_of_copy(storage: ReadStorage, name: str) -> str | None:
@@ -394,12 +390,6 @@ def _require_same_table(backup: _Backup, table_id: str | None, judged: Sequence[
             },
             hint=command("log cat", diverged[0]),
         )
-
-
-def _write(destination: Storage, file: StoredFile, data: bytes) -> None:
-    """Write a copy; the outcome is determined by reading it back."""
-    path = log_location(file.name)
-    destination.put(path, data, modified_ms=file.modified_ms)
 
 
 def _verify(destination: Storage, copied: Sequence[BackedUp], engine: Engine, progress: Progress) -> None:

@@ -39,11 +39,6 @@ KIND = "deltacli.log-backup-list"
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
-def _is_left_over(name: str) -> bool:
-    """Return True for a temporary file, which is no part of the log."""
-    return name.startswith(".") and name.endswith(_LEFT_OVER)
-
-
 def copying_order(name: str) -> tuple[int, int, int, str]:
     """Return the sort key of the order in which a log grew, so that every prefix of a copy is a valid log.
 
@@ -122,7 +117,7 @@ def _files_below(storage: ReadStorage, directory: str, deeper: int, step: Step) 
     place = LOG_DIRECTORY + (f"/{directory}" if directory else "")
     prefix = f"{directory}/" if directory else ""
     for stat in storage.list_from(place):
-        if not _is_left_over(stat.name):
+        if not (stat.name.startswith(".") and stat.name.endswith(_LEFT_OVER)):
             step.advance()
             yield StoredFile(prefix + stat.name, stat.size_bytes, stat.modified_ms)
     for name in storage.list_directories(place) if deeper else ():

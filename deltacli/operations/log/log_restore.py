@@ -1,7 +1,5 @@
 """`log restore`: restores files that `_delta_log` lacks from a backup, after all files were compared.
 
-Compares all files before the first write.
-
 The order determines what a reader sees after an interrupted run. The newest commit is written first: from then on the
 log's newest version is the final one, which either cannot be rebuilt yet or is correct. A writer can therefore not
 build on an older version. The second file is the commit that an active writer would create next. If that writer is
@@ -56,7 +54,7 @@ from deltacli.operations.log.log_copy import (
 )
 from deltacli.storage import Created, Deleted, Existed, ReadStorage, Storage, Unknown, has_link, is_address_of
 from deltacli.storage.base import require_writable
-from deltacli.table.find_log import read_hint_file, refuse_paimon
+from deltacli.table.find_log import list_log, read_hint_file, refuse_paimon
 from deltacli.table.handle import TableHandle
 from deltacli.table.version import Snapshot
 
@@ -217,7 +215,11 @@ def plan_log_restore(table: TableHandle, source: Storage, *, replace: bool = Fal
     _require_same_table(storage, source, engine, listed, compared, is_empty=not present)
     _require_one_past(source, compared, replace=replace)
     items = [_item(storage, found, replace=replace) for found in compared if found.relation is not _Relation.SAME]
-    items = _without_wrong_checkpoints(source, engine, items)
+    # The log's own checkpoint is kept where that of the backup cannot be read or contradicts the backup's commits:
+    # the log's one may have been repaired.
+    replaced = {item.file.name for item in items if item.action is Action.REPLACE and _group_of(item) == "checkpoint"}
+    wrong = _wrong_checkpoints(source, engine, replaced) if replaced else set()
+    items = [_replace(item, action=Action.KEEP) if item.file.name in wrong else item for item in items]
     before = versioned(present.values())
     writes = [item for item in items if item.action is not Action.KEEP]
     is_readable_after = _require_readable(before, [*present.values(), *(item.file.stored for item in writes)])
@@ -408,23 +410,12 @@ def _item(storage: ReadStorage, found: _Compared, *, replace: bool) -> RestoreIt
     return RestoreItem(Action.REPLACE if replace and not is_better else Action.KEEP, found.file, found.seen_sha256)
 
 
-def _without_wrong_checkpoints(source: Storage, engine: Engine, items: list[RestoreItem]) -> list[RestoreItem]:
-    """Keep the log's own checkpoint where that of the backup cannot be read or contradicts the backup's commits,
-    because the log's one may have been repaired.
-    """
-    replaced = {item.file.name for item in items if item.action is Action.REPLACE and _group_of(item) == "checkpoint"}
-    wrong = _wrong_checkpoints(source, engine, replaced) if replaced else set()
-    return [_replace(item, action=Action.KEEP) if item.file.name in wrong else item for item in items]
-
-
 def _wrong_checkpoints(source: Storage, engine: Engine, names: set[str]) -> set[str]:
     """Return the files of checkpoints that cannot be read or that differ from older files of the backup.
 
     Raises what reading the backup raises, because a checkpoint that could not be compared may be wrong.
     """
     from deltacli.operations.checkpoint.verify import CheckpointVerdict, verify_checkpoint
-    from deltacli.table.find_log import list_log
-    from deltacli.table.handle import TableHandle
 
     table, listing = TableHandle(source, engine=engine), list_log(source)
     wrong: set[str] = set()

@@ -29,7 +29,7 @@ from deltacli.core.typing import ArrowArray, Json, RecordBatch
 from deltacli.core.units import plural
 from deltacli.delta.data_files import canonical, decode
 from deltacli.delta.log.actions import Action
-from deltacli.delta.log.commit_content import CommitRequest, FilesAt, OnConflict, Slot
+from deltacli.delta.log.commit_content import CommitRequest, FilesAt, OnConflict, Slot, encoded_files
 from deltacli.operations.optimize.plan import (
     Find,
     OpenBin,
@@ -50,12 +50,11 @@ from deltacli.work.rewrite.pieces import SPEC, NewFileNames, RefusedFile, Rewrit
 
 if TYPE_CHECKING:
     from deltacli.changing.change import Gate
-    from deltacli.operations.optimize.plan import OpenBin, OptimizePlan
     from deltacli.operations.optimize.verify import VerifiedRows
     from deltacli.table.handle import TableHandle
     from deltacli.table.version import Snapshot
 
-# -- which files of the bins other writers have touched since the plan was made ----------------------------------------
+# -- files touched by other writers ------------------------------------------------------------------------------------
 
 
 class Watch:
@@ -314,7 +313,8 @@ class _Run:
             "total": plan.selection.files,
             "weight": sum(weight_of(plan.table, one) for one in plan.selection.bins),
         }
-        self._require_space()
+        if plan.spec.order is not None and not table.engine.may_repeat:  # on a cluster, tasks look for themselves
+            plan.spec.order.require_space(max(one.size_bytes for one in plan.selection.bins))
         shared = {SPEC: plan.spec, NAMED: self._named}
         results = table.engine.spread(
             RewriteFiles(), self._pieces(), table.stores, shared=shared, weigh=attrgetter("weight")
@@ -342,12 +342,6 @@ class _Run:
                     f"{plural(len(self._new.left), 'new file')} may be in no version (vacuum deletes them then)"
                 )
             raise
-
-    def _require_space(self) -> None:
-        """Raise NoSpace where there is no room to sort the largest bin. On a cluster, tasks look for themselves."""
-        order, bins = self._plan.spec.order, self._plan.selection.bins
-        if order is not None and not self._table.engine.may_repeat:
-            order.require_space(max(one.size_bytes for one in bins))
 
     def _pieces(self) -> Iterator[RewritePiece]:
         """Yield the bins of all groups, those of a group only while there is time."""
@@ -489,8 +483,6 @@ class _Made:
         )
 
     def _body(self) -> Callable[[Slot], Iterator[bytes]]:
-        from deltacli.delta.log.commit_content import encoded_files
-
         ready, now_ms = self.ready, self._plan.table.clock()
 
         def batches() -> Iterator[tuple[str, RecordBatch]]:

@@ -321,7 +321,7 @@ def _within(bins: Sequence[Bin], max_bytes: int | None) -> tuple[list[Bin], int]
     return kept, over
 
 
-# -- the live files of a version as columns ----------------------------------------------------------------------------
+# -- live files as columns ---------------------------------------------------------------------------------------------
 
 ORDER_TAGS = (CUBE_ID, CUBE_COLUMNS, Z_ORDER_TAG)
 """The tags of files whose rows are in some order; files are merged only with others of the same values."""

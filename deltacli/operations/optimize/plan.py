@@ -2,8 +2,6 @@
 
 Files outside the table are not looked for.
 
-It reads, and changes nothing.
-
 Files that every run would refuse are left out, so that a plan has nothing to do where nothing else is left. Storage
 shows which are missing, and only their content which cannot be kept exactly. Files are read until it is known that the
 first bin is worth its work, or each bin that is partly sorted: two of most tables, all of them only where all are
@@ -56,7 +54,6 @@ from deltacli.operations.optimize.live_files import (
     select_ordered,
 )
 from deltacli.operations.optimize.request import COMMIT_BINS, COMMIT_BYTES, OptimizeRequest, target_of
-from deltacli.storage import ReadStorage
 from deltacli.table.handle import TableHandle
 from deltacli.table.live_files import (
     Mask,
@@ -85,7 +82,6 @@ from deltacli.work.task import Task
 
 if TYPE_CHECKING:
     from deltacli.operations.optimize.row_order import RowOrder
-    from deltacli.table.handle import TableHandle
     from deltacli.table.version import Snapshot
 
 # -- the plan of an optimization ---------------------------------------------------------------------------------------
@@ -281,7 +277,7 @@ def _costs(table: TableHandle) -> tuple[float, float]:
     return _NEAR if table.storage.capabilities.cheap_listing else _FAR
 
 
-# -- leaving files out of a plan that are not in storage ---------------------------------------------------------------
+# -- files that are left out -------------------------------------------------------------------------------------------
 
 _ENDS = (b"PAR1", b"PARE")
 _SIZE_FIELDS = ("path", "size", "deletionVector")
@@ -339,21 +335,15 @@ def _cut_short(table: TableHandle, files: Sequence[tuple[bytes, int]]) -> list[b
     """Return the files, given with their sizes, that do not end as Parquet files."""
 
     def look(file: tuple[bytes, int]) -> bool:
-        return _is_cut_short(table.storage, key_text(file[0]), file[1])
+        path, size = key_text(file[0]), file[1]
+        length = len(_ENDS[0])
+        try:  # an empty file has no range to ask for
+            return size < length or table.storage.read_range(path, size - length, length) not in _ENDS
+        except FileMissing:  # what happens to it is up to the run
+            return False
 
     found = table.engine.run(look, files, at_once=table.storage.capabilities.parallel_reads)
     return [path for (path, _), is_cut in zip(files, found, strict=True) if is_cut]
-
-
-def _is_cut_short(storage: ReadStorage, path: str, size: int) -> bool:
-    """Return whether a file does not end as a Parquet file. An empty one has no range to ask for; what happens to one
-    that is gone meanwhile is up to the run.
-    """
-    length = len(_ENDS[0])
-    try:
-        return size < length or storage.read_range(path, size - length, length) not in _ENDS
-    except FileMissing:
-        return False
 
 
 # -- making the plan of an optimization --------------------------------------------------------------------------------

@@ -13,10 +13,10 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, ClassVar, assert_never
+from typing import ClassVar, assert_never
 
 from deltacli.changing.basis import OTHER_PAST, Act, Basis
-from deltacli.changing.change import STALE_VIEW, views_of_paimon
+from deltacli.changing.change import STALE_VIEW, Gate, views_of_paimon
 from deltacli.changing.commit import MAX_ASKED, require_text
 from deltacli.core.clock import MACHINE, Machine
 from deltacli.core.documents import short_repr
@@ -66,10 +66,7 @@ from deltacli.storage import Created, Existed, ReadStorage, Storage, Unknown
 from deltacli.storage.base import require_writable
 from deltacli.table.handle import TableHandle
 
-if TYPE_CHECKING:
-    from deltacli.changing.change import Gate
-
-# -- adding a version to the schema of a Paimon table ------------------------------------------------------------------
+# -- commit of a schema ------------------------------------------------------------------------------------------------
 
 MAX_ATTEMPTS = 200
 """Maximum number of versions to try. With the pauses between them this takes about ten seconds."""
@@ -318,7 +315,7 @@ def _unknown(path: str, cause: str | None, fault: StorageFailed | None) -> Outco
     )
 
 
-# -- `alter` and `widen-type` of a Paimon table ------------------------------------------------------------------------
+# -- the change --------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

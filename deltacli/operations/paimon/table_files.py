@@ -9,7 +9,7 @@ Statistics, and manifests that no snapshot names because their commit is not fin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -35,7 +35,6 @@ from deltacli.paimon.snapshots import (
     SNAPSHOT_PREFIX,
     TAG_DIRECTORY,
     TAG_PREFIX,
-    ManifestFile,
     SnapshotFile,
     branch_root,
     count_live,
@@ -187,13 +186,6 @@ def read_snapshots(
     return _read_files(storage, engine, files, progress)
 
 
-def read_changelogs(storage: ReadStorage, engine: Engine, branch: str = MAIN_BRANCH) -> list[MetadataFile]:
-    """Return the changelogs of a branch that outlived their snapshots, oldest first."""
-    place = f"{branch_root(branch)}{CHANGELOG_DIRECTORY}"
-    numbers = _numbers(storage, place, CHANGELOG_PREFIX)
-    return _read_files(storage, engine, [(f"{place}/{CHANGELOG_PREFIX}{number}", str(number)) for number in numbers])
-
-
 def read_tags(storage: ReadStorage, engine: Engine, branch: str = MAIN_BRANCH) -> list[MetadataFile]:
     """Return the tags of a branch by name."""
     directory = f"{branch_root(branch)}{TAG_DIRECTORY}"
@@ -235,7 +227,7 @@ def _names(storage: ReadStorage, directory: str) -> list[str]:
         return []
 
 
-# -- the references to the schemas of a Paimon table -------------------------------------------------------------------
+# -- references to schemas ---------------------------------------------------------------------------------------------
 
 _MAX_MANIFEST_BYTES = 1 << 30
 _LIST_PREFIX = "manifest-list-"
@@ -349,10 +341,15 @@ def read_branch(
     foresee: Callable[[int], None] = lambda _: None,
 ) -> BranchFiles:
     """Return the snapshots, tags and changelogs of a branch; `foresee` is called with the number of snapshots."""
+    snapshots = read_snapshots(storage, engine, branch, progress=progress, foresee=foresee)
+    tags = read_tags(storage, engine, branch)
+    # Listed last, because snapshots that expire meanwhile may live on as changelogs.
+    place = f"{branch_root(branch)}{CHANGELOG_DIRECTORY}"
+    numbers = _numbers(storage, place, CHANGELOG_PREFIX)
     return BranchFiles(
-        read_snapshots(storage, engine, branch, progress=progress, foresee=foresee),
-        read_tags(storage, engine, branch),
-        read_changelogs(storage, engine, branch),
+        snapshots,
+        tags,
+        _read_files(storage, engine, [(f"{place}/{CHANGELOG_PREFIX}{number}", str(number)) for number in numbers]),
     )
 
 
@@ -399,7 +396,11 @@ def _count_manifests(
     for found in entries.values():
         for schema_id in {manifest.schema_id for manifest in found}:
             usage.setdefault(schema_id, Usage()).manifests += 1
-    state = _state_manifests(files.newest, entries)
+    state = (
+        []
+        if files.newest is None
+        else list(dict.fromkeys(m.name for name in files.newest.state_lists for m in entries.get(name, ())))
+    )
     others = dict.fromkeys(m.name for found in entries.values() for m in found if m.name not in state)
     counted = _read_all(storage, engine, list(others), _schemas_in, progress, "reading manifests")
     live = _read_all(storage, engine, state, read_state, progress, "reading the newest manifests")
@@ -411,13 +412,6 @@ def _count_manifests(
     for schema_id, count in count_live([state for state, _ in states]).items():
         usage[schema_id].files = count
     return broken, frozenset((*named, *state, *others))
-
-
-def _state_manifests(newest: SnapshotFile | None, lists: Mapping[str, Iterable[ManifestFile]]) -> list[str]:
-    """Return the manifests from which the live files of a snapshot follow."""
-    if newest is None:
-        return []
-    return list(dict.fromkeys(m.name for name in newest.state_lists for m in lists.get(name, ())))
 
 
 def _schemas_in(data: bytes) -> frozenset[int]:
@@ -528,7 +522,7 @@ def read_statistics(storage: ReadStorage, snapshot: SnapshotFile) -> Statistics 
     return content
 
 
-# -- everything in a Paimon table that needs a schema, over all branches -----------------------------------------------
+# -- users of schemas in all branches ----------------------------------------------------------------------------------
 
 BAD_CONSUMER = "paimon.bad-consumer"
 _CONSUMER_DIRECTORY = "consumer"
@@ -575,7 +569,8 @@ def find_schema_users(
         references = collect_schema_references(storage, engine, files, progress=progress)
         for schema_id, usage in sorted(references.usage.items()):
             if usage:
-                found.add(schema_id, _user(usage, branch))
+                words = words_of(usage)
+                found.add(schema_id, words if branch == MAIN_BRANCH else f"{words} of branch {branch}")
         found.broken += references.broken
         read |= references.manifests
         missing = references.missing_among(list_schemas(storage, branch).ids)
@@ -587,11 +582,6 @@ def find_schema_users(
         found.broken += [*broken, *broken_consumers(storage, branch)]
     _add_unfinished(storage, engine, found, read, cutoff_ms)
     return found
-
-
-def _user(usage: Usage, branch: str) -> str:
-    words = words_of(usage)
-    return words if branch == MAIN_BRANCH else f"{words} of branch {branch}"
 
 
 def _missing_snapshots(storage: ReadStorage, branch: str, files: BranchFiles) -> Iterator[Missing]:

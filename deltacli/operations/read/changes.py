@@ -64,9 +64,9 @@ from deltacli.storage.base import ReadStorage, StoreOfVersions
 from deltacli.storage.secrets import without_secrets
 from deltacli.table.api_arguments import named_items
 from deltacli.table.find_log import list_log
-from deltacli.table.rebuild import read_snapshot
+from deltacli.table.rebuild import find_range, read_snapshot
 from deltacli.table.replay import small_actions
-from deltacli.table.scan import ArrowRows, Selection, data_files, stream_files
+from deltacli.table.scan import ArrowRows, ChangesRequest, ScanRequest, Selection, data_files, stream_files
 from deltacli.work.commits.reading import stream_commit
 from deltacli.work.rows.data_files import DataFile
 from deltacli.work.rows.table_files import TableFiles
@@ -74,13 +74,11 @@ from deltacli.work.rows.table_files import TableFiles
 if TYPE_CHECKING:
     import pyarrow
 
-    from deltacli.delta.log.segment import LogFile
     from deltacli.table.handle import TableHandle
     from deltacli.table.output import WrittenDirectory
-    from deltacli.table.scan import ChangesRequest, ScanRequest
     from deltacli.table.version import Snapshot
 
-# -- versions of a range that cannot be read as the last one -----------------------------------------------------------
+# -- versions not readable as the last ---------------------------------------------------------------------------------
 
 MAPPING = "columnMapping"
 _NO_COLUMNS = '{"type":"struct","fields":[]}'
@@ -221,7 +219,7 @@ def apart_error(first: int, found: Break, last: int) -> Refused:
     )
 
 
-# -- reading the changes between versions, row by row ------------------------------------------------------------------
+# -- the changes, row by row -------------------------------------------------------------------------------------------
 
 CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP = "_change_type", "_commit_version", "_commit_timestamp"
 CHANGE_COLUMNS = (
@@ -341,8 +339,6 @@ class Changes(ArrowRows):
 
 def read_changes(table: TableHandle, request: ChangesRequest) -> Changes:
     """Return the changes of a range of versions, which may be empty. Raises what `find_range` raises."""
-    from deltacli.table.rebuild import find_range
-
     begin, end = request.ends
     assert begin is not None
     span = find_range(table, begin, end)

@@ -192,7 +192,7 @@ def _read_commits(
     files = [listing.commits[version] for version in chosen]
     history_items = engine.run(read, files, at_once=storage.capabilities.parallel_reads)
     items = _told(history_items, files, progress, counts=counts)
-    gaps = gaps_of(listing)
+    gaps = tuple((before[1] + 1, after[0] - 1) for before, after in pairwise(listing.commit_runs))
     if taken_name(storage, listing) is not None:
         gaps += ((listing.newest_version + 1,) * 2,)
     lost = tuple(ranges_of(listing.commits.keys() - set(listing.reconstructable)))
@@ -230,12 +230,6 @@ def _told(
     return tuple(items)
 
 
-def gaps_of(listing: LogListing) -> tuple[tuple[int, int], ...]:
-    """Return the gaps between commit files as (first, last) missing version."""
-    runs = listing.commit_runs
-    return tuple((before[1] + 1, after[0] - 1) for before, after in pairwise(runs))
-
-
 def _read_item(storage: ReadStorage, file: LogFile, *, times: Mapping[int, CommitTime], counts: bool) -> HistoryItem:
     try:
         can_be_torn = storage.capabilities.cheap_listing  # stores create objects atomically
@@ -243,18 +237,14 @@ def _read_item(storage: ReadStorage, file: LogFile, *, times: Mapping[int, Commi
         counted, problem = _count(storage, file) if counts and provenance.problem is None else (None, None)
     except FileMissing as gone:  # the log was cleaned between the listing and now
         provenance, counted, problem = Provenance(problem=gone.code), None, None
+    stamped = provenance.in_commit_timestamp
     return HistoryItem(
         file.version,
-        _commit_time(provenance, times[file.version]),
+        times[file.version] if stamped is None else CommitTime(stamped, TimestampSource.IN_COMMIT),
         provenance.commit_info,
         provenance.problem or problem,
         counted,
     )
-
-
-def _commit_time(provenance: Provenance, file_time: CommitTime) -> CommitTime:
-    stamped = provenance.in_commit_timestamp
-    return file_time if stamped is None else CommitTime(stamped, TimestampSource.IN_COMMIT)
 
 
 def _count(storage: ReadStorage, file: LogFile) -> tuple[ActionCounts | None, str | None]:

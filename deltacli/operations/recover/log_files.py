@@ -79,11 +79,9 @@ from deltacli.work.commits.provenance import read_provenance
 from deltacli.work.task import TableStores
 
 if TYPE_CHECKING:
-    from deltacli.table.handle import TableHandle
-    from deltacli.table.live_files import NeededFiles
     from deltacli.table.version import Snapshot
 
-# -- the files of a log that are gone ----------------------------------------------------------------------------------
+# -- the missing files -------------------------------------------------------------------------------------------------
 
 _CHECKPOINTS = (LogFileKind.CLASSIC_CHECKPOINT, LogFileKind.MULTI_PART_CHECKPOINT, LogFileKind.UUID_CHECKPOINT)
 _ORDER = (FileKind.SIDECAR, FileKind.COMMIT, FileKind.CHECKSUM, FileKind.COMPACTION, FileKind.CHECKPOINT, FileKind.HINT)
@@ -407,7 +405,7 @@ def fault_of_log_file(storage: ReadStorage, file: StoredFile, digests: dict[str,
         return "it was deleted meanwhile"
 
 
-# -- the newest version that can be read although files are gone -------------------------------------------------------
+# -- the newest readable version ---------------------------------------------------------------------------------------
 
 _TRIED = 20
 """Versions that are rebuilt to look for their files."""
@@ -507,7 +505,7 @@ def _stat(storage: ReadStorage, path: str) -> FileStat | None:
         return None
 
 
-# -- opening the sources that a caller names ---------------------------------------------------------------------------
+# -- the sources of a caller -------------------------------------------------------------------------------------------
 
 
 class OpenedSource(NamedTuple):

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from deltacli.changing.proofs import Proof
     from deltacli.operations.recover.proving import LeftOut, Proofs
 
-# -- the request to bring deleted files back ---------------------------------------------------------------------------
+# -- the request -------------------------------------------------------------------------------------------------------
 
 ACCEPT_COMMITS = Option(
     "Versions of a copy to bring back although nothing proves that they are of this table. Repeatable.",

@@ -105,7 +105,9 @@ class _VersionReader:
         return self.kept.read(name)
 
     def read_range(self, name: ObjectVersion, offset: int, length: int) -> bytes:
-        return range_of(self.kept.open(name), offset, length)
+        with self.kept.open(name) as file:
+            file.seek(offset, io.SEEK_SET)
+            return bytes(file.read(length))
 
     def open(self, name: ObjectVersion) -> BinaryFile:
         return self.kept.open(name)
@@ -354,14 +356,7 @@ def _bytes_of(name: str) -> bytes:
     return name.encode("utf-8", "surrogateescape")
 
 
-def range_of(opened: Any, offset: int, length: int) -> bytes:
-    """Return a range of an open file."""
-    with opened as file:
-        file.seek(offset, io.SEEK_SET)
-        return bytes(file.read(length))
-
-
-# -- where files that are gone may be ----------------------------------------------------------------------------------
+# -- where missing files may be ----------------------------------------------------------------------------------------
 
 
 class Source(Protocol):

@@ -1,7 +1,5 @@
 """`undelete`: finds the files of a version and of its log that are gone, and brings them back. Planning only reads.
 
-Planning only reads.
-
 The log comes first in the plan, because it says which data files are needed, and last in the execution, because no
 reader may see a commit whose files are not there.
 """
@@ -13,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from deltacli.arrow import compute as pc
-from deltacli.changing.basis import Act
+from deltacli.changing.basis import Act, Basis, past_of
 from deltacli.changing.derived import in_flight, require_unchanged
 from deltacli.changing.plan import Amount
 from deltacli.core.documents import short_repr
@@ -61,6 +59,7 @@ from deltacli.operations.recover.plan import (
     UNPROVEN,
     DataPlan,
     UndeletePlan,
+    UndeleteRequest,
     with_proofs,
 )
 from deltacli.operations.recover.sources import (
@@ -84,7 +83,6 @@ from deltacli.table.rebuild import read_snapshot
 if TYPE_CHECKING:
     from deltacli.changing.change import Gate
     from deltacli.changing.proofs import Proof, ProvenFile
-    from deltacli.operations.recover.plan import UndeleteRequest
     from deltacli.operations.recover.proving import Proofs
     from deltacli.table.handle import TableHandle
     from deltacli.table.version import Snapshot
@@ -336,8 +334,6 @@ def _begin(
     looked_at: float,
 ) -> UndeletePlan:
     """Return the plan for the log alone."""
-    from deltacli.changing.basis import Basis, past_of
-
     newest = log.version_before
     past = past_of(versioned((present or {}).values()), newest)
     barred = {one.path for one in overwritten}
@@ -605,6 +601,8 @@ def bring_back(
     another writer created a commit that is to come back; StorageFailed where a file cannot be put in its place or is
     not what it was; PartlyDone where nobody agrees to the plan that follows.
     """
+    import pyarrow as pa
+
     if (refusal := plan.objection()) is not None:
         raise refusal
     _require_proofs(table, plan)
@@ -637,7 +635,7 @@ def bring_back(
         had_log=plan.had_log,
         is_new=plan.is_new,
         notes=tuple(dict.fromkeys((*plan.notes, *rest.notes))),
-        items=_joined(plan, rest),
+        items=pa.concat_tables([plan.items_as(RESTORED), rest.items]),
         changed_times=() if keeps_times else plan.changed_times,
     )
 
@@ -773,9 +771,3 @@ def _require_none(wrong: list[str]) -> None:
             facts={"files": ", ".join(wrong[:_NAMED])},
             hint=command("validate", level="footers"),
         )
-
-
-def _joined(first: UndeletePlan, rest: UndeletePlan) -> ArrowTable:
-    import pyarrow as pa
-
-    return pa.concat_tables([first.items_as(RESTORED), rest.items])

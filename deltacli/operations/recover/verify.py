@@ -22,7 +22,6 @@ from deltacli.work.file_facts import (
     ListedFile,
     ReadFootersAndVectors,
     VectorPiece,
-    VectorRead,
     file_of_vector,
     in_pieces,
     weight_of_facts,
@@ -163,7 +162,11 @@ def faults_within(
         for piece, facts in zip(pieces, found, strict=True):
             for one in facts:
                 if isinstance(piece, VectorPiece):
-                    of_vectors[one.facts.row] = _fault_of_vector(one)
+                    if one.facts.code == UNREAD:
+                        raise StorageFailed(one.facts.reason)
+                    of_vectors[one.facts.row] = (
+                        None if one.is_usable and one.facts.code is None else (Problem.VECTOR, one.facts.reason)
+                    )
                 else:
                     of_footers.append(_fault_of_footer(one, footers[len(of_footers)][1]))
             step.advance(weight_of_facts(piece))
@@ -181,12 +184,6 @@ def _fault_of_footer(read: FooterRead, expected: int | None) -> Fault | None:
     if expected is not None and footer.rows != expected:
         return Problem.FOOTER, f"{plural(footer.rows, 'row')} instead of {expected:,}"
     return None
-
-
-def _fault_of_vector(read: VectorRead) -> Fault | None:
-    if read.facts.code == UNREAD:
-        raise StorageFailed(read.facts.reason)
-    return None if read.is_usable and read.facts.code is None else (Problem.VECTOR, read.facts.reason)
 
 
 def without_nulls(descriptor: Mapping[str, object]) -> dict[str, object]:

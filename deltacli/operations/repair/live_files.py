@@ -22,13 +22,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
 from deltacli.core.errors import DeltacliError
-from deltacli.core.typing import Json, JsonObject
+from deltacli.core.typing import ArrowArray, Json, JsonObject, RecordBatch
 from deltacli.core.units import plural
 from deltacli.delta.data_files import key_text, unique_id_column, vector_file
 from deltacli.delta.listing import PathKeys
 from deltacli.delta.log.commit_content import CommitRequest, FilesAt, Slot, encoded_files
 from deltacli.delta.log.file_actions import action_schemas, num_records_column
-from deltacli.delta.log.segment import parse_log_path
+from deltacli.delta.log.segment import LogListing, parse_log_path
 from deltacli.delta.schema.file_columns import FileColumns
 from deltacli.delta.schema.to_arrow import arrow_schema, file_schema, stored_columns
 from deltacli.delta.stats.collect import StatisticsCollector
@@ -37,13 +37,13 @@ from deltacli.operations.log.log_copy import list_whole_log
 from deltacli.operations.recover.log_files import data_sources, open_sources, require_usable
 from deltacli.operations.recover.sources import find_in, tags_of
 from deltacli.operations.recover.verify import Problem, as_in_log, faults_within, verify, without_nulls
-from deltacli.operations.repair.plan import Planned, Step, Unrepaired, left
+from deltacli.operations.repair.plan import Planned, RepairRequest, Run, Step, Unrepaired, left
 from deltacli.operations.restore.missing_files import Brought
 from deltacli.rules.actions.commit_contents import DUPLICATE_PATH
 from deltacli.rules.actions.row_tracking import is_enabled
 from deltacli.rules.files.deletion_vectors import ORPHAN as ORPHAN_VECTOR
 from deltacli.rules.files.storage import ORPHAN, ORPHAN_YOUNG
-from deltacli.rules.framework.base import Severity
+from deltacli.rules.framework.base import Finding, Severity
 from deltacli.rules.framework.repairs import StepKind
 from deltacli.table.live_files import FileKind, NeededFiles, file_keys, look_for, needed_files, removes_of, whole
 from deltacli.work.commits.reading import stream_commit
@@ -65,16 +65,12 @@ from deltacli.work.rows.row_reader import read_rows
 if TYPE_CHECKING:
     import pyarrow
 
-    from deltacli.core.typing import ArrowArray, RecordBatch
-    from deltacli.delta.log.segment import LogListing
     from deltacli.delta.log.state import TableConfiguration
-    from deltacli.operations.repair.plan import RepairRequest, Run
-    from deltacli.rules.framework.base import Finding
     from deltacli.table.handle import TableHandle
     from deltacli.table.version import Snapshot
     from deltacli.work.rows.table_files import TableFiles
 
-# -- what is wrong with the live files that findings name --------------------------------------------------------------
+# -- faults of live files ----------------------------------------------------------------------------------------------
 
 CONTENT = "content"
 """A file whose size and footer are right, and whose rows cannot be read."""
@@ -434,7 +430,7 @@ def _same_vector(missing: NeededFiles, names: Sequence[str]) -> Iterator[tuple[_
             yield _Pair(key, path), {**stated, "storageType": "p", "pathOrInlineDv": as_in_log(path)}
 
 
-# -- steps for live files that are intact ------------------------------------------------------------------------------
+# -- steps for intact files --------------------------------------------------------------------------------------------
 
 _WITHOUT_COUNT = "stats.num-records-missing"
 """Its finding is about the first of several files."""
@@ -669,7 +665,6 @@ def _faults(table: TableHandle, adds: pyarrow.Table) -> list[str | None]:
         name: None if problem is None else "it is missing" if problem == Problem.MISSING.value else reason or problem
         for name, problem, reason in zip(names, found.problems.to_pylist(), found.reasons.to_pylist(), strict=True)
     }
-    from deltacli.delta.listing import PathKeys
 
     own = PathKeys(uris).of_log(whole(adds["path"])).keys.to_pylist()
     return [None if key is None else faults[key] for key in own]

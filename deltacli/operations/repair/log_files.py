@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from deltacli.arrow import compute as pc
 from deltacli.core.errors import CommitCorrupt, DeltacliError, FileMissing, NotATable, Refused, Unreadable
-from deltacli.core.typing import BinaryFile
+from deltacli.core.typing import BinaryFile, RecordBatch
 from deltacli.core.units import format_size, plural
 from deltacli.delta.data_files import decode
 from deltacli.delta.log.segment import (
@@ -26,6 +26,7 @@ from deltacli.delta.log.segment import (
     LOG_DIRECTORY,
     SIDECAR_DIRECTORY,
     LogFileKind,
+    LogListing,
     Place,
     commit_name,
     parse_log_path,
@@ -38,12 +39,23 @@ from deltacli.operations.checkpoint.checkpoint import (
     write_checkpoint,
 )
 from deltacli.operations.log.crc_and_compact import checksum_path, proven_checksum
-from deltacli.operations.log.log_copy import list_whole_log, log_location, versioned
+from deltacli.operations.log.log_copy import StoredFile, list_whole_log, log_location, versioned
 from deltacli.operations.recover.plan import PLANNED, UNPROVEN, UndeletePlan, UndeleteRequest
 from deltacli.operations.recover.sources import tag_of
 from deltacli.operations.recover.undelete import bring_back, plan_undelete
 from deltacli.operations.repair.live_files import is_true, true_statistics
-from deltacli.operations.repair.plan import NoSource, NotNeededError, Planned, Step, Undetermined, Unrepaired, left
+from deltacli.operations.repair.plan import (
+    NoSource,
+    NotNeededError,
+    Planned,
+    RepairRequest,
+    Run,
+    Step,
+    Undetermined,
+    Unrepaired,
+    Work,
+    left,
+)
 from deltacli.rules.actions.commit_contents import REMOVE_OF_UNKNOWN, UNKNOWN_ACTION
 from deltacli.rules.checkpoints.checkpoints import WITHOUT_COMMIT
 from deltacli.rules.checkpoints.columns import PARSED_PARTITION_MISSING
@@ -55,25 +67,21 @@ from deltacli.rules.checkpoints.contents import (
     PARSED_PARTITION_DIFFERS,
 )
 from deltacli.rules.files.deletion_vectors import NAMES_NOTHING
-from deltacli.rules.framework.base import Severity
+from deltacli.rules.framework.base import Finding, Rule, Severity
 from deltacli.rules.framework.repairs import StepKind
 from deltacli.rules.log.compactions import BEYOND_LOG
 from deltacli.rules.log.configuration_differences import metadata_differences, protocol_differences
-from deltacli.table.find_log import Log
+from deltacli.storage import PathKind
+from deltacli.table.find_log import Log, list_log
 from deltacli.table.live_files import FileKind
 from deltacli.table.rebuild import rebuild
 
 if TYPE_CHECKING:
-    from deltacli.core.typing import RecordBatch
-    from deltacli.delta.log.segment import LogListing
-    from deltacli.operations.log.log_copy import StoredFile
-    from deltacli.operations.repair.plan import RepairRequest, Run, Work
-    from deltacli.rules.framework.base import Finding, Rule
     from deltacli.storage import FileStat, PathKind, ReadStorage, Storage
     from deltacli.table.handle import TableHandle
     from deltacli.table.version import Snapshot
 
-# -- steps for files of the log that are gone or cannot be read --------------------------------------------------------
+# -- missing and unreadable files --------------------------------------------------------------------------------------
 
 _RULES = {FileKind.DATA.value: "data.file-missing", FileKind.VECTOR.value: "dv.file-missing"}
 _OF_LOG = "log.gap"
@@ -109,8 +117,6 @@ class WithoutFiles:
         return self._storage.stat(self._there(path))
 
     def kind_of(self, path: str) -> PathKind:
-        from deltacli.storage import PathKind
-
         return PathKind.MISSING if path in self._hidden else self._storage.kind_of(path)
 
     def _there(self, path: str) -> str:
@@ -229,8 +235,6 @@ def _file_for(finding: Finding, found: Mapping[str, object]) -> str | None:
 
 def has_log(table: TableHandle) -> bool:
     """Return True where the table has a log, complete or not."""
-    from deltacli.table.find_log import list_log
-
     try:
         list_log(table.storage)
     except NotATable:
@@ -238,7 +242,7 @@ def has_log(table: TableHandle) -> bool:
     return True
 
 
-# -- steps for what the commits determine, checkpoints, compactions, checksums -----------------------------------------
+# -- files that the commits determine ----------------------------------------------------------------------------------
 
 _OF_FORM = {PARSED_PARTITION_DIFFERS.id, PARSED_PARTITION_MISSING.id, NAMES_NOTHING.id}
 """The rules about what a checkpoint says in the wrong form, or repeats from its own maps."""

@@ -1,8 +1,7 @@
 """Steps for data files and deletion vectors that are gone, cannot be read, or have rows of other files.
 
-Each is looked at before anything is planned: what a listing said is not enough. A source is trusted by size, footer,
-checksum and cardinality. Of a damaged file whole row groups are kept that can be read. What no source has is given up
-in one commit, with consent.
+Each is looked at before anything is planned, as in `live_files.py`. Of a damaged file whole row groups are kept that
+can be read. What no source has is given up in one commit, with consent.
 
 Nothing is given up by a guess: the commit says that it changes no rows (`dataChange` false), and its new files have
 exactly the rows of the files that it removes, as these were before, which is looked at.
@@ -43,9 +42,19 @@ from deltacli.operations.repair.live_files import (
     needed_of,
     right_descriptors,
 )
-from deltacli.operations.repair.plan import NotNeededError, Planned, Step, StepState, Unrepaired, left
+from deltacli.operations.repair.plan import (
+    NotNeededError,
+    Planned,
+    RepairRequest,
+    Run,
+    Step,
+    StepState,
+    Unrepaired,
+    Work,
+    left,
+)
 from deltacli.operations.restore.missing_files import Brought
-from deltacli.rules.framework.base import Severity
+from deltacli.rules.framework.base import Finding, Severity
 from deltacli.rules.framework.repairs import StepKind
 from deltacli.storage import Unknown
 from deltacli.storage.base import writing_faults
@@ -64,12 +73,10 @@ if TYPE_CHECKING:
     from deltacli.core.typing import ArrowArray, RecordBatch
     from deltacli.delta.encoding.roaring import DeletedRows
     from deltacli.delta.log.segment import LogListing
-    from deltacli.operations.repair.plan import RepairRequest, Run, Work
-    from deltacli.rules.framework.base import Finding
     from deltacli.table.handle import TableHandle
     from deltacli.table.version import Snapshot
 
-# -- steps for data files and deletion vectors that are gone or cannot be read -----------------------------------------
+# -- missing and unreadable files --------------------------------------------------------------------------------------
 
 
 class FilesPlan(NamedTuple):
@@ -447,7 +454,7 @@ def _groups(reader: ParquetReader, deleted: DeletedRows | None) -> Iterator[pyar
         begin += rows
 
 
-# -- steps for live files whose rows are in other files already --------------------------------------------------------
+# -- files whose rows are duplicates -----------------------------------------------------------------------------------
 
 _PAST = "the newest version does not have the file as it was then"
 _UNKNOWN = "it is not known that other files have its rows; restore goes back to a version before the commit"

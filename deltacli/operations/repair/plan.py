@@ -37,7 +37,6 @@ from deltacli.storage.local_write import replacement
 if TYPE_CHECKING:
     from deltacli.changing.basis import Basis
     from deltacli.changing.change import Gate
-    from deltacli.core.typing import Json
     from deltacli.delta.log.commit_content import CommitRequest
     from deltacli.operations.recover.sources import Journal
     from deltacli.operations.repair.backup import Backup

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from deltacli.arrow import compute as pc
 from deltacli.changing.commit import ENGINE_INFO
 from deltacli.core.errors import CommitCorrupt, FileMissing, Refused, StorageFailed, Unreadable
-from deltacli.core.typing import JsonObject
+from deltacli.core.typing import ArrowArray, JsonObject
 from deltacli.delta.checkpoint.comparison import comparable_adds, compare, keys_of
 from deltacli.delta.log.actions import Action, read_actions
 from deltacli.delta.log.commit_content import Slot, encode_line, encoded_files
@@ -34,8 +34,8 @@ from deltacli.delta.log.state import (
 )
 from deltacli.delta.protocol.features import require_committable
 from deltacli.operations.log.crc_and_compact import checksum_path, reconcile
-from deltacli.operations.log.log_copy import log_location, versioned
-from deltacli.operations.repair.plan import Planned, Step, Unrepaired
+from deltacli.operations.log.log_copy import StoredFile, log_location, versioned
+from deltacli.operations.repair.plan import Planned, Run, Step, Unrepaired, Work
 from deltacli.rules.framework.repairs import StepKind
 from deltacli.rules.log.configuration_differences import metadata_differences, protocol_differences
 from deltacli.storage import Created
@@ -47,13 +47,10 @@ from deltacli.work.commits.reading import stream_commit
 if TYPE_CHECKING:
     import pyarrow
 
-    from deltacli.core.typing import ArrowArray
-    from deltacli.operations.log.log_copy import StoredFile
-    from deltacli.operations.repair.plan import Run, Work
     from deltacli.table.handle import TableHandle
     from deltacli.table.version import Snapshot
 
-# -- what of the log has the changes of a commit that is gone ----------------------------------------------------------
+# -- what has a commit's changes ---------------------------------------------------------------------------------------
 
 
 class UnknownError(Exception):
@@ -189,7 +186,7 @@ def table_of(actions: Sequence[Action], schema: pyarrow.Schema, source: str) -> 
     return pa.Table.from_batches([whole_actions(actions, schema, source)], schema)
 
 
-# -- steps for commits that are gone or damaged and that the rest of the log determines --------------------------------
+# -- the steps ---------------------------------------------------------------------------------------------------------
 
 _RULES = ("log.gap", "log.checkpoint-commit-missing")
 _DAMAGED = ("commit.empty", "commit.not-utf8", "commit.bad-json", "commit.line-not-object")

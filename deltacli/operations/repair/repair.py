@@ -29,9 +29,9 @@ from deltacli.core.errors import (
     parameter,
 )
 from deltacli.core.units import format_size, plural
-from deltacli.delta.log.segment import LOG_DIRECTORY, Place
+from deltacli.delta.log.segment import LOG_DIRECTORY, LogListing, Place
 from deltacli.delta.protocol.features import require_committable
-from deltacli.operations.log.log_copy import find_table_id, list_whole_log, versioned
+from deltacli.operations.log.log_copy import StoredFile, find_table_id, list_whole_log, versioned
 from deltacli.operations.recover.log_files import DivergedError, open_sources
 from deltacli.operations.recover.sources import Journal
 from deltacli.operations.repair.backup import Backup, open_backup
@@ -48,14 +48,16 @@ from deltacli.operations.repair.log_files import (
     plan_hint,
     plan_log_files,
 )
-from deltacli.operations.repair.lost_files import FilesPlan, plan_files
+from deltacli.operations.repair.lost_files import FilesPlan, plan_doubled, plan_files
 from deltacli.operations.repair.plan import (
     IN_USE,
     IN_USE_MS,
     NotNeededError,
     Planned,
     RepairPlan,
+    RepairRequest,
     Run,
+    SavedPlan,
     Step,
     StepState,
     Unrepaired,
@@ -64,8 +66,8 @@ from deltacli.operations.repair.plan import (
 )
 from deltacli.operations.repair.rebuilt_commits import plan_rebuilt
 from deltacli.operations.validate.findings import LevelChoice, RuleChoice, ValidateRequest
-from deltacli.operations.validate.validate import validate_table
-from deltacli.rules.framework.base import Severity
+from deltacli.operations.validate.validate import Validation, validate_table
+from deltacli.rules.framework.base import CATALOGUE, Finding, Severity
 from deltacli.rules.framework.repairs import Family, row_of
 from deltacli.storage.base import require_writable
 from deltacli.table.find_log import list_log, missing_log, refuse_paimon
@@ -75,11 +77,6 @@ from deltacli.work.commits.provenance import read_provenance
 if TYPE_CHECKING:
     from deltacli.changing.change import Gate
     from deltacli.core.typing import Json
-    from deltacli.delta.log.segment import LogListing
-    from deltacli.operations.log.log_copy import StoredFile
-    from deltacli.operations.repair.plan import RepairRequest, SavedPlan
-    from deltacli.operations.validate.validate import Validation
-    from deltacli.rules.framework.base import Finding
     from deltacli.table.handle import TableHandle
     from deltacli.table.version import Snapshot
 
@@ -216,8 +213,6 @@ def _without(plan: RepairPlan, diverged: Sequence[DivergedError]) -> RepairPlan:
 
 
 def _no_log() -> Sequence[Finding]:
-    from deltacli.rules.framework.base import CATALOGUE
-
     return [CATALOGUE.rules["log.not-a-table"].at(Place(LOG_DIRECTORY), "the directory has no log")]
 
 
@@ -272,7 +267,6 @@ def _doubled(
 ) -> Planned:
     if not findings:
         return Planned()
-    from deltacli.operations.repair.lost_files import plan_doubled
 
     return plan_doubled(table, findings, now, listing, obstacle)
 

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from deltacli.table.handle import TableHandle
     from deltacli.table.version import Snapshot
 
-# -- checking the files of the target as `operations/recover` checks files ---------------------------------------------
+# -- the check of the target's files -----------------------------------------------------------------------------------
 
 VERIFIED = ("path", "size", "deletionVector", "stats")
 """The fields of an add that are compared with its file."""
@@ -238,7 +238,7 @@ def _not_looked_at(unseen: int) -> str:
     return f"{plural(unseen, 'file')} outside of the table {stay} not looked at; {allowed} allows it"
 
 
-# -- which files a restore adds and removes ----------------------------------------------------------------------------
+# -- files added and removed -------------------------------------------------------------------------------------------
 
 COLUMNS = ("path", "change", "kind", "sizeBytes", "problem", "why", "source")
 _COUNTED = ("path", "size", "deletionVector", "stats")

@@ -375,7 +375,7 @@ def _without_columns(configuration: str | None) -> str:
     return json.dumps({**found, "clusteringColumns": []}, separators=(",", ":"))
 
 
-# -- row ids of files that come back: kept where no other row can have them, else given anew ---------------------------
+# -- row ids of files --------------------------------------------------------------------------------------------------
 
 _NEW_TABLE = "write the rows of that version to a new table with an engine"
 _RANGE = ("baseRowId", "stats")

@@ -115,7 +115,7 @@ def _told(
             yield one if reason is None else one._replace(why=f"{one.why}; its copy: {reason}")
 
 
-# -- the newest version that needs none of them -----------------------------------------------------------------------
+# -- the newest restorable version -------------------------------------------------------------------------------------
 
 
 class _Commit(NamedTuple):

@@ -70,7 +70,6 @@ if TYPE_CHECKING:
     from deltacli.delta.evolution.draft import Draft
     from deltacli.operations.restore.missing_files import Brought
     from deltacli.operations.schemas.described import SchemaDiff
-    from deltacli.paimon.schema_changes import Change
     from deltacli.table.handle import TableHandle
     from deltacli.table.version import Snapshot
 
@@ -527,7 +526,9 @@ def _clients(plan: RestorePlan, now: SmallState, target: SmallState) -> Iterator
     elif added:
         again = "read the rows that come back again: what they fill has them twice, unless it drops duplicates"
         yield Noticing("stream", "streams that read the table", again)
-    if plan.schema is not None and any(change.path for change in plan.schema.changes if not _is_option(change)):
+    if plan.schema is not None and any(
+        change.path for change in plan.schema.changes if change.kind.value not in ("setOption", "removeOption")
+    ):
         yield Noticing("stream", "streams that read the table", "stop at the change of the schema")
     if (added or removed) and is_true(plan.now.properties, CHANGE_FEED):
         yield Noticing(
@@ -541,10 +542,6 @@ def _clients(plan: RestorePlan, now: SmallState, target: SmallState) -> Iterator
         was = "had not committed then" if then is None else f"had committed {then:,} then"
         effect = f"has committed {transaction.version:,} and {was}: it does not send again what it sent since"
         yield Noticing("application", transaction.app_id, effect)
-
-
-def _is_option(change: Change) -> bool:
-    return change.kind.value in ("setOption", "removeOption")
 
 
 def changed_file_batches(plan: RestorePlan, lost: Sequence[ProblemFile] = ()) -> Iterator[RecordBatch]:
@@ -677,7 +674,9 @@ class _Attempts:
             except DeltacliError:
                 self._gate.has_begun = has_begun or journal.files > 0
                 raise
-        return with_files(plan)
+        condition = plan.where
+        reads = FilesOfPartitions(condition.chooses) if isinstance(condition, PartitionCondition) else EveryFile()
+        return replace(request_of(plan), body=_body(plan), reads=reads, names_files=True)
 
     def plan_again(self, plan: RestorePlan, now: Snapshot) -> RestorePlan:
         """Plan the same on a newer version. All files are checked again where some were gone, after a while, and behind
@@ -713,13 +712,6 @@ def _has_vacuum(before: Snapshot, now: Snapshot) -> bool:
         if is_vacuum(info):
             return True
     return False
-
-
-def with_files(plan: RestorePlan) -> CommitRequest:
-    """Return the commit of a plan with its files."""
-    condition = plan.where
-    reads = FilesOfPartitions(condition.chooses) if isinstance(condition, PartitionCondition) else EveryFile()
-    return replace(request_of(plan), body=_body(plan), reads=reads, names_files=True)
 
 
 def _body(plan: RestorePlan) -> Callable[[Slot], Iterator[bytes]]:

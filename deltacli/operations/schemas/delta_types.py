@@ -33,7 +33,7 @@ from deltacli.paimon.types import (
     with_nullability,
 )
 
-# -- columns of Delta as columns of Paimon -----------------------------------------------------------------------------
+# -- Delta columns as Paimon columns -----------------------------------------------------------------------------------
 
 _COMMENT_KEY = "comment"
 _CARRIED = (_COMMENT_KEY, ID, PHYSICAL_NAME, CHAR_VARCHAR_KEY, DEFAULT_KEY)
@@ -181,7 +181,9 @@ def _column_of(column: DataField, path: str, report: Report) -> delta.StructFiel
     if column.description is not None:
         metadata[_COMMENT_KEY] = column.description
     if column.default_value is not None:
-        metadata[DEFAULT_KEY] = _sql_literal(column)
+        text = column.default_value
+        is_plain = column.type.root not in (Root.CHAR, Root.VARCHAR) and _NUMBER.fullmatch(text.strip())
+        metadata[DEFAULT_KEY] = text.strip() if is_plain else "'" + text.replace("\\", "\\\\").replace("'", "''") + "'"
     if not path and (fixed := _length_of(column.type)) is not None:
         metadata[CHAR_VARCHAR_KEY] = fixed
         found: delta.DataType = delta.PrimitiveType("string")
@@ -195,12 +197,6 @@ def _length_of(data_type: DataType) -> str | None:
         length = int(data_type.arguments[0])
         return None if (data_type.root, length) == (Root.VARCHAR, MAX_LENGTH) else f"{data_type.root.lower()}({length})"
     return None
-
-
-def _sql_literal(column: DataField) -> str:
-    text = column.default_value or ""
-    is_plain = column.type.root not in (Root.CHAR, Root.VARCHAR) and _NUMBER.fullmatch(text.strip())
-    return text.strip() if is_plain else "'" + text.replace("\\", "\\\\").replace("'", "''") + "'"
 
 
 def _delta_type(data_type: DataType, path: str, report: Report) -> delta.DataType:
@@ -286,7 +282,7 @@ def sql_literal(text: str) -> str:
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
-# -- what changes from one Delta schema to another ---------------------------------------------------------------------
+# -- changes between Delta schemas -------------------------------------------------------------------------------------
 
 _COMMENT = "comment"
 _SHOWN_ELSEWHERE = (_COMMENT, ID, PHYSICAL_NAME, CHAR_VARCHAR_KEY, DEFAULT_KEY)

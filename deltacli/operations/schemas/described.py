@@ -31,6 +31,7 @@ from deltacli.paimon.conversions import (
     ConversionLoss,
     arrow_schema,
     create_table,
+    fields_of_arrow,
     left_out,
     parse_sql_type,
     split_parts,
@@ -41,7 +42,7 @@ from deltacli.paimon.types import BadType, DataField, DataType, ListType, MapTyp
 from deltacli.storage import ReadStorage
 from deltacli.table.version import Snapshot
 
-# -- a schema of any format, at a point of a table or in a file --------------------------------------------------------
+# -- the schema of any format ------------------------------------------------------------------------------------------
 
 _MAX_ID = "delta.columnMapping.maxColumnId"
 _CLASS_KEYS = ("class", "cast", "reason", "fieldId")
@@ -83,11 +84,13 @@ def describe_delta(found: Snapshot) -> DescribedSchema:
     losses: list[ConversionLoss] = []
     columns = fields_of_delta(found.schema.fields, losses.append)
     properties = dict(found.metadata.configuration)
+    greatest = max((column.id for _, column in walk_fields(columns)), default=-1)
+    text = properties.get(_MAX_ID, "")
     schema = Schema(
         CURRENT_VERSION,
         0,
         columns,
-        _highest(columns, properties),
+        max(greatest, int(text)) if text.isascii() and text.isdigit() and len(text) < 10 else greatest,
         tuple(found.metadata.partition_columns),
         comment=found.metadata.description,
     )
@@ -99,12 +102,6 @@ def describe_delta(found: Snapshot) -> DescribedSchema:
     return DescribedSchema(
         uri, "delta", {"version": found.version}, schema, name, tuple(losses), found.schema, properties
     )
-
-
-def _highest(columns: tuple[DataField, ...], properties: Mapping[str, str]) -> int:
-    greatest = max((column.id for _, column in walk_fields(columns)), default=-1)
-    text = properties.get(_MAX_ID, "")
-    return max(greatest, int(text)) if text.isascii() and text.isdigit() and len(text) < 10 else greatest
 
 
 def with_ids(schema: Schema) -> Schema:
@@ -119,14 +116,6 @@ def with_ids(schema: Schema) -> Schema:
         number = next(numbers)
         columns.append(replace(column, id=number, type=numbered(column.type, partial(next, numbers))))
     return replace(schema, fields=tuple(columns), highest_field_id=next(numbers) - 1)
-
-
-def matched_by_name(before: Schema, after: Schema) -> tuple[Schema, Schema]:
-    """Return two schemas in which fields of equal name, at equal places, have equal ids."""
-    first = with_ids(replace(before, fields=tuple(replace(column, id=-1) for column in before.fields)))
-    highest = [first.highest_field_id]
-    second = replace(after, fields=_matched(first.fields, after.fields, highest))
-    return replace(first, highest_field_id=highest[0]), replace(second, highest_field_id=highest[0])
 
 
 def _matched(before: Sequence[DataField], after: Sequence[DataField], highest: list[int]) -> tuple[DataField, ...]:
@@ -198,7 +187,6 @@ def _of_arrow(storage: ReadStorage, name: str, uri: str, *, is_parquet: bool) ->
     import pyarrow as pa
 
     from deltacli.arrow.parquet import ParquetReader
-    from deltacli.paimon.conversions import fields_of_arrow
 
     losses: list[ConversionLoss] = []
     try:
@@ -333,13 +321,19 @@ def diff_schemas(before: DescribedSchema, after: DescribedSchema) -> SchemaDiff:
     """Return what changes: from one Delta schema to another in Delta's own types, else in those of Paimon. Options are
     compared only within one format.
     """
-    is_history = _are_one_history(before, after)
+    # Ids mean the same in two versions of one branch, or of one Delta table.
+    is_same = (before.table, before.table_format) == (after.table, after.table_format)
+    is_same = is_same and before.point.get("branch") == after.point.get("branch")
+    is_history = is_same and before.has_ids and after.has_ids
     old = replace(before.schema, options=before.properties, comment=before.schema.comment or None)
     new = replace(after.schema, options=after.properties, comment=after.schema.comment or None)
     if before.table_format != after.table_format:
         old, new = replace(old, options={}), replace(new, options={})
     if not is_history:
-        old, new = matched_by_name(old, new)
+        first = with_ids(replace(old, fields=tuple(replace(column, id=-1) for column in old.fields)))
+        highest = [first.highest_field_id]
+        second = replace(new, fields=_matched(first.fields, new.fields, highest))
+        old, new = replace(first, highest_field_id=highest[0]), replace(second, highest_field_id=highest[0])
     if before.table_format == "delta" or after.table_format == "delta":
         old = replace(old, highest_field_id=new.highest_field_id)
     changes: tuple[Change, ...]
@@ -350,13 +344,6 @@ def diff_schemas(before: DescribedSchema, after: DescribedSchema) -> SchemaDiff:
     else:
         changes = changes_between(old, new)
     return SchemaDiff(before, after, "id" if is_history else "name", changes)
-
-
-def _are_one_history(before: DescribedSchema, after: DescribedSchema) -> bool:
-    """Return True if ids mean the same in both: two versions of one branch, or of one Delta table."""
-    is_same = (before.table, before.table_format) == (after.table, after.table_format)
-    is_same = is_same and before.point.get("branch") == after.point.get("branch")
-    return is_same and before.has_ids and after.has_ids
 
 
 def shown(change: Change) -> str:
@@ -465,7 +452,9 @@ def _converted(source: DescribedSchema, target: str, now_ms: int) -> Conversion:
             text, value = _delta(source, losses)
         case "paimon":
             losses += source.losses
-            text, value = _paimon(source, now_ms)
+            schema = with_ids(source.schema)
+            fresh = replace(schema, version=CURRENT_VERSION, id=0, time_ms=now_ms)
+            text, value = fresh.encode().decode("utf-8"), fresh.as_json()
         case "arrow":
             losses += source.losses
             text, value = _arrow(source, losses)
@@ -487,13 +476,6 @@ def _delta(source: DescribedSchema, losses: list[ConversionLoss]) -> tuple[str, 
             losses.append(ConversionLoss("", "primaryKeys", keys, "", "a Delta table has no primary key"))
     content = {"schema": delta.type_json(schema), "partitionColumns": list(source.schema.partition_keys)}
     return json.dumps(delta.type_json(schema), ensure_ascii=False, separators=(",", ":")), content
-
-
-def _paimon(source: DescribedSchema, now_ms: int) -> tuple[str, Json]:
-    """Return the schema file of a new table, as Java writes it."""
-    schema = with_ids(source.schema)
-    fresh = replace(schema, version=CURRENT_VERSION, id=0, time_ms=now_ms)
-    return fresh.encode().decode("utf-8"), fresh.as_json()
 
 
 def _arrow(source: DescribedSchema, losses: list[ConversionLoss]) -> tuple[str, Json]:

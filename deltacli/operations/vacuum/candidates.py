@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from deltacli.arrow import compute as pc
 from deltacli.changing.plan import Amount
-from deltacli.core.errors import CommitCorrupt
+from deltacli.core.errors import CommitCorrupt, Unreadable
 from deltacli.core.made_once import cached_property
 from deltacli.core.typing import ArrowArray, RecordBatch
 from deltacli.delta.data_files import key_text
@@ -34,7 +34,6 @@ from deltacli.work.files.listing import ListedFiles
 if TYPE_CHECKING:
     import pyarrow
 
-    from deltacli.core.errors import Unreadable
     from deltacli.delta.partitions.directories import PartitionSelector
     from deltacli.table.handle import TableHandle
     from deltacli.table.version import Snapshot
@@ -405,7 +404,9 @@ def collect_references(
         collector.take_commits(rows)
     _take_newest(collector, snapshot, scope)
     for version in keep_versions:
-        _take_version(collector, read_snapshot(table, version=version))
+        for batch in read_snapshot(table, version=version).file_actions.narrow():
+            if batch.adds is not None and batch.adds.num_rows:
+                collector.take_needed(batch.adds)
     for other in protect:
         from deltacli.operations.vacuum.rechecking import of_protected
 
@@ -423,13 +424,6 @@ def _take_newest(collector: ReferenceCollector, snapshot: Snapshot, scope: Scope
             collector.take_tombstones(batch.removes)
 
 
-def _take_version(collector: ReferenceCollector, snapshot: Snapshot) -> None:
-    """Add the live files of a version to keep readable."""
-    for batch in snapshot.file_actions.narrow():
-        if batch.adds is not None and batch.adds.num_rows:
-            collector.take_needed(batch.adds)
-
-
 def _protect_table(other: Snapshot, collector: ReferenceCollector, cutoff_ms: int) -> None:
     """Add the files that another table needs, with its relative paths made absolute. A clone may retain removed files
     for longer than its source.
@@ -437,7 +431,6 @@ def _protect_table(other: Snapshot, collector: ReferenceCollector, cutoff_ms: in
     import pyarrow as pa
 
     from deltacli.operations.vacuum.rechecking import made_absolute
-    from deltacli.table.find_log import list_log
 
     uri = other.table.uri
     cutoff_ms = min(cutoff_ms, other.table.clock() - deleted_file_retention_ms(other.properties))
@@ -492,7 +485,7 @@ def _concat_batches(*parts: _Batches) -> ArrowArray:
     return pa.concat_arrays([part.whole() for part in parts])
 
 
-# -- comparison of a listing with the files that a table needs ---------------------------------------------------------
+# -- the comparison with a listing -------------------------------------------------------------------------------------
 
 _LEAST_ROWS, _MOST_ROWS = 524_288, 1_000_000
 _EXAMPLES = 5

@@ -71,12 +71,11 @@ if TYPE_CHECKING:
 
     from deltacli.changing.change import Gate
     from deltacli.operations.vacuum.quarantine import Quarantine
-    from deltacli.operations.vacuum.rechecking import NewerCommits
     from deltacli.table.handle import TableHandle
     from deltacli.table.version import Snapshot
     from deltacli.work.task import TaskContext
 
-# -- deleting the candidates of a plan, in batches ---------------------------------------------------------------------
+# -- deletion in batches -----------------------------------------------------------------------------------------------
 
 
 @dataclass

@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, ClassVar
 
 from deltacli.arrow import compute as pc
 from deltacli.changing.basis import Act
+from deltacli.changing.change import carry_out
 from deltacli.changing.plan import Amount
 from deltacli.core.errors import Refusal, Unreadable
 from deltacli.core.threads import ReadAhead
 from deltacli.core.typing import ArrowArray
 from deltacli.core.units import format_timestamp, plural
 from deltacli.delta.listing import HiddenNames, binary_paths
+from deltacli.delta.log.actions import require_free
 from deltacli.delta.log.segment import LOG_DIRECTORY
 from deltacli.operations.vacuum.candidates import (
     CandidateClassifier,
@@ -49,6 +51,7 @@ from deltacli.operations.vacuum.plan_context import (
     unread_note,
     viewed_notes,
 )
+from deltacli.operations.vacuum.rechecking import adopted
 from deltacli.table.handle import TableHandle
 from deltacli.table.rebuild import read_snapshot
 from deltacli.table.walk import KeptWalk, TableWalk, hidden_names, tables_above
@@ -76,8 +79,6 @@ class VacuumChange:
 
     def plan(self, table: TableHandle, now: Snapshot | None = None) -> VacuumPlan:
         """Plan it on the newest version. Raises what `plan_vacuum` raises."""
-        from deltacli.delta.log.actions import require_free
-
         require_free(self.request.commit_metadata)
         return plan_vacuum(table, self.request, snapshot=now)
 
@@ -98,9 +99,7 @@ def vacuum(
     """Plan a vacuum, unless there is a plan, and execute it without a question. `accept_copy` accepts the plan of a
     table elsewhere with the same past. Raises what `carry_out` raises.
     """
-    from deltacli.changing.change import carry_out
     from deltacli.operations.vacuum.execute import bound, note_progress
-    from deltacli.operations.vacuum.rechecking import adopted
 
     if plan is not None and (plan.made_from is None or accept_copy):
         plan = adopted(table, plan, accept_copy=accept_copy)

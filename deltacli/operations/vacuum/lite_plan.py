@@ -20,7 +20,7 @@ from deltacli.core.units import format_ranges
 from deltacli.delta.listing import partition_of
 from deltacli.delta.log.segment import LOG_DIRECTORY, LogListing
 from deltacli.operations.vacuum.candidates import is_live_by_links, outside_of
-from deltacli.operations.vacuum.plan import Kept, Reason, VacuumPlan
+from deltacli.operations.vacuum.plan import Kept, Reason, VacuumPlan, VacuumRequest
 from deltacli.operations.vacuum.plan_context import (
     MISSING_SHARE,
     PlanContext,
@@ -42,7 +42,6 @@ from deltacli.table.rebuild import read_snapshot
 from deltacli.table.walk import tables_above
 
 if TYPE_CHECKING:
-    from deltacli.operations.vacuum.plan import VacuumRequest
     from deltacli.table.handle import TableHandle
 
 
@@ -83,7 +82,8 @@ def plan_lite(table: TableHandle, request: VacuumRequest) -> VacuumPlan:
     has_links = table.storage.capabilities.has_directories
     setting = prepare(table, request, snapshot, directories if has_links else None, removals_since=begin)
     references = setting.references
-    removals = _distinct(references.removals)
+    hashes = _flat(references.removals.column("hash"))  # a row per file, with its newest removal
+    removals = pc.take(references.removals, pc.index_in(pc.unique(hashes), value_set=hashes))
     live = _whole([references.live, references.live_written, references.live_vectors])
     is_live = pc.is_in(removals.column("hash"), value_set=live)
     is_needed = pc.is_in(removals.column("hash"), value_set=references.protected)
@@ -185,12 +185,6 @@ def _begin(table: TableHandle, listing: LogListing) -> int:
         },
         hint=command("vacuum", mode="full", dry_run=True),
     )
-
-
-def _distinct(removals: ArrowTable) -> ArrowTable:
-    """Return one row per file, with its newest removal."""
-    hashes = _flat(removals.column("hash"))
-    return pc.take(removals, pc.index_in(pc.unique(hashes), value_set=hashes))
 
 
 def _on_disk(setting: PlanContext, rows: ArrowTable) -> tuple[ArrowTable, ArrowTable]:

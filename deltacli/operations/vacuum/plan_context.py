@@ -47,6 +47,7 @@ from deltacli.delta.log.state import (
 from deltacli.delta.protocol.features import require_committable
 from deltacli.operations.vacuum.candidates import (
     CandidateChoice,
+    CandidateClassifier,
     Doubts,
     References,
     Scope,
@@ -74,8 +75,6 @@ from deltacli.table.walk import hidden_names, readable_formats, tables_around
 if TYPE_CHECKING:
     import pyarrow
 
-    from deltacli.changing.plan import Amount
-    from deltacli.operations.vacuum.candidates import CandidateClassifier
 
 # -- the input of a vacuum plan ----------------------------------------------------------------------------------------
 
@@ -489,7 +488,7 @@ def retention_contradictions(setting: PlanContext) -> Iterator[Refusal]:
         )
 
 
-# -- the parts of a vacuum plan that both modes share ------------------------------------------------------------------
+# -- parts of a plan ---------------------------------------------------------------------------------------------------
 
 
 def choice_of(setting: PlanContext) -> CandidateChoice:
@@ -529,7 +528,10 @@ def common_refusals(setting: PlanContext) -> Iterator[Refusal]:
     yield from property_refusals(setting.request, setting.snapshot.properties)
     yield from log_refusals(setting.references)
     yield from clock_refusals(setting.snapshot, setting.references, setting.now_ms)
-    yield from outer_refusals(tables_around(setting.table), _protected(setting))
+    stores = map(setting.table.open_other, setting.request.protect_from)
+    yield from outer_refusals(
+        tables_around(setting.table), {uri for storage in stores for uri in (storage.uri, *storage.aliases)}
+    )
 
 
 def contradiction_refusals(setting: PlanContext, rows: ArrowTable) -> Iterator[Refusal]:
@@ -537,12 +539,6 @@ def contradiction_refusals(setting: PlanContext, rows: ArrowTable) -> Iterator[R
     if rows.num_rows:
         yield from retention_contradictions(setting)
         yield from checksum_refusals(setting)
-
-
-def _protected(setting: PlanContext) -> set[str]:
-    """Return the URIs of the tables given by `--protect-from`."""
-    stores = map(setting.table.open_other, setting.request.protect_from)
-    return {uri for storage in stores for uri in (storage.uri, *storage.aliases)}
 
 
 def make_plan(

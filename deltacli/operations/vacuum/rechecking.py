@@ -44,7 +44,6 @@ from deltacli.table.rebuild import read_snapshot
 from deltacli.work.commits.file_references import FileReferences, NamedFiles, commit_actions
 
 if TYPE_CHECKING:
-    from deltacli.table.handle import TableHandle
     from deltacli.table.version import Snapshot
 
 

@@ -113,7 +113,9 @@ def read_plan(path: str) -> VacuumPlan:
         if digest != _digest(header, rows):
             raise ValueError("it was changed: its digest does not match")
         _require_sane(rows, header)
-        return parse_plan(header, _to_candidates(rows))
+        columns = {column.candidates: rows.column(column.name) for column in _COLUMNS}
+        columns["modificationTimeMs"] = pc.cast(columns["modificationTimeMs"], pa.int64())
+        return parse_plan(header, pa.table(columns))
     # Decoders raise various errors for damaged bytes; none of them is a bug.
     except (pa.ArrowException, OSError, ValueError, LookupError, TypeError, MemoryError, RecursionError) as fault:
         stop_if_exhausted(fault)
@@ -143,14 +145,6 @@ def _to_file(candidates: pyarrow.Table) -> pyarrow.Table:
         for column, field in zip(_COLUMNS, schema, strict=True)
     ]
     return pa.Table.from_arrays(columns, schema=schema)
-
-
-def _to_candidates(rows: pyarrow.Table) -> pyarrow.Table:
-    import pyarrow as pa
-
-    columns = {column.candidates: rows.column(column.name) for column in _COLUMNS}
-    columns["modificationTimeMs"] = pc.cast(columns["modificationTimeMs"], pa.int64())
-    return pa.table(columns)
 
 
 def _read(path: str) -> tuple[dict[str, Any], pyarrow.Table]:
@@ -421,14 +415,9 @@ def _require(holds: bool, name: str) -> None:
         raise ValueError(f"{name} in its metadata is of a wrong type")
 
 
-# -- the progress record of a saved plan -------------------------------------------------------------------------------
+# -- the progress record -----------------------------------------------------------------------------------------------
 
 _NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL}
-
-
-def record_path(plan_path: str) -> str:
-    """Return the path of the record of a plan's file."""
-    return f"{plan_path}.progress"
 
 
 class ProgressRecord:
@@ -439,7 +428,7 @@ class ProgressRecord:
     """
 
     def __init__(self, plan_path: str, plan: VacuumPlan, *, table: str | None = None) -> None:
-        self.path = record_path(plan_path)
+        self.path = f"{plan_path}.progress"
         self._plan = plan
         self._table = plan.table if table is None else table
         self._descriptor = self._open()

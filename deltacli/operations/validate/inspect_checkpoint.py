@@ -79,7 +79,9 @@ class CheckpointInspector:
         self.findings.extend(opened.findings)
         rows = sum(opened.rows.values())
         with self._progress.step("looking for duplicates", unit="rows", total=rows) as step:
-            self._report_duplicates()
+            for path in self._duplicates.paths():
+                message = f"{path} occurs in the checkpoint more than once; each file is one add or one remove"
+                self.findings.append(rules.DUPLICATE_KEY.at(self._place(path), message, seen=path))
             step.advance(rows)
         if self._expected is not None and opened.is_readable:
             with self._progress.step("comparing the checkpoint", unit="rows", total=rows) as step:
@@ -158,11 +160,6 @@ class CheckpointInspector:
                 self.findings.append(
                     rules.STATS_IN_CHECKPOINTED_REMOVE.at(self._place(f"remove.{name}"), message, seen=filled)
                 )
-
-    def _report_duplicates(self) -> None:
-        for path in self._duplicates.paths():
-            message = f"{path} occurs in the checkpoint more than once; each file is one add or one remove"
-            self.findings.append(rules.DUPLICATE_KEY.at(self._place(path), message, seen=path))
 
     def _report_parsed(self, batch: CheckpointAdds) -> None:
         """Report parsed partition values and statistics that differ from their texts."""

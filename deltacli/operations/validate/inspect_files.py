@@ -69,7 +69,7 @@ from deltacli.work.task import TableStores
 if TYPE_CHECKING:
     from deltacli.delta.predicate import Predicate
 
-# -- the table whose data files are examined ---------------------------------------------------------------------------
+# -- the table that is examined ----------------------------------------------------------------------------------------
 
 
 class TableContext(NamedTuple):
@@ -146,7 +146,7 @@ class FileSelection:
         return blake2b(f"{self.salt}\0{path}".encode("utf-8", "surrogateescape"), digest_size=8).digest()
 
 
-# -- reading the deletion vectors of live files, each once -------------------------------------------------------------
+# -- deletion vectors --------------------------------------------------------------------------------------------------
 
 _NEAR_VECTORS_A_PIECE, _FAR_VECTORS_A_PIECE = 128, 8
 """A read of a remote store takes about 40 ms, so eight are a third of a second; a near one takes about 1 ms."""
@@ -261,7 +261,7 @@ def _stated(descriptor: Descriptor) -> Descriptor:
     return {name: value for name, value in descriptor.items() if value is not None}
 
 
-# -- checking the data files of the newest version ---------------------------------------------------------------------
+# -- data files --------------------------------------------------------------------------------------------------------
 
 FILE_VIEWS = (
     FootersView,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from deltacli.core.errors import FileMissing, PathExternal
 from deltacli.core.process import stop_if_exhausted
 from deltacli.core.progress import Progress, weighed
+from deltacli.delta.data_files import sidecar_location
 from deltacli.delta.log.actions import Action
 from deltacli.delta.log.segment import HINT_NAME, LOG_DIRECTORY, CheckpointInstance, LogFile, LogFileKind, Place
 from deltacli.delta.log.state import TableConfiguration
@@ -29,6 +30,7 @@ from deltacli.operations.validate.log_reader import (
 from deltacli.rules.framework.base import Severity
 from deltacli.rules.framework.known_files import KnownFiles
 from deltacli.rules.framework.views import (
+    CheckpointView,
     ChecksumView,
     CommitView,
     CompactionView,
@@ -46,7 +48,6 @@ from deltacli.storage import ReadStorage
 
 if TYPE_CHECKING:
     from deltacli.operations.validate.inspect_checkpoint import CheckpointInspector
-    from deltacli.rules.framework.views import CheckpointView
 
 _WINDOW_BYTES = 16 << 20
 _WINDOW_COMMITS = 500
@@ -196,7 +197,6 @@ class LogInspector:
             return None
         if not views:
             return frozenset()
-        from deltacli.delta.data_files import sidecar_location
 
         return frozenset(
             sidecar_location(action).rsplit("/", 1)[-1]
@@ -257,7 +257,11 @@ class LogInspector:
         self._rows.take(commit, self.domains.get("delta.clustering"))
         self.files.apply(version, commit.added, commit.removed)
         self.counts[version] = Counter(placed.kind for placed in lines.actions)
-        self._take_uses(commit)
+        # Adds are not kept: record the features that they use.
+        for key, feature in _USED_BY_ADDS.items():
+            is_known = feature in self.used_by_adds
+            if not is_known and any(placed.action.get(key) is not None for placed in commit.adds):
+                self.used_by_adds.add(feature)
         self._take_changes(commit)
         self.newest, self.version = commit.after, version
         if self.newest != TableConfiguration():
@@ -267,13 +271,6 @@ class LogInspector:
             self._forget(f"the consequences of {file.name}, which cannot be read completely")
         elif lines.broken:
             self._forget_files(f"which files are live after {file.name}, which has faulty actions")
-
-    def _take_uses(self, commit: CommitView) -> None:
-        """Record the features that adds use, because adds are not kept."""
-        for key, feature in _USED_BY_ADDS.items():
-            is_known = feature in self.used_by_adds
-            if not is_known and any(placed.action.get(key) is not None for placed in commit.adds):
-                self.used_by_adds.add(feature)
 
     def _take_changes(self, commit: CommitView) -> None:
         changes = commit.of_kind("cdc")

@@ -39,7 +39,7 @@ from deltacli.work.task import TableStores
 if TYPE_CHECKING:
     from deltacli.table.walk import KeptWalk
 
-# -- listing the whole log with its directories ------------------------------------------------------------------------
+# -- the whole log -----------------------------------------------------------------------------------------------------
 
 _STAGED_DIRECTORY = "_staged_commits"
 _FILES_A_REPORT = 1_000
@@ -263,7 +263,7 @@ def make_exists(storage: ReadStorage, files: TableFiles) -> Callable[[str], bool
     return exists
 
 
-# -- what each step of `validate` is expected to cost ------------------------------------------------------------------
+# -- the expected cost -------------------------------------------------------------------------------------------------
 
 READING_ROWS, READING_FOOTERS = "reading rows", "reading footers"
 

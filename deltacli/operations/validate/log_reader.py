@@ -39,7 +39,7 @@ from deltacli.work.commits.reading import is_large, stream_lines
 if TYPE_CHECKING:
     import pyarrow
 
-# -- reading the files of a log one by one -----------------------------------------------------------------------------
+# -- files read one by one ---------------------------------------------------------------------------------------------
 
 MOST_BYTES = 4 << 20
 """How far into a file is read; commits of megabytes are not worth a wait."""
@@ -195,7 +195,7 @@ class LogReader:
             return ScannedLines([], [], [BAD_JSON.at(place, corrupt.message)], False)
 
 
-# -- adds in columns for the checks, those of many commits together ----------------------------------------------------
+# -- adds of many commits ----------------------------------------------------------------------------------------------
 
 _MOST_ROWS = 16_384
 _VIEWS_AT_ONCE = 6

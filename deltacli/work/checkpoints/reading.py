@@ -453,7 +453,7 @@ class CountPiece:
         return files, tombstones
 
 
-# -- whole file actions of a checkpoint, in the types of the checkpoint schema -----------------------------------------
+# -- whole file actions ------------------------------------------------------------------------------------------------
 
 _WHOLE_ROWS_A_BATCH = 8_192
 """All fields of 8,192 adds take about 3 MB, which fits into the processor cache while they are read and encoded."""

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     import pyarrow
     import pyarrow.parquet
 
-# -- encode the Parquet files of checkpoints a row group at a time -----------------------------------------------------
+# -- encoding of row groups --------------------------------------------------------------------------------------------
 
 ROWS_PER_GROUP = 65_536
 BYTES_A_GROUP = 64 << 20
@@ -394,7 +394,7 @@ def not_written(path: str, cause: str) -> StorageFailed:
     return StorageFailed(f"{path} cannot be written", facts={"why": cause, "next": "run the same command again"})
 
 
-# -- convert the file actions of a state to rows of a checkpoint -------------------------------------------------------
+# -- rows of file actions ----------------------------------------------------------------------------------------------
 
 FILE_KINDS = ("add", "remove")
 SIDECARS_A_PIECE = 4

@@ -16,7 +16,7 @@ from deltacli.core.process import stop_if_exhausted
 from deltacli.core.typing import ArrowArray, RecordBatch
 from deltacli.delta.checkpoint.content import SMALL_ACTIONS
 from deltacli.delta.data_files import sidecar_location
-from deltacli.delta.log.actions import FIELDS, MAX_LINE_BYTES, Action, kinds_of, line_too_long
+from deltacli.delta.log.actions import FIELDS, MAX_LINE_BYTES, Action, kinds_of, line_too_long, stream_actions
 from deltacli.delta.log.file_actions import action_schemas, whole_actions
 from deltacli.delta.log.segment import LOG_DIRECTORY, CheckpointInstance, LogFile, Place
 from deltacli.rules.checkpoints import contents as rules
@@ -31,6 +31,7 @@ from deltacli.work.checkpoints.reading import (
     small_actions,
     valid_rows,
     whole_rows,
+    without_views,
 )
 from deltacli.work.commits.reading import read_blocks
 
@@ -318,7 +319,7 @@ def _apart(take: Callable[[Rows], None]) -> Callable[[Rows], None]:
     return taken
 
 
-# -- read the raw actions of a log file --------------------------------------------------------------------------------
+# -- raw actions of a file ---------------------------------------------------------------------------------------------
 
 _SIDECAR = b'"sidecar"'
 _FILE_ACTIONS = frozenset({"add", "remove"})
@@ -352,9 +353,6 @@ def checkpoint_blocks(
 
     Raises CheckpointUnreadable, naming the file.
     """
-    from deltacli.delta.data_files import sidecar_location
-    from deltacli.work.checkpoints.reading import open_parquet, small_actions
-
     sidecars: list[str] = []
     for file in instance.files:
         if file.path.is_json:
@@ -408,10 +406,6 @@ def _select(block: bytes, kinds: frozenset[str], unjudged: Unjudged) -> bytes:
 
 
 def _sidecars_in(block: bytes) -> list[str]:
-    from deltacli.core.errors import CommitCorrupt
-    from deltacli.delta.data_files import sidecar_location
-    from deltacli.delta.log.actions import stream_actions
-
     sidecars = []
     for line in io.BytesIO(block) if _SIDECAR in block else ():
         if _SIDECAR in line:
@@ -437,8 +431,6 @@ def _parquet_lines(parquet: Any, kinds: Kinds) -> Iterator[bytes]:  # Any: OpenP
 
 def _may_hold(columns: Any, group: int, kind: str) -> bool:  # Any: CheckpointColumns
     """Return False if the footer proves that no row of a row group is an action of this kind."""
-    from deltacli.delta.checkpoint.content import SMALL_ACTIONS
-
     leaf = "path" if kind in _FILE_ACTIONS else SMALL_ACTIONS.get(kind)
     # A missing leaf may be a fault of the writer. The rest of the action is still shown.
     return leaf is None or not columns.has(f"{kind}.{leaf}") or bool(columns.holds(group, f"{kind}.{leaf}"))
@@ -449,7 +441,6 @@ def _encode(batch: RecordBatch) -> bytes:
     import pyarrow as pa
 
     from deltacli.delta.encoding.arrow_json import json_column
-    from deltacli.work.checkpoints.reading import without_views
 
     batch.validate(full=True)  # invalid UTF-8 would reach the output
     columns = [

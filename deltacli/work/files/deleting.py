@@ -12,12 +12,11 @@ from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.core.clock import Clock, system_clock
-from deltacli.storage import Deleted, Failed, Missing, PathKind
+from deltacli.storage import Deleted, Failed, Missing, PathKind, ReadStorage, Storage
 from deltacli.storage.base import Place, StoreWithPlace
 from deltacli.storage.retry import sending_while
 
 if TYPE_CHECKING:
-    from deltacli.storage import ReadStorage, Storage
     from deltacli.work.task import TaskContext
 
 MOST_AT_ONCE = 1_000

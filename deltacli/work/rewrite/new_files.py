@@ -245,7 +245,7 @@ def _measured(spec: RewriteSpec, piece: RewritePiece, context: TaskContext) -> i
     return None if sources.refused else size
 
 
-# -- the task that rewrites one group of data files --------------------------------------------------------------------
+# -- the rewrite of one group ------------------------------------------------------------------------------------------
 
 _SORTING = BoundedSemaphore(2)
 """Sorting takes up to 400 MiB; further pieces of a process use less memory instead of waiting for the store of
@@ -397,7 +397,7 @@ def publish_file(storage: ReadStorage, file: DraftFile) -> NewFile:
     )
 
 
-# -- write rows that are new to a table as data files ------------------------------------------------------------------
+# -- new rows ----------------------------------------------------------------------------------------------------------
 
 MOST_HELD_BYTES = 256 << 20
 """Bytes of rows of several partitions in memory; beyond them the largest partition becomes a file."""

@@ -16,8 +16,9 @@ from deltacli.arrow import compute as pc
 from deltacli.core.errors import DataUnreadable, Unreadable
 from deltacli.core.typing import ArrowField, ArrowType
 from deltacli.core.units import format_size
+from deltacli.delta.log.segment import Place
 from deltacli.delta.log.state import TableConfiguration
-from deltacli.delta.schema.file_columns import FileColumns
+from deltacli.delta.schema.file_columns import FileColumns, hybrid_leaf, is_old
 from deltacli.delta.schema.to_arrow import (
     arrow_schema,
     arrow_type,
@@ -44,6 +45,7 @@ from deltacli.delta.schema.types import (
 from deltacli.delta.schema.variants import TYPED
 from deltacli.delta.stats.schema import ColumnPath
 from deltacli.rules.actions.row_tracking import COLUMN_PROPERTIES, is_enabled
+from deltacli.rules.framework.base import Severity
 from deltacli.work.parquet_writing import Encoding
 from deltacli.work.rows.data_files import DataFile, OpenDataFile, ReadSpec, open_data_file
 from deltacli.work.task import TaskContext
@@ -53,10 +55,9 @@ if TYPE_CHECKING:
     import pyarrow.parquet
 
     from deltacli.delta.encoding.digests import Digest
-    from deltacli.delta.log.state import TableConfiguration
     from deltacli.rules.framework.base import Finding
 
-# -- what is rewritten together, what all pieces of a rewrite share ----------------------------------------------------
+# -- what is rewritten together ----------------------------------------------------------------------------------------
 
 _FILE_WEIGHT = 256 << 10
 """What opening a file costs, in bytes."""
@@ -293,7 +294,7 @@ def _with_row_columns(schema: pyarrow.Schema, rows: tuple[str, str], config: Tab
     return schema
 
 
-# -- refuse data files of which a new file would not be an exact copy --------------------------------------------------
+# -- files that are refused --------------------------------------------------------------------------------------------
 
 SPEC = "rewrite"
 """The name of the shared `RewriteSpec`."""
@@ -372,9 +373,7 @@ def broken_rule(config: TableConfiguration, opened: OpenDataFile) -> Finding | N
     if config.mapping_mode == "none":
         return None
     from deltacli.delta.footers.columns import FileSchema, leaves_of
-    from deltacli.delta.log.segment import Place
     from deltacli.rules.files.data_files import FIELD_ID_AREA
-    from deltacli.rules.framework.base import Severity
     from deltacli.rules.framework.data_file_views import FileSchemaView
 
     metadata = opened.parquet.metadata
@@ -423,7 +422,6 @@ def _suspects(column: StructField, leaf: int, stored: Any, marks: Mapping[bytes,
     """Yield what to look for in a leaf of a column. Raises DataUnreadable for a shredded variant."""
     if holds(column.data_type, PrimitiveType("variant")) and f".{TYPED}" in stored.path:
         raise DataUnreadable(f"column {column.name} has shredded variants, whose bytes cannot be kept", code=NOT_EXACT)
-    from deltacli.delta.schema.file_columns import hybrid_leaf
 
     kind = stored.logical_type.type
     names = {one.name for one in types_within(column.data_type) if isinstance(one, PrimitiveType)}
@@ -437,8 +435,6 @@ def _suspects(column: StructField, leaf: int, stored: Any, marks: Mapping[bytes,
 
 def _check(suspect: _Suspect, opened: OpenDataFile) -> None:
     """Raise DataUnreadable if a value of a leaf is not exact."""
-    from deltacli.delta.schema.file_columns import is_old
-
     for group in range(opened.parquet.metadata.num_row_groups):
         for batch in opened.parquet.read_leaves(_ROWS_AT_ONCE, group, [suspect.leaf]):
             for values in _innermost(batch.column(0)):
@@ -475,7 +471,7 @@ def _has_nanoseconds(values: Any) -> bool:
     return bool(pc.any(pc.not_equal(rest, 0)).as_py())
 
 
-# -- find data files that still have columns which the table does not have any more ------------------------------------
+# -- outdated columns --------------------------------------------------------------------------------------------------
 
 CONFIG = "config"
 """The name of the shared `TableConfiguration`."""

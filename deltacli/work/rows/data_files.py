@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from deltacli.delta.predicate import Predicate
 
-# -- read a deletion vector from its file or from its descriptor -------------------------------------------------------
+# -- deletion vectors --------------------------------------------------------------------------------------------------
 
 _FIRST = 1
 """Offset of the first vector in a file, after the version byte."""
@@ -181,7 +181,7 @@ def cardinality_fault(descriptor: Descriptor, rows: DeletedRows) -> VectorFaultE
     return VectorFaultError("dv.cardinality-mismatch", reason, seen=told, expected=rows.count)
 
 
-# -- describe and open data files to read ------------------------------------------------------------------------------
+# -- data files --------------------------------------------------------------------------------------------------------
 
 _Answer = TypeVar("_Answer")
 

@@ -170,7 +170,7 @@ class RowChecks:
             checks = cls(config, columns, OptionalRowChecks(wanted))
         else:
             more = OptionalRowChecks.make(config, wanted)
-            checks = cls(config, columns, more, {STATISTICS: _statistics_check(config), **more.questions})
+            checks = cls(config, columns, more, {STATISTICS: _Checks(config).ask, **more.questions})
         checks._ask_about_nulls(also_absent=demands_only)
         checks._ask_about_conditions(conditions)
         return checks
@@ -363,11 +363,6 @@ def _at(values: ArrowArray, steps: Sequence[int | str]) -> ArrowArray:
         else:
             values = pc.list_flatten(values)
     return values
-
-
-def _statistics_check(config: TableConfiguration) -> RowCheckFactory:
-    """The questions for files of a configuration; none for a file without statistics."""
-    return _Checks(config).ask
 
 
 class _Checks:

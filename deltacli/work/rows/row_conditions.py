@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from deltacli.arrow import compute as pc
 from deltacli.core.errors import Unreadable, UsageError, install_command
 from deltacli.core.made_once import pattern
-from deltacli.core.typing import ArrowArray, ArrowScalar, ArrowTable
+from deltacli.core.typing import ArrowArray, ArrowScalar
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.predicate.parse import Predicate, parse_predicate
 from deltacli.delta.schema.to_arrow import arrow_schema
@@ -40,7 +40,7 @@ from deltacli.work.file_facts import OpenFileContext
 if TYPE_CHECKING:
     import pyarrow
 
-# -- evaluate one boolean over columns in memory with DuckDB -----------------------------------------------------------
+# -- evaluation with DuckDB --------------------------------------------------------------------------------------------
 
 _SETTINGS: Mapping[str, str] = {
     "enable_external_access": "false",
@@ -91,7 +91,8 @@ def evaluate(sql: str, columns: Mapping[str, Any]) -> pyarrow.BooleanArray:
     try:
         answer = session.sql(f"SELECT {sql} AS answer FROM rows_of_batch").to_arrow_table()
     except (duckdb.Error, RecursionError) as fault:
-        raise NotEvaluated(_shown(fault)) from None
+        text = " ".join(str(fault).partition("LINE 1:")[0].split())
+        raise NotEvaluated(text.partition(": ")[2][:200] or text[:200] or type(fault).__name__) from None
     finally:
         session.unregister("rows_of_batch")
     column = answer.column(0)
@@ -183,13 +184,7 @@ def _connected() -> Any:
     return session
 
 
-def _shown(fault: Exception) -> str:
-    """Return an error as one line."""
-    text = " ".join(str(fault).partition("LINE 1:")[0].split())
-    return text.partition(": ")[2][:200] or text[:200] or type(fault).__name__
-
-
-# -- check the conditions and expressions of a table on the rows of its files ------------------------------------------
+# -- conditions of a table ---------------------------------------------------------------------------------------------
 
 _MOST_FAILURES = 256
 """Maximum failures of one condition in one file before its remaining rows are skipped.
@@ -444,18 +439,13 @@ def _refusal(translation: Translation, schema: StructType, others: dict[str, Dat
     if not is_installed():
         return f"DuckDB, which evaluates it, is not installed: {install_command('constraints')}"
     try:
-        empty = _empty_batch(schema, translation)
+        names = {asked.column.path[0] for asked in translation.asked}
+        empty = arrow_schema(field for field in schema.fields if field.name in names).empty_table()
         given = {name: _empty_column(name, data_type) for name, data_type in others.items()}
         evaluate(translation.sql, {**columns_of(empty, translation.asked), **given})
     except (NotEvaluated, Unreadable) as fault:
         return str(fault)
     return None
-
-
-def _empty_batch(schema: StructType, translation: Translation) -> ArrowTable:
-    """Return the columns that a query needs, with no rows."""
-    names = {asked.column.path[0] for asked in translation.asked}
-    return arrow_schema(field for field in schema.fields if field.name in names).empty_table()
 
 
 def _empty_column(name: str, data_type: DataType) -> ArrowArray:

@@ -190,7 +190,8 @@ class _Reader:
             if late is not None and self._late is not None:
                 columns |= self._late.values(late.take(rows))
             if self._wanted.row_numbers is not None:
-                columns[self._wanted.row_numbers] = _numbers(first, rows)
+                whole = _first_numbers(max(ROWS_A_BATCH, rows))
+                columns[self._wanted.row_numbers] = pc.add(whole.slice(0, rows), first)
             yield self._kept(columns, mask)
 
     def _with_condition(self, columns: dict[str, Any], mask: Any) -> Any:
@@ -370,12 +371,6 @@ def find_beside(wanted: ReadSpec, column: StructField, stored: pyarrow.Schema) -
         return wanted.beside[column.name].find(stored, [column])[0]
     except DataUnreadable:
         return None
-
-
-def _numbers(first: int, rows: int) -> ArrowArray:
-    """Return consecutive integers starting at `first`."""
-    whole = _first_numbers(max(ROWS_A_BATCH, rows))
-    return pc.add(whole.slice(0, rows), first)
 
 
 @lru_cache(maxsize=1)

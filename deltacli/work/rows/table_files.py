@@ -124,7 +124,9 @@ class TableFiles:
         inner = without_dots(path)
         if not _climbs(inner):
             return self._storage, inner
-        return self._elsewhere(path, _joined(self._root, inner))
+        uri = _URI.match(self._root)
+        start, directory = (uri[1], uri[2]) if uri is not None else ("", self._root)
+        return self._elsewhere(path, start + without_dots(f"{directory}{inner}"))
 
     def may_look(self, path: str) -> bool:
         """Return whether an absolute local path may be accessed: it is in the table or below an allowed prefix.
@@ -203,13 +205,3 @@ def inner_path(path: str) -> str | None:
 def _climbs(path: str) -> bool:
     """Return whether a relative path without inner dot segments leaves the directory that it is relative to."""
     return path == ".." or path.startswith("../")
-
-
-def _joined(root: str, path: str) -> str:
-    """Return the location of a relative path that contains leading `..` segments.
-
-    The host and bucket of a URI are kept.
-    """
-    uri = _URI.match(root)
-    start, directory = (uri[1], uri[2]) if uri is not None else ("", root)
-    return start + without_dots(f"{directory}{path}")
