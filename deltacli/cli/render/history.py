@@ -21,7 +21,7 @@ from deltacli.core.errors import UsageError, nearest_name
 from deltacli.core.made_once import cached_property
 from deltacli.core.typing import JsonObject
 from deltacli.core.units import DAY_MS, format_age, format_count, format_moment, format_size, format_spans
-from deltacli.operations.read.history import History, HistoryItem
+from deltacli.operations.read.history import PROVENANCE_FIELDS, History, HistoryItem
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -62,7 +62,6 @@ class HistoryLine:
 
 def history_columns(now_ms: int, *, counts: bool) -> list[Column[HistoryLine]]:
     """Return every column, in the order of a full row; `on_screen` and `in_pipe` say where it is shown unasked."""
-    from deltacli.operations.read.history import PROVENANCE_FIELDS
 
     def column(name: str, **looks: Any) -> Column[HistoryLine]:  # Any: fields of Column
         return Column(name, lambda line: line.fields.get(name), **looks)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from typing import TYPE_CHECKING, Any
 
-from deltacli.cli.results import Result
+from deltacli.cli.results import Outcome, Result
 from deltacli.cli.terminal.term import Terminal
 from deltacli.core.errors import UsageError
 
@@ -68,7 +68,6 @@ def _result_of(outcome: Any, name: str) -> Result:
 
 def _checkpoint(outcome: CheckpointResult) -> Result:
     from deltacli.cli.render.log_files import checkpoint_sections
-    from deltacli.cli.results import Outcome
 
     uri = outcome.plan.snapshot.table.uri
     return Outcome("checkpoint", uri, {}, lambda: checkpoint_sections(outcome), (), ())

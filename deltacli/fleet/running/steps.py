@@ -34,7 +34,7 @@ from deltacli.core.units import format_size, plural
 from deltacli.delta.log.segment import LOG_DIRECTORY
 from deltacli.engine.base import EmbeddedEngine
 from deltacli.fleet.planning.discovery import FoundTable
-from deltacli.fleet.planning.due import FactsPiece, PlanProblem, TableFacts, look, read_here
+from deltacli.fleet.planning.due import FactsPiece, PlanProblem, TableFacts, expiry_step, look, read_here
 from deltacli.fleet.policy_file.model import (
     DESTRUCTIVE,
     CheckpointPolicy,
@@ -147,7 +147,6 @@ def _checkpoint(table: TableHandle, policy: Policy, _: str) -> StepOutcome:
 
 def _log_expire(table: TableHandle, policy: Policy, _: str) -> StepOutcome:
     from deltacli.changing.change import carry_out, plan_change
-    from deltacli.fleet.planning.due import expiry_step
 
     change = expiry_step(policy, proves=False)
     plan = plan_change(change, table)
