@@ -229,7 +229,7 @@ def _validate(table: TableHandle, policy: Policy, name: str) -> StepOutcome:
     settings = policy.steps["validate"]
     assert isinstance(settings, ValidatePolicy)
     found = validate_table(table, settings)
-    path = _baseline_path(settings, name)
+    path = None if settings.baselines is None else Path(settings.baselines) / f"{table_file_name(name)}.json"
     baseline = None if path is None else _read_baseline(path)
     label = "" if path is None else _label(table, path)
     kept = [one for one in found.findings if baseline is None or not baseline.take(label, one)]
@@ -313,10 +313,6 @@ def _finding(one: Finding) -> Details:
     found |= {name: value for name, value in one.place._asdict().items() if value not in (None, "")}
     seen = {"seen": one.seen, "expected": one.expected}
     return found | {name: value for name, value in seen.items() if value is not None}
-
-
-def _baseline_path(settings: ValidatePolicy, name: str) -> Path | None:
-    return None if settings.baselines is None else Path(settings.baselines) / f"{table_file_name(name)}.json"
 
 
 def _read_baseline(path: Path) -> Baseline | None:
