@@ -32,7 +32,7 @@ import sys
 import tempfile
 import time
 import venv
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from difflib import get_close_matches
 from functools import partial
@@ -123,11 +123,16 @@ def next_turn() -> str:
     """Return the seed after the one of the last whole run here: in turn, each runs another part of what only
     `dev.py soak` runs in full.
     """
-    last = DEV / "turn"
-    turn = int(last.read_text()) + 1 if last.exists() else secrets.randbelow(1 << 32)
-    last.write_text(str(turn % (1 << 32)))
+    turn = (last_turn() + 1) % (1 << 32)
+    (DEV / "turn").write_text(str(turn))
     print(f"the order of the tests: --randomly-seed={turn}", flush=True)
     return f"--randomly-seed={turn}"
+
+
+def last_turn() -> int:
+    """Return the seed of the last whole run here, or any if there was none."""
+    last = DEV / "turn"
+    return int(last.read_text()) if last.exists() else secrets.randbelow(1 << 32)
 
 
 NOTHING_CHOSEN = 5
@@ -168,7 +173,8 @@ def run_cluster(arguments: list[str]) -> int:
     """Run the tests of the Spark engine on clusters on loopback: the named ones, or all of them.
 
     Two at a time, because a run waits for jobs and for drivers that start. A standalone cluster is alone: its tests and
-    those of others would take each other's executors for their own.
+    those of others would take each other's executors for their own. Without other arguments the tests that are alike on
+    all kinds take turns: a half of them with the newest Spark, the other half with the oldest.
     """
     names = [name for name in arguments if name in CLUSTERS] or list(CLUSTERS)
     others = [argument for argument in arguments if argument not in CLUSTERS]
@@ -176,20 +182,23 @@ def run_cluster(arguments: list[str]) -> int:
     for home in {CLUSTERS[name][0] for name in names}:
         set_up(home, home.name.removeprefix(".venv-"))
     halves = {"local": "0", "connect": "1"} if {"local", "connect"} <= set(names) else {}
-    works = {name: partial(run_named_cluster, name, others, halves.get(name)) for name in names}
+    shares = {name: {"DELTACLI_HALF": half} for name, half in halves.items()}
+    if not others:
+        turn = last_turn()
+        shares = {name: {**shares.get(name, {}), "DELTACLI_TURN": str(turn + (name == "oldest"))} for name in names}
+    works = {name: partial(run_named_cluster, name, others, shares.get(name, {})) for name in names}
     codes = beside([work for name, work in works.items() if name != "standalone"])
     if "standalone" in works:
         codes.append(works["standalone"]())
     return next((code for code in codes if code), 0)
 
 
-def run_named_cluster(name: str, arguments: Sequence[str], half: str | None) -> int:
-    """Run the tests on one of `CLUSTERS`, and print their output when they have ended: all of them, or a half of those
-    that two kinds share out.
+def run_named_cluster(name: str, arguments: Sequence[str], share: Mapping[str, str]) -> int:
+    """Run the tests on one of `CLUSTERS`, and print their output when they have ended: all of them, or a share of those
+    that are alike on several kinds.
     """
     home, kind, chosen = CLUSTERS[name]
-    environment = {} if half is None else {"DELTACLI_HALF": half}
-    return run_cluster_tests(home, kind, [*chosen, *SLOWEST, *arguments], title=name, **environment)
+    return run_cluster_tests(home, kind, [*chosen, *SLOWEST, *arguments], title=name, **share)
 
 
 def run_cluster_tests(

@@ -68,6 +68,11 @@ class Found(NamedTuple):
     violation: str
 
 
+def turn_off(name: str) -> None:
+    """Let modules that are imported from now on be those of a mutant. Raises KeyError for an unknown name."""
+    sys.meta_path.insert(0, Changed({mutant.name: mutant for mutant in mutants()}[name].texts()))
+
+
 def mutants() -> list[Mutant]:
     """Return all that are listed."""
     entries = tomllib.loads(LISTED.read_text(encoding="utf-8"))["mutant"]
@@ -136,13 +141,8 @@ class Trial:
         return None if found is None else Found(*found)
 
 
-def first_violation(applied: Mutant | None, theme: Mutant, seeds: range) -> Found | None:
-    """Play seeds with the commands, events and chain of a mutant, itself applied or not.
-
-    To be called before deltacli is imported.
-    """
-    if applied is not None:
-        sys.meta_path.insert(0, Changed(applied.texts()))
+def first_violation(theme: Mutant, seeds: range) -> Found | None:
+    """Play seeds with the commands, events and chain of a mutant, by the code as it is imported."""
     from tests.simulation.history import play
     from tests.simulation.scenario import make_scenario
 
@@ -176,7 +176,9 @@ def main(arguments: Sequence[str]) -> int:
     listed = {mutant.name: mutant for mutant in mutants()}
     if given.task:
         applied, theme, begin, end = json.loads(given.task)
-        found = first_violation(listed.get(applied), listed[theme], range(begin, end))
+        if applied:
+            turn_off(applied)
+        found = first_violation(listed[theme], range(begin, end))
         print(json.dumps(found), flush=True)
         os._exit(0)  # threads of actors may wait for ever
     if unknown := [name for name in given.names if name not in listed]:

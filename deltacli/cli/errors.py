@@ -101,7 +101,7 @@ def report_error(error: DeltacliError, arguments: Sequence[str], table: str | No
 
     `table` is the table as the user wrote it.
     """
-    error.reason = without_middle(error.reason)
+    error.said_first, error.reason = map(without_middle, (error.said_first, error.reason))
     error.facts = {name: without_middle(value) for name, value in error.facts.items()}
     table = _subject(error, arguments, table)
     if error.code == "usage.config":

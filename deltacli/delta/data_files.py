@@ -52,7 +52,8 @@ def locate(paths: pyarrow.Array, uri: str) -> tuple[pyarrow.Array, list[int]]:
     rows = pc.indices_nonzero(absolute).to_pylist()
     outside: list[int] = []
     if rows:
-        roots = _roots(uri)
+        spellings = {canonical(uri), canonical(uri.replace("%", "%25"))}
+        roots = tuple(spelling.rstrip("/").encode("utf-8", "surrogateescape") + b"/" for spelling in spellings)
         inside = [_below(key, roots) for key in pc.filter(keys, absolute).to_pylist()]
         outside = [row for row, key in zip(rows, inside, strict=True) if key is None]
         keys = pc.replace_with_mask(keys, absolute, pa.array(inside, pa.binary()))
@@ -83,14 +84,6 @@ def locate_all(paths: Iterable[object], uri: str) -> list[str | None]:
 def key_text(key: bytes) -> str:
     """Return a key as the name of a file in a listing."""
     return key.decode("utf-8", "surrogateescape")
-
-
-def _roots(uri: str) -> tuple[bytes, ...]:
-    """Return the table's directory as keys spell it. The store determines whether a `%` in `uri` is an escape or a
-    character.
-    """
-    spellings = {canonical(uri), canonical(uri.replace("%", "%25"))}
-    return tuple(spelling.rstrip("/").encode("utf-8", "surrogateescape") + b"/" for spelling in spellings)
 
 
 def _below(key: bytes, roots: tuple[bytes, ...]) -> bytes | None:

@@ -122,17 +122,14 @@ def _quoted(text: str) -> str:
     if text.isprintable():
         return written
     return "".join(
-        f"\\u{ord(character):04X}" if _needs_digits(character) else _escaped(character) for character in text
+        f"\\u{ord(character):04X}" if _needs_digits(character) else str(encode_basestring(character))[1:-1]
+        for character in text
     ).join('""')
 
 
 def _needs_digits(character: str) -> bool:
     is_control = character < " " and character not in "\b\f\n\r\t"
     return is_control or "\ud800" <= character <= "\udfff"
-
-
-def _escaped(character: str) -> str:
-    return str(encode_basestring(character))[1:-1]
 
 
 # -- schema files ------------------------------------------------------------------------------------------------------

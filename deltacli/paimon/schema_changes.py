@@ -375,13 +375,10 @@ class _Differ:
         verdict = judge_change(old, new, self._before.options)
         loss, reason = verdict.loss, verdict.reason
         name = path[0] if len(path) == 1 else ""
-        if self._was_key(name):
+        before = next((old for old, new in self._renamed.items() if new == name), name)
+        if before in (*self._before.primary_keys, *self._before.partition_keys):
             loss, reason = Loss.REFUSED, "it is a key"
         return Change(ChangeKind.TYPE, path, field_id, type_json(old), type_json(new), loss, reason, verdict.paimon)
-
-    def _was_key(self, name: str) -> bool:
-        before = next((old for old, new in self._renamed.items() if new == name), name)
-        return before in (*self._before.primary_keys, *self._before.partition_keys)
 
     def _change_of_nullability(self, old: DataType, new: DataType, path: Path, field_id: int) -> Change:
         loss, reason = Loss.LOSSLESS, ""

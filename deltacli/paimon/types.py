@@ -443,10 +443,6 @@ def _timestamp(tokens: _Tokens) -> DataType:
     return AtomicType(Root.TIMESTAMP, precision)
 
 
-def _timestamp_ltz(tokens: _Tokens) -> DataType:
-    return AtomicType(Root.TIMESTAMP_LTZ, _precision(tokens, Root.TIMESTAMP, 6))
-
-
 def _geometry(tokens: _Tokens) -> DataType:
     given = _arguments(tokens)
     if len(given) > 1:
@@ -505,7 +501,7 @@ _PARSERS: Mapping[str, Callable[[_Tokens], DataType]] = {
     "BYTES": _unlimited(Root.VARBINARY),
     "TIME": _time,
     "TIMESTAMP": _timestamp,
-    "TIMESTAMP_LTZ": _timestamp_ltz,
+    "TIMESTAMP_LTZ": lambda tokens: AtomicType(Root.TIMESTAMP_LTZ, _precision(tokens, Root.TIMESTAMP, 6)),
     "GEOMETRY": _geometry,
     "GEOGRAPHY": _geography,
     "VECTOR": _vector,

@@ -6,9 +6,9 @@ Such a process plans the batches of a stream, and on Connect, executors that run
 from __future__ import annotations
 
 import ast
+import bz2
 import json
 import re
-import zlib
 from collections.abc import Iterator
 from functools import cache
 from hashlib import sha256
@@ -106,13 +106,13 @@ def carried_package() -> Any:  # Any: an object of a class that is made here
             self.content, self.digest, self.version = content, digest, version
 
         def make_importable(self) -> None:
+            import bz2
             import json
             import sys
-            import zlib
 
             found = next((finder for finder in sys.meta_path if hasattr(finder, "deltacli_digest")), None)
             if found is None:
-                found = finder_class(json.loads(zlib.decompress(self.content)), self.digest)
+                found = finder_class(json.loads(bz2.decompress(self.content)), self.digest)
                 sys.meta_path.insert(0, found)
                 sys.meta_path.append(last_finder_class(packages))
             from deltacli.core.release import VERSION  # of another version, if it was imported before
@@ -132,9 +132,7 @@ def carried_package() -> Any:  # Any: an object of a class that is made here
             return import_module(name)
 
     content = json.dumps(dict(sorted(_texts()))).encode()
-    packing = zlib.compressobj(9, memLevel=9)
-    packed = packing.compress(content) + packing.flush()
-    return Carried(packed, sha256(content).hexdigest(), VERSION)
+    return Carried(bz2.compress(content), sha256(content).hexdigest(), VERSION)
 
 
 def _texts() -> Iterator[tuple[str, str]]:

@@ -258,7 +258,8 @@ class RemoteStorage(ReadOnlyFiles):
             fsspec.get_filesystem_class(self._scheme)
         except (ImportError, ValueError) as fault:
             raise scheme_unavailable(self._scheme) from fault
-        require_hadoop(self._scheme)
+        if self._scheme in _HADOOP and not os.environ.get("CLASSPATH"):
+            raise _without_hadoop(self._scheme, "the environment variable CLASSPATH is not set")
 
     @property
     def uri(self) -> str:
@@ -426,12 +427,6 @@ def _modified_ms(entry: Mapping[str, Any]) -> int:
         if isinstance(value, int | float):
             return int(value * 1000)
     return 0
-
-
-def require_hadoop(scheme: str, environment: Mapping[str, str] = os.environ) -> None:
-    """Raise UsageError for a scheme of Hadoop where its classes are not on the class path, which libhdfs requires."""
-    if scheme in _HADOOP and not environment.get("CLASSPATH"):
-        raise _without_hadoop(scheme, "the environment variable CLASSPATH is not set")
 
 
 def unloadable_library(scheme: str, fault: BaseException) -> UsageError | None:

@@ -454,7 +454,9 @@ def replacement(output: str) -> Iterator[BinaryIO]:
 
     target = os.path.realpath(output)
     directory, name = os.path.split(target)
-    prefix = _draft_prefix(name)
+    encoded = os.fsencode(name)
+    kept = name if len(encoded) <= _PREFIX_BYTES else encoded[:_PREFIX_BYTES].decode(errors="ignore")
+    prefix = f".{kept}."
     try:
         if os.path.lexists(target) and not os.access(target, os.W_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
@@ -475,13 +477,6 @@ def replacement(output: str) -> Iterator[BinaryIO]:
         raise unwritable(output, fault) from fault
     finally:
         draft.close()
-
-
-def _draft_prefix(name: str) -> str:
-    """Return the start of the names of drafts, at most 102 bytes long: file systems limit a name to 255 bytes."""
-    encoded = os.fsencode(name)
-    kept = name if len(encoded) <= _PREFIX_BYTES else encoded[:_PREFIX_BYTES].decode(errors="ignore")
-    return f".{kept}."
 
 
 def unwritable(output: str, fault: OSError) -> StorageFailed:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow import compute as pc
-from deltacli.arrow.compute import grouped
+from deltacli.arrow.rows import grouped
 from deltacli.core.errors import CommitCorrupt, command
 from deltacli.core.typing import ArrowArray
 from deltacli.delta.log.actions import Action

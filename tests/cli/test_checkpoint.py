@@ -242,7 +242,7 @@ def test_an_interruption_reports_what_was_done(home: Path) -> None:
     program = """
 import os, signal, sys
 from deltacli.cli.app import run
-from deltacli.operations.checkpoint import execute
+from deltacli.operations.checkpoint import checkpoint as execute
 def interrupt(*_):
     os.kill(os.getpid(), signal.SIGTERM)
 execute.update_last_checkpoint = interrupt

@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 import typer
 
-from deltacli.cli.app import build_app
+from deltacli.cli import app
 from deltacli.sharing.signing.keys import ServerKeys
 from tests.cli.support import Result, deltacli, make_sample
+from tests.support.effort import InTurn
 from tests.support.paimon_builder import ID, NAME, PRICE, PaimonBuilder, field
 from tools.command_tree import read_tree
 
@@ -111,7 +112,7 @@ def is_endless(words: Sequence[str]) -> bool:
 
 def check_words(words: Sequence[str]) -> None:
     """Parse the words of a command as its command line does."""
-    command, context = typer.main.get_command(build_app()), None
+    command, context = typer.main.get_command(app.build_app(None)), None
     rest = list(words)
     while hasattr(command, "commands"):
         context = command.make_context(None, rest[:1], parent=context, resilient_parsing=True)
@@ -161,6 +162,13 @@ def pages() -> dict[str, list[list[str]]]:
 PAGES = pages()
 
 
+@pytest.mark.parametrize("words", PAGES.values(), ids=PAGES)
+def test_examples_are_parsed(words: list[list[str]]) -> None:
+    for command in words:
+        check_words(command)
+
+
+@pytest.mark.halved
 @pytest.mark.parametrize("page", sorted(page for page, found in PAGES.items() if found))
 def test_examples_can_be_pasted(page: str, places: Path, tmp_path: Path) -> None:
     place = tmp_path / "place"
@@ -369,11 +377,11 @@ def commands_of_errors(said: str) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("part", range(4))
-def test_commands_of_messages_can_be_pasted(part: int, places: Path, tmp_path: Path) -> None:
+def test_commands_of_messages_can_be_pasted(part: int, places: Path, tmp_path: Path, in_turn: InTurn) -> None:
     place = tmp_path / "place"
     shutil.copytree(places, place)
     problems, pasted = [], list[list[str]]()
-    for line in MISTAKES.splitlines()[part::4]:
+    for line in in_turn(MISTAKES.splitlines()[part::4], 2):
         result = run(place, *shlex.split(line))
         if result.code == 70:
             problems.append(f"{line}: {result.err}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from deltacli.cli.app import run
 from deltacli.cli.terminal.shell import again, remember_words, repeatable
 from deltacli.storage import secrets
+from tests.support.effort import InTurn
 
 CAPTURE = pytest.CaptureFixture[str]
 SECRET = "hunter2"
@@ -77,18 +79,22 @@ def place(sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iter
     secrets._remembered.update(known)
 
 
-@pytest.mark.parametrize("secret", [SECRET, LONG])
-@pytest.mark.parametrize("holder", HOLDERS)
-def test_no_usage_error_repeats_a_secret(holder: str, secret: str, capsys: CAPTURE) -> None:
-    held = [word.format(secret) for word in HOLDERS[holder]]
-    shown = []
-    for name, words in ERRORS.items():
-        for more in ([], ["--json"], ["-vv"]):
-            at = words.index("*")
-            run([*words[:at], *held, *words[at + 1 :], *more])
-            shown.append((name, capsys.readouterr().err))
+WAYS = tuple(product((SECRET, LONG), ([], ["--json"], ["-vv"])))
+"""What is held, and how the message is written."""
 
-    assert [] == [(name, text) for name, text in shown if secret in text]
+
+@pytest.mark.parametrize("holder", HOLDERS)
+def test_no_usage_error_repeats_a_secret(holder: str, capsys: CAPTURE, in_turn: InTurn) -> None:
+    """Every holder meets every error, and each of them every way."""
+    shown, turned = [], [*HOLDERS].index(holder)
+    for number, (name, words) in enumerate(ERRORS.items(), turned):
+        at, first = words.index("*"), number % len(WAYS)
+        for secret, more in in_turn([*WAYS[first:], *WAYS[:first]], len(WAYS)):
+            held = [word.format(secret) for word in HOLDERS[holder]]
+            run([*words[:at], *held, *words[at + 1 :], *more])
+            shown.append((name, secret, capsys.readouterr().err))
+
+    assert [] == [(name, text) for name, secret, text in shown if secret in text]
 
 
 def test_a_hint_names_a_file_for_the_secret_and_is_no_command_to_run(capsys: CAPTURE) -> None:

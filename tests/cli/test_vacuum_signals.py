@@ -22,7 +22,7 @@ DELETION, START, END, INFO = "_delete 5 before", "put_if_absent 1 after", "put_i
 PROGRAM = """
 import os, signal, sys, threading
 from deltacli.cli.app import run
-from deltacli.operations.vacuum import deleting
+from deltacli.operations.vacuum import execute as deleting
 from deltacli.storage import local
 deleting.FILES_A_BATCH = 2
 made = []

@@ -50,21 +50,26 @@ to this run. A quarter is on the local cluster, which has more tests of its own.
 each kind.
 """
 
+TURN = os.environ.get("DELTACLI_TURN")
+"""Of the gate, which has a half of the tests that are alike on all kinds, and the others in the next turn."""
+
 collect_ignore_glob = [] if find_spec("pyspark") is not None else ["test_*.py"]
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if HALF is None:
-        return
-    left = [item for item in items if not _is_of_half(item, int(HALF))]
-    config.hook.pytest_deselected(items=left)
-    items[:] = [item for item in items if item not in left]
+    left = [item for item in items if not _is_of_this_run(item)]
+    if left:
+        config.hook.pytest_deselected(items=left)
+        items[:] = [item for item in items if item not in left]
 
 
-def _is_of_half(item: pytest.Item, half: int) -> bool:
+def _is_of_this_run(item: pytest.Item) -> bool:
     if "smoke" in item.name or item.path.stem.removeprefix("test_") in OF_A_KIND:
         return True
-    return half == (0 if item.nodeid.startswith(OF_THE_WORKERS) else min(zlib.crc32(item.nodeid.encode()) % 4, 1))
+    number = zlib.crc32(item.nodeid.encode())
+    if TURN is not None and (number // 4 + int(TURN)) % 2:
+        return False
+    return HALF is None or int(HALF) == (0 if item.nodeid.startswith(OF_THE_WORKERS) else min(number % 4, 1))
 
 
 @pytest.fixture(scope="session")

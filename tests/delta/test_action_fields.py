@@ -9,7 +9,7 @@ ONE_MORE_FIELD = """
 from deltacli.delta.log.actions import FIELDS, Field, FieldType
 FIELDS["add"]["newField"] = Field(FieldType.LONG)  # before anything is derived
 
-from deltacli.delta.checkpoint.comparison import comparable, compare
+from deltacli.delta.checkpoint.comparison import comparable_adds, compare
 from deltacli.delta.checkpoint.content import Columns, checkpoint_schema
 from deltacli.delta.log.file_actions import action_schemas, whole_actions
 from deltacli.delta.log.state import TableConfiguration
@@ -19,7 +19,7 @@ from deltacli.rules.log.compactions import _ADD_FIELDS
 
 add = {"path": "a", "partitionValues": {}, "size": 1, "modificationTime": 2, "dataChange": True, "newField": 7}
 one, other = (whole_actions([{**add, "newField": value}], action_schemas().add, "x") for value in (7, 8))
-(difference,) = compare(comparable(one), comparable(other), TableConfiguration()).different
+(difference,) = compare(comparable_adds(one), comparable_adds(other), TableConfiguration()).different
 print(
     one.column("newField").to_pylist(),
     (difference.field, difference.seen, difference.expected),

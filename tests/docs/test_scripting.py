@@ -149,6 +149,7 @@ def test_every_variable_of_ours_that_the_docs_name_is_read() -> None:
     assert {name for name in read_environment(read_tree()) if name.startswith("DELTACLI_")} == named
 
 
+@pytest.mark.halved
 @pytest.mark.parametrize("number", range(len(BLOCKS)))
 def test_examples_of_the_pages_run_and_print_the_shown_output(number: int, tmp_path: Path) -> None:
     language, text = BLOCKS[number]

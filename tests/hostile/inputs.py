@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -204,6 +205,7 @@ class Case(NamedTuple):
         return f"{self.command} {self.parameter}" + ("" if self.form.endswith("={}") else f" {self.form}")
 
 
+@cache
 def cases(*, shared: bool | None = None) -> list[Case]:
     """Return the cases of every parameter of every command: those that commands share, or their own; None: both."""
     found = [case for name in COMMANDS for case in _options_of(name, shared)]
@@ -238,6 +240,7 @@ def _words() -> Iterator[Case]:
                 yield Case(name, f"{text.removeprefix(name)} ({position})", line, position, "{}=v")
 
 
+@cache
 def _command(name: str) -> Click:
     found = typer.main.get_command(build_app(tuple(name.split())))
     for word in name.split():

@@ -245,6 +245,7 @@ def test_a_limit_of_no_bytes_is_reached_by_every_log(place: Place) -> None:
 
     ended = run_here(["fleet", "plan", "read.file"])
     place.again()
+    os.chdir(place.root)
 
     assert (0, True) == (ended.code, b"checkpoint" in ended.out), ended.err
 

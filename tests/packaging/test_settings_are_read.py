@@ -78,7 +78,8 @@ def _nodes(tree: ast.AST, function: str) -> Iterator[tuple[str, ast.AST]]:
 
 def _settings_of(module: Any) -> list[str]:  # Any: a module
     classes = [kind for kind in vars(module).values() if isinstance(kind, type) and kind.__module__ == module.__name__]
-    return [f"{kind.__name__}.{name}" for kind in classes for name in getattr(kind, "__annotations__", {})]
+    fields = [(kind.__name__, name) for kind in classes for name in getattr(kind, "__annotations__", {})]
+    return [f"{kind}.{name}" for kind, name in fields if not name.startswith("_")]
 
 
 @pytest.mark.parametrize("module", PLACES, ids=lambda module: module.__name__)

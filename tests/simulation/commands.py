@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from deltacli.api.table import Table
@@ -63,10 +63,10 @@ class Turn:
     others: frozenset[str] = frozenset()
     """What happens in this history."""
 
-    def table(self) -> Table:
-        """The table, opened anew, by a process of its own."""
+    def table(self, uri: str | None = None) -> Table:
+        """The table, opened anew, by a process of its own; or another one."""
         return Table(
-            self.world.storage(self.uri, self.actor),
+            self.world.storage(uri or self.uri, self.actor),
             engine=EmbeddedEngine(threads=1),
             open_other=lambda uri: self.world.storage(uri, self.actor),
             machine=self.world.schedule.machine(),
@@ -97,8 +97,10 @@ class Command:
 
     make: Callable[[Turn], AnyChange]
     intends: Callable[[Turn, AnyChange, Plan], Intent]
-    is_again_nothing: bool = False
-    """Whether the same has nothing to do where nobody else acted since."""
+    is_again_nothing: bool = True
+    """Whether the same has nothing to do, or is refused, where nobody acted since."""
+    is_of_copy: bool = False
+    """Whether it is done to a copy of the table."""
 
 
 def _optimize(turn: Turn, **others: Any) -> AnyChange:  # Any: fields of the request
@@ -300,14 +302,14 @@ def _restore_log(turn: Turn) -> AnyChange:
 
 
 COMMANDS: Mapping[str, Command] = {
-    "vacuum": Command(_vacuum, _deletes("vacuum"), True),
-    "vacuum-lite": Command(lambda turn: _vacuum(turn, mode="lite"), _deletes("vacuum lite")),
+    "vacuum": Command(_vacuum, _deletes("vacuum")),
+    "vacuum-lite": Command(lambda turn: _vacuum(turn, mode="lite"), _deletes("vacuum lite"), is_again_nothing=False),
     "vacuum-quarantine": Command(_quarantine, _puts_aside),
     "vacuum-saved": Command(_vacuum_saved, _deletes("saved vacuum")),
     "purge": Command(_purge, _keeps("purge")),
-    "optimize": Command(_optimize, _keeps("optimize"), True),
+    "optimize": Command(_optimize, _keeps("optimize")),
     "zorder": Command(_zorder, _keeps("z-order")),
-    "optimize-purge": Command(lambda turn: _optimize(turn, purge=True), _keeps("optimize --purge"), True),
+    "optimize-purge": Command(lambda turn: _optimize(turn, purge=True), _keeps("optimize --purge")),
     "restore": Command(_restore, _restores),
     "restore-from": Command(_restore_from, _restores),
     "restore-where": Command(_restore_where, _restores),
@@ -315,16 +317,17 @@ COMMANDS: Mapping[str, Command] = {
     "repair": Command(_repair, _puts_back("repair")),
     "repair-saved": Command(_repair_saved, _puts_back("repair")),
     "undo": Command(_undo, _puts_back("undo")),
-    "expire": Command(_expire, _keeps("log expire", expires=True), True),
-    "compact": Command(_compact, _keeps("log compact"), True),
-    "checksum": Command(lambda _: Checksum(), _keeps("log crc"), True),
+    "expire": Command(_expire, _keeps("log expire", expires=True)),
+    "compact": Command(_compact, _keeps("log compact")),
+    "checksum": Command(lambda _: Checksum(), _keeps("log crc")),
     "backup": Command(_backup_log, _keeps("log backup")),
+    "backup-copy": Command(_backup_log, _keeps("log backup of a copy"), is_of_copy=True),
     "log-restore": Command(_restore_log, _puts_back("log restore")),
-    "checkpoint": Command(_checkpoint, _derives),
+    "checkpoint": Command(_checkpoint, _derives, is_again_nothing=False),
     "alter": Command(_alter, _alters("alter")),
     "widen": Command(_widen, _alters("widen-type")),
-    "properties": Command(_properties, _sets, True),
-    "features-add": Command(_features, _alters("features add"), True),
+    "properties": Command(_properties, _sets),
+    "features-add": Command(_features, _alters("features add")),
     "features-drop": Command(_drop, lambda *_: Intent("features drop", alters=True, deletes=True, expires=True)),
 }
 
@@ -334,27 +337,36 @@ class Done:
     """How a command ended: `code` is that of its error, `bug` an exception that is none of deltacli."""
 
     answer: Answer
+    change: AnyChange | None = None
+    oracle: Oracle | None = None
+    """That of the directory in which it was planned."""
     code: str | None = None
     bug: BaseException | None = None
 
 
 def carried_out(
-    name: str, turn: Turn, *, ask_seconds: float, is_standing: bool, oracle_of: Callable[[Any], Oracle | None]
+    name: str,
+    turn: Turn,
+    *,
+    oracle_of: Callable[[Any], Oracle | None],
+    asks: Callable[[], None] = lambda: None,
+    is_standing: bool = True,
+    again: AnyChange | None = None,
 ) -> Done:
-    """Plan a command, wait for the answer to its question, and execute it. Raises Crash."""
+    """Plan a command, ask, and execute it; `again` is a change that was done just before. Raises Crash."""
     command, schedule = COMMANDS[name], turn.world.schedule
-    said: Oracle | None = None
+    change, said = again, None
     answer, code, bug = Answer.REFUSED, None, None
     try:
-        change = command.make(turn)
-        table = turn.table()
+        table = turn.table(turn.source() if command.is_of_copy else None)
+        change = again or command.make(turn)
         plan = plan_change(change, table)
         said = oracle_of(plan.basis.table.storage)
-        intent = command.intends(turn, change, plan)
+        intent = replace(command.intends(turn, change, plan), is_again=again is not None)
         if said is not None:
             said.intends(turn.actor, intent)
         schedule.note(f"has planned {name}{': nothing' if plan.is_noop else ''}")
-        schedule.sleep(ask_seconds)
+        asks()
         outcome = carry_out(change, table, plan=plan, ask=standing if is_standing else for_plan)
         is_nothing = plan.is_noop or (intent.commits and outcome.committed_version is None)
         answer = Answer.NOTHING if is_nothing else Answer.DONE
@@ -374,7 +386,7 @@ def carried_out(
     if said is not None:
         place = turn.world.places.get(turn.uri)
         said.judge_answer(turn.actor, answer, is_elsewhere=place is not said.tree)
-    return Done(answer, code, bug)
+    return Done(answer, change, said, code, bug)
 
 
 def _answer(fault: DeltacliError) -> Answer:

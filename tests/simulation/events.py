@@ -10,7 +10,7 @@ from tests.simulation.quiet import Quiet, QuietTree
 from tests.simulation.reading import Kind, commits_of, name_of
 from tests.simulation.store import Tree, World
 from tests.simulation.writers import Writer
-from tests.support.builder import HINT, Files, StoredFile, commit_path
+from tests.support.builder import HINT, LOG, Files, StoredFile, commit_path
 
 
 @dataclass
@@ -54,7 +54,7 @@ def rename(scene: Scene) -> None:
 
 def roll_back(scene: Scene) -> None:
     """Take the newest commits away, as a snapshot of the disk does, with what they brought."""
-    _rolled_back(scene, scene.chance.choice((1, 1, 2)))
+    _rolled_back(scene, scene.chance.choice((1, 1, 2, 4)))
 
 
 def rewrite(scene: Scene) -> None:
@@ -62,6 +62,13 @@ def rewrite(scene: Scene) -> None:
     count = scene.chance.choice((1, 1, 2))
     _rolled_back(scene, count)
     scene.tree.become(_written_on(scene, count + scene.chance.choice((0, 1))))
+
+
+def overtake(scene: Scene) -> None:
+    """Take the newest commits away, and let another engine commit more than these in their place."""
+    count = scene.chance.choice((1, 1, 2))
+    _rolled_back(scene, count)
+    scene.tree.become(_written_on(scene, count + 1))
 
 
 def _written_on(scene: Scene, commits: int) -> Files:
@@ -76,18 +83,19 @@ def _written_on(scene: Scene, commits: int) -> Files:
 
 def _rolled_back(scene: Scene, count: int) -> None:
     files, newest = scene.tree.files, scene.newest
+    kept = max(newest - count, min(commits_of(files), default=0))
     gone = [
         path
         for path in files
         if (name := name_of(path)).kind in (Kind.COMMIT, Kind.CHECKPOINT, Kind.CHECKSUM, Kind.COMPACTION)
-        and max(name.version, name.last) > max(newest - count, 0)
+        and max(name.version, name.last) > kept
     ]
     scene.tree.happen(dict.fromkeys(gone))
 
 
 def lose_commit(scene: Scene) -> None:
-    """Lose a commit."""
-    found = sorted(commits_of(scene.tree.files))
+    """Lose a commit, one of the last three as a rule."""
+    found = sorted(commits_of(scene.tree.files))[-scene.chance.choice((3, 3, 100)) :]
     _lose(scene, [commit_path(scene.chance.choice(found))] if found else [])
 
 
@@ -96,9 +104,16 @@ def lose_newest(scene: Scene) -> None:
     _lose(scene, [commit_path(scene.newest)] if scene.newest > 0 else [])
 
 
+def lose_log(scene: Scene) -> None:
+    """Lose the whole log."""
+    _lose(scene, [path for path in scene.tree.files if path.startswith(f"{LOG}/")])
+
+
 def lose_file(scene: Scene) -> None:
-    """Lose data files."""
-    data = [path for path in sorted(scene.tree.files) if name_of(path).kind is Kind.DATA]
+    """Lose data files, as often as not of those that were written last."""
+    files = scene.tree.files
+    data = sorted((path for path in files if name_of(path).kind is Kind.DATA), key=lambda path: files[path].modified_ms)
+    data = data[-scene.chance.choice((3, 100)) :]
     _lose(scene, scene.chance.sample(data, min(len(data), scene.chance.choice((1, 2)))))
 
 
@@ -110,6 +125,13 @@ def cut_file(scene: Scene) -> None:
 def cut_checkpoint(scene: Scene) -> None:
     """Cut a checkpoint short."""
     _cut(scene, Kind.CHECKPOINT)
+
+
+def cut_commit(scene: Scene) -> None:
+    """Cut a commit short, in its last line."""
+    path = commit_path(max(scene.newest - scene.chance.choice((0, 0, 1)), 0))
+    if path in scene.tree.files:
+        _cut_short(scene, path, scene.chance.randint(2, 16))
 
 
 def lose_hint(scene: Scene) -> None:
@@ -152,9 +174,12 @@ def _cut(scene: Scene, kind: Kind) -> None:
     files = scene.tree.files
     found = [path for path in sorted(files) if name_of(path).kind is kind and len(files[path].data) > 16]
     if found:
-        path = scene.chance.choice(found)
-        scene.lost[path] = files[path]
-        scene.tree.happen({path: replace(files[path], data=files[path].data[: -scene.chance.randint(1, 16)])})
+        _cut_short(scene, scene.chance.choice(found), scene.chance.randint(1, 16))
+
+
+def _cut_short(scene: Scene, path: str, count: int) -> None:
+    scene.lost[path] = file = scene.tree.files[path]
+    scene.tree.happen({path: replace(file, data=file.data[:-count])})
 
 
 EVENTS: Mapping[str, Event] = {
@@ -162,14 +187,19 @@ EVENTS: Mapping[str, Event] = {
     "rename": rename,
     "roll-back": roll_back,
     "rewrite": rewrite,
+    "overtake": overtake,
     "lose-commit": lose_commit,
     "lose-newest": lose_newest,
+    "lose-log": lose_log,
     "lose-file": lose_file,
     "cut-file": cut_file,
     "cut-checkpoint": cut_checkpoint,
+    "cut-commit": cut_commit,
     "lose-hint": lose_hint,
     "bring-back": bring_back,
     "copy-anew": copy_anew,
     "fork": fork,
 }
 OF_DISKS = ("switch-link", "rename")
+TAKE_NEXT = ("overtake",)
+"""After these, a version that somebody is about to create is there."""

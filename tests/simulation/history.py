@@ -12,8 +12,10 @@ from deltacli.changing.basis import LOOK_SECONDS
 from deltacli.changing.change import carry_out
 from deltacli.core.errors import DeltacliError
 from deltacli.operations.log.log_backup import LogBackup
-from tests.simulation.commands import COMMANDS, Turn, carried_out, rows_of
-from tests.simulation.events import EVENTS, Scene
+from deltacli.operations.vacuum.full_plan import VacuumChange
+from deltacli.operations.vacuum.plan import VacuumRequest
+from tests.simulation.commands import COMMANDS, Done, Turn, carried_out, rows_of
+from tests.simulation.events import EVENTS, TAKE_NEXT, Scene
 from tests.simulation.oracle import Oracle
 from tests.simulation.past import Past, make_past
 from tests.simulation.promises import Answer, Intent
@@ -22,6 +24,9 @@ from tests.simulation.schedule import START_MS, Crash, Schedule, Step
 from tests.simulation.store import Tree, World
 from tests.simulation.writers import Writer
 from tests.support.builder import StoredFile
+
+_LEAVING = tuple(f": {answer.name.lower()}" for answer in (Answer.CRASHED, Answer.GAVE_UP, Answer.UNKNOWN))
+_LATER_SECONDS = 60 * 24 * 3_600
 
 
 @dataclass
@@ -68,10 +73,12 @@ class History:
     lost: dict[str, StoredFile] = field(default_factory=dict)
     writing: set[str] = field(default_factory=set)
     """The writers that are about to commit."""
+    last: tuple[Item, Done, int] | None = None
+    """The last command that was done, and the number of changes when it began."""
 
     def __post_init__(self) -> None:
         scenario = self.scenario
-        self.happens = frozenset(item.what for item in scenario.items)
+        self.happens = frozenset(name for item in scenario.items for name in (item.what, item.meanwhile))
         self.schedule = Schedule(f"{scenario.seed} {scenario.order}", scenario.faults)
         self.world = World(self.schedule, is_disk=scenario.is_disk)
         root = "disk://lake" if scenario.is_disk else "objects://lake"
@@ -116,9 +123,10 @@ class History:
     def _act(self, items: list[Item]) -> None:
         for item in items:
             self.schedule.sleep(item.wait_seconds)
-            for _ in range(item.steps):
-                self.schedule.step("lets others act")
+            self.schedule.let_call(item.calls)
             self.schedule.note(f"begins {item.what}")
+            if self.last is not None and self.last[0].actor == item.actor:
+                self.last = None
             try:
                 self._do(item)
             except Crash:
@@ -132,11 +140,7 @@ class History:
         elif item.what in COMMANDS:
             self._command(item)
         elif item.what in EVENTS:
-            self.schedule.let_land()
-            self.schedule.let_look(lambda: not self.writing)
-            EVENTS[item.what](Scene(self.world, self.uri, chance, self.lost))
-            if not self.scenario.is_disk:  # where a look counts for some seconds, one at files for a minute
-                self.schedule.jump(LOOK_SECONDS + 1)
+            self._happen(item.what, chance)
         elif item.what == CLOCK:
             others = [actor for actor in self.scenario.actors if actor.startswith("admin")]
             if others:
@@ -151,14 +155,28 @@ class History:
         else:
             self._write(item, chance)
 
+    def _happen(self, event: str, chance: random.Random) -> None:
+        self.schedule.let_land()
+        self.schedule.let_look(lambda: not self.writing, takes_next=event in TAKE_NEXT)
+        EVENTS[event](Scene(self.world, self.uri, chance, self.lost))
+        if not self.scenario.is_disk:  # where a look counts for some seconds, one at files for a minute
+            self.schedule.jump(LOOK_SECONDS + 1)
+
     def _command(self, item: Item) -> None:
-        done = carried_out(
-            item.what,
-            self._turn(item.actor, item.chance),
-            ask_seconds=item.ask_seconds,
-            is_standing=item.is_standing,
-            oracle_of=self._oracle_of,
-        )
+        def asks() -> None:
+            self.schedule.sleep(item.ask_seconds / 2)
+            if item.meanwhile:
+                self.schedule.note(f"meanwhile {item.meanwhile}")
+            if item.meanwhile in EVENTS:
+                self._happen(item.meanwhile, random.Random(item.chance))
+            elif item.meanwhile:
+                self._command(Item(f"{item.actor}'s colleague", item.meanwhile, item.chance))
+            self.schedule.sleep(item.ask_seconds / 2)
+
+        turn = self._turn(item.actor, item.chance)
+        done = carried_out(item.what, turn, oracle_of=self._oracle_of, asks=asks, is_standing=item.is_standing)
+        if done.answer is Answer.DONE and COMMANDS[item.what].is_again_nothing and done.oracle is not None:
+            self.last = item, done, done.oracle.begun(item.actor)
         if done.answer is Answer.UNKNOWN:
             self.schedule.let_land()
         self.answers[f"{item.what}: {done.answer.name.lower()}"] += 1
@@ -217,6 +235,8 @@ class History:
         return self._oracle() if place is None else self.oracles.get(place[2])
 
     def _finish(self) -> None:
+        self._do_again()
+        self._clean_up()
         for oracle in self.oracles.values():
             oracle.finish()
         oracle = self._known()
@@ -232,6 +252,36 @@ class History:
             return
         if version in oracle.truth and rows != oracle.rows(version):
             self.problems.append(f"in the end version {version} is read with other rows")
+
+    def _do_again(self) -> None:
+        """Do the last command again, where nobody acted since and clocks are right: there is nothing to do."""
+        if self.last is None or {CLOCK, AHEAD} & self.happens:
+            return
+        item, done, begun = self.last
+        if done.oracle is None or done.oracle is not self._oracle() or not done.oracle.is_alone(item.actor, begun):
+            return
+        turn = self._turn("again", item.chance)
+        found = carried_out(item.what, turn, oracle_of=self._oracle_of, again=done.change)
+        if found.bug is not None:
+            self.problems.append(f"{item.what} fails with {found.bug!r} when it is done again")
+
+    def _clean_up(self) -> None:
+        """Vacuum after a crash, when all that is not needed is old."""
+        oracle = self._known()
+        if oracle.newest not in oracle.truth or not any(answer.endswith(_LEAVING) for answer in self.answers):
+            return
+        self.schedule.jump(_LATER_SECONDS)
+        change, table = VacuumChange(VacuumRequest(max_delete="100%")), self._turn("cleaner", 0).table()
+        answer = Answer.DONE
+        oracle.intends("cleaner", Intent("vacuum", deletes=True, cleans=True))
+        try:
+            carry_out(change, table)
+        except DeltacliError:
+            answer = Answer.PARTLY
+        except Exception as fault:  # noqa: BLE001  (a violation)
+            self.problems.append(f"in the end vacuum fails with {fault!r}")
+            answer = Answer.PARTLY
+        oracle.judge_answer("cleaner", answer)
 
 
 def play(scenario: Scenario) -> Outcome:

@@ -64,6 +64,8 @@ class Doing:
     changes: dict[str, tuple[StoredFile | None, StoredFile | None]] = field(default_factory=dict)
     landed: list[int] = field(default_factory=list)
     to_vacuum: frozenset[str] = frozenset()
+    is_believed: bool = False
+    """It puts the log of somebody back where there was none, so that nothing can say that it is another one."""
     is_over: bool = False
 
 
@@ -93,6 +95,14 @@ class Oracle(Truth):
         """The clock of somebody went wrong: who is acting has looked at another one."""
         self._ticks += 1
         self._clocks_moved = self._ticks
+
+    def begun(self, actor: str) -> int:
+        """The number of changes that there had been when an actor began."""
+        return self._doing[actor].begun
+
+    def is_alone(self, actor: str, begun: int) -> bool:
+        """Whether nobody else has changed anything since."""
+        return all(last <= begun for name, last in self._last_of.items() if name != actor)
 
     def deleted_by(self, actor: str) -> dict[str, StoredFile]:
         """The files that an actor has deleted since it began, as they were."""
@@ -140,6 +150,7 @@ class Oracle(Truth):
             self.environment({path: after})
             return
         self._ticks += 1
+        self._last_of[actor] = self._ticks
         doing = self._doing.get(actor)
         if doing is None:
             self._report(Invariant.OUTSIDE, actor, f"{path} was changed")
@@ -205,8 +216,14 @@ class Oracle(Truth):
         self, version: int, before: StoredFile | None, after: StoredFile | None, actor: str, doing: Doing
     ) -> None:
         intent = doing.intent
+        known = self.truth.get(version)
         if before is not None:
-            if after is not None:
+            is_damaged = commit_path(version) in self._lost
+            if after is not None and intent.undoes and after.data in self._damaged:
+                self._lost[commit_path(version)] = self._ticks
+            elif after is not None and is_damaged and known is not None and known.data == after.data:
+                self._lost.pop(commit_path(version))
+            elif after is not None:
                 self._report(Invariant.REPLACED, actor, f"commit {version} was replaced")
                 self._follow()
             elif not intent.expires:
@@ -215,13 +232,22 @@ class Oracle(Truth):
         assert after is not None
         commits = commits_of(self.tree.files)
         newest = max([*(one for one in commits if one != version), *self._of_checkpoints(version)], default=-1)
-        known = self.truth.get(version)
+        doing.is_believed = doing.is_believed or (intent.puts_back and newest < 0)
+        if doing.is_believed:
+            doing.landed.append(version)
+            self._lost.pop(commit_path(version), None)
+            self.truth.clear()
+            self._follow()
+            return
         if known is not None and known.data == after.data:
             self._lost.pop(commit_path(version), None)
             doing.landed.append(version)
             return
         doing.landed.append(version)
+        self._once_lost.discard(version)
         self._last_commit = self._ticks
+        for path in [] if intent.is_trusting or intent.puts_back else self._compactions_of(version):
+            self._report(Invariant.COMPACTION, actor, f"commit {version} is made, and {path} has another one")
         is_below = version <= newest and known is None
         if version > newest + 1 or is_below:
             where = "below" if is_below else "above a gap:"
@@ -233,7 +259,9 @@ class Oracle(Truth):
         except (Damaged, KeyError) as fault:
             self._report(Invariant.UNREADABLE, actor, f"commit {version} cannot be read: {fault!r}")
             return
-        if known is not None and (intent.puts_back or version <= newest):
+        is_older = intent.puts_back and version > newest and after.data in self._had  # of before a rolled back log
+        self._had.add(after.data)
+        if known is not None and not is_older and (intent.puts_back or version <= newest):
             wrong = told_difference(known.state, made.state)
             if wrong or known.counted != made.counted:
                 self._report(Invariant.OTHER_PAST, actor, f"commit {version} has another {wrong or 'rows'} than it had")
@@ -242,6 +270,13 @@ class Oracle(Truth):
             for later in [number for number in self.truth if number > version]:
                 del self.truth[later]
         self._lost.pop(commit_path(version), None)
+
+    def _compactions_of(self, version: int) -> Iterator[str]:
+        """The compactions that engines read instead of a commit."""
+        for path in self.tree.files:
+            name = name_of(path)
+            if name.kind is Kind.COMPACTION and name.version <= version <= name.last:
+                yield path
 
     def _of_checkpoints(self, without: int) -> Iterator[int]:
         for one in checkpoints_of(self.tree.files):
@@ -290,7 +325,7 @@ class Oracle(Truth):
             wanted = paths_of(add)
             missing = [one for one in sorted(wanted) if one not in files]
             for one in missing:
-                if one not in before and self._lost.get(one, -1) <= doing.begun:
+                if one not in before and (self._lost.get(one, -1) <= doing.begun or one in doing.changes):
                     yield Invariant.FILES, f"{one} was added and is not there"
             if missing or self._is_damaged(wanted):
                 continue
@@ -362,7 +397,8 @@ class Oracle(Truth):
         found = self._rebuildable()
         for version in sorted(self._rebuilt - found):
             is_expired = intent.is_trusting or self._is_expired(version, intent.retention_ms)
-            if not (intent.expires and is_expired):
+            is_undone = intent.undoes and version in self._once_lost
+            if not (intent.expires and is_expired) and not is_undone:
                 self._report(Invariant.REBUILT, actor, f"{intent.what}: version {version} cannot be rebuilt any more")
         self._rebuilt = found
 

@@ -1,5 +1,6 @@
-"""Simulates: `python -m tests.simulation --seeds A..B [--commands A,B] [--events A,B] [--jobs N] [--without GUARD]`,
-`--replay SEED` tells one history, in its smallest form. `dev.py simulate` calls it.
+"""Simulates: `python -m tests.simulation --seeds A..B [--commands A,B] [--events A,B] [--chain A,B] [--jobs N]`,
+`--replay SEED` tells one history, in its smallest form, `--without MUTANT` turns a check of the product off.
+`dev.py simulate` calls it.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -19,11 +19,11 @@ from typing import NamedTuple
 
 from tests.simulation.commands import COMMANDS
 from tests.simulation.events import EVENTS
-from tests.simulation.guards import GUARDS, Guard, without
 from tests.simulation.history import Outcome, play
-from tests.simulation.scenario import Scenario, make_scenario
+from tests.simulation.scenario import SLOTS, WRITES, make_scenario
 from tests.simulation.shrink import shrunk
 from tests.simulation.story import told
+from tools.safety_mutants import mutants
 
 _SEEDS = "1..300"
 _PRODUCT = Path(__file__).parents[2] / "deltacli"
@@ -38,25 +38,11 @@ class Theme(NamedTuple):
 
     commands: tuple[str, ...] = ()
     events: tuple[str, ...] = ()
-    guard: str | None = None
-
-    def scenario(self, seed: int) -> Scenario:
-        """The history of a seed."""
-        guard = None if self.guard is None else GUARDS[self.guard]
-        if guard is None:
-            return make_scenario(seed, commands=self.commands, events=self.events)
-        return make_scenario(
-            seed,
-            commands=self.commands or guard.commands,
-            events=self.events or guard.events,
-            chain=guard.chain,
-        )
+    chain: tuple[str, ...] = ()
 
     def played(self, seed: int) -> Outcome:
         """How the history of a seed goes."""
-        guarded: AbstractContextManager[Guard | None] = nullcontext() if self.guard is None else without(self.guard)
-        with guarded:
-            return play(self.scenario(seed))
+        return play(make_scenario(seed, **self._asdict()))
 
 
 class Result(NamedTuple):
@@ -157,11 +143,9 @@ def simulate(theme: Theme, seeds: Sequence[int], jobs: int, *, stops: bool) -> S
 
 def replay(theme: Theme, seed: int, *, is_whole: bool) -> int:
     """Tell the history of a seed, in its smallest form where it goes wrong."""
-    guarded: AbstractContextManager[Guard | None] = nullcontext() if theme.guard is None else without(theme.guard)
-    with guarded:
-        outcome = play(theme.scenario(seed))
-        if outcome.violations:
-            outcome = shrunk(outcome)
+    outcome = theme.played(seed)
+    if outcome.violations:
+        outcome = shrunk(outcome)
     _say("\n".join(told(outcome, is_whole=is_whole)))
     return 1 if outcome.violations else 0
 
@@ -174,13 +158,19 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--seeds", default=_SEEDS, metavar="A..B", help=f"the first and the last seed [{_SEEDS}]")
     parser.add_argument("--commands", default="", help=f"only these: {', '.join(COMMANDS)}")
     parser.add_argument("--events", default="", help=f"only these: {', '.join(EVENTS)}")
+    parser.add_argument("--chain", default="", help="instead: these, by one admin, `A~B` for B while A asks")
     parser.add_argument("--jobs", type=int, default=1, help="processes [1]")
     parser.add_argument("--replay", type=int, metavar="SEED", help="tell the history of a seed, in its smallest form")
     parser.add_argument("--all-calls", action="store_true", help="with --replay: also the calls that read")
     parser.add_argument("--stop", action="store_true", help="end at the first history that is wrong")
-    parser.add_argument("--without", choices=GUARDS, metavar="GUARD", help=f"take a guard out: {', '.join(GUARDS)}")
+    known = {mutant.name: mutant for mutant in mutants()}
+    parser.add_argument("--without", choices=known, metavar="MUTANT", help="one of tools/safety_mutants.toml")
     given = parser.parse_args(arguments)
-    theme = Theme(_names(given.commands, COMMANDS), _names(given.events, EVENTS), given.without)
+    links = (*COMMANDS, *EVENTS, *SLOTS, *WRITES)
+    theme = Theme(_names(given.commands, COMMANDS), _names(given.events, EVENTS), _names(given.chain, links))
+    if given.without and theme == Theme():
+        mutant = known[given.without]
+        theme = Theme(mutant.commands, mutant.events, mutant.chain)
     if given.replay is not None:
         return replay(theme, given.replay, is_whole=given.all_calls)
     first, _, last = given.seeds.partition("..")
@@ -195,7 +185,7 @@ def _say(text: str) -> None:
 
 def _names(text: str, known: object) -> tuple[str, ...]:
     names = tuple(name for name in text.split(",") if name)
-    unknown = [name for name in names if name not in known]  # type: ignore[operator]
+    unknown = [one for name in names for one in name.split("~") if one not in known]  # type: ignore[operator]
     if unknown:
         sys.exit(f"error: unknown: {', '.join(unknown)}")
     return names

@@ -18,14 +18,30 @@ from tests.simulation.schedule import OF_CALLS, OF_CREATIONS, OF_WRITES, Fault
 READ = "read"
 CLOCK, AHEAD = "clock", "clock-ahead"
 """The clock of an admin goes wrong; days ahead only where that is asked for, because a plan without START trusts it."""
-WRITES = ("append", "delete", "update", "overwrite", "rewrite", "act", "act", "checkpoint", "clean_log", "add_column")
+WRITES = (
+    *3 * ("append",),
+    "delete",
+    "update",
+    "overwrite",
+    "rewrite",
+    "act",
+    "act",
+    "checkpoint",
+    "clean_log",
+    "add_column",
+)
 _ASKS = (0.05, 1.0, 4.0, 20.0, 130.0, 3_600.0, 108_000.0)
 _WAITS = (0.0, 0.0, 0.0, 0.1, 2.0, 60.0, 4_000.0)
 CLOCKS_MS = (-86_400_000, -600_000, -20_000, 60_000)
 """Not far ahead: nothing shows a machine that the time has not come."""
 _CALLS = 60
+_AMONG_CALLS = 0.8
+"""The share of events that happen at a call of somebody; the others happen at a time."""
 _CHAINS = 0.3
 """The share of chains."""
+_ASIDE = 0.1
+"""The share of their commands that something happens to between question and answer."""
+_MEANWHILE = tuple(name for name in (*EVENTS, *COMMANDS) if name not in OF_DISKS)
 
 
 class Item(NamedTuple):
@@ -37,14 +53,17 @@ class Item(NamedTuple):
     """The seed of its own choices."""
     wait_seconds: float = 0.0
     ask_seconds: float = 0.05
-    steps: int = 0
-    """So many steps of others it lets pass."""
+    calls: int = 0
+    """So many calls of others it lets pass."""
     is_standing: bool = True
+    meanwhile: str = ""
+    """The event that happens between question and answer, or the command that a colleague carries out then."""
 
     def __str__(self) -> str:
         ask = f", asks for {self.ask_seconds:g} s" if self.what in COMMANDS else ""
         consent = "" if self.is_standing or self.what not in COMMANDS else ", for this plan only"
-        return f"{self.actor}: {self.what} after {self.wait_seconds:g} s{ask}{consent}"
+        meanwhile = f", meanwhile {self.meanwhile}" if self.meanwhile else ""
+        return f"{self.actor}: {self.what} after {self.wait_seconds:g} s{ask}{consent}{meanwhile}"
 
 
 @dataclass(frozen=True)
@@ -75,7 +94,16 @@ class Scenario:
 COMPANIONS = {"undo": "repair", "purge": "vacuum-quarantine"}
 """Commands that have something to do only after others."""
 SLOTS: Mapping[str, Sequence[str]] = {
-    "damage": ("lose-file", "lose-commit", "lose-newest", "cut-file", "cut-checkpoint", "roll-back", "lose-hint"),
+    "damage": (
+        "lose-file",
+        "lose-commit",
+        "lose-newest",
+        "cut-file",
+        "cut-checkpoint",
+        "cut-commit",
+        "roll-back",
+        "lose-hint",
+    ),
     "mend": ("undelete", "repair", "repair-saved", "log-restore", "restore-from"),
     "maintain": (
         "expire",
@@ -88,6 +116,7 @@ SLOTS: Mapping[str, Sequence[str]] = {
         "features-drop",
         "zorder",
     ),
+    "commit": ("properties", "alter", "optimize", "features-add", "vacuum", "restore"),
     "after": ("undo", "restore", "bring-back", "undelete", "purge", "repair", "vacuum", "optimize"),
 }
 CHAINS: Sequence[Sequence[str]] = (
@@ -107,8 +136,15 @@ CHAINS: Sequence[Sequence[str]] = (
     ("checksum", "damage", "mend", "after", "maintain"),
     ("features-add", "delete", "features-drop", "maintain", "after"),
     ("alter", "append", "restore", "maintain", "after"),
+    ("copy-anew", "cut-commit", "repair", "append", "undo", "maintain"),
+    ("fork", "backup-copy", "append", "lose-newest", "log-restore", "maintain"),
+    ("compact", "lose-newest", "commit", "mend", "maintain"),
+    ("fork", "lose-log", "mend~bring-back", "maintain"),
+    ("overwrite", "vacuum~commit", "maintain", "after"),
 )
-"""Orders in which each command consumes what the one before made; the names of slots stand for one of theirs."""
+"""Orders in which each command consumes what the one before made; the names of slots stand for one of theirs. What
+comes after `~` happens between question and answer.
+"""
 
 
 def make_scenario(
@@ -118,7 +154,7 @@ def make_scenario(
     chance = random.Random(f"scenario {seed}")
     is_disk = chance.random() < 0.6
     if chain or not (commands or events or chance.random() >= _CHAINS):
-        items = _chain(chance, chain or chance.choice(CHAINS))
+        items = _chain(chance, chain or chance.choice(CHAINS), events)
     else:
         items = _swarm(chance, commands or (*COMMANDS,), events, is_disk=is_disk)
     actors = [*dict.fromkeys(item.actor for item in items)]
@@ -128,7 +164,7 @@ def make_scenario(
         is_disk,
         tuple(item for item in items if is_disk or item.what not in OF_DISKS),
         tuple(_faults(chance, [one for one in actors if one != "world"])),
-        {name: chance.choice((-400, 0, 0, 90, 2_000)) for name in actors if name != "world"},
+        {name: chance.choice((-100_000, -400, 0, 0, 90, 2_000)) for name in actors if name != "world"},
         has_copy=bool({*OF_DISKS} & happenings) or chance.random() < 0.5,
         has_backup=chance.random() < 0.6,
     )
@@ -155,9 +191,16 @@ def _swarm(chance: random.Random, commands: Sequence[str], events: Sequence[str]
     return items
 
 
-def _chain(chance: random.Random, chain: Sequence[str]) -> list[Item]:
-    names = [chance.choice(SLOTS[name]) if name in SLOTS else name for name in chain]
-    items = [_item(chance, "admin1", name)._replace(wait_seconds=chance.choice((0.0, 5.0, 4_000.0))) for name in names]
+def _chain(chance: random.Random, chain: Sequence[str], events: Sequence[str]) -> list[Item]:
+    items = []
+    for link in chain:
+        name, meanwhile = (chance.choice(SLOTS.get(one, (one,))) for one in (*link.split("~"), "")[:2])
+        if not meanwhile and name in COMMANDS and chance.random() < _ASIDE:
+            meanwhile = chance.choice(_MEANWHILE)
+        wait = chance.choice((0.0, 5.0, 4_000.0, 8 * 86_400.0))
+        items.append(_item(chance, "admin1", name)._replace(wait_seconds=wait, meanwhile=meanwhile))
+    if events or chance.random() < 0.1:
+        items.append(_item(chance, "world", chance.choice(events or [*EVENTS])))
     if chance.random() < 0.2:
         items.append(_item(chance, "writer1", chance.choice(WRITES)))
     if chance.random() < 0.2:
@@ -166,15 +209,16 @@ def _chain(chance: random.Random, chain: Sequence[str]) -> list[Item]:
 
 
 def _item(chance: random.Random, actor: str, what: str) -> Item:
-    return Item(
-        actor,
-        what,
+    seed, wait, ask, is_standing = (
         chance.getrandbits(32),
         chance.choice(_WAITS),
         chance.choice(_ASKS),
-        chance.choice((0, 0, 3, 15, 40, 100)) if actor == "world" else 0,
         chance.random() < 0.7,
     )
+    calls = 0
+    if actor == "world" and chance.random() < _AMONG_CALLS:
+        wait, calls = 0.0, chance.choice((chance.randrange(_CALLS), chance.randrange(3 * _CALLS)))
+    return Item(actor, what, seed, wait, ask, calls, is_standing)
 
 
 def _faults(chance: random.Random, actors: Sequence[str]) -> list[Fault]:

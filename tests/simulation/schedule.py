@@ -23,7 +23,10 @@ _REAL_SECONDS, _MOST_WAITS = 30, 4
 """An actor that makes no step for so often so long waits for a lock that another one holds over a call."""
 _MOST_STEPS = 60_000
 _MOST_LOOKS, _LOOKING = 500, 3
-_LOOK = re.compile(r"(?:stat|list|read) _delta_log/?")
+_LOOK = re.compile(r": (?:stat .*|(?:list|read) _delta_log/?)")
+_LOOK_AGAIN = re.compile(r": (?:stat|list) _delta_log/?")
+_ACT = re.compile(r": (?:delete |(?:create|put) _delta_log/)")
+_NEXT_VERSION = re.compile(r": create _delta_log/\d{20}\.json ")
 
 
 class Crash(BaseException):
@@ -47,10 +50,10 @@ class FaultKind(StrEnum):
     DUPLICATED = "request sent twice"
     """The file is created, and its creator is told that it existed."""
     SILENT = "no answers for a while"
-    """This request and those that follow are delayed."""
+    """This request and those that follow are delayed for long."""
 
 
-OF_CREATIONS = (FaultKind.LOST, FaultKind.UNSENT, FaultKind.DELAYED, FaultKind.DUPLICATED, FaultKind.SILENT)
+OF_CREATIONS = (FaultKind.LOST, FaultKind.UNSENT, FaultKind.DELAYED, FaultKind.DUPLICATED, *2 * (FaultKind.SILENT,))
 _SILENT_FOR = 8
 OF_CALLS = (FaultKind.CRASH_BEFORE, FaultKind.FAIL_BEFORE, FaultKind.SLOW_BEFORE, FaultKind.SLOW_AFTER)
 OF_WRITES = (*OF_CALLS, FaultKind.CRASH_AFTER, FaultKind.FAIL_AFTER)
@@ -74,10 +77,8 @@ class Fault(NamedTuple):
 
     def kinds(self) -> dict[tuple[str, str, int], FaultKind]:
         """Actor, what is counted, and its number -> what goes wrong then."""
-        if self.kind is not FaultKind.SILENT:
-            return {(self.actor, self.of, self.call): self.kind}
-        numbers = range(self.call, self.call + _SILENT_FOR)
-        return {(self.actor, self.of, number): FaultKind.DELAYED for number in numbers}
+        count = _SILENT_FOR if self.kind is FaultKind.SILENT else 1
+        return {(self.actor, self.of, self.call + more): self.kind for more in range(count)}
 
 
 @dataclass(eq=False)
@@ -89,16 +90,37 @@ class Actor:
     random: random.Random
     offset_ms: int = 0
     wakes_at: float = 0.0
+    waits_for: int = 0
+    """A number of calls of all."""
     priority: int = 0
     calls: int = 0
     writes: int = 0
     creations: int = 0
+    call: str = ""
+    """The one that it is about to make, or makes."""
     since_look: int = 99
-    """The number of calls since it looked at the log; it may act on that, as long as it is small."""
+    """The number of calls that it has made since it looked at the log; it may act on that, as long as it is small."""
     is_dead: bool = False
     is_over: bool = False
     error: BaseException | None = None
     baton: threading.Lock = field(default_factory=threading.Lock)
+
+    def note_call(self) -> None:
+        """The call has been made. What deletes files does so by the look before the first of them."""
+        if _LOOK.search(self.call):
+            self.since_look = 0
+        elif ": delete " not in self.call:
+            is_act = any(f": {what} " in self.call for what in ("create", "put", "copy"))
+            self.since_look = 99 if is_act or not self.call else self.since_look + 1
+        self.call = ""
+
+    def acts_by_look(self, *, takes_next: bool) -> bool:
+        """Return whether it is about to act by a look of before, or may be; not where it looks again, or, where the
+        next version is taken (`takes_next`), is about to create that.
+        """
+        if self.is_over or _LOOK_AGAIN.search(self.call) or (takes_next and _NEXT_VERSION.search(self.call)):
+            return False
+        return self.since_look <= _LOOKING or _ACT.search(self.call) is not None
 
 
 class Step(NamedTuple):
@@ -116,7 +138,7 @@ class Schedule:
         self.seed = seed
         self.random = random.Random(f"schedule {seed}")
         self.trace: list[Step] = []
-        self.steps = 0
+        self.steps = self.calls = 0
         self._hash = hashlib.sha256()
         self._seconds = start_ms / 1_000
         self._faults = {place: kind for one in faults for place, kind in one.kinds().items()}
@@ -182,20 +204,27 @@ class Schedule:
             if actor.name == name:
                 actor.offset_ms += by_ms
 
-    def let_look(self, may_happen: Callable[[], bool]) -> None:
+    def let_look(self, may_happen: Callable[[], bool], *, takes_next: bool = False) -> None:
         """Let others act until nobody stands between a look at the log and the act that follows from it.
 
-        No store closes that gap, so what happens from outside must not happen there.
+        No store closes that gap, so what happens from outside must not happen there; but the creation of a version
+        fails where what happens takes it (`takes_next`).
         """
         for _ in range(_MOST_LOOKS):
-            is_looking = any(one.since_look <= _LOOKING and not one.is_over for one in self._actors)
-            if may_happen() and not is_looking:
+            if may_happen() and not any(one.acts_by_look(takes_next=takes_next) for one in self._actors):
                 break
-            self.step("lets others look")
+            self.let_call(1)
 
     def jump(self, seconds: float) -> None:
         """Let time go by for all."""
         self._seconds += seconds
+
+    def let_call(self, count: int) -> None:
+        """Let the others make so many calls, if they do, and be the next one then."""
+        if self._current is not None and count:
+            self._current.waits_for = self.calls + count
+            self._hand_on(self._current)
+            self._current.waits_for = 0
 
     # Time
 
@@ -212,15 +241,16 @@ class Schedule:
         """Seconds since some time."""
         return self._seconds
 
-    def sleep(self, seconds: float) -> None:
-        """Let the others act for a time."""
+    def sleep(self, seconds: float, *, is_in_call: bool = False) -> None:
+        """Let the others act for a time; a call that is slow is one that is still to be made."""
         actor = self._current
         if actor is None:
             self._seconds += seconds
             return
         self.note(f"waits {seconds:.3f} s")
         actor.wakes_at = self._seconds + max(seconds, 0.0)
-        actor.since_look = 99
+        if not is_in_call:
+            actor.since_look, actor.call = 99, ""
         self._hand_on(actor)
 
     def machine(self) -> Machine:
@@ -244,9 +274,11 @@ class Schedule:
         if actor.is_dead:
             raise Crash
         actor.calls += 1
+        self.calls += 1
         actor.writes += is_write
         actor.creations += is_creation
-        actor.since_look = 99 if is_write else 0 if _LOOK.search(call) else actor.since_look + 1
+        actor.note_call()
+        actor.call = call
         self._hand_on(actor)
         kind = self._faults.get((actor.name, "call", actor.calls))
         if is_write:
@@ -270,9 +302,9 @@ class Schedule:
         while self._late:
             self.step("waits for what is on its way")
 
-    def later(self, effect: Callable[[], None]) -> None:
+    def later(self, effect: Callable[[], None], *, is_long: bool = False) -> None:
         """Let something happen some steps later."""
-        self._late.append((self.steps + self.random.choice((1, 5, 20, 100)), effect))
+        self._late.append((self.steps + self.random.choice((100, 400) if is_long else (1, 5, 20, 100)), effect))
 
     def note(self, what: str, actor: str | None = None) -> None:
         """Add a line to the trace."""
@@ -307,10 +339,14 @@ class Schedule:
         alive = [one for one in self._actors if not one.is_over]
         if not alive:
             return None
-        ready = [one for one in alive if one.wakes_at <= self._seconds]
+        able = [one for one in alive if not one.waits_for] or alive
+        for one in alive:
+            if 0 < one.waits_for <= self.calls:
+                return one
+        ready = [one for one in able if one.wakes_at <= self._seconds]
         if not ready:
-            self._seconds = min(one.wakes_at for one in alive)
-            ready = [one for one in alive if one.wakes_at <= self._seconds]
+            self._seconds = min(one.wakes_at for one in able)
+            ready = [one for one in able if one.wakes_at <= self._seconds]
         if len(ready) == 1:
             return ready[0]
         if self._has_priorities:

@@ -243,9 +243,9 @@ class Store:
                 return Unknown("no answer")
             case FaultKind.UNSENT:
                 return Unknown("no answer")
-            case FaultKind.DELAYED:
+            case FaultKind.DELAYED | FaultKind.SILENT:
                 tree = self._to_write()
-                schedule.later(lambda: _ignored(create(tree)))
+                schedule.later(lambda: _ignored(create(tree)), is_long=kind is FaultKind.SILENT)
                 return Unknown("no answer")
             case FaultKind.DUPLICATED:
                 create()
@@ -288,7 +288,9 @@ class Store:
 
     def _step(self, call: str, *, is_write: bool = False) -> FaultKind | None:
         schedule = self._world.schedule
-        assert schedule.current in ("", self.actor), f"{self.actor} calls while {schedule.current} acts: {call}"
+        assert schedule.current in ("", self.actor.partition("'")[0]), (
+            f"{self.actor} calls while {schedule.current} acts: {call}"
+        )
         is_creation = call.startswith("create ")
         return schedule.step(f"{self._place.rpartition('/')[2]}: {call}", is_write=is_write, is_creation=is_creation)
 
@@ -302,7 +304,7 @@ class Store:
         if kind is FaultKind.FAIL_BEFORE:
             raise _failed(path)
         if kind is FaultKind.SLOW_BEFORE:
-            schedule.sleep(schedule.random.choice(_SLOW_SECONDS))
+            schedule.sleep(schedule.random.choice(_SLOW_SECONDS), is_in_call=True)
         found = effect()
         if kind is FaultKind.SLOW_AFTER:
             schedule.sleep(schedule.random.choice(_SLOW_SECONDS))

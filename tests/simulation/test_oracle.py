@@ -7,6 +7,7 @@ import random
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -344,6 +345,17 @@ def a_commit(scene: Scene) -> None:
     scene.commit()
 
 
+def compacted(first: int, last: int) -> str:
+    return f"{LOG}/{first:020d}.{last:020d}.compacted.json"
+
+
+def lose_new(scene: Scene) -> None:
+    """A rewritten file is lost before it is committed."""
+    lines = scene.removed(), scene.added()
+    scene.environment(lambda: scene.delete("new.parquet"))
+    scene.commit(*lines)
+
+
 CASES = (
     Case("rows are lost", Invariant.ROWS, commits(removed), commits(removed, added)),
     Case("rows are doubled", Invariant.ROWS, commits(added), commits(removed, added)),
@@ -354,6 +366,8 @@ CASES = (
     Case("another version is restored", Invariant.ROWS, restores(1, said=0), restores(1, said=1)),
     Case("a commit is no JSON", Invariant.UNREADABLE, does(lambda s: s.tree.put(commit_path(3), b"{")), does(a_commit)),
     Case("a file is not there", Invariant.FILES, commits(removed, absent), commits(removed, added)),
+    Case("a new file is lost before its commit", Invariant.FILES, lambda s: s.admin(lambda: lose_new(s)),
+         commits(removed, added)),
     Case("a size is wrong", Invariant.FILES, commits(removed, but(size=7)), commits(removed, added)),
     Case("a number of rows is wrong", Invariant.FILES, commits(removed, but(stats='{"numRecords":77}')),
          commits(removed, but(stats=None))),
@@ -402,6 +416,9 @@ CASES = (
          does(lambda s: sidecars(s, 2)), ("v2Checkpoint",)),
     Case("a compaction is of other commits", Invariant.COMPACTION, does(compaction(1, said=0)),
          does(compaction(0, said=0))),
+    Case("a commit is covered by a compaction", Invariant.COMPACTION,
+         does(a_commit, before=lambda s: s.environment(lambda: s.tree.put(compacted(1, 3), b"{}"))),
+         does(a_commit, before=lambda s: s.environment(lambda: s.tree.put(compacted(1, 2), b"{}")))),
     Case("a checksum is wrong", Invariant.CHECKSUM, does(checksum(1)), does(checksum(0))),
     Case("a version cannot be rebuilt", Invariant.REBUILT, expires(0, 2), expires(0)),
     Case("a live file is deleted", Invariant.NEEDED, does(lambda s: s.delete(s.live[0]["path"]), deletes=True),
@@ -565,6 +582,35 @@ def cut_checkpoint(scene: Scene) -> None:
     scene.admin(lambda: scene.tree.put(path, cut), undoes=True)
 
 
+def cut_commit(scene: Scene) -> None:
+    """A commit that is cut is repaired, and the repair is undone."""
+    path = commit_path(2)
+    whole = scene.tree.files[path].data
+    scene.environment(lambda: scene.tree.put(path, whole[:-9]))
+    scene.admin(lambda: scene.tree.put(path, whole), puts_back=True)
+    scene.admin(lambda: scene.tree.put(path, whole[:-9]), undoes=True)
+
+
+def other_log(scene: Scene) -> None:
+    """The log is lost, and that of a copy, which has another newest version, is put in its place."""
+    log = {version: scene.tree.files[commit_path(version)].data for version in range(3)}
+    log[2] = log[2].replace(b"WRITE", b"MERGE")
+    scene.environment(lambda: scene.delete(*map(commit_path, log)))
+    scene.admin(*(partial(scene.tree.put, commit_path(one), data) for one, data in log.items()), puts_back=True)
+
+
+def older_commit(scene: Scene) -> None:
+    """A log is rolled back twice, and what it had at first is put back."""
+    path, files = commit_path(2), scene.tree.files
+    first = files[path].data
+    for _ in range(2):
+        scene.environment(lambda: scene.delete(path))
+        if path not in scene.oracle.tree.files:
+            scene.writer.append()
+    scene.environment(lambda: scene.delete(path))
+    scene.admin(lambda: scene.tree.put(path, first), puts_back=True)
+
+
 def brought_back(scene: Scene) -> None:
     """A lost file comes back as it was."""
     lose(scene)
@@ -581,7 +627,19 @@ def behind_a_rollback(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize(
-    "happens", [rolled_back, rewritten, lost_file, given_up, cut_checkpoint, brought_back, behind_a_rollback]
+    "happens",
+    [
+        rolled_back,
+        rewritten,
+        lost_file,
+        given_up,
+        cut_checkpoint,
+        cut_commit,
+        other_log,
+        older_commit,
+        brought_back,
+        behind_a_rollback,
+    ],
 )
 def test_the_model_follows_the_environment(happens: Callable[[Scene], None]) -> None:
     scene = Scene()
@@ -600,6 +658,19 @@ def test_a_cut_checkpoint_in_place_of_a_needed_one_is_reported() -> None:
     scene.admin(lambda: scene.tree.put(path, cut), undoes=True)
 
     assert Invariant.REBUILT in {one.invariant for one in scene.oracle.violations}
+
+
+def test_a_cut_commit_below_a_newer_one_is_reported() -> None:
+    scene = Scene()
+    path = commit_path(2)
+    whole = scene.tree.files[path].data
+    scene.environment(lambda: scene.tree.put(path, whole[:-9]))
+    scene.admin(lambda: scene.tree.put(path, whole), puts_back=True)
+    scene.writer.append()
+
+    scene.admin(lambda: scene.tree.put(path, whole[:-9]), undoes=True)
+
+    assert {Invariant.REBUILT} == {one.invariant for one in scene.oracle.violations}
 
 
 def test_a_refusal_that_cannot_tidy_up_elsewhere_may_leave_what_no_version_names() -> None:

@@ -6,26 +6,29 @@
 from __future__ import annotations
 
 import os
+import random
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.simulation.commands import COMMANDS
+from deltacli.operations.checkpoint.checkpoint import Checkpoint, CheckpointRequest
+from tests.simulation import history
+from tests.simulation.commands import COMMANDS, Command
 from tests.simulation.events import EVENTS
 from tests.simulation.found import FOUND, Found
-from tests.simulation.guards import FINDS, GUARDS, without
 from tests.simulation.history import play
-from tests.simulation.scenario import CHAINS, SLOTS, make_scenario
+from tests.simulation.scenario import CHAINS, SLOTS, Item, Scenario, make_scenario
+from tests.simulation.schedule import Actor, Fault, FaultKind
 from tests.simulation.shrink import shrunk
 from tests.simulation.story import told
 
 SEEDS = 300
 PARTS = 6
 """The seeds are played in so many tests, which different processes may run."""
-_TWICE = 24
-_OFTEN = 200
+_TWICE = 10
+_OFTEN = 60
 
 
 @pytest.mark.parametrize("part", range(PARTS))
@@ -66,20 +69,48 @@ def _digests(count: int, hash_seed: int) -> list[str]:
     return done.stdout.splitlines()
 
 
-@pytest.mark.parametrize(("name", "seed"), FINDS.items())
-def test_without_a_guard_a_history_goes_wrong(name: str, seed: int) -> None:
-    guard = GUARDS[name]
-    scenario = make_scenario(seed, commands=guard.commands, events=guard.events, chain=guard.chain)
-    with without(name):
-        assert play(scenario).violations, guard.what
-
+def test_what_a_crash_leaves_has_to_be_found_by_vacuum(monkeypatch: pytest.MonkeyPatch) -> None:
+    after_first_write = Fault("admin1", 1, FaultKind.CRASH_AFTER)
+    scenario = Scenario(1, False, (Item("admin1", "zorder", 7),), (after_first_write,), {}, False, False)
     assert [] == play(scenario).violations
+
+    monkeypatch.setattr(history, "carry_out", lambda *_: None)
+
+    assert any("vacuum is done and left" in one for one in play(scenario).violations)
+
+
+def test_a_second_run_must_not_do_anything(monkeypatch: pytest.MonkeyPatch) -> None:
+    forced = Command(lambda _: Checkpoint(CheckpointRequest(force=True)), COMMANDS["checkpoint"].intends)
+    monkeypatch.setitem(COMMANDS, "checkpoint", forced)
+
+    outcome = play(Scenario(1, False, (Item("admin1", "checkpoint", 7),), (), {}, False, False))
+
+    assert any("a second time" in one for one in outcome.violations)
+
+
+@pytest.mark.parametrize(
+    ("call", "since_look", "takes_next", "acts"),
+    [
+        ("t: delete a.parquet", 99, False, True),
+        ("t: create _delta_log/00000000000000000007.json [1 2]", 99, False, True),
+        ("t: create _delta_log/00000000000000000007.json [1 2]", 1, True, False),
+        ("t: create _delta_log/00000000000000000007.checkpoint.parquet [1 2]", 1, True, True),
+        ("t: list _delta_log from 0", 1, False, False),
+        ("t: read a.parquet", 3, False, True),
+        ("t: read a.parquet", 4, False, False),
+    ],
+)
+def test_nothing_happens_between_a_look_and_an_act(call: str, since_look: int, takes_next: bool, acts: bool) -> None:
+    actor = Actor("admin", lambda: None, random.Random(1), call=call, since_look=since_look)
+
+    assert acts == actor.acts_by_look(takes_next=takes_next)
 
 
 def test_chains_are_made_of_what_there_is() -> None:
-    names = {name for chain in (*CHAINS, *SLOTS.values()) for name in chain} - SLOTS.keys()
+    links = {link for chain in (*CHAINS, *SLOTS.values()) for link in chain}
+    names = {name for link in links for name in link.split("~")} - SLOTS.keys()
 
-    assert {"append", "delete"} == names - COMMANDS.keys() - EVENTS.keys()
+    assert {"append", "delete", "overwrite"} == names - COMMANDS.keys() - EVENTS.keys()
 
 
 def test_a_story_tells_who_did_what() -> None:

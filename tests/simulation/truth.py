@@ -9,7 +9,7 @@ from tests.simulation.judging import (
     Version,
     is_commit,
 )
-from tests.simulation.promises import Tree
+from tests.simulation.promises import ENVIRONMENT, Tree
 from tests.simulation.reading import (
     ROW_ID,
     ROW_VERSION,
@@ -54,10 +54,18 @@ class Truth:
         self._changed: set[str] = set()
         """What the environment has changed."""
         self._ticks = self._last_environment = self._last_commit = 0
+        self._last_of: dict[str, int] = {}
+        """The last change of each actor."""
         self._shaken: set[int] = set()
         """Versions whose commits the environment took away or rewrote, perhaps while a file was made from them."""
         self._rows: dict[tuple[object, ...], tuple[Tracked, ...]] = {}
         self._rebuilt: set[int] = set()
+        self._once_lost: set[int] = set()
+        """Versions that could not be rebuilt any more when the environment had acted."""
+        self._had: set[bytes] = set()
+        """All commits that there ever were."""
+        self._damaged: set[bytes] = set()
+        """What the environment made of commits, which cannot be read."""
         self.environment(dict(tree.files))
         self._changed.clear()
 
@@ -99,21 +107,28 @@ class Truth:
     def environment(self, changes: Mapping[str, StoredFile | None]) -> None:
         """The world changed, and the model follows: what `changes` names is in the directory already."""
         self._ticks += 1
-        self._last_environment = self._ticks
+        self._last_environment = self._last_of[ENVIRONMENT] = self._ticks
         self._changed.update(changes)
         self._last_commit = self._ticks
         for path, after in changes.items():
             kind = name_of(path).kind
             if kind is Kind.COMMIT and self._ticks > 1:
                 self._shaken.add(name_of(path).version)
-            if after is None or (path in self._bytes and self._bytes[path].data != after.data):
+            is_damaged = kind is Kind.COMMIT and after is not None and not is_commit(after.data)
+            if kind is Kind.COMMIT and after is not None:
+                self._had.add(after.data)
+            if is_damaged and after is not None:
+                self._damaged.add(after.data)
+            if after is None or is_damaged or (path in self._bytes and self._bytes[path].data != after.data):
                 self._lost[path] = self._ticks
             else:
                 self._lost.pop(path, None)
             if kind is Kind.DATA and path not in self._bytes:
                 self._rows.clear()
         if any(name_of(path).kind in (Kind.COMMIT, Kind.CHECKPOINT, Kind.SIDECAR) for path in changes):
+            before = self._rebuilt
             self._follow()
+            self._once_lost |= before - self._rebuilt
 
     def _follow(self) -> None:
         """Believe what the log says, where it says otherwise than the model."""

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from deltacli.core.errors import FileMissing, PermissionRefused, StorageFailed
-from deltacli.storage import Deleted, Failed, LocalStorage, Missing, WalkEntry, folds_names, local_walk
+from deltacli.storage import Deleted, Failed, LocalStorage, Missing, WalkEntry, folds_names
+from deltacli.storage import local as local_walk
 from tests.storage.test_walking import everything, paths
 
 DAY_NS = 86_400 * 10**9

@@ -93,8 +93,12 @@ def shared_out(cases: Sequence[_Case], number: int, tests: int = 3) -> list[_Cas
 
 
 def forgive_slowness() -> None:
-    """Make it the default of every property test that what is slow on a loaded machine is no failure."""
-    settings.register_profile("slow machines", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    """Make it the default of every property test that what is slow on a loaded machine is no failure, and that it tries
+    as many examples as one of 100.
+    """
+    count = examples(100).max_examples
+    forgiven = [HealthCheck.too_slow]
+    settings.register_profile("slow machines", deadline=None, max_examples=count, suppress_health_check=forgiven)
     settings.load_profile("slow machines")
 
 
@@ -110,11 +114,12 @@ def import_the_whole_product() -> None:
 
 
 def examples(count: int) -> settings:
-    """Settings of a property test that tries `count` examples in the gate and 50 times as many in `dev.py soak`."""
-    factor = _MORE_EXAMPLES if is_soaking() else 1
+    """Settings of a property test: half of `count` examples in the gate, the same in every run, and 50 times `count` in
+    `dev.py soak`.
+    """
     # Building a table draws a lot of data.
     return settings(
-        max_examples=count * factor,
+        max_examples=count * _MORE_EXAMPLES if is_soaking() else -(-count // 2),
         deadline=None,
         print_blob=True,
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],

@@ -167,6 +167,10 @@ def _prepare() -> None:
             except ModuleNotFoundError as fault:
                 if (fault.name or "").partition(".")[0] != "rich":
                     raise
+    from tests.support.built_commands import build_commands, keep_commands
+
+    keep_commands()
+    build_commands()
     del sys.modules["rich"]
     assert not [name for name in sys.modules if name.partition(".")[0] == "rich"]
     gc.collect()

@@ -208,7 +208,9 @@ def parsed_partition_differences(
         texts = json_column(typed)
         for row in pc.indices_nonzero(unequal).to_pylist():
             seen, wanted = texts[row].as_py(), text[row].as_py()
-            if not _same_number(seen, wanted) and not _same_truth(seen, wanted):
+            if not _same_number(seen, wanted) and not (
+                seen in ("true", "false") and wanted is not None and wanted.lower() == seen
+            ):
                 yield Difference(paths[row].as_py(), name, seen, wanted)
 
 
@@ -218,11 +220,6 @@ def _same_number(seen: str | None, wanted: str | None) -> bool:
         return seen is not None and wanted is not None and int(seen) == int(wanted)
     except ValueError:
         return False
-
-
-def _same_truth(seen: str | None, wanted: str | None) -> bool:
-    """Return True for booleans that differ only in case."""
-    return seen in ("true", "false") and wanted is not None and wanted.lower() == seen
 
 
 def parsed_record_differences(stats: ArrowArray, parsed: ArrowArray, paths: ArrowArray) -> Iterator[Difference]:

@@ -32,7 +32,8 @@ def json_column(column: pyarrow.Array) -> pyarrow.Array:
     if pa.types.is_struct(kind):
         return _json_struct(column)
     if pa.types.is_map(kind):
-        return _json_map(column)
+        text = pc.binary_join_element_wise("{", _map_entries(column), "}", "")
+        return text if column.null_count == 0 else null_where_null(text, column)
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
         return join_items(json_column(pc.list_flatten(column)), column, "[", "]", null_item="null")
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
@@ -159,12 +160,6 @@ def _with_literals(parts: list[str | pyarrow.Array], rows: int) -> list[str | py
     if all(isinstance(part, str) for part in merged):
         merged.append(pa.repeat("", rows))
     return merged
-
-
-def _json_map(column: pyarrow.MapArray) -> pyarrow.Array:
-    """`{"k":"v"}`; a null value is written, because it means something (a null partition value)."""
-    text = pc.binary_join_element_wise("{", _map_entries(column), "}", "")
-    return text if column.null_count == 0 else null_where_null(text, column)
 
 
 def _map_entries(column: pyarrow.MapArray) -> pyarrow.Array:

@@ -249,7 +249,7 @@ def drop_column(draft: Draft, change: DropColumn, _: Settings) -> Changed:
     root = draft.root()
     *above, position = place.field_address
     del at(root, above)[position]
-    properties = {**dropped_from_stats(draft, place), **_tracked(draft)}
+    properties = {**_edited(draft, place, lambda _: None), **_tracked(draft)}
     return draft.with_schema(root).with_properties(properties), effect
 
 
@@ -399,11 +399,6 @@ def renamed_in_stats(draft: Draft, place: ColumnPlace, new: str) -> dict[str, st
     """Return the property with a column's new name; nothing where it does not name the column."""
     depth = len(place.steps)
     return _edited(draft, place, lambda names: quoted_path((*names[: depth - 1], new, *names[depth:])))
-
-
-def dropped_from_stats(draft: Draft, place: ColumnPlace) -> dict[str, str | None]:
-    """Return the property without a column and its fields; nothing where it does not name them."""
-    return _edited(draft, place, lambda _: None)
 
 
 def _edited(draft: Draft, place: ColumnPlace, edit: Callable[[tuple[str, ...]], str | None]) -> dict[str, str | None]:

@@ -129,10 +129,6 @@ def _with_comment(draft: Draft, change: SetTableComment, _: Settings) -> Changed
     return _described(draft, change, "comment of the table", "description", change.comment or None)
 
 
-def _with_name(draft: Draft, change: SetTableName, _: Settings) -> Changed:
-    return _described(draft, change, "name of the table", "name", change.name or None)
-
-
 def set_clustering(draft: Draft, change: SetClustering, _: Settings) -> Changed:
     """Cluster a table by other columns, or by none."""
     columns = order_columns(draft.config, change.columns) if change.columns else ()
@@ -260,7 +256,7 @@ _MAKERS: Mapping[type[Change], Callable[[Draft, Any, Settings], Changed]] = {  #
     SetClustering: set_clustering,
     SetMapping: enable_mapping,
     SetTableComment: _with_comment,
-    SetTableName: _with_name,
+    SetTableName: lambda draft, change, _: _described(draft, change, "name of the table", "name", change.name or None),
 }
 
 

@@ -484,14 +484,11 @@ class _OfSchema:
             found = plan.shape.match(data, start)
             if found is not None and found[1] == length:
                 if plan is not likely:
-                    self._remember(length, plan)
+                    if len(self._by_length) >= _MOST_LENGTHS:
+                        self._by_length.clear()
+                    self._by_length[length] = plan
                 return Footer(self.schema, plan, found[0])
         return self._by_parts(data, start)
-
-    def _remember(self, length: int, plan: _Plan) -> None:
-        if len(self._by_length) >= _MOST_LENGTHS:
-            self._by_length.clear()
-        self._by_length[length] = plan
 
     def _by_parts(self, data: bytes, position: int) -> Footer:
         shapes: list[Shape | None] = []

@@ -308,12 +308,6 @@ def count_adds(adds: pyarrow.RecordBatch) -> FileCounts:
     )
 
 
-def count_removes(removes: pyarrow.RecordBatch, expired_before_ms: int, *, are_young: bool = False) -> TombstoneCounts:
-    """Count a batch of `narrow_remove`; a tombstone without a deletion timestamp counts as deleted at 0."""
-    kept = unexpired(removes.column("deletion_timestamp"), expired_before_ms, are_young=are_young)
-    return TombstoneCounts(removes.num_rows, removes.num_rows - kept.true_count)
-
-
 def unexpired(timestamps: pyarrow.Array, cutoff_ms: int, *, are_young: bool = False) -> pyarrow.Array:
     """Return which tombstones with these deletion timestamps must be kept. Where they `are_young`, being those of
     commits after the cutoff, one that is no time in milliseconds, where the cutoff is one, does not speak against it.
@@ -340,7 +334,8 @@ def count_batch(
     if batch.adds is not None:
         files += count_adds(batch.adds)
     if batch.removes is not None:
-        tombstones += count_removes(batch.removes, cutoff_ms, are_young=are_young)
+        kept = unexpired(batch.removes.column("deletion_timestamp"), cutoff_ms, are_young=are_young)
+        tombstones += TombstoneCounts(batch.removes.num_rows, batch.removes.num_rows - kept.true_count)
     return files, tombstones
 
 
@@ -446,16 +441,11 @@ def parse_num_records(text: str) -> int | None:
     import json
 
     try:
-        value = json.loads(text, parse_int=_integer)
+        value = json.loads(text, parse_int=lambda digits: int(digits) if len(digits) <= 64 else None)
     except (ValueError, RecursionError):
         return None
     records = value.get("numRecords") if isinstance(value, dict) else None
     return records if type(records) is int and abs(records) < 2**63 else None
-
-
-def _integer(digits: str) -> int | None:
-    """Return an integer that may be a count. A minimum of thousands of digits does not make the text invalid."""
-    return int(digits) if len(digits) <= 64 else None
 
 
 # -- file actions in columns -------------------------------------------------------------------------------------------

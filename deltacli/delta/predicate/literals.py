@@ -97,7 +97,10 @@ def _literal(text: str, node: Node) -> Literal | None:
         case Form.VALUE if node.name in _TYPED:
             return from_text(require_text(node.parts[0].value), _TYPED[node.name], node)
         case Form.VALUE if node.name == "x":
-            return _hexadecimal(node)
+            digits = node.parts[0].value
+            if not re.fullmatch("[0-9a-fA-F]*", digits):
+                raise NoValueError(f"X'{digits}' is not a hexadecimal number")
+            return Literal(Kind.BINARY, bytes.fromhex(digits if len(digits) % 2 == 0 else f"0{digits}"), node)
     return None
 
 
@@ -113,13 +116,6 @@ def _signed(text: str, node: Node) -> Literal | None:
     if inner is None or inner.kind not in (Kind.DECIMAL, Kind.OTHER):
         return None
     return inner._replace(value=-inner.value if node.name == "-" and not inner.is_null else inner.value, node=node)
-
-
-def _hexadecimal(node: Node) -> Literal:
-    digits = node.parts[0].value
-    if not re.fullmatch("[0-9a-fA-F]*", digits):
-        raise NoValueError(f"X'{digits}' is not a hexadecimal number")
-    return Literal(Kind.BINARY, bytes.fromhex(digits if len(digits) % 2 == 0 else f"0{digits}"), node)
 
 
 def _number(text: str) -> Fraction | float:

@@ -163,7 +163,8 @@ class _Binder:
         if literal is not None:
             return literal
         if node.form is not Form.CONDITION or node.name in ("xor", "exists"):
-            if (date := self._unquoted_date(node)) is not None:
+            found = _DATE.match(self._text, node.position) if node.position >= 0 else None
+            if (date := found[0] if found else None) is not None:
                 raise refuse_value(
                     self._text,
                     node.position,
@@ -201,11 +202,6 @@ class _Binder:
             case _:
                 raise self._refuse(node, _impossible(node))
         return Not(condition) if node.negated else condition
-
-    def _unquoted_date(self, node: Node) -> str | None:
-        """Return a date without quotes, which SQL reads as a difference of numbers."""
-        found = _DATE.match(self._text, node.position) if node.position >= 0 else None
-        return found[0] if found else None
 
     def _is(self, node: Node) -> Condition:
         operand = self._operand(node.parts[0])

@@ -474,7 +474,7 @@ def _times(texts: Any, plain: str, kind: Any, parse: Any) -> Any:
     """Return times as whole numbers: all at once if all are plain, else each distinct text separately."""
     import pyarrow as pa
 
-    if pc.all(_known_or_plain(texts, plain)).as_py():
+    if pc.all(pc.fill_null(pc.match_substring_regex(texts, plain), True)).as_py():
         try:
             return _numbers(pc.cast(texts, kind))
         except MemoryError:
@@ -484,10 +484,6 @@ def _times(texts: Any, plain: str, kind: Any, parse: Any) -> Any:
     encoded = pc.dictionary_encode(texts)
     values = [None if text is None else parse(text) for text in encoded.dictionary.to_pylist()]
     return pc.take(pa.array(values, pa.int64()), encoded.indices)
-
-
-def _known_or_plain(texts: Any, plain: str) -> Any:
-    return pc.fill_null(pc.match_substring_regex(texts, plain), True)
 
 
 def _numbers(values: Any) -> Any:

@@ -180,7 +180,9 @@ def used_features(config: TableConfiguration, *, has_vectors: bool) -> tuple[tup
         blocking.add("deletion vectors")
     if config.mapping_mode != "none":
         used.add("columnMapping")
-        if config.mapping_mode != "name" or not _keeps_names(config, config.schema):
+        if config.mapping_mode != "name" or not all(
+            config.physical_name(field) == field.name for _, field in walk(config.schema)
+        ):
             blocking.add("column mapping")
     blocking |= {f"columns of type {name}" for name in _types_not_in_parquet(config.schema)}
     return tuple(sorted(used)), tuple(sorted(blocking))
@@ -200,11 +202,6 @@ def _types_not_in_parquet(schema: StructType) -> set[str]:
 def _primitives(data_type: DataType) -> Iterator[str]:
     """Yield the names of the types without parts, with repetitions."""
     return (one.name for one in types_within(data_type) if isinstance(one, PrimitiveType))
-
-
-def _keeps_names(config: TableConfiguration, schema: StructType) -> bool:
-    """Return True if every column has the same name in files as in the schema."""
-    return all(config.physical_name(field) == field.name for _, field in walk(schema))
 
 
 # -- a protocol with more features -------------------------------------------------------------------------------------

@@ -382,14 +382,16 @@ def _planned(config: TableConfiguration, raw_metadata: Action, edits: Mapping[st
     due = {key: value for key, value in edits.items() if (key in raw if value is None else raw.get(key) != value)}
     for key, value in due.items():
         require_ours(key, value, config)
-    if _switches_timestamps_off(config, due):
+    if config.is_on(IN_COMMIT_TIMESTAMPS) and IN_COMMIT_TIMESTAMPS in due and due[IN_COMMIT_TIMESTAMPS] != "true":
         # They record since when commits have their own time, which would be wrong once the feature is off.
         due |= {key: None for key in (ICT_ENABLEMENT_VERSION, ICT_ENABLEMENT_TIMESTAMP) if key in raw}
     if not due:
         return PropertiesPlan((), None)
     configuration = {key: value for key, value in raw.items() if key not in due or due[key] is not None}
     configuration |= {key: value for key, value in due.items() if value is not None}
-    after = _with_configuration(config, configuration)
+    assert config.metadata is not None
+    texts = {key: "" if value is None else str(value) for key, value in configuration.items()}
+    after = replace(config, metadata=config.metadata._replace(configuration=texts))
     _require_features(config, after, due)
     require_legal(config, after, due)
     before = {key: None if raw.get(key) is None else str(raw[key]) for key in due}
@@ -397,16 +399,6 @@ def _planned(config: TableConfiguration, raw_metadata: Action, edits: Mapping[st
     return PropertiesPlan(
         changes, raw_metadata | {"configuration": configuration}, tuple(cautions_of_properties(after, due))
     )
-
-
-def _with_configuration(config: TableConfiguration, configuration: Mapping[str, object]) -> TableConfiguration:
-    assert config.metadata is not None
-    texts = {key: "" if value is None else str(value) for key, value in configuration.items()}
-    return replace(config, metadata=config.metadata._replace(configuration=texts))
-
-
-def _switches_timestamps_off(config: TableConfiguration, due: Mapping[str, str | None]) -> bool:
-    return config.is_on(IN_COMMIT_TIMESTAMPS) and IN_COMMIT_TIMESTAMPS in due and due[IN_COMMIT_TIMESTAMPS] != "true"
 
 
 def _require_key(key: str, value: object, *, force: bool) -> None:

@@ -135,7 +135,8 @@ def widened_schema(schema_string: str, changes: Sequence[Widened], table_version
     """
     root = read_exactly(schema_string)
     for change in changes:
-        _replace_type(root, change)
+        *above, last = change.place.address
+        _at(root, above)[last] = change.to_type
         _record(_at(root, change.place.field_address), change, table_version)
     return write_exactly(root)
 
@@ -145,11 +146,6 @@ def _at(root: Json, address: Sequence[str | int]) -> Json:
     for step in address:
         part = part[step]
     return part
-
-
-def _replace_type(root: Any, change: Widened) -> None:
-    *above, last = change.place.address
-    _at(root, above)[last] = change.to_type
 
 
 def _record(field: dict[str, Any], change: Widened, table_version: int | None) -> None:

@@ -112,7 +112,7 @@ class _Reader:
         assert kept is not None
         for name, is_right, expected in (
             ("numRecords", is_long, "an integer of 64 bits"),
-            ("tightBounds", _is_boolean, "true or false"),
+            ("tightBounds", lambda value: isinstance(value, bool), "true or false"),
         ):
             given = value.get(name)
             if given is None:
@@ -273,10 +273,6 @@ def _read_time(kind: StatKind, given: Any) -> Any:
 def is_long(value: Any) -> bool:
     """Return True for an integer of at most 64 bits."""
     return type(value) is int and -(1 << 63) <= value < 1 << 63
-
-
-def _is_boolean(value: Any) -> bool:
-    return isinstance(value, bool)
 
 
 def _whole(digits: str) -> int | Decimal:

@@ -33,7 +33,6 @@ from deltacli.storage.secrets import without_secrets
 
 _LEFT_OUT = ("cli", "api", "__pycache__")
 """Directories that executors never import."""
-_ROOT = Path(__file__).parents[2]
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
@@ -43,9 +42,10 @@ def write_package(directory: str | os.PathLike[str]) -> Path:
     The content is the same for the same sources. If deltacli itself runs from an archive, that one is returned. Raises
     OSError.
     """
-    if _ROOT.parent.is_file():
-        return _ROOT.parent
-    entries = list(_entries())
+    root = _root()
+    if root.parent.is_file():
+        return root.parent
+    entries = list(_entries(root))
     digest = hashlib.sha256()
     for name, content in entries:
         digest.update(f"{name}\0{len(content)}\0".encode() + content)
@@ -63,10 +63,14 @@ def write_package(directory: str | os.PathLike[str]) -> Path:
     return path
 
 
-def _entries() -> Iterator[tuple[str, bytes]]:
+def _root() -> Path:
+    return Path(__file__).parents[2]  # not while a module is imported: those that are carried to executors have no file
+
+
+def _entries(root: Path) -> Iterator[tuple[str, bytes]]:
     """Yield the modules and data files of the package by their names in the archive, sorted."""
-    for path in sorted(_ROOT.rglob("*")):
-        inner = path.relative_to(_ROOT)
+    for path in sorted(root.rglob("*")):
+        inner = path.relative_to(root)
         if path.is_file() and not set(inner.parts[:-1]) & set(_LEFT_OUT) and path.suffix != ".pyc":
             yield f"deltacli/{inner.as_posix()}", path.read_bytes()
 

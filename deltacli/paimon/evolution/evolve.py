@@ -536,7 +536,10 @@ class _Draft:
         if len(path) == 1:
             self._leave_options(path[0])
         else:
-            self._leave_nested_options(path)
+            naming = list(nested_options(self._options.as_dict(), path))
+            if naming:
+                self._require_with_options(path, naming)
+                drop_nested(self._options, path)
 
         def edit(around: DataType, _: str) -> DataType:
             row = row_around(around, path)
@@ -567,12 +570,6 @@ class _Draft:
         after = self._options.as_dict()
         for key in naming:
             self._require_option_change(key, after.get(key))
-
-    def _leave_nested_options(self, path: Path) -> None:
-        naming = list(nested_options(self._options.as_dict(), path))
-        if naming:
-            self._require_with_options(path, naming)
-            drop_nested(self._options, path)
 
     def _require_with_options(self, path: Path, naming: list[str]) -> None:
         if not self._settings.with_options:

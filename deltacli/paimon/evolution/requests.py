@@ -185,7 +185,10 @@ class _Reader:
         """Return the change. Raises UsageError, also for a key that this action does not have."""
         action = self._value.get("action")
         if not isinstance(action, str) or action not in _ACTIONS:
-            raise self._bad_action(action)
+            near = nearest_name(action, _ACTIONS, ignores_case=True) if isinstance(action, str) else None
+            fault = self._bad("action is missing" if action is None else f"unknown action {action!r}")
+            fault.facts = {"expected": ", ".join(_ACTIONS)}
+            raise fault.meaning(str(action), near)
         made, readers = _ACTIONS[action]
         unknown = next((key for key in self._value if key != "action" and key not in readers), None)
         if unknown is not None:
@@ -241,12 +244,6 @@ class _Reader:
 
     def _bad(self, reason: str, *, code: str = "usage.change") -> UsageError:
         return UsageError(f"change {self._number} cannot be used: {reason}", code=code)
-
-    def _bad_action(self, action: object) -> UsageError:
-        near = nearest_name(action, _ACTIONS, ignores_case=True) if isinstance(action, str) else None
-        fault = self._bad("action is missing" if action is None else f"unknown action {action!r}")
-        fault.facts = {"expected": ", ".join(_ACTIONS)}
-        return fault.meaning(str(action), near)
 
 
 _COLUMN = {"fieldNames": _Reader.path}

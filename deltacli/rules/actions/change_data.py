@@ -12,7 +12,7 @@ from deltacli.core.units import plural
 from deltacli.delta.data_files import canonical, locate_all
 from deltacli.delta.log.actions import Action
 from deltacli.delta.log.segment import Place
-from deltacli.delta.log.state import APPEND_ONLY, CHANGE_FEED, TableConfiguration, deleted_file_retention_ms
+from deltacli.delta.log.state import APPEND_ONLY, CHANGE_FEED, deleted_file_retention_ms
 from deltacli.rules.framework.base import Area, Finding, Level, Severity
 from deltacli.rules.framework.views import CommitView, LocatedAction, StorageView
 
@@ -190,7 +190,7 @@ def _copied_rows(info: Action) -> int | None:
 @AREA.check(CommitView, VIOLATED, DV_DELETE)
 def growing_tables_shrink(view: CommitView) -> Iterator[Finding]:
     """Spec: Append-only Tables. A commit that turns the property on is exempt."""
-    if not _is_append_only(view.before):
+    if not ("appendOnly" in view.before.features and view.before.is_on(APPEND_ONLY)):
         return
     removes = [placed for placed in view.removes if placed.action.get("dataChange") is True]
     with_vector = {canonical(str(placed.action.get("path"))): placed for placed in _vectors(view.adds)}
@@ -203,10 +203,6 @@ def growing_tables_shrink(view: CommitView) -> Iterator[Finding]:
     if by_vector:
         message = "deletes rows of {} with deletion vectors although the table is append-only"
         yield DV_DELETE.at(*_of_first(view, by_vector, message), expected="no new deletion vector")
-
-
-def _is_append_only(config: TableConfiguration) -> bool:
-    return "appendOnly" in config.features and config.is_on(APPEND_ONLY)
 
 
 def _vectors(adds: list[LocatedAction]) -> list[LocatedAction]:

@@ -14,7 +14,6 @@ from deltacli.rules.framework.base import Area, Finding
 from deltacli.rules.framework.views import (
     CommitView,
     HistoryView,
-    LiveFile,
     LocatedAction,
     StateView,
     TableConfigurationView,
@@ -251,17 +250,13 @@ def _changed(view: CommitView, kind: str, placed: LocatedAction) -> Iterator[Fin
     live = view.live_before(path) if path else None
     if not live:
         return
-    last = max(live, key=_age)
+    last = max(live, key=lambda file: (file.version, file.line or 0))
     verb = "added again" if kind == "add" else "removed"
     for rule, name in ((BASE_ROW_ID_CHANGED, "baseRowId"), (COMMIT_VERSION, "defaultRowCommitVersion")):
         new, old = placed.action.get(name), last.add.get(name)
         if new is not None and old is not None and new != old:
             message = f"{path} is {verb} with the {name} {new}, but had {old}"
             yield rule.at(view.place(placed.line, path), message, seen=new, expected=old)
-
-
-def _age(file: LiveFile) -> tuple[int, int]:
-    return file.version, file.line or 0
 
 
 @AREA.check(CommitView, PRESERVED)

@@ -256,7 +256,8 @@ def sidecars_are_as_described(view: CheckpointView) -> Iterator[Finding]:
         path, size = row.get("path"), row.get("sizeInBytes")
         if not isinstance(path, str) or _keeps_a_tree(view):
             continue
-        if not _is_inside(path):
+        directory = canonical(path).rpartition("/")[0]
+        if not (directory in ("", SIDECAR_DIRECTORY, _SIDECARS) or directory.endswith(f"/{_SIDECARS}")):
             yield SIDECAR_OUTSIDE.at(
                 view.place(key=path),
                 f"the sidecar path {path} points outside {_SIDECARS}",
@@ -336,14 +337,6 @@ def checkpoints_refer_to_the_tree(view: CheckpointView) -> Iterator[Finding]:
             seen="no contentRoot",
             expected="a contentRoot",
         )
-
-
-def _is_inside(path: str) -> bool:
-    """Return True for a bare name, and for a path whose directory is `_sidecars` (in `_delta_log`, if the path names
-    it).
-    """
-    directory = canonical(path).rpartition("/")[0]
-    return directory in ("", SIDECAR_DIRECTORY, _SIDECARS) or directory.endswith(f"/{_SIDECARS}")
 
 
 def _keeps_a_tree(view: CheckpointView) -> bool:

@@ -44,7 +44,7 @@ from deltacli.rules.framework.data_file_views import (
     FootersView,
 )
 from deltacli.rules.protocol.iceberg import active
-from deltacli.rules.widening.entries import changes_of
+from deltacli.rules.widening import changes_of
 
 # -- rules about what data files are and how they lie ------------------------------------------------------------------
 
@@ -315,18 +315,14 @@ def nulls_in_required_columns(view: FootersView) -> Iterator[Finding]:
             if row in rows:
                 counted[row] += nulls or 0
         for row in sorted(rows):
-            if counted[row] > _deleted(view, row):
+            # Those with nulls are among the deleted rows as far as anybody knows.
+            vector = view.adds.column("deletionVector")[row].as_py()
+            if counted[row] > (int(vector["cardinality"] or 0) if vector else 0):
                 place = view.place(row)
                 message = (
                     f"column {required.path} must not be null, and has {plural(counted[row], 'null')} in {place.key}"
                 )
                 yield REQUIRED_MISMATCH.at(place, message, seen=counted[row], expected=0)
-
-
-def _deleted(view: FootersView, row: int) -> int:
-    """How many rows of a file are deleted, those with nulls among them as far as anybody knows."""
-    vector = view.adds.column("deletionVector")[row].as_py()
-    return int(vector["cardinality"] or 0) if vector else 0
 
 
 def _required_leaves(view: FootersView) -> Sequence[_Required]:

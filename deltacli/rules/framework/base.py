@@ -301,7 +301,7 @@ CATALOGUE = Catalogue(
         "protocol.properties": "ListingView MetadataView StateView TableConfigurationView",
         "schema.schema_changes": "MetadataView",
         "schema.schema": "MetadataView",
-        "mapping.mapping": "FilesView MetadataView ProtocolView",
+        "mapping": "FilesView MetadataView ProtocolView",
         "partitions.partitions": "FilesView StateView",
         "partitions.contents": "AnswersView",
         "statistics.statistics": "CheckpointView FilesView",
@@ -323,7 +323,7 @@ CATALOGUE = Catalogue(
         "expressions.row_values": "AllRowsView AnswersView",
         "actions.row_tracking": "CommitView HistoryView StateView TableConfigurationView",
         "protocol.clustering": "FilesView StateView TableConfigurationView",
-        "widening.entries": "MetadataView StateView TableConfigurationView",
+        "widening": "MetadataView StateView TableConfigurationView",
         "protocol.iceberg": "FilesView StorageView TableConfigurationView",
         "log.history": "CommitView HistoryView ListingView StorageView TableConfigurationView",
     },
@@ -333,8 +333,8 @@ RULES_OF_ADD = (
     "protocol.metadata",
     "schema.schema_changes",
     "schema.schema",
-    "mapping.mapping",
+    "mapping",
     "actions.row_tracking",
-    "widening.entries",
+    "widening",
 )
 """The modules of all rules about metadata that stop new data files, `STOPS`: no others are imported for them."""

@@ -216,7 +216,7 @@ class KnownFiles:
                         "line": pa.nulls(base.num_rows, pa.int64()),
                         "dv_storage": pc.struct_field(vectors, ["storageType"]),
                         "dv_path": pc.struct_field(vectors, ["pathOrInlineDv"]),
-                        "source": _same_text(self._base_path, base.num_rows),
+                        "source": pa.repeat(self._base_path, base.num_rows),
                     }
                 )
             )
@@ -274,13 +274,6 @@ def _is_in(paths: ArrowArray, keys: ArrowArray) -> ArrowArray:
 
     masks = [pc.is_in(canonical_column(chunk), value_set=keys) for chunk in paths.chunks]
     return pa.chunked_array(masks, pa.bool_())
-
-
-def _keys(paths: ArrowArray) -> ArrowArray:
-    """Return the canonical paths. If all are plain, these are the same bytes without a copy."""
-    import pyarrow as pa
-
-    return pa.chunked_array([canonical_column(chunk) for chunk in paths.chunks], pa.binary())
 
 
 def _binary(keys: Iterable[str]) -> ArrowArray:
@@ -342,7 +335,7 @@ def _state_columns(base: pyarrow.Table) -> pyarrow.Table:
     has_vectors = vectors.null_count < rows
     return _table(
         base.column("path"),
-        _keys(base.column("path")),
+        pa.chunked_array([canonical_column(chunk) for chunk in base.column("path").chunks], pa.binary()),
         unique_id_column(vectors) if has_vectors else no_vector_ids(rows),
         base.column("size"),
         base.column("num_records"),
@@ -398,12 +391,6 @@ def _no_text(rows: int) -> ArrowArray:
     import pyarrow as pa
 
     return pa.nulls(rows, pa.string())
-
-
-def _same_text(text: str, rows: int) -> ArrowArray:
-    import pyarrow as pa
-
-    return pa.repeat(text, rows)
 
 
 def _texts(values: Sequence[str | None]) -> ArrowArray:

@@ -272,7 +272,8 @@ def odd_names(view: ListingView) -> Iterator[Finding]:
     """Spec: Delta Log Entries; Protocol Evolution (unrecognized files are ignored)."""
     hadoop: list[LogFile] = []
     for file in view.files:
-        digits = _versions_in(file.name)
+        match = _VERSIONED.fullmatch(file.name)
+        digits = [digits for digits in match.groups() if digits] if match else []
         if any(int(number) > MAX_VERSION for number in digits):
             message = f"{file.name} has a version above 2^63 - 1"
             yield VERSION_TOO_LARGE.at(view.place(file.name), message, seen=digits[-1], expected=f"<= {MAX_VERSION}")
@@ -301,12 +302,6 @@ def odd_names(view: ListingView) -> Iterator[Finding]:
             continue
         message = f"the directory {directory} is not defined by the protocol and is ignored"
         yield SUBDIR_UNKNOWN.at(view.place(directory), message)
-
-
-def _versions_in(name: str) -> list[str]:
-    """Return the digits of the versions in a name, two for a compaction."""
-    match = _VERSIONED.fullmatch(name)
-    return [digits for digits in match.groups() if digits] if match else []
 
 
 def _is_known(name: str) -> bool:
@@ -436,7 +431,8 @@ MTIME_VS_COMMITINFO = TIME_AREA.info(
 def commit_files_out_of_order(view: ListingView) -> Iterator[Finding]:
     """Spec: In-Commit Timestamps (without them the time of a version is its file time)."""
     commits = view.listing.commits
-    below = _first_in_commit_time(view)
+    keys = view.config.in_commit_keys
+    below = None if keys is None else parse_integer(view.config.properties, keys.version) or 0
     versions = [version for version in sorted(commits) if below is None or version < below]
     odd = [
         (before, version)
@@ -452,12 +448,6 @@ def commit_files_out_of_order(view: ListingView) -> Iterator[Finding]:
         seen = format_timestamp(commits[version].modified_ms)
         expected = f"> {format_timestamp(commits[before].modified_ms)}"
         yield MTIME_ORDER.at(view.place(commits[version].name, version), message, seen=seen, expected=expected)
-
-
-def _first_in_commit_time(view: ListingView) -> int | None:
-    """Return the version from which in-commit timestamps apply, or None if they are off."""
-    keys = view.config.in_commit_keys
-    return None if keys is None else parse_integer(view.config.properties, keys.version) or 0
 
 
 @TIME_AREA.check(ListingView, MTIME_FUTURE)

@@ -279,15 +279,11 @@ def check_changes(view: EvolutionView) -> Iterator[Finding]:
         rule = _BY_KIND.get(change.kind)
         if rule is not None and change.loss is Loss.REFUSED:
             severity = Severity.WARNING if change.reason == EXPLICIT_DISABLED else None
-            message = _message(view, change)
+            more = "; readers can convert old files" if change.reason == EXPLICIT_DISABLED else ""
+            message = f"{sentence(change)}, since schema {view.before.id}: {change.reason}{more}"
             yield rule.at(
                 view.place(_key(change)), message, seen=change.after, expected=change.before, severity=severity
             )
-
-
-def _message(view: EvolutionView, change: Change) -> str:
-    more = "; readers can convert old files" if change.reason == EXPLICIT_DISABLED else ""
-    return f"{sentence(change)}, since schema {view.before.id}: {change.reason}{more}"
 
 
 def _key(change: Change) -> str:

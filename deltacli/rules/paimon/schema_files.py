@@ -419,7 +419,7 @@ def check_blobs(view: SchemaFileView) -> Iterator[Finding]:
         return
     blobs = [field for field in schema.fields if is_blob(field.type)]
     for field in schema.fields:
-        if field not in blobs and _has_blob(field.type):
+        if field not in blobs and any(part.root is Root.BLOB for part in types_in(field.type)):
             yield BLOB.at(view.place(field.name), f"{field.name} has a BLOB inside")
     if not blobs:
         return
@@ -440,10 +440,6 @@ def is_blob(data_type: DataType) -> bool:
             return value.root is Root.BLOB
         case _:
             return data_type.root is Root.BLOB
-
-
-def _has_blob(data_type: DataType) -> bool:
-    return any(part.root is Root.BLOB for part in types_in(data_type))
 
 
 _BOOLEANS = frozenset({"t", "true", "y", "yes", "1", "f", "false", "n", "no", "0"})

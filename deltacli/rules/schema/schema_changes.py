@@ -135,17 +135,12 @@ def schemas_change_as_files_allow(view: MetadataView) -> Iterator[Finding]:
         return  # of two metaData actions in a commit only the last applies
     if view.commit is None or replaces_all_files(view.commit):
         return
-    is_checked = _rows_were_checked(view.commit)
+    info = view.commit.commit_info
+    tags = info.get("tags") if isinstance(info, Mapping) else None
+    is_checked = isinstance(tags, Mapping) and tags.get(ROWS_CHECKED) == "true"
     for finding in _Comparison(view.place, before, after).structs(before.schema, after.schema, ""):
         if finding.rule is not NOT_NULL_TIGHTENED or not is_checked:
             yield finding
-
-
-def _rows_were_checked(commit: CommitView) -> bool:
-    """Return True for a commit whose writer has read the rows, or what statistics prove of them."""
-    info = commit.commit_info
-    tags = info.get("tags") if isinstance(info, Mapping) else None
-    return isinstance(tags, Mapping) and tags.get(ROWS_CHECKED) == "true"
 
 
 def _is_another_table(before: TableConfiguration, after: TableConfiguration) -> bool:

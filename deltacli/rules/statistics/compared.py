@@ -43,7 +43,7 @@ from deltacli.delta.stats.schema import BOUNDS, NULL_COUNT, ColumnPath, StatColu
 from deltacli.rules.framework.base import Area, Finding, Level, Severity
 from deltacli.rules.framework.data_file_views import AnswersView, FootersView, LiveAdds
 from deltacli.rules.statistics.evidence import ColumnEvidence, known_from_footers, known_from_rows
-from deltacli.rules.widening.entries import FLOAT_BOUNDS
+from deltacli.rules.widening import FLOAT_BOUNDS
 
 # -- statistics against footers and rows -------------------------------------------------------------------------------
 
@@ -285,7 +285,8 @@ class _OneColumn:
 
     def _beyond(self, *, is_high: bool) -> Any:
         """Report where a value may be below the minimum, or above the maximum."""
-        claimed, actual = self._ends(is_high=is_high)
+        known = self._known
+        claimed, actual = (self._claim.high, known.high) if is_high else (self._claim.low, known.low)
         if is_high and self._column.kind is StatKind.TIMESTAMP:
             actual = pc.if_else(_may_be_cut(claimed), pc.subtract(actual, CUT_MICROSECONDS), actual)
         outside = _sure(pc.greater(actual, claimed) if is_high else pc.less(actual, claimed))
@@ -305,10 +306,6 @@ class _OneColumn:
         import pyarrow as pa
 
         return _sure(pc.not_equal(pc.cast(claimed, pa.float32()), pc.cast(actual, pa.float32())))
-
-    def _ends(self, *, is_high: bool) -> tuple[Any, Any]:
-        known = self._known
-        return (self._claim.high, known.high) if is_high else (self._claim.low, known.low)
 
     def _judged(self, index: int, *, is_high: bool) -> Iterator[Finding]:
         """Return the finding for a file, if the exact values in the log are still wrong."""

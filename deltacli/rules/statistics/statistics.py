@@ -169,7 +169,7 @@ def counts_of_nulls(view: FilesView) -> Iterator[Finding]:
         if leaf.column is None or not _is_whole(leaf.values):
             continue
         low, high = pc.less(leaf.values, 0), pc.greater(leaf.values, block.records)
-        for index in _rows(_either(low, high)):
+        for index in _rows(pc.or_(pc.coalesce(low, False), pc.coalesce(high, False))):
             nulls, records = leaf.values[index].as_py(), block.records[index].as_py()
             if records is not None and records < 0 <= nulls:
                 continue  # the record count is wrong instead
@@ -305,10 +305,6 @@ def _is_whole(values: ArrowArray) -> bool:
     import pyarrow as pa
 
     return bool(pa.types.is_integer(values.type))
-
-
-def _either(one: ArrowArray, other: ArrowArray) -> ArrowArray:
-    return pc.or_(pc.coalesce(one, False), pc.coalesce(other, False))
 
 
 def _rows(mask: ArrowArray) -> list[int]:

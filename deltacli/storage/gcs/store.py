@@ -318,7 +318,7 @@ def gcs_fault(answer: Answer) -> HttpFault:
         word = (found.get("errors") or [{}])[0].get("reason", "") if isinstance(found, dict) else ""
         message = str(found.get("message", "")) if isinstance(found, dict) else str(found)
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
-        word, message = "", _text(answer)
+        word, message = "", _kind(answer) if _is_page(answer) else answer.data[:400].decode("utf-8", "replace")
     reason = "bucketNotFound" if answer.status == 404 and _BUCKET_GONE in message else str(word)
     if answer.status == 404 and _is_page(answer):
         # A file is missing only if the store says so, not if a proxy does not find a page.
@@ -433,11 +433,6 @@ def _kind(answer: Answer) -> str:
 def _is_page(answer: Answer) -> bool:
     """Return whether an answer is a web page. The store calls its short messages text/html as well."""
     return b"<html" in answer.data[:1000].lower() or b"<!doctype html" in answer.data[:1000].lower()
-
-
-def _text(answer: Answer) -> str:
-    """Return a message that is not JSON, such as those of reads; of a web page only its type."""
-    return _kind(answer) if _is_page(answer) else answer.data[:400].decode("utf-8", "replace")
 
 
 # -- versions of objects of Google Cloud Storage -----------------------------------------------------------------------

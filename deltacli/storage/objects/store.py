@@ -506,7 +506,7 @@ class ObjectStorage:
     def _outcome(self, path: str, fault: HttpFault | None) -> Deletion:
         if fault is None:
             return Deleted()
-        error = self._translated(fault, path, "deleted")
+        error = self._calls.translated(fault, self._place(path), "deleted")
         return Missing() if isinstance(error, FileMissing) else _failed(error)
 
     def _range(self, path: str, offset: int, length: int, tag: str = "", version_id: str = "") -> bytes:
@@ -563,9 +563,6 @@ class ObjectStorage:
     def _ask(self, call: Callable[[], Answer], path: str, what: str, place: str | None = None) -> Answer:
         """Make a call with retries and translate its errors."""
         return ask(self._calls, self._retry, call, place or self._place(path), what)
-
-    def _translated(self, fault: HttpFault, path: str, what: str) -> StorageFailed | UsageError:
-        return self._calls.translated(fault, self._place(path), what)
 
     def _key(self, path: str) -> str:
         return f"{self._root}/{path}" if self._root and path else self._root or path

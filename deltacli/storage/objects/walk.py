@@ -289,7 +289,9 @@ class Range:
         if self.end and self._last >= self.end:
             return True
         while len(self.parts) > 1 and self.parts[0].end <= self._last:
-            self._pass()
+            self.parts, self._passed = self.parts[1:], self._passed + 1
+            if len(self.parts) == 1:
+                self._first, self.pages, self._passed = "", 0, 0
         part = self.parts[0]
         if not self.is_whole and self._last < part.prefix and not self.began_early:
             is_alone = len(self.parts) == 1
@@ -298,12 +300,6 @@ class Range:
         else:
             self.token = token
         return False
-
-    def _pass(self) -> None:
-        """Leave the first part behind. Estimates about the last one begin anew."""
-        self.parts, self._passed = self.parts[1:], self._passed + 1
-        if len(self.parts) == 1:
-            self._first, self.pages, self._passed = "", 0, 0
 
     def _guess(self) -> str:
         """Return a key that is probably in the middle of the rest; '' where none is known.

@@ -220,7 +220,10 @@ def azure_source(uri: str, options: Mapping[str, str]) -> AzureSource:
     address = read_address(uri)
     read = read_azure_options(options, address)
     root = "/".join(part for part in (address.container, address.root) if part)
-    place = ObjectAddress(_origin(read.endpoint), f"/{quote(root, safe='/~')}/")
+    parts = urlsplit(read.endpoint)
+    if parts.path.strip("/"):
+        raise CannotSign("its endpoint has the account in the path, as emulators do")
+    place = ObjectAddress(f"{parts.scheme}://{parts.netloc}", f"/{quote(root, safe='/~')}/")
     resource = f"/blob/{read.account}/{root}/"
     if read.used in ("none", "signature"):
         raise CannotSign("its credentials are a shared access signature, or none")
@@ -289,11 +292,3 @@ def _get_key(uri: str, options: AzureOptions) -> GetKey:
 def _key_of(fields: Mapping[str, str]) -> SimpleNamespace:
     """Return a key from the elements of an answer, such as SignedOid, by the names that Python gives them."""
     return SimpleNamespace(**{_WORD.sub(r"_\g<0>", name).lower(): text for name, text in fields.items()})
-
-
-def _origin(endpoint: str) -> str:
-    """Return scheme and host of the account."""
-    parts = urlsplit(endpoint)
-    if parts.path.strip("/"):
-        raise CannotSign("its endpoint has the account in the path, as emulators do")
-    return f"{parts.scheme}://{parts.netloc}"

@@ -56,7 +56,7 @@ def like(value: Value, arguments: list[Value]) -> Value:
 def regex_match(value: Value, pattern: Value) -> Value:
     """`value RLIKE pattern`. Raises NotTranslated."""
     text = _text("RLIKE", value)
-    regex = re2_of(_constant("RLIKE", pattern))
+    regex = _Reader(_constant("RLIKE", pattern)).read()
     sql = f"regexp_matches({text.sql}, {text_literal(regex.text).sql})"
     if not regex.minds_lines:
         return made(sql, BOOLEAN, text)
@@ -217,11 +217,6 @@ class Regex(NamedTuple):
 
     text: str
     minds_lines: bool
-
-
-def re2_of(pattern: str) -> Regex:
-    """Raises NotTranslated for anything whose meaning may differ."""
-    return _Reader(pattern).read()
 
 
 class _Reader:

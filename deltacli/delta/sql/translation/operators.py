@@ -288,10 +288,6 @@ def _joined(name: str, arguments: list[Value]) -> Value:
     return made(f"{name}({', '.join(side.sql for side in sides)})", data_type, *sides)
 
 
-def _nvl(arguments: list[Value]) -> Value:
-    return _joined("coalesce", _counted("nvl", arguments, 2))
-
-
 def _nvl2(arguments: list[Value]) -> Value:
     value, present, absent = _counted("nvl2", arguments, 3)
     return case([(is_null(value, negated=True), present)], absent)
@@ -352,18 +348,6 @@ def _sqrt(arguments: list[Value]) -> Value:
         raise NotTranslated(f"sqrt is not supported for type {value.type_name}")
     sql = f"(CASE WHEN {number.sql} < 0 THEN CAST('nan' AS DOUBLE) ELSE sqrt({number.sql}) END)"
     return made(sql, DOUBLE, number)
-
-
-def _mod(arguments: list[Value]) -> Value:
-    return arithmetic("%", *_counted("mod", arguments, 2))
-
-
-def _pmod(arguments: list[Value]) -> Value:
-    return positive_remainder(*_counted("pmod", arguments, 2))
-
-
-def _negative(arguments: list[Value]) -> Value:
-    return negative(*_counted("negative", arguments, 1))
 
 
 def _hashed(name: str, function: str, bits: tuple[int, ...]) -> Callable[[list[Value]], Value]:
@@ -434,7 +418,7 @@ def _counted(name: str, arguments: list[Value], count: int) -> list[Value]:
 CHOICE_FUNCTIONS: Mapping[str, Callable[[list[Value]], Value]] = {
     "if": _if,
     "coalesce": _coalesce,
-    **dict.fromkeys(("nvl", "ifnull"), _nvl),
+    **dict.fromkeys(("nvl", "ifnull"), lambda arguments: _joined("coalesce", _counted("nvl", arguments, 2))),
     "nvl2": _nvl2,
     "nullif": _nullif,
     "greatest": _extreme("greatest"),
@@ -447,9 +431,9 @@ CHOICE_FUNCTIONS: Mapping[str, Callable[[list[Value]], Value]] = {
     **dict.fromkeys(("ceil", "ceiling"), _rounded("ceil")),
     "round": _round,
     "sqrt": _sqrt,
-    "mod": _mod,
-    "pmod": _pmod,
-    "negative": _negative,
+    "mod": lambda arguments: arithmetic("%", *_counted("mod", arguments, 2)),
+    "pmod": lambda arguments: positive_remainder(*_counted("pmod", arguments, 2)),
+    "negative": lambda arguments: negative(*_counted("negative", arguments, 1)),
     "md5": _hashed("md5", "md5", ()),
     "sha2": _hashed("sha2", "sha256", (0, 256)),
     **dict.fromkeys(("size", "cardinality"), _size),

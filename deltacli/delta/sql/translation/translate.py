@@ -243,7 +243,10 @@ class _Translator:
             case Form.NUMBER:
                 return number_literal(node.name)
             case Form.TEXT:
-                return self._string(node)
+                is_double_quoted = self._text[node.position : node.position + 1] == '"'
+                if is_double_quoted and node.value.lower() in self._names:
+                    raise NotTranslated(f'"{node.value}" is a string in Spark and a column in other engines')
+                return text_literal(node.value)
             case Form.COLUMN:
                 return self._columns.value(node.path, node.position)
             case Form.CONDITION:
@@ -257,12 +260,6 @@ class _Translator:
         return self._other(node)
 
     # -- literals and operators ---------------------------------------------------------------------------------------
-
-    def _string(self, node: Node) -> Value:
-        is_double_quoted = self._text[node.position : node.position + 1] == '"'
-        if is_double_quoted and node.value.lower() in self._names:
-            raise NotTranslated(f'"{node.value}" is a string in Spark and a column in other engines')
-        return text_literal(node.value)
 
     def _operation(self, node: Node) -> Value:
         if len(node.parts) == 1 and node.name in ("-", "+", "~"):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -515,19 +515,15 @@ def _field_faults(view: MetadataView, fields: Sequence[MappedField]) -> Iterator
             yield NAME_MISSING.at(place, f"the field {column} has no physical name", seen=seen, expected=PHYSICAL_NAME)
         elif len(paths.get(one.physical_path or (), ())) > 1 and one.physical_path not in reported:
             reported.add(one.physical_path)
-            if not _is_below_twins(one, paths):
+            path = one.physical_path or ()
+            # Within a struct that has the same id or name as another everything is duplicated.
+            if not any(len(paths.get(path[:length], ())) > 1 for length in range(1, len(path))):
                 twins = ", ".join(paths[one.physical_path or ()])
                 message = f"several fields have the physical name {one.physical_name}: {twins}"
                 yield PHYSICAL_PATH_DUPLICATE.at(place, message, seen=one.physical_name)
         elif has_plain_names and one.id is not None and one.physical_name != f"col-{one.id}":
             message = f"the physical name of the field {column} is not derived from its id"
             yield COMPAT_PHYSICAL_NAME.at(place, message, seen=one.physical_name, expected=f"col-{one.id}")
-
-
-def _is_below_twins(one: MappedField, paths: Mapping[tuple[str, ...], Sequence[str]]) -> bool:
-    """Return True within a struct that has the same id or name as another, where everything is duplicated."""
-    path = one.physical_path or ()
-    return any(len(paths.get(path[:length], ())) > 1 for length in range(1, len(path)))
 
 
 def _counter_faults(view: MetadataView, fields: Sequence[MappedField]) -> Iterator[Finding]:

@@ -144,7 +144,7 @@ def changes_of(named: NamedField) -> list[TypeChange]:
 @AREA.check(MetadataView, CHANGE_NOT_ALLOWED, BAD_ENTRY, BAD_PATH, CHAIN_BROKEN)
 def entries(view: MetadataView) -> Iterator[Finding]:
     """Check each entry, and the entries of a field together, from the metadata that introduced them."""
-    yield from fresh(view, "widening.entries", _entry_findings(view))
+    yield from fresh(view, "widening", _entry_findings(view))
 
 
 def _entry_findings(view: MetadataView) -> Iterator[Finding]:

@@ -1,0 +1,43 @@
+"""Groups of the rows of a table, and the first rows of a stream."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pyarrow
+
+
+def grouped(table: pyarrow.Table, keys: Sequence[str], wanted: Sequence[tuple[str, str]]) -> pyarrow.Table:
+    """Return a row for each combination of the keys, in the order in which they occur first: the keys, then for each
+    column and function (`sum`, `min`, `max`, `count`) a column like `size_sum`.
+
+    This is `Table.group_by` without importing Acero's module, which loads datasets, all of Arrow's file systems and
+    TLS: 60 ms of a command that takes 250 ms. If a pyarrow release defines the nodes of its engine elsewhere, it is
+    imported instead.
+    """
+    try:
+        from pyarrow._acero import AggregateNodeOptions, Declaration, TableSourceNodeOptions
+    except ImportError:
+        return table.group_by(list(keys), use_threads=False).aggregate(list(wanted))
+    functions = [([column], f"hash_{function}", None, f"{column}_{function}") for column, function in wanted]
+    nodes = [
+        Declaration("table_source", TableSourceNodeOptions(table)),
+        Declaration("aggregate", AggregateNodeOptions(functions, keys=list(keys))),
+    ]
+    return Declaration.from_sequence(nodes).to_table(use_threads=False)
+
+
+def first_rows(batches: Iterator[pyarrow.RecordBatch], limit: int | None) -> Iterator[pyarrow.RecordBatch]:
+    """Yield the rows up to a limit, all without one; stops reading when it is reached."""
+    if limit is None:
+        yield from batches
+        return
+    left = limit
+    while left > 0:
+        batch = next(batches, None)
+        if batch is None:
+            return
+        yield batch.slice(0, min(left, batch.num_rows))
+        left -= batch.num_rows
