@@ -109,7 +109,10 @@ def report_error(error: DeltacliError, arguments: Sequence[str], table: str | No
     else:
         hint = (_of_condition if error.code == "usage.where" else _hint)(error, arguments, table)
     if isinstance(error, PaimonTable):
-        _name_what_works(error, arguments, table)
+        error.facts["works on both"] = (
+            "history, snapshot, validate, explain, alter, widen-type, vacuum --schemas, schema"
+        )
+        error.facts.update(_instead_of(arguments, table))
     if hint and error.code != "consent.missing":
         hint = before_consent(_as_asked(hint, error, arguments), arguments)
     for name, value in error.facts.items():
@@ -209,12 +212,6 @@ def _field(name: str) -> str:
     return re.sub(r"[ -]+(\w)", lambda found: found[1].upper(), name)
 
 
-def _name_what_works(error: PaimonTable, arguments: Sequence[str], table: str | None) -> None:
-    """Add to the facts what does the work of the command on a Paimon table, and the commands that work there."""
-    error.facts["works on both"] = "history, snapshot, validate, explain, alter, widen-type, vacuum --schemas, schema"
-    error.facts.update(_instead_of(arguments, table))
-
-
 _EXPLAINED: Mapping[str, str] = {
     "storage.credentials": "credentials",
     "usage.config": "configuration",
@@ -280,7 +277,10 @@ def _hint(error: DeltacliError, arguments: Sequence[str], table: str | None) -> 
     if not error.hint:
         return _of_code(error, arguments, table)
     if isinstance(error.hint, Adding) and arguments and arguments[0] != "fleet":  # whose tables have other options
-        return _with_added(error.hint.parameters, arguments)
+        if len(error.hint.parameters) > 1:
+            return again_with_flags(arguments, error.hint.parameters)
+        option, _, value = error.hint.parameters[0].partition(" ")
+        return again_with(arguments, option, value or None, is_repeatable=option in _REPEATABLE)
     hint, version = fill_hint(error.hint, table), option_of(error.hint, "version")
     if isinstance(error, VersionAbsent) and error.wanted_ms is not None and version is not None:
         return _of_version(str(version), error.wanted_ms, arguments) or with_files(hint, arguments)
@@ -301,14 +301,6 @@ def _hint(error: DeltacliError, arguments: Sequence[str], table: str | None) -> 
     is_repeated = hint.replace(" --config ", " -c ") == again(arguments).replace(" --config ", " -c ")
     other = f"deltacli help {error.code}" if error.code == "share.config" else None
     return other if is_repeated and error.exit_code == UsageError.exit_code else hint
-
-
-def _with_added(parameters: Sequence[str], arguments: Sequence[str]) -> str:
-    """Return the command line with more options: flags, or one that may have a value."""
-    if len(parameters) > 1:
-        return again_with_flags(arguments, parameters)
-    option, _, value = parameters[0].partition(" ")
-    return again_with(arguments, option, value or None, is_repeatable=option in _REPEATABLE)
 
 
 def _of_external(error: DeltacliError, prefix: str, arguments: Sequence[str], table: str | None) -> str:

@@ -21,6 +21,7 @@ from deltacli.cli.render.columns import (
     Section,
     exact_line,
     fit,
+    item_columns,
     left_out,
     pad,
     without_repetition,
@@ -321,8 +322,6 @@ class Outcome(Result):
         return True
 
     def grid(self) -> Grid:
-        from deltacli.cli.render.columns import item_columns
-
         return RowGrid(item_columns(self.columns), self.rows)
 
     def sections(self, _terminal: Terminal) -> Sequence[Section]:
@@ -385,8 +384,6 @@ class Listing(Result, Generic[Listed]):
 
 def field_grid(fields: Iterable[tuple[str, object]]) -> Grid:
     """Return two columns, `field` and `value`."""
-    from deltacli.cli.render.columns import item_columns
-
     return RowGrid(item_columns(("field", "value")), ({"field": name, "value": value} for name, value in fields))
 
 

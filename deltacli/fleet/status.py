@@ -645,7 +645,9 @@ class StatusReader:
                 self._runs[run].take(record)
                 self._note_totals(record["timestampMs"])
             case "table-gone" if "table" in record:
-                self._forget(record["table"])
+                table = self._tables.pop(record["table"], None)
+                if table is not None:
+                    self._add(table.group, _totals_of(table), -1)
             case "table-facts" | "table-unreadable" | "step-finished" if "table" in record:
                 self._take_table(run, record)
 
@@ -694,7 +696,8 @@ class StatusReader:
         if kind == "vacuum" and "liveBytes" not in table.numbers:  # its number includes files of deletion vectors
             table.note("liveFiles", now_ms, details.get("liveFiles"))
         if kind == "validate" and "rules" in details:
-            table.numbers["failedRules"] = _failed_rules(details)
+            at_most = min(len(details["rules"]), details.get("errors", 0) + details.get("warnings", 0))
+            table.numbers["failedRules"] = int(details.get("failedRules", at_most))  # older versions do not record it
             table.numbers["lostFiles"] = sum(count for rule, count in details["rules"].items() if rule in LOSING)
             table.note("findings", now_ms, sum(details.get(name, 0) for name in ("errors", "warnings", "infos")))
         if kind in ("vacuum", "log-expire"):
@@ -706,11 +709,6 @@ class StatusReader:
     def _note(table: TableStatus, now_ms: int, numbers: JsonObject, names: Iterable[str]) -> None:
         for name in names:
             table.note(name, now_ms, numbers.get(name))
-
-    def _forget(self, name: str) -> None:
-        table = self._tables.pop(name, None)
-        if table is not None:
-            self._add(table.group, _totals_of(table), -1)
 
     def _note_totals(self, now_ms: int) -> None:
         self._totals.append((now_ms, {group: dict(sums) for group, sums in self._sums.items() if sums}))
@@ -745,12 +743,6 @@ class StatusReader:
                 value = sum(sums.get(series, 0) for sums in chosen)
                 found.setdefault(series, deque(maxlen=POINTS)).append(Point(now_ms, value))
         return found
-
-
-def _failed_rules(details: JsonObject) -> int:
-    """Return how many rules had errors or warnings; at most so many, where an older version recorded the validation."""
-    at_most = min(len(details["rules"]), details.get("errors", 0) + details.get("warnings", 0))
-    return int(details.get("failedRules", at_most))
 
 
 Totals = Mapping[str, int]

@@ -291,16 +291,12 @@ class FileShapes:
                 parts.append((Part(column.name, self._physical_name(column), Missing()), -1))
                 continue
             field = found.fields[position]
-            self._require_single(found, field.name)
+            alike = found.names_like(field.name)
+            if len(alike) > 1 and (not self._is_case_sensitive or len(set(alike)) < len(alike)):
+                raise NotNative(f"names differ in case only: {', '.join(alike)[:80]}")
             node = self._node(field.type, column.data_type, (*path, field.name), int96_paths)
             parts.append((Part(column.name, field.name, node), position))
         return parts
-
-    def _require_single(self, found: _Siblings, name: str) -> None:
-        """Raise NotNative where the session cannot tell a field from its siblings."""
-        alike = found.names_like(name)
-        if len(alike) > 1 and (not self._is_case_sensitive or len(set(alike)) < len(alike)):
-            raise NotNative(f"names differ in case only: {', '.join(alike)[:80]}")
 
     def _node(
         self, kind: Any, data_type: DataType, path: tuple[str, ...], int96_paths: frozenset[tuple[str, ...]]

@@ -20,7 +20,7 @@ from deltacli.cli.running.run import EXPLAINED, Run
 from deltacli.cli.terminal.shell import quoted_table
 from deltacli.core.errors import EXIT_FINDINGS, UsageError
 from deltacli.core.request_fields import Option
-from deltacli.operations.checkpoint.checkpoint import CheckpointRequest, LayoutChoice
+from deltacli.operations.checkpoint.checkpoint import Checkpoint, CheckpointRequest, LayoutChoice, write_checkpoint
 
 if TYPE_CHECKING:
     from deltacli.api.table import Table
@@ -78,8 +78,6 @@ def checkpoint(
 
 
 def _write(run: Run, opened: Table, table: str, request: CheckpointRequest, *, dry_run: bool) -> None:
-    from deltacli.operations.checkpoint.checkpoint import Checkpoint, write_checkpoint
-
     noted: list[str] = []
 
     def notes(plan: CheckpointPlan) -> list[str]:

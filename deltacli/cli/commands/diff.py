@@ -22,7 +22,7 @@ from deltacli.core.errors import EXIT_FINDINGS, PaimonTable, UsageError, command
 from deltacli.core.request_fields import Option
 from deltacli.core.typing import Json
 from deltacli.core.units import format_count, format_moment, format_size, plural
-from deltacli.operations.diff import DiffRequest
+from deltacli.operations.diff import DiffRequest, diff_tables
 from deltacli.operations.schemas.described import shown
 from deltacli.paimon.schema_changes import ChangeKind
 from deltacli.storage.secrets import without_secrets
@@ -263,8 +263,6 @@ def diff(
       deltacli diff ./tbl 3 7 --format markdown  # for a pull request
       deltacli diff ./tbl 3 7 --format csv  # the files that differ
     """
-    from deltacli.operations.diff import diff_tables
-
     points, other = _chosen(first, second, begin, end)
     opened = run.open_table(table)
     _require_key(opened, asked.values)

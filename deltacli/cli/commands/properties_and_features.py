@@ -17,7 +17,7 @@ from deltacli.cli.running.run import Run
 from deltacli.cli.terminal.shell import again, again_with_flags, quoted_table
 from deltacli.cli.terminal.term import Style, Terminal
 from deltacli.core.documents import envelope
-from deltacli.core.errors import UsageError
+from deltacli.core.errors import UsageError, nearest_name
 from deltacli.core.request_fields import Option
 from deltacli.core.typing import JsonObject
 
@@ -286,7 +286,6 @@ def _chosen(run: Run, properties: Sequence[ShownProperty], keys: Sequence[str]) 
     """Return the properties with these keys, and note those that are not set. Raises UsageError for a key that is
     almost that of another property.
     """
-    from deltacli.core.errors import nearest_name
     from deltacli.delta.protocol.known_properties import MEANINGS, known_keys
 
     found, known = {one.key: one for one in properties}, set(known_keys())

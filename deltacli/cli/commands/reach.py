@@ -20,7 +20,7 @@ from deltacli.core.units import (
     format_spans,
     plural,
 )
-from deltacli.operations.reach import Part, ReachRequest
+from deltacli.operations.reach import Part, ReachRequest, find_reach
 
 if TYPE_CHECKING:
     from deltacli.changing.plan import Amount
@@ -146,8 +146,6 @@ def reach(run: Run, table: TableArgument, *, request: ReachRequest) -> None:
       deltacli reach ./tbl --format markdown  # for a pull request
       deltacli reach ./tbl --json
     """
-    from deltacli.operations.reach import find_reach
-
     found = find_reach(run.open_table(table), request)
     run.write(reach_result(found))
     if run.is_on_screen and not is_shared(table):

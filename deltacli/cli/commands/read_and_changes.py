@@ -28,7 +28,7 @@ from deltacli.cli.running.run import (
 )
 from deltacli.core.errors import UsageError
 from deltacli.core.request_fields import Option, option
-from deltacli.table.scan import ChangesRequest, ScanRequest
+from deltacli.table.scan import ChangesRequest, Scan, ScanRequest
 
 if TYPE_CHECKING:
     from deltacli.cli.render.data.rows import FramedResult, RowsResult
@@ -73,7 +73,6 @@ def read(run: Run, table: TableArgument, *, asked: Asked[ScanRequest], wanted: R
       deltacli read ./tbl --where "trip > 500 AND ride.city = 'Bern'" --explain
     """
     from deltacli.storage.base import StoreOfVersions
-    from deltacli.table.scan import Scan
 
     version = wanted.version
     at_ms = parse_moment_of(version, wanted.timestamp)

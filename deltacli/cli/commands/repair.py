@@ -16,7 +16,7 @@ from deltacli.cli.terminal.shell import again_with, again_with_flags, quoted, qu
 from deltacli.core.errors import EXIT_FINDINGS, Refused, UsageError
 from deltacli.core.request_fields import option
 from deltacli.core.units import format_size, plural
-from deltacli.operations.repair.plan import RepairRequest
+from deltacli.operations.repair.plan import RepairPlan, RepairRequest, StepState
 
 if TYPE_CHECKING:
     from deltacli.api.table import Table
@@ -105,7 +105,6 @@ class RepairCommand(NamedTuple):
     def repair(self, request: RepairRequest, saved: SavedPlan | None, mode: Mode) -> None:
         """Plan; save the plan, or ask, execute and report. Errors that are left are findings."""
         from deltacli.cli.render.validate.repair import repair_result
-        from deltacli.operations.repair.plan import RepairPlan
         from deltacli.operations.repair.repair import Repair
 
         plans: list[RepairPlan] = []
@@ -195,8 +194,6 @@ def _question(plan: RepairPlan) -> str:
 
 def _stays_refused(plan: RepairPlan) -> str | None:
     """Return how many steps stay refused after the consent, and why; None without one."""
-    from deltacli.operations.repair.plan import StepState
-
     left = sum(step.state is StepState.REFUSED for step in plan.steps)
     if not left:
         return None

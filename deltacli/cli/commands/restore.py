@@ -11,7 +11,7 @@ from deltacli.cli.terminal.shell import quoted_table
 from deltacli.core.errors import UsageError
 from deltacli.core.request_fields import option
 from deltacli.core.units import format_size, plural
-from deltacli.operations.restore.restore import RestoreRequest
+from deltacli.operations.restore.restore import Restore, RestoreOutcome, RestoreRequest
 
 if TYPE_CHECKING:
     from deltacli.changing.plan import Amount
@@ -66,7 +66,6 @@ def restore(run: Run, table: TableArgument, *, asked: Asked[RestoreRequest], how
     request = Asked(RestoreRequest, values).request()
     from deltacli.cli.render.restore import restore_result
     from deltacli.cli.running.changing import Mode, Wording, run_change
-    from deltacli.operations.restore.restore import Restore, RestoreOutcome
 
     def following(outcome: RestoreOutcome) -> str | None:
         return None if outcome.committed_version is None else f"deltacli history {quoted_table(table)} --limit 3"

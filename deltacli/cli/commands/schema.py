@@ -35,7 +35,15 @@ from deltacli.core.documents import envelope
 from deltacli.core.errors import EXIT_FINDINGS, NotATable, UsageError
 from deltacli.core.request_fields import OF_DELTA, OF_PAIMON, Option
 from deltacli.core.units import plural
-from deltacli.operations.schemas.described import Conversion, SchemaDiff, field_of, shown
+from deltacli.operations.schemas.described import (
+    Conversion,
+    SchemaDiff,
+    convert_schema,
+    describe_file,
+    diff_schemas,
+    field_of,
+    shown,
+)
 from deltacli.paimon.conversions import ConversionLoss
 from deltacli.paimon.schema_changes import Change
 from deltacli.storage.secrets import without_secrets
@@ -177,8 +185,6 @@ def schema_diff(run: Run, table: TableArgument, other: Other = None, *, first: F
       deltacli schema diff ./paimon_tbl --to branch:dev
       deltacli schema diff ./tbl ./paimon_tbl --json
     """
-    from deltacli.operations.schemas.described import diff_schemas
-
     begin, end = parse_point(first, "--from", table), parse_point(last, "--to", other or table)
     if other is None and begin == end:
         raise UsageError("the schema is compared with itself", facts={"expected": "OTHER, --from POINT or --to POINT"})
@@ -238,8 +244,6 @@ def schema_convert(
       deltacli schema convert ./paimon_tbl --tag first --to ddl --yes
       deltacli schema convert part-0.parquet --to paimon
     """
-    from deltacli.operations.schemas.described import convert_schema
-
     found = convert_schema(point.describe(run, table), to, now_ms=run.clock())
     if found.lost:
         what = f"write the schema as {to} without {plural(len(found.lost), 'part')} of it"
@@ -289,8 +293,6 @@ class SchemaPoint:
             return self._of_file(run, table)
 
     def _of_file(self, run: Run, path: str) -> DescribedSchema:
-        from deltacli.operations.schemas.described import describe_file
-
         if self != SchemaPoint():
             raise UsageError(f"{path} is a file, which has no versions", code="usage.point")
         directory, slash, name = path.rpartition("/")

@@ -18,7 +18,7 @@ from deltacli.core.documents import envelope
 from deltacli.core.errors import PartlyDone
 from deltacli.core.typing import Json, JsonObject, RecordBatch
 from deltacli.core.units import format_ranges, format_size, plural
-from deltacli.operations.recover.plan import MISSING, PLANNED, RESTORED, UndeleteRequest
+from deltacli.operations.recover.plan import MISSING, PLANNED, RESTORED, STILL_MISSING, UndeletePlan, UndeleteRequest
 from deltacli.operations.recover.verify import other_size
 
 if TYPE_CHECKING:
@@ -291,7 +291,6 @@ def undelete(
       deltacli undelete ./tbl --from /backups/tbl
       deltacli undelete s3://lake/events --prefix date=2026-01-01
     """
-    from deltacli.operations.recover.plan import STILL_MISSING, UndeletePlan
     from deltacli.operations.recover.sources import Journal
     from deltacli.operations.recover.undelete import Undelete
 

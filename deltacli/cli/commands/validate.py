@@ -40,8 +40,15 @@ from deltacli.core.errors import EXIT_FINDINGS, DeltacliError, StorageFailed, Us
 from deltacli.core.made_once import cached_property
 from deltacli.core.request_fields import option, shared
 from deltacli.core.units import plural, some_of
-from deltacli.operations.validate.findings import DEFAULT_MOST, LevelChoice, ValidateRequest, require_limit
-from deltacli.rules.framework.base import UNREAD, Severity
+from deltacli.operations.validate.findings import (
+    DEFAULT_MOST,
+    OWN_RULES,
+    LevelChoice,
+    RuleChoice,
+    ValidateRequest,
+    require_limit,
+)
+from deltacli.rules.framework.base import CATALOGUE, UNREAD, Severity
 from deltacli.storage.secrets import without_secrets
 
 if TYPE_CHECKING:
@@ -460,8 +467,6 @@ def _say_what_changed(run: Run, sentence: str | None) -> None:
 
 def _choose_rules(run: Run, request: ValidateRequest, levels: Sequence[str]) -> list[Rule]:
     """Return the selected rules of these levels. Raises UsageError where there are none."""
-    from deltacli.operations.validate.findings import RuleChoice
-
     known = _known_rules(run, request)
     try:
         require_known(run, "validate", list(known), request.select, request.ignore)
@@ -493,8 +498,6 @@ def _choose_rules(run: Run, request: ValidateRequest, levels: Sequence[str]) -> 
 
 def _known_rules(run: Run, request: ValidateRequest) -> Mapping[str, Rule]:
     """Return the rules to choose from: those for Delta tables, and those for Paimon tables where some are named."""
-    from deltacli.rules.framework.base import CATALOGUE
-
     names_paimon = bool(request.select) or any(pattern.startswith("paimon") for pattern in request.ignore)
     if run.table_format is not TableFormat.PAIMON and not names_paimon:
         return CATALOGUE.rules
@@ -520,8 +523,6 @@ def _say_what_next(run: Run, request: ValidateRequest, report: ValidationReport)
         run.note(f"note: {summary_sentence(report)}")
     if not run.is_on_screen:
         return
-    from deltacli.operations.validate.findings import OWN_RULES
-
     if (following := next_command(report, OWN_RULES)) is not None:
         run.say_next(following)
     elif not report.counts.rules and request.level != LevelChoice.DATA and report.table_format == "delta":

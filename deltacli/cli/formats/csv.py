@@ -237,7 +237,6 @@ class MarkdownForm:
 
         from deltacli.arrow import compute as pc
         from deltacli.cli.render.data.values import text_column
-        from deltacli.cli.results import block_of
 
         missing = pa.scalar(null)
         cells = [pc.coalesce(_cells(text_column(column)), missing) for column in columns]
@@ -258,7 +257,6 @@ def _cells(texts: pyarrow.StringArray) -> pyarrow.StringArray:
     import pyarrow as pa
 
     from deltacli.arrow import compute as pc
-    from deltacli.delta.encoding.arrow_json import characters
 
     raw = characters(texts)
     if CONTROL.search(raw):

@@ -18,17 +18,24 @@ from deltacli.cli.terminal.shell import again_with, again_with_flags, again_with
 from deltacli.cli.terminal.term import Style, Terminal
 from deltacli.core.documents import envelope
 from deltacli.core.errors import UsageError, nearest_name
-from deltacli.core.made_once import cached_property
 from deltacli.core.typing import JsonObject
-from deltacli.core.units import DAY_MS, format_age, format_count, format_moment, format_size, format_spans
-from deltacli.operations.read.history import History, HistoryItem
+from deltacli.core.units import (
+    DAY_MS,
+    format_age,
+    format_count,
+    format_moment,
+    format_size,
+    format_spans,
+    format_timestamp,
+)
+from deltacli.operations.read.history import PROVENANCE_FIELDS, History, HistoryItem
 
 if TYPE_CHECKING:
     from rich.text import Text
 
     from deltacli.cli.render.terminal.console import Canvas
     from deltacli.delta.log.segment import CommitTime
-    from deltacli.operations.read.history import HistoryItem
+    from deltacli.operations.read.history import ActionCounts
 
 # -- the columns of `history` ------------------------------------------------------------------------------------------
 
@@ -49,10 +56,15 @@ class HistoryLine:
     item: HistoryItem | None
     gap: str | None = None
 
-    @cached_property
-    def fields(self) -> JsonObject:
-        """The fields of the commit, made once for all columns."""
-        return {} if self.item is None else self.item.as_json()
+    @property
+    def info(self) -> JsonObject:
+        """The commitInfo of the commit, empty where there is none."""
+        return (self.item.commit_info if self.item else None) or {}
+
+    @property
+    def counts(self) -> ActionCounts | None:
+        """What the commit contains, as far as it was counted."""
+        return self.item.counts if self.item else None
 
     @property
     def time(self) -> CommitTime | None:
@@ -60,18 +72,18 @@ class HistoryLine:
         return None if self.item is None else self.item.time
 
 
+def _of_info(name: str, key: str = "", **looks: Any) -> Column[HistoryLine]:  # Any: fields of Column
+    return Column(name, lambda line: line.info.get(key or name), **looks)
+
+
 def history_columns(now_ms: int, *, counts: bool) -> list[Column[HistoryLine]]:
     """Return every column, in the order of a full row; `on_screen` and `in_pipe` say where it is shown unasked."""
-    from deltacli.operations.read.history import PROVENANCE_FIELDS
-
-    def column(name: str, **looks: Any) -> Column[HistoryLine]:  # Any: fields of Column
-        return Column(name, lambda line: line.fields.get(name), **looks)
-
     hidden = {"on_screen": False}
-    found = [
-        column("version", right=True, priority=1, least=7),
-        column(
+    found: list[Column[HistoryLine]] = [
+        Column("version", lambda line: line.item and line.item.version, right=True, priority=1, least=7),
+        Column(
             "timestamp",
+            lambda line: format_timestamp(line.time.timestamp_ms) if line.time else None,
             text=lambda line: format_moment(line.time.timestamp_ms) if line.time else "",
             priority=2,
             least=19,
@@ -86,34 +98,44 @@ def history_columns(now_ms: int, *, counts: bool) -> list[Column[HistoryLine]]:
             least=13,
             in_pipe=False,
         ),
-        column("timestampSource", **hidden),
-        column("hasCommitInfo", **hidden),
-        column("commitInfoTimestampMs", **hidden),
-        column("inCommitTimestampMs", **hidden),
-        column("operation", text=_operation, style=_operation_style, priority=1, least=10),
-        column("operationParameters", text=_parameters, priority=3, least=12, title="parameters"),
-        column("operationMetrics", text=_changes, priority=3, least=16, title="changes"),
+        Column("timestampSource", lambda line: line.time and line.time.source.value, on_screen=False),
+        Column("hasCommitInfo", lambda line: line.item and line.item.commit_info is not None, on_screen=False),
+        _of_info("commitInfoTimestampMs", "timestamp", **hidden),
+        _of_info("inCommitTimestampMs", "inCommitTimestamp", **hidden),
+        _of_info("operation", text=_operation, style=_operation_style, priority=1, least=10),
+        _of_info("operationParameters", text=_parameters, priority=3, least=12, title="parameters"),
+        _of_info("operationMetrics", text=_changes, priority=3, least=16, title="changes"),
     ]
     found += [
-        column(name, **_PROVENANCE.get(name, hidden))
+        _of_info(name, **_PROVENANCE.get(name, hidden))
         for name in PROVENANCE_FIELDS
         if name not in ("operation", "operationParameters", "operationMetrics")
     ]
     if counts:
         found += [
-            column("actions", text=_action_counts, priority=5, least=20),
-            *(
-                column(name, text=_number(name, write), right=True, priority=priority, least=least, title=title)
-                for name, write, priority, least, title in (
-                    ("addedFiles", format_count, 2, 7, "files +"),
-                    ("removedFiles", format_count, 2, 7, "files -"),
-                    ("addedBytes", format_size, 4, 9, "bytes +"),
-                    ("removedBytes", format_size, 4, 9, "bytes -"),
-                )
+            Column(
+                "actions",
+                lambda line: line.counts and dict(line.counts.actions),
+                text=_action_counts,
+                priority=5,
+                least=20,
             ),
+            _number("addedFiles", "added_files", format_count, priority=2, least=7, title="files +"),
+            _number("removedFiles", "removed_files", format_count, priority=2, least=7, title="files -"),
+            _number("addedBytes", "added_bytes", format_size, priority=4, least=9, title="bytes +"),
+            _number("removedBytes", "removed_bytes", format_size, priority=4, least=9, title="bytes -"),
         ]
-    found.append(column("problem", style=lambda _: Style.PROBLEM, priority=1, least=12))
-    found.append(column("commitInfo", on_screen=False, in_pipe=False))
+    found += [
+        Column(
+            "problem", lambda line: line.item and line.item.problem, style=lambda _: Style.PROBLEM, priority=1, least=12
+        ),
+        Column(
+            "commitInfo",
+            lambda line: line.item and line.item.as_json().get("commitInfo"),
+            on_screen=False,
+            in_pipe=False,
+        ),
+    ]
     return found
 
 
@@ -127,23 +149,14 @@ def keys_of_commit_info(wanted: str | None, available: Sequence[Column[HistoryLi
     for name in others:
         if nearest_name(name, known, ignores_case=True, alike=_NEARLY_THE_SAME) is not None:
             raise unknown_column(name, [column.name for column in available])
-    return [_key_column(name) for name in others]
-
-
-def _key_column(name: str) -> Column[HistoryLine]:
-    return Column(name, lambda line: key_of_commit_info(name, line.item) if line.item else None, priority=7, least=8)
-
-
-def key_of_commit_info(name: str, item: HistoryItem) -> object:
-    """Return the value of a key of commitInfo, also of one with the name of a field that is not a column here."""
-    return (item.commit_info or {}).get(name)
+    return [_of_info(name, priority=7, least=8) for name in others]
 
 
 def _operation(line: HistoryLine) -> str:
     """Return the operation with its mode: `WRITE append`."""
     if line.item is None or line.item.operation is None:
         return "" if line.item is None or line.item.problem else "(not recorded)"
-    parameters = (line.item.commit_info or {}).get("operationParameters")
+    parameters = line.info.get("operationParameters")
     mode = parameters.get("mode") if isinstance(parameters, dict) else None
     return f"{line.item.operation} {str(mode).lower()}" if mode else line.item.operation
 
@@ -197,8 +210,7 @@ _PARAMETER_WORDS = {
 
 
 def _filled_parameters(line: HistoryLine) -> dict[str, object]:
-    info = (line.item.commit_info if line.item else None) or {}
-    parameters = info.get("operationParameters")
+    parameters = line.info.get("operationParameters")
     if not isinstance(parameters, dict):
         return {}
     return {
@@ -226,21 +238,24 @@ def _without_brackets(value: object) -> str:
 
 
 def _changes(line: HistoryLine) -> str:
-    """Return what changed by the writer's metrics: `+5 files, -2 files, +120 rows`."""
-    return _in_words(changes_of(line.item.commit_info if line.item else None))
+    """Return what changed by the writer's metrics, numbers of 0 left out: `+5 files, -2 files, +120 rows`."""
+    changes = changes_of(line.info)
+    counted = [(pattern, getattr(changes, field)) for field, pattern in _WORDS]
+    return ", ".join(
+        pattern.format(format_count(number)) + ("" if number == 1 else "s") for pattern, number in counted if number
+    )
 
 
 def _action_counts(line: HistoryLine) -> str:
-    counted = line.item.counts.actions if line.item and line.item.counts else {}
+    counted = line.counts.actions if line.counts else {}
     return ", ".join(f"{count:,} {kind}" for kind, count in counted.items())
 
 
-def _number(name: str, write: Callable[[int], str]) -> Callable[[HistoryLine], str]:
-    def text(line: HistoryLine) -> str:
-        value = line.fields.get(name)
-        return write(value) if isinstance(value, int) else ""
+def _number(name: str, attribute: str, write: Callable[[int], str], **looks: Any) -> Column[HistoryLine]:
+    def value(line: HistoryLine) -> int | None:
+        return getattr(line.counts, attribute, None)
 
-    return text
+    return Column(name, value, lambda line: "" if (n := value(line)) is None else write(n), right=True, **looks)
 
 
 class Changes(NamedTuple):
@@ -287,14 +302,6 @@ def changes_of(commit_info: JsonObject | None) -> Changes:
         for field, names in _NAMES.items()
     }
     return Changes(**{field: number for field, number in changes.items() if number})
-
-
-def _in_words(changes: Changes) -> str:
-    """Return changes as `+5 files, -2 files, +120 rows`, those of 0 left out."""
-    counted = [(pattern, getattr(changes, field)) for field, pattern in _WORDS]
-    return ", ".join(
-        pattern.format(format_count(number)) + ("" if number == 1 else "s") for pattern, number in counted if number
-    )
 
 
 def _whole(value: object) -> int | None:
@@ -375,7 +382,9 @@ class HistoryResult(Result):
                 yield f"next: deltacli snapshot {name}{newest}"
 
     def _items(self) -> list[dict[str, Any]]:
-        return _items(self.found, self.columns if self.is_chosen else None)
+        if not self.is_chosen:
+            return [item.as_json() for item in self.found.items]
+        return [_chosen(item, {column.name for column in self.columns}) for item in self.found.items]
 
 
 def shown_commits(read: Callable[[], History], columns: str | None, now_ms: int, *, counts: bool) -> HistoryResult:
@@ -416,12 +425,6 @@ def _lines(found: History) -> Iterator[HistoryLine]:
             yield HistoryLine(None, f"{'':>7}  {span} missing from the log")
 
 
-def _items(found: History, chosen: Sequence[Column[HistoryLine]] | None) -> list[dict[str, Any]]:
-    if chosen is None:
-        return [item.as_json() for item in found.items]
-    return [_chosen(item, {column.name for column in chosen}) for item in found.items]
-
-
 def _chosen(item: HistoryItem, names: set[str]) -> dict[str, Any]:
     """Return the chosen fields; keys of commitInfo that have the name of a field stay in the object `commitInfo`."""
     whole = item.as_json()
@@ -431,7 +434,7 @@ def _chosen(item: HistoryItem, names: set[str]) -> dict[str, Any]:
 
 
 def _is_absent(key: str, found: History) -> bool:
-    return bool(found.items) and all(key_of_commit_info(key, item) is None for item in found.items)
+    return bool(found.items) and all((item.commit_info or {}).get(key) is None for item in found.items)
 
 
 def _versions(spans: Sequence[tuple[int, int]]) -> str:
@@ -563,7 +566,7 @@ def _change_columns(canvas: Canvas, changes: Mapping[int, Changes], *, with_file
     """Return the columns `files` and `rows`, whose numbers stand below each other, and a bar of the rows, or of the
     files where no commit counts its rows.
     """
-    has_rows = any(map(_row_parts_sum, changes.values()))
+    has_rows = any(number for one in changes.values() for number, _, _ in _row_parts(one))
     largest = max(
         (sum(n for n, _, _ in (_row_parts(c) if has_rows else _file_parts(c))) for c in changes.values()), default=0
     )
@@ -589,10 +592,6 @@ def _change_columns(canvas: Canvas, changes: Mapping[int, Changes], *, with_file
             least=_BAR_CELLS,
         ),
     ]
-
-
-def _row_parts_sum(changes: Changes) -> int:
-    return sum(number for number, _, _ in _row_parts(changes))
 
 
 def _file_parts(changes: Changes) -> Parts:

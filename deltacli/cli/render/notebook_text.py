@@ -5,12 +5,11 @@ from __future__ import annotations
 import io
 from typing import TYPE_CHECKING, Any
 
-from deltacli.cli.results import Result
+from deltacli.cli.results import Outcome, Result
 from deltacli.cli.terminal.term import Terminal
 from deltacli.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from deltacli.operations.checkpoint.checkpoint import CheckpointResult
     from deltacli.operations.validate.validate import Validation
 
 _PAGE = Terminal(is_terminal=False, width=None, colour=False)
@@ -34,7 +33,10 @@ def _result_of(outcome: Any, name: str) -> Result:
 
             return VacuumResult(outcome.plan, outcome.outcome, outcome.outcome is None, lists=False)
         case "CheckpointResult":
-            return _checkpoint(outcome)
+            from deltacli.cli.render.log_files import checkpoint_sections
+
+            uri = outcome.plan.snapshot.table.uri
+            return Outcome("checkpoint", uri, {}, lambda: checkpoint_sections(outcome), (), ())
         case "Validation":
             return _validation(outcome, name)
         case "WideningOutcome":
@@ -64,14 +66,6 @@ def _result_of(outcome: Any, name: str) -> Result:
 
             return run_result(outcome)
     raise UsageError(f"a {type(outcome).__name__} cannot be shown", code="usage.result")
-
-
-def _checkpoint(outcome: CheckpointResult) -> Result:
-    from deltacli.cli.render.log_files import checkpoint_sections
-    from deltacli.cli.results import Outcome
-
-    uri = outcome.plan.snapshot.table.uri
-    return Outcome("checkpoint", uri, {}, lambda: checkpoint_sections(outcome), (), ())
 
 
 def _validation(found: Validation, name: str) -> Result:

@@ -26,7 +26,7 @@ from deltacli.core.documents import dumps, envelope
 from deltacli.core.made_once import pattern
 from deltacli.core.typing import Json
 from deltacli.core.units import format_age, format_duration, format_moment, format_size, format_spans, plural
-from deltacli.operations.vacuum.plan import Mode, VacuumOutcome
+from deltacli.operations.vacuum.plan import Mode, Reason, VacuumOutcome
 
 if TYPE_CHECKING:
     import pyarrow
@@ -142,8 +142,6 @@ def _write_screens(sink: BinaryIO, terminal: Terminal, plan: VacuumPlan) -> None
 
 
 def _reason(row: Row) -> str:
-    from deltacli.operations.vacuum.plan import Reason
-
     return kind_name(Reason(row["reason"]))
 
 

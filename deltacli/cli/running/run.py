@@ -14,14 +14,14 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
-from deltacli.cli.command_tree import TableFormat
+from deltacli.cli.command_tree import TableFormat, path_of
 from deltacli.cli.formats import PARQUET, TABLE, Content, Format
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.declared import DEFAULT_ROWS
 from deltacli.cli.results import open_sink
-from deltacli.cli.terminal.interrupts import before_leaving
-from deltacli.cli.terminal.shell import again_with, again_without_limit
-from deltacli.cli.terminal.term import Style, Terminal, close_live_line, say, say_json
+from deltacli.cli.terminal.interrupts import before_leaving, is_interrupted
+from deltacli.cli.terminal.shell import again_with, again_without_limit, as_typed, with_files
+from deltacli.cli.terminal.term import Style, Terminal, capture_logging, close_live_line, say, say_json
 from deltacli.core.clock import Clock
 from deltacli.core.documents import dumps
 from deltacli.core.errors import PaimonTable, Refused, UsageError, quoted_table
@@ -193,8 +193,6 @@ class Run:
         """
         if self.quiet or _is_spoiled(text):
             return
-        from deltacli.cli.terminal.shell import as_typed, with_files
-
         if text.startswith(_NEXT):
             text = _NEXT + with_files(text.removeprefix(_NEXT), invocation.arguments)
         if self.log_is_json:
@@ -259,8 +257,6 @@ class Run:
         return LongJobs(self.progress, self._suggest_cluster, is_far=storage.capabilities.parallel_reads > 1)
 
     def _suggest_cluster(self, why: str) -> None:
-        from deltacli.cli.terminal.shell import again_with
-
         self.note(f"note: {why}; on a Spark cluster: {again_with(invocation.arguments, '--engine', 'spark')}")
 
     def location_of(self, storage: ReadStorage) -> StoreLocation | None:
@@ -341,7 +337,6 @@ def _only_reading(name: str, words: Sequence[str], uri: str, *, writes: bool) ->
     others. `words`: how the command was typed.
     """
     from deltacli.cli.help_page import commands_with
-    from deltacli.core.errors import UsageError
 
     hint = f"deltacli {'share schema' if name.startswith('schema ') else 'snapshot'} {quoted_table(uri)}"
     if name in ("repair", "undelete") and (("--from", uri) in pairwise(words) or f"--from={uri}" in words):
@@ -398,8 +393,6 @@ class Stores:
 
     def _note_needless_options(self) -> None:
         """Say once that options of a store were given, where all tables are on a disk."""
-        from deltacli.cli.invocation import invocation
-
         given = {word.partition("=")[0] for word in invocation.arguments}
         is_elsewhere = any("://" in word and not word.lower().startswith("file:") for word in invocation.arguments)
         if self._note is not None and "--storage-option" in given and not is_elsewhere and not self._has_noted:
@@ -412,9 +405,6 @@ class Stores:
 
         if parse_address(uri) is None:
             return None
-        from deltacli.cli.command_tree import path_of
-        from deltacli.cli.invocation import invocation
-        from deltacli.cli.terminal.term import capture_logging
         from deltacli.sharing.client.faults import read_only
         from deltacli.sharing.client.share_storage import open_share
 
@@ -432,7 +422,6 @@ class Stores:
 
     def policy(self) -> Retry:
         """Return the retry policy that all stores of the run share."""
-        from deltacli.cli.terminal.interrupts import is_interrupted
         from deltacli.storage.base import RETRY_BUDGET
         from deltacli.storage.retry import Retry, ThrottledRetry
 
@@ -453,7 +442,6 @@ class Stores:
 
 def text_of(host: HostTally) -> str:
     """Return the calls to one endpoint for people."""
-    from deltacli.core.units import format_size
     from deltacli.storage.tally import Call
 
     calls = ", ".join(f"{host.calls[call]:,} {call}" for call in Call if host.calls[call]) or "none"

@@ -55,18 +55,13 @@ def comparison(before: Entry, now: Entry) -> str:
         for noun, old, new in zip(("error", "warning", "info"), before.tally[:3], now.tally[:3], strict=True)
         if new != old
     ]
-    day = _day(before, now)
+    then, today = format_timestamp(before.timestamp_ms), format_timestamp(now.timestamp_ms)
+    day = then[:10] if then[:10] != today[:10] else f"{then[:19]}Z"
     parts = [f"{', '.join(changes)} than {day}" if changes else f"as many findings as on {day}"]
     old_rules, new_rules = before.tally.rules, now.tally.rules
     parts += _named("new", [rule for rule in new_rules if rule not in old_rules])
     parts += _named("gone", [rule for rule in old_rules if rule not in new_rules])
     return "; ".join(parts)
-
-
-def _day(before: Entry, now: Entry) -> str:
-    """Return the day of a run, or its time to the second where both runs are of the same day."""
-    then, today = format_timestamp(before.timestamp_ms), format_timestamp(now.timestamp_ms)
-    return then[:10] if then[:10] != today[:10] else f"{then[:19]}Z"
 
 
 def _named(what: str, rules: Sequence[str]) -> list[str]:

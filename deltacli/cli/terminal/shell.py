@@ -227,13 +227,8 @@ def without_value(arguments: Sequence[str], option: str, value: str) -> list[str
     return re.sub(given, "", "\0" + "\0".join(arguments))[1:].split("\0")
 
 
-def again_past(arguments: Sequence[str], override: str) -> CommandLine:
-    """Return the current command line with the option that overrides a guard, such as `--max-delete 100%`."""
-    option, _, value = override.partition(" ")
-    return again_with(arguments, option, value or None)
-
-
 def keep_retention(refused: Refused, arguments: Sequence[str], override: str, condition: str) -> None:
     """Make the run with the table's own retention the hint of a refusal, and the overriding one a fact."""
-    refused.facts[condition] = again_past(arguments, override)
+    option, _, value = override.partition(" ")
+    refused.facts[condition] = again_with(arguments, option, value or None)
     refused.hint = again(without_option(arguments, "--retention"))

@@ -382,7 +382,10 @@ def libraries_muted() -> Iterator[None]:
         yield
     finally:
         warnings.showwarning, threading.excepthook = shown, traced
-        _release_logging()
+        if _handlers:
+            import logging
+
+            logging.getLogger().removeHandler(_handlers.pop())
 
 
 def capture_logging() -> None:
@@ -422,13 +425,6 @@ def show_library_message(level: str, logger: str, text: str) -> None:
         say(dumps({"type": "log", "level": level, "logger": logger, "message": safe}).decode())
     else:
         say("\n".join(visible(line) for line in f"{level}: {logger}: {safe}".splitlines()))
-
-
-def _release_logging() -> None:
-    if _handlers:
-        import logging
-
-        logging.getLogger().removeHandler(_handlers.pop())
 
 
 def _on_warning(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:

@@ -113,7 +113,10 @@ class Leases:
         with self._lock:
             self._held[resource] = lease
         if holder is not None:
-            self._delete_older(key, number)
+            with suppress(DeltacliError):
+                older = [stat.name for stat in self._store.list_from(key) if stat.name < _name(number)]
+                for _ in self._store.delete_many([f"{key}/{name}" for name in older]):
+                    pass
         return lease
 
     def release(self, resource: str) -> None:
@@ -202,12 +205,6 @@ class Leases:
             "released": is_released,
         }
         return dumps(content) + b"\n"
-
-    def _delete_older(self, key: str, number: int) -> None:
-        with suppress(DeltacliError):
-            older = [stat.name for stat in self._store.list_from(key) if stat.name < _name(number)]
-            for _ in self._store.delete_many([f"{key}/{name}" for name in older]):
-                pass
 
 
 def _name(number: int) -> str:

@@ -447,7 +447,10 @@ class FleetSession:
         run = (
             interrupted.run if interrupted else new_run_id(self.clock(), journal.newest.run if journal.newest else None)
         )
-        leases = self._leases(run)
+        place = self.file.settings.leases or str(self.state / LEASES)
+        leases = Leases(
+            self.open_store(place), run, self.file.settings.lease, self.clock, steal=self.request.steal_leases
+        )
         self._require_inactive(leases, run)
         journal.refresh()  # what the run to resume did until its lease was free
         ended = dict(interrupted.steps) if interrupted else {}
@@ -456,7 +459,10 @@ class FleetSession:
             self._begin(writer, is_resumed=interrupted is not None)
             with leases.renewed():
                 report = self._work(journal, writer, leases, None if interrupted is None else ended, began)
-            self._summarize()
+            try:
+                summarize(self.state, self.clock)
+            except DeltacliError as fault:
+                self.note(f"warning: the journal could not be summarized: {without_secrets(fault.message)}")
             if not report.left:
                 leases.remove(f"run {run}")
             return report
@@ -464,25 +470,12 @@ class FleetSession:
             leases.release(f"run {run}")
             writer.close()
 
-    def _summarize(self) -> None:
-        """Summarize the journal. A failure is a warning, because the next run tries again."""
-        try:
-            summarize(self.state, self.clock)
-        except DeltacliError as fault:
-            self.note(f"warning: the journal could not be summarized: {without_secrets(fault.message)}")
-
     def _interrupted(self, journal: Journal) -> RunRecord | None:
         newest = journal.newest
         if newest is None or newest.is_complete:
             self.note("note: there is no interrupted run; a new one is started")
             return None
         return newest
-
-    def _leases(self, run: str) -> Leases:
-        place = self.file.settings.leases or str(self.state / LEASES)
-        return Leases(
-            self.open_store(place), run, self.file.settings.lease, self.clock, steal=self.request.steal_leases
-        )
 
     @staticmethod
     def _require_inactive(leases: Leases, run: str) -> None:

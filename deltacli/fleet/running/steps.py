@@ -34,7 +34,7 @@ from deltacli.core.units import format_size, plural
 from deltacli.delta.log.segment import LOG_DIRECTORY
 from deltacli.engine.base import EmbeddedEngine
 from deltacli.fleet.planning.discovery import FoundTable
-from deltacli.fleet.planning.due import FactsPiece, PlanProblem, TableFacts, look, read_here
+from deltacli.fleet.planning.due import FactsPiece, PlanProblem, TableFacts, expiry_step, look, read_here
 from deltacli.fleet.policy_file.model import (
     DESTRUCTIVE,
     CheckpointPolicy,
@@ -147,7 +147,6 @@ def _checkpoint(table: TableHandle, policy: Policy, _: str) -> StepOutcome:
 
 def _log_expire(table: TableHandle, policy: Policy, _: str) -> StepOutcome:
     from deltacli.changing.change import carry_out, plan_change
-    from deltacli.fleet.planning.due import expiry_step
 
     change = expiry_step(policy, proves=False)
     plan = plan_change(change, table)
@@ -230,7 +229,7 @@ def _validate(table: TableHandle, policy: Policy, name: str) -> StepOutcome:
     settings = policy.steps["validate"]
     assert isinstance(settings, ValidatePolicy)
     found = validate_table(table, settings)
-    path = _baseline_path(settings, name)
+    path = None if settings.baselines is None else Path(settings.baselines) / f"{table_file_name(name)}.json"
     baseline = None if path is None else _read_baseline(path)
     label = "" if path is None else _label(table, path)
     kept = [one for one in found.findings if baseline is None or not baseline.take(label, one)]
@@ -314,10 +313,6 @@ def _finding(one: Finding) -> Details:
     found |= {name: value for name, value in one.place._asdict().items() if value not in (None, "")}
     seen = {"seen": one.seen, "expected": one.expected}
     return found | {name: value for name, value in seen.items() if value is not None}
-
-
-def _baseline_path(settings: ValidatePolicy, name: str) -> Path | None:
-    return None if settings.baselines is None else Path(settings.baselines) / f"{table_file_name(name)}.json"
 
 
 def _read_baseline(path: Path) -> Baseline | None:

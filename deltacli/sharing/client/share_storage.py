@@ -203,7 +203,10 @@ class RangeReader:
             raise other_size(name, file.size_bytes, str(total))
         self._require_same(name, part.tag)
         if part.whole is not None:
-            self._keep(name, part.whole)
+            with self._lock:
+                self._whole[name] = part.whole
+                while len(self._whole) > _MOST_KEPT:
+                    self._whole.popitem(last=False)
             return part.whole.read(offset, length)
         if len(part.data) != length and (file.size_bytes is not None or total is None or offset + length <= total):
             raise other_size(name, file.size_bytes, str(offset + len(part.data)))
@@ -216,12 +219,6 @@ class RangeReader:
         with self._lock:
             if self._tags.setdefault(name, tag) != tag:
                 raise DataUnreadable(f"{name} was replaced while it was read", code=DIFFERS, facts={"file": name})
-
-    def _keep(self, name: str, whole: HiddenFile) -> None:
-        with self._lock:
-            self._whole[name] = whole
-            while len(self._whole) > _MOST_KEPT:
-                self._whole.popitem(last=False)
 
 
 def _require_range(reply: Reply, offset: int, length: int) -> int | None:

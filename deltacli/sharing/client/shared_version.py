@@ -28,7 +28,7 @@ from deltacli.delta.log.actions import Action
 from deltacli.delta.log.file_actions import action_schemas, whole_actions
 from deltacli.delta.schema.types import NO_COLUMNS, PHYSICAL_NAME, parse_schema
 from deltacli.sharing.client.faults import FilesMovedOn, RequestRefused, invalid_answer, too_much
-from deltacli.sharing.client.shared_files import LEAST_BYTES, FileUrl, SharedFile, StoredUrls, read_file, read_files
+from deltacli.sharing.client.shared_files import LEAST_BYTES, FileUrl, StoredUrls, read_file, read_files
 from deltacli.sharing.client.table_requests import (
     ActionLine,
     AnswerHead,
@@ -361,7 +361,10 @@ class _Taker:
     def take_line(self, line: ActionLine) -> None:
         """Take one file. Raises AnswerInvalid."""
         file = read_file(line, self.head.form)
-        _require_of_version(file, self.head)
+        if file.kind != "add":
+            raise invalid_answer(f"the list of files contains a {file.kind}", {"id": file.file_id})
+        if file.version is not None and file.version > self.head.version:
+            raise invalid_answer("a file is newer than the version", {"id": file.file_id, "version": file.version})
         if not file.add_urls(self.urls):
             raise invalid_answer("the list of files names a file twice", {"id": file.file_id})
         self.writer.add(file.action)
@@ -386,13 +389,6 @@ def _take_files(pages: Pages, taker: _Taker, most: int, progress: Progress) -> N
                     break
             if count > most:
                 raise too_much("the list of files", f"{most:,} files")
-
-
-def _require_of_version(file: SharedFile, head: AnswerHead) -> None:
-    if file.kind != "add":
-        raise invalid_answer(f"the list of files contains a {file.kind}", {"id": file.file_id})
-    if file.version is not None and file.version > head.version:
-        raise invalid_answer("a file is newer than the version", {"id": file.file_id, "version": file.version})
 
 
 # -- a change data feed as a log ---------------------------------------------------------------------------------------

@@ -485,15 +485,10 @@ def _open_pages(transport: Transport, request: Callable[[dict[str, str]], Reques
             if len(seen) >= limits.pages:
                 raise too_much(what, f"{limits.pages:,} pages")
             reply, page = answer(token)
-            require_same_head(first.head, page.head, what)
+            if replace(first.head, promises_end=False) != replace(page.head, promises_end=False):
+                raise invalid_answer(f"the pages of {what} differ in their version, format, protocol or metadata")
 
     return Pages(first.head, groups(), ends)
-
-
-def require_same_head(first: AnswerHead, other: AnswerHead, what: str) -> None:
-    """Raise AnswerInvalid where pages have another version, format, protocol or schema than the first one."""
-    if replace(first, promises_end=False) != replace(other, promises_end=False):
-        raise invalid_answer(f"the pages of {what} differ in their version, format, protocol or metadata")
 
 
 def capabilities(formats: tuple[ResponseFormat, ...], *, ends: bool = True) -> str:

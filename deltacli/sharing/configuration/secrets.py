@@ -51,11 +51,6 @@ def create_token(random: bytes | None = None) -> str:
     return f"{PREFIX}{body}{_checksum(body)}"
 
 
-def has_token_form(token: str) -> bool:
-    """Return True for a text that begins like our tokens."""
-    return token.startswith(PREFIX)
-
-
 def is_intact(token: str) -> bool:
     """Return True if a token of our form is complete and has its checksum."""
     body = token[len(PREFIX) : -_CHECKSUM_LENGTH]
@@ -324,7 +319,7 @@ def _token_problems(profile: Profile) -> Iterator[Problem]:
         yield Problem("profile.token", "the profile has no bearerToken")
     elif not token.isascii() or not token.isprintable() or " " in token:
         yield Problem("profile.token", "the bearerToken has characters that a header cannot contain")
-    elif has_token_form(token) and not is_intact(token):
+    elif token.startswith(PREFIX) and not is_intact(token):
         yield Problem("profile.token", "the bearerToken is incomplete or mistyped: its checksum is wrong")
 
 

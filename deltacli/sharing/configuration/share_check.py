@@ -217,7 +217,10 @@ def _gate_problems(table: SharedTable, snapshot: SharedSnapshot, storage: ReadSt
         return
     if not table.history_shared:
         return
-    missing = _missing_versions(table, snapshot.version, storage)
+    from deltacli.table.find_log import list_log
+
+    readable = set(list_log(storage).reconstructable)
+    missing = [version for version in range(table.start_version, snapshot.version + 1) if version not in readable]
     if missing:
         message = f"the history of {name} is shared, but its log can no longer rebuild {_versions(missing)}"
         yield Problem("share.history-gone", message, is_error=False)
@@ -236,13 +239,6 @@ def _file_problems(table: SharedTable, snapshot: SharedSnapshot, storage: ReadSt
         if line := recover_command(without_secrets(table.location)):
             message += f"; {line} shows what can come back"
         yield Problem("share.files", message)
-
-
-def _missing_versions(table: SharedTable, newest: int, storage: ReadStorage) -> list[int]:
-    from deltacli.table.find_log import list_log
-
-    readable = set(list_log(storage).reconstructable)
-    return [version for version in range(table.start_version, newest + 1) if version not in readable]
 
 
 def _versions(versions: Sequence[int]) -> str:

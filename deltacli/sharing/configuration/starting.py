@@ -40,7 +40,8 @@ def catalog_of(directories: Sequence[str]) -> Catalog:
         for path in found:
             relative = os.path.basename(root) if path == root else os.path.relpath(path, root).replace(os.sep, "_")
             name = free_name(name_of(relative), tables)
-            tables[name] = _table(schema, name, path)
+            table_id = str(uuid.uuid5(uuid.NAMESPACE_URL, LocalStorage(path).uri))
+            tables[name] = SharedTable(SHARE, schema, name, path, table_id, history_shared=True)
     shared = tuple(SharedSchema(SHARE, name, tuple(tables.values())) for name, tables in schemas.items())
     return Catalog((Share(SHARE, shared),))
 
@@ -75,11 +76,6 @@ def free_name(name: str, taken: Iterable[str]) -> str:
     used = {other.casefold() for other in taken}
     spellings = chain([name], (f"{name}_{number}" for number in count(2)))
     return next(free for free in spellings if free.casefold() not in used)
-
-
-def _table(schema: str, name: str, path: str) -> SharedTable:
-    table_id = str(uuid.uuid5(uuid.NAMESPACE_URL, LocalStorage(path).uri))
-    return SharedTable(SHARE, schema, name, path, table_id, history_shared=True)
 
 
 _FILE = """\

@@ -401,10 +401,6 @@ def _as_json_hint(predicate: dict[str, object]) -> dict[str, object]:
     return {"jsonPredicateHints": json.dumps(predicate)}
 
 
-def _can_have_rows(file: FileLine) -> bool:
-    return file.rows is None or file.rows > 0
-
-
 def _partition_probes(whole: Lines) -> Iterator[Probe]:
     """Yield hints on partition columns, of which every file has its exact value."""
     logical = {str(column.get("name")): physical for physical, column in partition_names(whole).items()}
@@ -413,7 +409,7 @@ def _partition_probes(whole: Lines) -> Iterator[Probe]:
         value_type = _TYPES.get(str(column.get("type")))
         if value_type is None or value_type in ("float", "double"):
             continue
-        files = [file for file in whole.files if _can_have_rows(file)]
+        files = [file for file in whole.files if file.rows is None or file.rows > 0]
         values = {file.id: _normal(file.partition_values.get(physical), value_type) for file in files}
         known = [value for value in values.values() if value is not None]
         nulls = [file for file in files if values[file.id] is None]
@@ -430,7 +426,7 @@ def _partition_probes(whole: Lines) -> Iterator[Probe]:
         yield Probe(f"not {name} = {value}", _as_json_hint(_not(equal)), rest)
         either: dict[str, object] = {"op": "or", "children": [equal, _json("isNull", name, value_type)]}
         yield Probe(f"{name} = {value} or null", _as_json_hint(either), [*matching, *nulls])
-        literal = _sql_literal(value, value_type)
+        literal = f"'{value}'".replace("\\", "\\\\") if value_type in ("string", "date") else str(value)
         for words, needed in ((f"{sql_name(name)} = {literal}", matching), (f"{sql_name(name)} <> {literal}", rest)):
             yield Probe(words, {"predicateHints": [words]}, needed)
 
@@ -440,10 +436,6 @@ def _normal(value: object, value_type: str) -> str | None:
     if not isinstance(value, str) or not value:
         return None
     return str(int(value)) if value_type in ("int", "long") and _WHOLE.fullmatch(value) else value
-
-
-def _sql_literal(value: object, value_type: str) -> str:
-    return f"'{value}'".replace("\\", "\\\\") if value_type in ("string", "date") else str(value)
 
 
 def _stats_probes(whole: Lines) -> Iterator[Probe]:

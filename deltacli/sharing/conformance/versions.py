@@ -474,13 +474,6 @@ def check_pages(table: SharedTableTest) -> None:
         table.skip("the server sends the table as one page", PAGE_TOKEN)
 
 
-def check_feed_pages(table: SharedTableTest, feed: Lines) -> None:
-    """Read a change feed in pages and compare them with the whole feed."""
-    if feed.files:
-        sent = dict(feed.answer.request.query)
-        _walk(table, feed, lambda page: table.ask("changes", {**sent, **page}, HEADERS[feed.form]))
-
-
 def _page_size(whole: Lines) -> int:
     return max(1, (len(whole.files) + 2) // 3)
 
@@ -678,7 +671,9 @@ def check_changes(table: SharedTableTest) -> None:
     _check_feed(table, feed, first, last)
     _check_parts(table, feed, first, last)
     _check_by_time(table, feed)
-    check_feed_pages(table, feed)
+    if feed.files:
+        sent = dict(feed.answer.request.query)
+        _walk(table, feed, lambda page: table.ask("changes", {**sent, **page}, HEADERS[feed.form]))
 
 
 def _feed(table: SharedTableTest, form: str, query: Mapping[str, object]) -> Lines | None:

@@ -87,18 +87,15 @@ def _in_parquet(metadata: Metadata, *, shows_change_data: bool) -> dict[str, Any
         "name": metadata.name,
         "description": metadata.description,
         "format": {"provider": metadata.provider},
-        "schemaString": _plain_schema(metadata.schema_string or NO_COLUMNS),
+        "schemaString": json.dumps(
+            _plain(json.loads(metadata.schema_string or NO_COLUMNS)), separators=(",", ":"), ensure_ascii=False
+        ),
         "partitionColumns": list(metadata.partition_columns),
     }
     feed = metadata.configuration.get(CHANGE_FEED, "")
     if shows_change_data and feed.lower() == "true":
         document["configuration"] = {"enableChangeDataFeed": "true"}
     return {name: value for name, value in document.items() if value is not None}
-
-
-def _plain_schema(text: str) -> str:
-    """Return a schema whose fields keep only their comments: everything else concerns engines."""
-    return json.dumps(_plain(json.loads(text)), separators=(",", ":"), ensure_ascii=False)
 
 
 def _plain(value: Json) -> Json:

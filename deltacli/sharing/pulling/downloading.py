@@ -35,7 +35,7 @@ from deltacli.sharing.client.faults import (
     invalid_file,
     other_size,
 )
-from deltacli.sharing.client.share_storage import CONTENT_RANGE, EXPIRED, FindUrl, find_url, not_accepted
+from deltacli.sharing.client.share_storage import CONTENT_RANGE, EXPIRED, FindUrl, GuardedReader, find_url, not_accepted
 from deltacli.sharing.pulling.local_table import Part, is_strong_tag, open_part
 from deltacli.storage.base import writing_faults
 from deltacli.work.rows.data_files import AROUND, VectorFaultError, parse_vector, stored_data_of
@@ -95,7 +95,6 @@ def decode(wanted: WantedFile, size_bytes: int, read: Read) -> None:
     import pyarrow as pa
 
     from deltacli.arrow.parquet import ParquetReader
-    from deltacli.sharing.client.share_storage import GuardedReader
     from deltacli.work.rows.row_reader import MAX_BATCH_BYTES, ROWS_A_BATCH
 
     tail = min(size_bytes, _TAIL_BYTES)

@@ -81,7 +81,7 @@ def _file_response(request: Request, file: OpenFile) -> Response:
         "Cache-Control": "private, max-age=3600",
         "Content-Type": "application/octet-stream",
         "ETag": file.tag,
-        "Last-Modified": http_date(file),
+        "Last-Modified": formatdate(file.modified_ms // 1_000, usegmt=True),
         "X-Content-Type-Options": "nosniff",
     }
     span = _wanted(request, file)
@@ -304,11 +304,6 @@ class StoredFile:
 
     def close(self) -> None:
         """Do nothing: each range is a request of its own."""
-
-
-def http_date(file: OpenFile) -> str:
-    """Return when a file was last written, as in HTTP."""
-    return formatdate(file.modified_ms // 1_000, usegmt=True)
 
 
 def open_stored(storage: ReadStorage, path: str) -> StoredFile:

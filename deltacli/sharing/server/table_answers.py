@@ -237,11 +237,6 @@ def end_line(expires_ms: int, *, refresh_token: str | None = None, next_page_tok
     return json_line({"endStreamAction": {name: value for name, value in fields.items() if value is not None}})
 
 
-def failure_line() -> bytes:
-    """Return the last line of an answer that cannot be completed."""
-    return json_line({"endStreamAction": {"errorMessage": "the answer is incomplete: the server failed"}})
-
-
 def assemble(head: bytes, lines: Iterable[bytes], tail: bytes, *, reports_failure: bool) -> Iterator[bytes]:
     """Yield an answer in chunks. A failure after the first byte becomes the last line where the client looks for it;
     otherwise it ends the connection.
@@ -257,7 +252,7 @@ def _all(head: bytes, lines: Iterable[bytes], tail: bytes, *, reports_failure: b
         if not reports_failure:
             raise
         _log.exception("an answer could not be completed")
-        yield failure_line()
+        yield json_line({"endStreamAction": {"errorMessage": "the answer is incomplete: the server failed"}})
         return
     if tail:
         yield tail

@@ -218,14 +218,11 @@ class KeyFile:
             seen = self._identity()
             if seen != self._seen or self.problem:
                 self._seen = seen
-                self._read_again()
+                try:
+                    self._keys, self.problem = _read(self._path), None
+                except (OSError, UsageError) as fault:
+                    self.problem = str(fault)
         return self._keys
-
-    def _read_again(self) -> None:
-        try:
-            self._keys, self.problem = _read(self._path), None
-        except (OSError, UsageError) as fault:
-            self.problem = str(fault)
 
     def _identity(self) -> tuple[int, ...]:
         try:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Generic, TextIO, TypeVar
 from deltacli.api.table import Table, open_table
 from deltacli.core.clock import Clock, fixed_clock, system_clock
 from deltacli.core.errors import DeltacliError, UsageError, command
-from deltacli.core.progress import SILENT, Progress
+from deltacli.core.progress import SILENT
 from deltacli.core.units import format_count
 from deltacli.spark.care import facts
 from deltacli.spark.executor_rows import engine_of
@@ -95,7 +95,8 @@ class DeltaTable:
         """
         require_session(spark)
         options: dict[str, Any] = {"storage_options": storage_options, "allow_external": allow_external}
-        listener = chosen_progress(shows=progress)
+        is_wanted = hasattr(builtins, "get_ipython") if progress is None else progress
+        listener = LineProgress(sys.stderr) if is_wanted else SILENT
         table = open_table(path, engine=engine_of(spark), clock=_clock(now), progress=listener, **options)
         return cls(spark, table, options)
 
@@ -381,9 +382,3 @@ class _LineStep:
             return f"{self._what}: {done} {self._unit}"
         share = 100 * self._done // self._total
         return f"{self._what}: {done} of {format_count(self._total)} {self._unit} ({share} %)"
-
-
-def chosen_progress(*, shows: bool | None) -> Progress:
-    """Return a line on stderr, or nothing. By default it is shown in notebooks only."""
-    is_wanted = hasattr(builtins, "get_ipython") if shows is None else shows
-    return LineProgress(sys.stderr) if is_wanted else SILENT

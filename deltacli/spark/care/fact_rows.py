@@ -229,14 +229,10 @@ def _texts(values: object) -> list[tuple[str, str | None]] | None:
     ]
 
 
-def _text(value: object) -> str | None:
-    return value if value is None or isinstance(value, str) else json.dumps(value)
-
-
 def _typed(value: object, kind: str) -> Any:  # Any: a value of the type, null where a writer wrote another one
     match kind:
         case "string":
-            return _text(value)
+            return value if value is None or isinstance(value, str) else json.dumps(value)
         case "map<string,string>":
             return _texts(value)
         case "boolean":
@@ -512,7 +508,7 @@ def rows_of_tables(job: bytes, rows: Iterable[Values]) -> Iterator[RecordBatch]:
             found = (described.task(row, context) for row in rows)
         else:
             read = partial(_read_whole, described.task, context)
-            found = EmbeddedEngine().run(read, rows, at_once=_tables_at_once(context))
+            found = EmbeddedEngine().run(read, rows, at_once=min(16, context.storage.capabilities.parallel_reads))
         for table in _as_tables(chain.from_iterable(found), (TABLE, *fact.columns)):
             yield from table.combine_chunks().to_batches()
     except DeltacliError as fault:
@@ -537,8 +533,3 @@ def _as_tables(found: Iterable[Any], columns: Sequence[FactColumn]) -> Iterator[
 
 def _read_whole(task: Callable[..., Iterable[Any]], context: TaskContext, row: Values) -> list[Any]:
     return list(task(row, context))
-
-
-def _tables_at_once(context: TaskContext) -> int:
-    """Return how many tables to read at once: several where the store answers slowly."""
-    return min(16, context.storage.capabilities.parallel_reads)

@@ -27,7 +27,7 @@ from deltacli.delta.schema.types import PrimitiveType, StructField
 from deltacli.engine.spark.engine import sendable_location
 from deltacli.engine.spark.jobs import group, spread_frame
 from deltacli.operations.diff import FIXED, DiffRequest, RowDiff
-from deltacli.spark.care.fact_rows import ARGUMENTS, FACTS, NAME, NOW_MS, SKIPS, TABLE, read_fact
+from deltacli.spark.care.fact_rows import ARGUMENTS, FACTS, NAME, NOW_MS, SKIPS, TABLE, read_fact, rows_of_tables
 from deltacli.spark.executor_rows import MergedRows, engine_of
 from deltacli.spark.parquet_scan import require_session
 from deltacli.spark.parquet_schema import spark_schema
@@ -336,8 +336,6 @@ def _task(job: bytes) -> Callable[[Iterator[RecordBatch]], Iterator[RecordBatch]
     """Return the function of a Spark task. It is sent by value."""
 
     def run(batches: Iterator[Any]) -> Iterator[Any]:
-        from deltacli.spark.care.fact_rows import rows_of_tables
-
         for batch in batches:
             yield from rows_of_tables(job, batch.to_pylist())
 

@@ -310,7 +310,7 @@ class ShareLog(TableLog):
         window = self._window_of(version)
         self._reading = window.urls
         if version not in window.commits:
-            self._note_config(version, self._config_before(version))
+            self._window_of(version).configs[version] = self._config_before(version)
             return []
         found = super()._commit_files(version)
         return found if self.is_atomic else sorted(found, key=_by_id)
@@ -320,9 +320,6 @@ class ShareLog(TableLog):
 
     def _commit_file(self, version: int) -> LogFile:
         return self._window_of(version).commits[version]
-
-    def _note_config(self, version: int, config: TableConfiguration) -> None:
-        self._window_of(version).configs[version] = config
 
     def _config_before(self, version: int) -> TableConfiguration:
         """Return the configuration before a commit; before the first one of a window, that after it."""

@@ -10,9 +10,9 @@ import typer
 from deltacli.cli.options.declared import TableArgument
 from deltacli.cli.results import has_stdout, open_sink, require_target
 from deltacli.cli.running.run import Run
-from deltacli.core.errors import EXIT_FINDINGS
+from deltacli.core.errors import EXIT_FINDINGS, UsageError
 from deltacli.core.request_fields import option
-from deltacli.operations.doctor.advice import DoctorRequest
+from deltacli.operations.doctor.advice import DoctorRequest, parse_prices
 
 if TYPE_CHECKING:
     from deltacli.operations.doctor.advice import PriceTable
@@ -83,9 +83,6 @@ def doctor_table(run: Run, table: TableArgument, *, request: DoctorRequest, how:
 def _read_prices(file: str) -> PriceTable:
     """Return the prices of a file. Raises UsageError, also where it cannot be read."""
     from pathlib import Path
-
-    from deltacli.core.errors import UsageError
-    from deltacli.operations.doctor.advice import parse_prices
 
     try:
         data = Path(file).read_bytes()

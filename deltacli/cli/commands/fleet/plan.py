@@ -25,13 +25,21 @@ from deltacli.cli.options.declared import (
 from deltacli.cli.render.columns import Column, Section
 from deltacli.cli.render.fleet.check import FleetListing, Items, Named, fleet_fields, name_column, of_row, under_names
 from deltacli.cli.results import open_sink
-from deltacli.cli.running.run import Run
+from deltacli.cli.running.run import Run, note_the_cut, settle_limit
 from deltacli.cli.terminal.term import Style
 from deltacli.core.errors import EXIT_FINDINGS, EXIT_OK, DeltacliError, UsageError
 from deltacli.core.made_once import cached_property
 from deltacli.core.typing import Json, JsonObject
 from deltacli.core.units import format_size, plural
-from deltacli.fleet.planning.due import FleetPlan, PlannedStep, PlanProblem, TablePlan
+from deltacli.fleet.planning.due import (
+    FleetPlan,
+    PlannedStep,
+    PlanProblem,
+    TablePlan,
+    expiry_step,
+    plan_fleet,
+    plan_vacuum_step,
+)
 from deltacli.fleet.policy_file.model import FleetChoice
 from deltacli.storage.secrets import without_secrets
 
@@ -264,8 +272,6 @@ def fleet_plan(
       deltacli fleet plan --format markdown --output plan.md
       deltacli fleet plan --save-plans ./plans  # for vacuum --apply
     """
-    from deltacli.cli.running.run import note_the_cut, settle_limit
-    from deltacli.fleet.planning.due import plan_fleet
     from deltacli.fleet.policy_file.reading import require_fleet_file
     from deltacli.fleet.running.journal import Journal
 
@@ -332,7 +338,6 @@ def _file_name(table: TablePlan, kind: str) -> str:
 
 
 def _plan_vacuum(_: Run, table: Table, policy: Policy, path: str | None) -> JsonObject:
-    from deltacli.fleet.planning.due import plan_vacuum_step
     from deltacli.operations.vacuum.rechecking import with_past
     from deltacli.operations.vacuum.saved import save_plan
 
@@ -346,7 +351,6 @@ def _plan_vacuum(_: Run, table: Table, policy: Policy, path: str | None) -> Json
 def _plan_expiry(run: Run, table: Table, policy: Policy, path: str | None) -> JsonObject:
     from deltacli.cli.formats import JSON
     from deltacli.cli.render.log_files import expiry_result
-    from deltacli.fleet.planning.due import expiry_step
 
     plan = expiry_step(policy, proves=True).plan(table)
     if path is None:

@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 
 from deltacli.cli.options.declared import FLEET_FILE, FleetFileArgument, argument, fleet_command
-from deltacli.cli.running.run import Run
-from deltacli.cli.running.starting_file import find_tables, require_new, write_new
+from deltacli.cli.running.run import Run, settle_limit
+from deltacli.cli.running.starting_file import find_tables, policy_result, require_new, write_new
 from deltacli.core.errors import EXIT_FINDINGS, PartlyDone
 from deltacli.core.request_fields import Option
 
@@ -39,8 +39,6 @@ def fleet_init(
       deltacli fleet init ./lake
       deltacli fleet init s3://lake/silver silver.toml
     """
-    from deltacli.cli.running.run import settle_limit
-    from deltacli.cli.running.starting_file import policy_result
     from deltacli.fleet.policy_file.init_and_check import starting_policy
 
     require_new(file, "FILE", force=force, code=_EXISTS)

@@ -10,7 +10,7 @@ import typer
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.declared import FLEET_FILE, FleetFileArgument, FleetLimitOption, fleet_command
 from deltacli.cli.running.changing import require_now_is_not_ahead
-from deltacli.cli.running.run import Run
+from deltacli.cli.running.run import Run, note_the_cut, settle_limit
 from deltacli.cli.terminal.interrupts import Interrupted
 from deltacli.cli.terminal.shell import again_with
 from deltacli.core.errors import StorageFailed
@@ -58,7 +58,6 @@ def fleet_run(
       deltacli fleet run --time-budget 2h --resume --yes
     """
     from deltacli.cli.render.fleet.run import run_result
-    from deltacli.cli.running.run import note_the_cut, settle_limit
     from deltacli.fleet.policy_file.reading import require_fleet_file
     from deltacli.fleet.reporting.monitoring import make_sender
 

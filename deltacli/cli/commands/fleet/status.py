@@ -13,12 +13,12 @@ import typer
 from deltacli.cli.formats import FindingFormat
 from deltacli.cli.options.declared import FLEET_FILE, FleetFileArgument, FleetLimitOption, fleet_command
 from deltacli.cli.results import has_stdout, open_sink, require_target
-from deltacli.cli.running.run import Run
+from deltacli.cli.running.run import Run, note_the_cut, settle_limit
 from deltacli.cli.terminal.interrupts import Interrupted
 from deltacli.core.errors import DeltacliError, UsageError, adding
 from deltacli.core.request_fields import option
 from deltacli.core.units import plural
-from deltacli.fleet.policy_file.model import FleetChoice
+from deltacli.fleet.policy_file.model import FleetChoice, short_name, table_file_name
 from deltacli.operations.doctor.advice import DoctorRequest
 from deltacli.storage.secrets import without_secrets
 
@@ -89,7 +89,6 @@ def fleet_status(
       deltacli fleet status --serve-metrics 9105
     """
     from deltacli.cli.render.fleet.status import status_result
-    from deltacli.cli.running.run import note_the_cut, settle_limit
     from deltacli.fleet.planning.due import choose_groups
     from deltacli.fleet.policy_file.reading import require_fleet_file
     from deltacli.fleet.status import read_status
@@ -145,7 +144,6 @@ def _write_pages(run: Run, known: FleetStatus, found: FleetFile, directory: str,
     """Write the page of each table, which links to the page `html` of all. Return the tables that cannot be examined,
     by their shown names, each with the reason, and note them. Raises UsageError.
     """
-    from deltacli.fleet.policy_file.model import short_name, table_file_name
     from deltacli.fleet.reporting.table_page import address, table_page
     from deltacli.operations.doctor.table import examine_table
 

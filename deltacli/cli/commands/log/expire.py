@@ -11,7 +11,7 @@ from deltacli.cli.running.run import Run
 from deltacli.cli.terminal.shell import again, keep_retention, quoted_table
 from deltacli.core.errors import PartlyDone, Refused
 from deltacli.core.units import format_size, plural
-from deltacli.operations.log.expire import ExpiryPlan, ExpiryRequest
+from deltacli.operations.log.expire import PARTLY_DONE, ExpiryPlan, ExpiryRequest, LogExpiry
 
 if TYPE_CHECKING:
     from deltacli.operations.log.expire import ExpiryOutcome
@@ -45,8 +45,6 @@ def log_expire(
       deltacli log expire ./tbl --yes  # in cron
       deltacli log expire ./tbl --retention 60d --keep-version 3,9-11
     """
-    from deltacli.operations.log.expire import PARTLY_DONE, LogExpiry
-
     opened = run.open_table(table, writes=not dry_run)
     change = LogExpiry(request, proves=dry_run or not yes)  # otherwise verified right before the deletion
     try:

@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from deltacli.cli.options.declared import SHARES, ConfigurationOption, argument, read_shares
-from deltacli.cli.running.run import Run
-from deltacli.cli.running.starting_file import find_tables, require_new, whole, write_new
+from deltacli.cli.running.run import Run, settle_limit
+from deltacli.cli.running.starting_file import configuration_result, find_tables, require_new, whole, write_new
 from deltacli.cli.terminal.shell import quoted
 from deltacli.core.errors import EXIT_FINDINGS, PartlyDone
 from deltacli.core.request_fields import Option
@@ -42,8 +42,6 @@ def share_init(
       deltacli share init ./lake
       deltacli share init s3://lake/silver -c silver.yaml
     """
-    from deltacli.cli.running.run import settle_limit
-    from deltacli.cli.running.starting_file import configuration_result
     from deltacli.sharing.configuration.starting import named_tables, starting_configuration
 
     require_new(config, "--config", force=force, code=_EXISTS)

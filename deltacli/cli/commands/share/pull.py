@@ -18,7 +18,7 @@ from deltacli.cli.terminal.shell import again, again_with, again_without, quoted
 from deltacli.cli.terminal.term import detect_terminal
 from deltacli.core.errors import Refused, StorageFailed, UsageError
 from deltacli.core.request_fields import Option
-from deltacli.sharing.pulling.pull import RowRequest
+from deltacli.sharing.pulling.pull import Pull, PullPlan, PullRequest, RowRequest, WrittenRows
 
 if TYPE_CHECKING:
     import pyarrow
@@ -151,7 +151,6 @@ def _pull_table(
     from deltacli.cli.render.sharing import pull_outcome
     from deltacli.cli.running.changing import Mode, Wording, run_change
     from deltacli.sharing.protocol.parameters import Point
-    from deltacli.sharing.pulling.pull import Pull, PullPlan, PullRequest
 
     if "://" in to or to == "-" or not to:
         raise UsageError("--to is not a local directory", facts={"found": to or "an empty string"})
@@ -208,7 +207,6 @@ def _pull_rows(run: Run, table: str, to: str, request: RowRequest, *, force: boo
 
 def _write_rows(run: Run, shared: ShareStorage, to: str, request: RowRequest, *, dry_run: bool) -> WrittenRows:
     """Write rows to a file or directory, complete or not at all. Raises UsageError, and what scans raise."""
-    from deltacli.sharing.pulling.pull import WrittenRows
     from deltacli.table.scan import Scan
 
     directory = _require_place(to, request.form)

@@ -34,7 +34,7 @@ from deltacli.cli.terminal.shell import again_with
 from deltacli.core.errors import EXIT_FINDINGS, PartlyDone, UsageError
 from deltacli.core.request_fields import Kind, option, shared
 from deltacli.core.units import parse_duration
-from deltacli.operations.validate.findings import DEFAULT_MOST, IGNORE, SELECT, require_limit
+from deltacli.operations.validate.findings import DEFAULT_MOST, IGNORE, SELECT, RuleChoice, require_limit
 from deltacli.rules.framework.base import Severity
 
 if TYPE_CHECKING:
@@ -268,7 +268,6 @@ def _exit_code(report: ValidationReport, *, is_accepted: bool) -> int:
 
 def _choose_rules(run: Run, wanted: TestOptions) -> list[Rule]:
     """Return the selected rules. Raises UsageError where a pattern of --select matches none, or none is left."""
-    from deltacli.operations.validate.findings import RuleChoice
     from deltacli.sharing.conformance.run import conformance_rules
 
     known = conformance_rules()

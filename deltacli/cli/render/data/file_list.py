@@ -18,6 +18,7 @@ from deltacli.cli.results import (
     Grid,
     Result,
     RowForm,
+    block_of,
     grid_of,
     line_of,
     write_columns,
@@ -183,7 +184,6 @@ def _chosen(listing: FileListing, batch: RecordBatch) -> RecordBatch:
 
 def _json_block(kind: str, batch: RecordBatch, *, end: str) -> EncodedItems:
     """Encode a batch in columns, `{"type":"add","path":…}` a row, absent fields left out; the rows lie end to end."""
-    from deltacli.cli.results import block_of
     from deltacli.delta.encoding.arrow_json import json_lines
 
     return block_of(json_lines(batch, f'{{"type":"{kind}"', end))

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from deltacli.delta.evolution.draft import Effect
     from deltacli.delta.log.actions import Action
     from deltacli.delta.protocol.clients import ClientAccess
-    from deltacli.delta.schema.widening import PlannedChange
     from deltacli.operations.change.alter import AlterationOutcome
 
 _CSV = ("change", "subject", "from", "to")
@@ -177,7 +176,7 @@ def _widening_sections(outcome: WideningOutcome, *, dry_run: bool) -> list[Secti
         return [Section("nothing to do", [f"{outcome.table.uri}, version {outcome.read_version}: {columns}"])]
     return [
         Section("table", [outcome.table.uri]),
-        Section("columns", [_change(change) for change in plan.due]),
+        Section("columns", [f"{change.column}  {change.from_type} -> {change.to_type}" for change in plan.due]),
         Section("commit", [_commit(outcome, dry_run=dry_run)]),
         Section("protocol", list(_widening_protocol(outcome))),
         Section("property", ["delta.enableTypeWidening=true"] if plan.enables_property else []),
@@ -187,10 +186,6 @@ def _widening_sections(outcome: WideningOutcome, *, dry_run: bool) -> list[Secti
         Section("warnings", [caution.message for caution in plan.warnings], Style.PROBLEM),
         refused(_refusals(outcome), in_error=len(outcome.refusals)),
     ]
-
-
-def _change(change: PlannedChange) -> str:
-    return f"{change.column}  {change.from_type} -> {change.to_type}"
 
 
 def _widening_protocol(outcome: WideningOutcome) -> Iterator[str]:
