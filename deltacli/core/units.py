@@ -207,7 +207,6 @@ def some_of(names: Sequence[str], most: int, separator: str = ", ") -> str:
 
 
 def format_ranges(numbers: Iterable[int]) -> str:
-    """Format numbers as ranges: `0-9, 12, 14-20`."""
     return format_spans(ranges_of(numbers))
 
 

@@ -210,7 +210,6 @@ class StepStatus:
         return self.state == "failed" and self.exit_code == Unreadable.exit_code
 
     def as_json(self) -> dict[str, Json]:
-        """Return the step for documents."""
         found: dict[str, Any] = {"kind": self.kind, "state": self.state, "exit": self.exit_code, "run": self.run}  # Any
         found |= {"timestampMs": self.timestamp_ms, "timestamp": format_timestamp(self.timestamp_ms)}
         found |= {"message": self.message}
@@ -344,7 +343,6 @@ class Cause(NamedTuple):
         return f"{what} ({name})" if len(self.tables) == 1 else f"{what}: {plural(len(self.tables), 'table')}"
 
     def as_json(self) -> dict[str, Json]:
-        """Return the cause for documents."""
         found = {"cause": self.what, "tables": len(self.tables)}
         return found if self.advice is None else found | {"next": self.advice}
 
@@ -485,7 +483,6 @@ class TableStatus:
             self.numbers[name] = value
 
     def as_json(self) -> dict[str, Json]:
-        """Return the table for documents."""
         weights = self.weights
         found: dict[str, Any] = {
             "table": self.shown_name,

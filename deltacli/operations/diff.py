@@ -341,7 +341,6 @@ class RowDiff:
         return not (self.counts.added or self.counts.removed or self.counts.changed)
 
     def as_json(self) -> dict[str, Json]:
-        """Return what is in documents of it."""
         found = self.counts
         return {
             "key": list(self.key),

@@ -183,7 +183,6 @@ class Explained(NamedTuple):
         return any(old is True and new is False for old, new in pairs)
 
     def as_json(self) -> JsonObject:
-        """As in the document."""
         found, client = self.access, self.access.client
         return {
             "name": client.name,
@@ -488,7 +487,6 @@ class WayOut:
     why: str | None = None
 
     def as_json(self) -> JsonObject:
-        """As in the document."""
         return {
             "feature": self.feature,
             "command": self.command,

@@ -563,7 +563,6 @@ class ReachRange(NamedTuple):
     reached: Reached
 
     def as_json(self) -> JsonObject:
-        """As in the document."""
         one = self.reached
         return {
             "first": self.first,
@@ -594,7 +593,6 @@ class Cleanup(NamedTuple):
     notes: tuple[str, ...]
 
     def as_json(self) -> JsonObject:
-        """As in the document."""
         return {
             "logRetentionMs": self.log_retention_ms,
             "fileRetentionMs": self.file_retention_ms,

@@ -63,7 +63,6 @@ class ConversionLoss(NamedTuple):
         return f"{place}{arrow}: {self.reason}"
 
     def as_json(self) -> dict[str, Json]:
-        """Return the loss as in documents."""
         found = {"column": self.column, "what": self.what, "from": self.before, "to": self.after}
         return {name: value for name, value in found.items() if value} | {"reason": self.reason, "lost": self.is_lost}
 

@@ -44,7 +44,6 @@ class SharedSchema:
     tables: tuple[SharedTable, ...]
 
     def find_table(self, name: str) -> SharedTable | None:
-        """Return the table of this name, or None."""
         return self._by_name.get(name.casefold())
 
     @cached_property
@@ -61,7 +60,6 @@ class Share:
     share_id: str | None = None
 
     def find_schema(self, name: str) -> SharedSchema | None:
-        """Return the schema of this name, or None."""
         return self._by_name.get(name.casefold())
 
     @cached_property
@@ -93,7 +91,6 @@ class Catalog:
     shares: tuple[Share, ...]
 
     def find_share(self, name: str) -> Share | None:
-        """Return the share of this name, or None."""
         return self._by_name.get(name.casefold())
 
     def find_table(self, share: str, schema: str, table: str) -> SharedTable | None:
@@ -150,5 +147,4 @@ class Problem:
         return "error" if self.is_error else "warning"
 
     def as_json(self) -> dict[str, str]:
-        """Return the problem for documents."""
         return {"code": self.code, "severity": self.severity, "message": self.message}

@@ -179,7 +179,6 @@ def _each_once(files: ArrowTable) -> ArrowTable:
 
 
 def whole(column: ArrowArray) -> ArrowArray:
-    """Return a column as one array."""
     return column.combine_chunks() if hasattr(column, "combine_chunks") else column
 
 

@@ -229,7 +229,6 @@ class Snapshot:
 
     @property
     def listing(self) -> LogListing:
-        """Return the listed log."""
         return self._log.listing
 
     @property
@@ -286,7 +285,6 @@ class FileActions(NamedTuple):
 
     @property
     def table(self) -> TableHandle:
-        """The table."""
         return self.snapshot.table
 
     @property

@@ -171,7 +171,6 @@ class ActionColumns:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the columns."""
         return (_TYPE, *fields_of(self.kinds)) if self.fields is None else self.fields
 
     def schema(self) -> pyarrow.Schema:

@@ -113,7 +113,6 @@ def string_value(text: bytes) -> bytes:
 
 
 def binary_value(content: bytes) -> bytes:
-    """Return a binary."""
     return bytes([BINARY << 2]) + len(content).to_bytes(4, "little") + content
 
 

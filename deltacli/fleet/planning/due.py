@@ -259,7 +259,6 @@ class PlannedStep:
         return self.kind in DESTRUCTIVE
 
     def as_json(self) -> dict[str, Json]:
-        """Return the step for documents."""
         found = {"kind": self.kind, "reason": self.reason, "urgency": round(self.urgency, 3)}
         if self.is_destructive:
             found["consent"] = self.consent
@@ -363,7 +362,6 @@ class PlanProblem(NamedTuple):
 
     @classmethod
     def of(cls, fault: DeltacliError) -> PlanProblem:
-        """Return an error as a problem."""
         return cls(fault.code, without_secrets(fault.message), fault.exit_code)
 
     @property
@@ -372,7 +370,6 @@ class PlanProblem(NamedTuple):
         return f"{self.code}: {self.message}"
 
     def as_json(self) -> dict[str, Json]:
-        """Return the problem for documents."""
         return {"code": self.code, "message": self.message, "exit": self.exit_code}
 
 
@@ -394,7 +391,6 @@ class TablePlan:
         return (-urgency, -self.facts.log_bytes if self.facts else 0, self.name)
 
     def as_json(self) -> dict[str, Json]:
-        """Return the table for documents."""
         found: dict[str, Any] = {"table": without_secrets(self.name), "group": self.group, "policy": self.policy}
         if self.facts is not None:
             found["facts"] = self.facts.as_json()
@@ -412,7 +408,6 @@ class SearchProblem(NamedTuple):
     problem: PlanProblem
 
     def as_json(self) -> dict[str, Json]:
-        """Return the problem for documents."""
         place = {"path": without_secrets(self.name), "group": self.group, "line": self.line}
         return place | self.problem.as_json()
 

@@ -393,7 +393,6 @@ class Problem(NamedTuple):
     is_error: bool = True
 
     def as_json(self) -> dict[str, Json]:
-        """Return the problem for documents."""
         severity = "error" if self.is_error else "warning"
         found = {"line": self.line, "key": self.key, "severity": severity, "message": self.message}
         return found if self.expected is None else {**found, "expected": self.expected}

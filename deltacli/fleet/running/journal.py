@@ -459,7 +459,6 @@ class Journal:
 
     @property
     def newest(self) -> RunRecord | None:
-        """Return the newest run."""
         return self._runs[max(self._runs)] if self._runs else None
 
     def take(self, run: str, record: Record) -> None:

@@ -99,7 +99,6 @@ class StepReport(NamedTuple):
     duration_ms: int = 0
 
     def as_json(self) -> dict[str, Json]:
-        """Return the step for documents."""
         outcome = self.outcome
         found: dict[str, Any] = {
             "kind": self.step.kind,
@@ -122,7 +121,6 @@ class TableReport(NamedTuple):
     stolen: str | None = None
 
     def as_json(self) -> dict[str, Json]:
-        """Return the table for documents."""
         found: dict[str, Json] = {"table": without_secrets(self.name), "group": self.group}
         if self.problem is not None:
             found["problem"] = self.problem.as_json()

@@ -223,7 +223,6 @@ class AlterationOutcome(OneCommit):
 
     @property
     def table(self) -> TableHandle:
-        """The table."""
         return self.basis.table
 
     @property

@@ -283,7 +283,6 @@ class FeatureDrop:
 
     @property
     def table(self) -> TableHandle:
-        """The table."""
         return self.basis.table
 
     @property

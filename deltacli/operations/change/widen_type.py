@@ -89,7 +89,6 @@ class WideningOutcome(OneCommit):
 
     @property
     def table(self) -> TableHandle:
-        """The table."""
         return self.basis.table
 
     @property

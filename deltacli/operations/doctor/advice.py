@@ -105,7 +105,6 @@ class PriceTable:
         return requests / 1_000 * self.get_per_thousand
 
     def as_json(self) -> dict[str, Json]:
-        """As in the document."""
         return {
             "source": self.source,
             "storagePerGibMonth": self.storage_gib_month,
@@ -241,7 +240,6 @@ class Saves:
     dollars: float | None = None
 
     def as_json(self) -> dict[str, Json]:
-        """As in the document."""
         return {
             "bytes": self.size_bytes,
             "files": self.files,
@@ -279,7 +277,6 @@ class Advice:
         return fill_hint(self.command, None) if name is None else spelling().fill(self.command, name)
 
     def as_json(self, name: str | None) -> dict[str, Json]:
-        """As in the document."""
         return {
             "code": self.code,
             "severity": self.severity.value,

@@ -74,7 +74,6 @@ class RecentCommit(NamedTuple):
     size_bytes: int | None = None
 
     def as_json(self) -> dict[str, Json]:
-        """As in the document."""
         amounts = self.amounts
         return {
             "version": self.version,
@@ -102,8 +101,6 @@ class Growth:
     written_bytes: float | None
 
     def as_json(self) -> dict[str, Json]:
-        """As in the document."""
-
         def rounded(value: float | None) -> float | None:
             return None if value is None else round(value, 2)
 
@@ -154,7 +151,6 @@ class Timeline:
         return Growth(days, (len(self.commits) - 1) / days, files, size, written)
 
     def as_json(self) -> dict[str, Json]:
-        """As in the document."""
         return {
             "totalCommits": self.total,
             "operations": dict(self.operations.most_common()),
@@ -269,7 +265,6 @@ class Tombstones:
     size_bytes: int | None
 
     def as_json(self) -> dict[str, Json]:
-        """As in the document."""
         return {"count": self.count, "expired": self.expired, "sizeBytes": self.size_bytes}
 
 
@@ -307,7 +302,6 @@ class Examined:
 
     @cached_property
     def log_files(self) -> int:
-        """The files of the log."""
         return len(self.whole.files) + len(self.whole.sidecars) + len(self.whole.staged)
 
     @cached_property
@@ -379,7 +373,6 @@ class TableReport:
 
     @property
     def uri(self) -> str:
-        """The table."""
         return self.snapshot.table.uri
 
     @property

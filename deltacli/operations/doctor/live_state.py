@@ -90,7 +90,6 @@ class LiveState:
 
     @cached_property
     def size_bytes(self) -> int:
-        """Their bytes."""
         return _sum(self.live.columns.sizes)
 
     @cached_property
@@ -229,7 +228,6 @@ class _TextReader(LiveReader):
     """Tells partitions apart by the texts of their values, where these are not of their types."""
 
     def partitions(self, adds: RecordBatch) -> list[ArrowArray]:
-        """Return the texts."""
         return [partition_texts(adds.column("partitionValues"))]
 
 
@@ -303,7 +301,6 @@ class ColumnStatistics:
         )
 
     def as_json(self) -> dict[str, Json]:
-        """As in the document."""
         return {
             "column": self.name,
             "type": self.type_name,
@@ -338,7 +335,6 @@ class StatisticsState:
         return named[:MOST_INDEXED]
 
     def as_json(self) -> dict[str, Json]:
-        """As in the document."""
         return {
             "filesWithout": self.files_without,
             "sizeBytes": self.size_bytes,

@@ -474,7 +474,6 @@ class ExpiryOutcome:
         )
 
     def as_json(self) -> dict[str, Any]:
-        """As in the document."""
         return {
             "files": self.deleted,
             "sizeBytes": self.deleted_bytes,

@@ -116,7 +116,6 @@ class Selection:
 
     @property
     def size_bytes(self) -> int:
-        """Return their bytes."""
         return sum(one.size_bytes for one in self.bins)
 
     @property

@@ -143,7 +143,6 @@ class OptimizePlan:
 
     @property
     def table(self) -> TableHandle:
-        """The table."""
         return self.basis.table
 
     @property

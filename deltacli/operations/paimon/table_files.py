@@ -256,7 +256,6 @@ class Usage:
         return any(named)
 
     def as_json(self) -> dict[str, Json]:
-        """Return the usage as in documents."""
         return {
             "snapshots": self.snapshots,
             "tags": self.tags,
@@ -550,7 +549,6 @@ class SchemaUsers:
     broken: list[BrokenFile] = field(default_factory=list)
 
     def add(self, schema_id: int, user: str) -> None:
-        """Add a user of a schema."""
         self.named.setdefault(schema_id, []).append(user)
 
 

@@ -50,7 +50,6 @@ class Brought:
 
     @cached_property
     def size_bytes(self) -> int:
-        """Their bytes."""
         return pc.sum(pc.filter(self.found.sizes, self.found.is_found)).as_py() or 0
 
     @property

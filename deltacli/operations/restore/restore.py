@@ -140,7 +140,6 @@ class Noticing(NamedTuple):
     effect: str
 
     def as_json(self) -> dict[str, str]:
-        """As in the document."""
         return self._asdict()
 
 
@@ -184,7 +183,6 @@ class RestorePlan:
 
     @property
     def table(self) -> TableHandle:
-        """The table."""
         return self.basis.table
 
     @property

@@ -67,7 +67,6 @@ class DescribedSchema:
         return all(column.id >= 0 for _, column in walk_fields(self.schema.fields))
 
     def as_json(self) -> dict[str, Json]:
-        """Return where the schema is from, as in documents."""
         return {"table": self.table, "tableFormat": self.table_format, **self.point}
 
 

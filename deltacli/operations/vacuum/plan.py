@@ -458,7 +458,6 @@ class VacuumOutcome:
     """The directory with a copy of each file, where one was asked for."""
 
     def as_json(self) -> dict[str, Any]:
-        """As in the document."""
         return {
             "deleted": self.deleted.as_json()
             | {

@@ -351,7 +351,6 @@ class PurgeOutcome:
     failed: Failures = field(default_factory=Failures)
 
     def as_json(self) -> JsonObject:
-        """As in the document."""
         failed = self.failed
         return {
             "deleted": {

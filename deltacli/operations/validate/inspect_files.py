@@ -101,7 +101,6 @@ class TableContext(NamedTuple):
         return None if self.is_near else self.storage.capabilities.parallel_reads
 
     def listed(self) -> FilesInListing:
-        """Return the files of the listing."""
         return FilesInListing(self.files, self.sizes)
 
 

@@ -111,7 +111,6 @@ class CommitView:
         return f"{LOG_DIRECTORY}/{commit_name(self.version)}"
 
     def place(self, line: int | None = None, key: str | None = None) -> Place:
-        """Return a place in this commit."""
         return Place(self.path, line, self.version, key)
 
     def live_before(self, path: str) -> Sequence[LiveFile] | None:
@@ -386,7 +385,6 @@ class CheckpointView:
         return f"{LOG_DIRECTORY}/{self.instance.files[0].name}"
 
     def place(self, path: str | None = None, key: str | None = None) -> Place:
-        """Return a place in the checkpoint."""
         return Place(path or self.path, None, self.version, key)
 
     @cached_property

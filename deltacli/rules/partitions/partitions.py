@@ -87,7 +87,6 @@ class PartitionKeys:
         self._columns: list[PartitionColumn] | None = None
 
     def names_of(self, row: int) -> list[str]:
-        """Return the keys of one row."""
         return [key for key, _ in self.maps[row].as_py() or ()]
 
     def rows_with_values(self) -> list[int]:

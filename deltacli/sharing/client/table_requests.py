@@ -553,7 +553,6 @@ def list_shares(transport: Transport) -> Iterator[ListedShare]:
 
 
 def list_schemas(transport: Transport, share: str) -> Iterator[ListedSchema]:
-    """Yield the schemas of a share."""
     for item in _items(transport, f"/shares/{quote(share, safe='')}/schemas"):
         yield ListedSchema(share, _name(item, "name"))
 

@@ -80,7 +80,6 @@ class Recipient:
     comment: str | None = None
 
     def find_token(self, token_id: str) -> TokenRecord | None:
-        """Return the token of this id, or None."""
         return next((token for token in self.tokens if token.token_id == token_id), None)
 
     def with_token(self, token: TokenRecord) -> Recipient:
@@ -153,7 +152,6 @@ class Recipients:
         return Recipients(tuple(recipient if one.name.casefold() == key else one for one in self.items))
 
     def without(self, name: str) -> Recipients:
-        """Return the recipients without the one of this name."""
         return Recipients(tuple(one for one in self.items if one.name.casefold() != name.casefold()))
 
     @cached_property

@@ -105,7 +105,6 @@ class TableReport:
         return self.version is not None and not any(problem.is_error for problem in self.problems)
 
     def as_json(self) -> dict[str, Json]:
-        """Return the table for documents."""
         known: dict[str, Json] = {
             "name": self.table.full_name,
             "id": self.table.table_id,

@@ -128,7 +128,6 @@ def _ascii_json(text: str) -> bytes:
 
 
 def json_line(value: Json) -> bytes:
-    """Return a value as one line."""
     return json.dumps(value, separators=(",", ":")).encode("ascii") + b"\n"
 
 

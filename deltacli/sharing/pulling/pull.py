@@ -305,7 +305,6 @@ class PullResult:
         """Do nothing: an error ends a pull."""
 
     def as_json(self) -> dict[str, Json]:
-        """Return the result as in documents."""
         difference = self.difference
         return {
             "target": self.directory,

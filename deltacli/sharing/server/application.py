@@ -67,7 +67,6 @@ class Lists:
         return self._page(access, "", access.catalog.shares, request, lambda share: share.name, _share_item)
 
     def share(self, access: Access, name: str) -> Document:
-        """Return one share."""
         return {"share": _share_item(find_share(access, name))}
 
     def schemas(self, access: Access, share: str, request: ListRequest) -> Document:

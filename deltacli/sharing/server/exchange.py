@@ -320,7 +320,6 @@ class AuditFile:
             self._reopen()
 
     def close(self) -> None:
-        """Close the file."""
         with self._lock:
             self._close()
 

@@ -280,7 +280,6 @@ class DiskFile:
         return os.pread(self.descriptor, length, offset)
 
     def close(self) -> None:
-        """Close it."""
         os.close(self.descriptor)
 
 

@@ -97,7 +97,6 @@ class ServingState:
         return found or of_all
 
     def find_recipient(self, name: str) -> Recipient | None:
-        """Return the recipient of this name, or None."""
         return self._of_configuration.find(name) or self.recipients.find(name)
 
     def catalog_of(self, recipient: Recipient) -> Catalog:

@@ -202,7 +202,6 @@ class KeyFile:
         self.problem: str | None = None
 
     def signing(self, kind: str, now_ms: int) -> DerivedKey:
-        """Return the key that signs now."""
         return self.current(now_ms).signing(kind, now_ms)
 
     def checking(self, kind: str, key_id: bytes, now_ms: int) -> DerivedKey | None:

@@ -428,7 +428,6 @@ Place = tuple[str, tuple[tuple[str, str], ...]]
 
 
 def place_of(table: SharedTable) -> Place:
-    """Return the place of a shared table."""
     return table.location, tuple(sorted(table.storage_options.items()))
 
 

@@ -46,7 +46,6 @@ class KnownFiles(NamedTuple):
         return self._replace(live=live, others=others, is_sorted=True)
 
     def find_live(self, hashes: pyarrow.Array) -> pyarrow.Array:
-        """Return which files are live."""
         return self._find(hashes, self.live)
 
     def find_others(self, hashes: pyarrow.Array) -> pyarrow.Array:
