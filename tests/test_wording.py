@@ -28,7 +28,7 @@ OF_OTHERS = {
     "storage/gcs/store.py": {"gcs_fault", "page"},
     "storage/objects/http.py": {"_broken", "passing_cause"},  # urllib3, the address before the reason; OpenSSL
     "storage/s3/faults.py": {"is_broken_off", "renewal"},  # OpenSSL, botocore
-    "work/rows/row_conditions.py": {"_shown"},
+    "work/rows/row_conditions.py": {"evaluate"},
 }
 """Where a message of a library or a server is read, because it has no other value that says the same."""
 OF_NAMES = {

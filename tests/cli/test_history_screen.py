@@ -80,7 +80,9 @@ def test_columns_of_properties_without_room_have_a_command(trips: Path) -> None:
     assert f"no room for default, meaning; to show them: {command}" in " ".join(as_pasted(seen).split())
 
 
-def test_the_document_of_a_commit_is_made_once_for_all_columns(trips: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_columns_know_their_values_without_the_document_of_a_commit(
+    trips: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     made: list[int] = []
     as_json = HistoryItem.as_json
 
@@ -91,4 +93,4 @@ def test_the_document_of_a_commit_is_made_once_for_all_columns(trips: Path, monk
     monkeypatch.setattr(HistoryItem, "as_json", counted)
     code = run(["history", str(trips), "--format", "csv"])
 
-    assert (0, 15, 15) == (code, len(made), len({*made}))
+    assert (0, []) == (code, made)

@@ -32,12 +32,13 @@ def test_every_path_that_the_page_names_exists(page: str) -> None:
 def test_the_page_says_in_which_folder_each_rule_is() -> None:
     text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
     row = next(line for line in text.splitlines() if line.startswith("| rules of `validate`"))
-    listed = re.findall(r"((?:`[a-z]+`, )*`[a-z]+`) in `([a-z]+)/`", row)
+    listed = re.findall(r"((?:`[a-z]+`, )*`[a-z]+`) in `([a-z]+)(?:/|\.py)`", row)
     folder_of = {prefix.strip("`"): folder for prefixes, folder in listed for prefix in prefixes.split(", ")}
     places: dict[str, set[tuple[str, str]]] = {}
-    for path in (ROOT / "deltacli" / "rules").glob("*/*.py"):
+    rules = ROOT / "deltacli" / "rules"
+    for path in (*rules.glob("*.py"), *rules.glob("*/*.py")):
         for prefix in re.findall(r'AREA\.\w+\(\s*"([a-z]+)\.', path.read_text(encoding="utf-8")):
-            places.setdefault(prefix, set()).add((path.parent.name, path.stem))
+            places.setdefault(prefix, set()).add((path.parent.name if path.parent != rules else path.stem, path.stem))
 
     named = {prefix for prefix, found in places.items() if any(name.startswith(prefix) for at in found for name in at)}
     unfound = {prefix for prefix in places.keys() - named if folder_of.get(prefix) not in dict(places[prefix])}
