@@ -282,13 +282,13 @@ def without_signing_options(storage_options: Mapping[str, str]) -> dict[str, str
 
 
 def _s3(location: str, options: Mapping[str, str]) -> FileAccess:
-    from deltacli.storage.signing.clouds import s3_source
+    from deltacli.storage.signing.s3 import s3_source
 
     return FileAccess(Mode.SIGNED, "signed by the credentials for S3", S3UrlSigner(s3_source(location, options)))
 
 
 def _gcs(location: str, options: Mapping[str, str]) -> FileAccess:
-    from deltacli.storage.signing.clouds import gcs_source
+    from deltacli.storage.signing.gcs import gcs_source
 
     source = gcs_source(location, options)
     waits = False
@@ -303,7 +303,7 @@ def _gcs(location: str, options: Mapping[str, str]) -> FileAccess:
 
 
 def _azure(location: str, options: Mapping[str, str]) -> FileAccess:
-    from deltacli.storage.signing.clouds import DelegatedSource, azure_source
+    from deltacli.storage.signing.azure import DelegatedSource, azure_source
 
     source = azure_source(location, options)
     kind = "a user delegation key" if isinstance(source, DelegatedSource) else "the account key"

@@ -31,7 +31,8 @@ from deltacli.sharing.signing.choose import (
 )
 from deltacli.storage.azure.credentials import read_address, read_azure_options
 from deltacli.storage.s3.options import read_s3_options
-from deltacli.storage.signing.clouds import DelegatedSource, S3SigningSource, _get_key, azure_source
+from deltacli.storage.signing.azure import DelegatedSource, _get_key, azure_source
+from deltacli.storage.signing.s3 import S3SigningSource
 from deltacli.storage.signing.values import (
     AccountKey,
     AzureSigning,
