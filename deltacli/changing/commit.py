@@ -11,8 +11,10 @@ from __future__ import annotations
 import json
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from itertools import count, takewhile
 from typing import NamedTuple, assert_never
 
 import orjson
@@ -420,7 +422,7 @@ class _Sender:
             self._pause(pause)
         storage, looked_at = self._table.storage, self._table.machine.monotonic()
         listing = list_log(storage, start_version=max(version - 1, 0))
-        self._fetch([file for number, file in listing.commits.items() if number >= version])
+        self._fetch(list(takewhile(bool, map(listing.commits.get, count(version)))))
         winners: list[ConflictingCommit] = []
         past: LogFile | None = None
         while (file := listing.commits.get(version + len(winners))) is not None:
@@ -441,7 +443,8 @@ class _Sender:
         at_once = self._table.storage.capabilities.parallel_reads
         small = [commit_location(file) for file in files if file.size_bytes <= _FETCHED_BYTES]
         if not self._table.storage.capabilities.cheap_listing and len(small) > 1:
-            deque(self._table.engine.run(self._table.storage.read, small, at_once=at_once), maxlen=0)
+            with suppress(DeltacliError):  # it is reported by who needs that commit
+                deque(self._table.engine.run(self._table.storage.read, small, at_once=at_once), maxlen=0)
 
     def _note(self, request: CommitRequest, version: int) -> str:
         """Return the outcome of a commit that was in flight when the run was interrupted; looks once."""

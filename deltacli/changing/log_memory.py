@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from deltacli.storage import FileStat, ReadStorage
     from deltacli.table.handle import TableHandle
 
-MOST_BYTES = 128 << 20
-"""Maximum size of the files that are remembered; those beyond it are read each time."""
+MOST_BYTES, MOST_OF_A_FILE = 128 << 20, 16 << 20
+"""Maximum size of the files that are remembered, and of one; what is beyond it is read each time, in part."""
 _SIDECARS = f"{LOG_DIRECTORY}/{SIDECAR_DIRECTORY}"
 _IMMUTABLE = (
     LogFileKind.COMMIT,
@@ -39,7 +39,8 @@ class _LogMemory:
     def __init__(self, inner: ReadStorage) -> None:
         self._inner, self._left, self._lock = inner, MOST_BYTES, Lock()
         self._read: dict[str, bytes] = {}
-        self._tags: dict[str, str] = {}
+        self._opened: dict[str, tuple[bytes, str]] = {}
+        """Those that were opened, with the tag that each had then."""
         self._listed: dict[str, FileStat] = {}
 
     def __getattr__(self, name: str) -> Any:  # Any: a method of the store
@@ -49,9 +50,10 @@ class _LogMemory:
         """Yield the files of a directory, and forget those that are others by now."""
         for found in self._inner.list_from(directory, start):
             path = f"{directory}/{found.name}"
-            data = self._read.get(path)
+            data = self._read.get(path) or self._opened.get(path, (None, ""))[0]
             if data is not None and (len(data) != found.size_bytes or self._listed.get(path, found) != found):
-                self._forget(path)
+                with self._lock:
+                    self._left += len(self._read.pop(path, b"")) + len(self._opened.pop(path, (b"", ""))[0])
             self._listed[path] = found
             yield found
 
@@ -60,40 +62,40 @@ class _LogMemory:
         if (known := self._read.get(path)) is not None:
             return known
         data = self._inner.read(path)
-        self._keep(path, data)
+        if self._has_room(path, len(data)):
+            self._read[path] = data
         return data
 
     def open(self, path: str) -> BinaryFile:
         """Open the file for random access."""
-        if path not in self._tags:
+        if (known := self._opened.get(path)) is None:
             opened = self._inner.open(path)
             size = opened.seek(0, io.SEEK_END)
             opened.seek(0)
-            if not _is_immutable(path) or size > self._left:
+            if not self._has_room(path, size):
                 return opened
             with opened:
-                tag = self._inner.tag(path, opened)
-                self._keep(path, opened.read(size))
-            if path not in self._read:
-                return self._inner.open(path)
-            self._tags[path] = tag
-        return io.BytesIO(self._read[path])
+                known = self._opened[path] = opened.read(size), self._inner.tag(path, opened)
+        return _Opened(*known)
 
     def tag(self, path: str, opened: Any) -> str:  # Any: a file, as in the port
         """Return an identifier of the content of an opened file."""
-        return self._tags.get(path) or self._inner.tag(path, opened)
+        return opened.stored_tag if isinstance(opened, _Opened) else self._inner.tag(path, opened)
 
-    def _forget(self, path: str) -> None:
+    def _has_room(self, path: str, size: int) -> bool:
+        if not _is_immutable(path) or size > MOST_OF_A_FILE:
+            return False
         with self._lock:
-            self._left += len(self._read.pop(path, b""))
-            self._tags.pop(path, None)
+            self._left -= size if (has_room := size <= self._left) else 0
+        return has_room
 
-    def _keep(self, path: str, data: bytes) -> None:
-        if _is_immutable(path):
-            with self._lock:
-                if path not in self._read and len(data) <= self._left:
-                    self._left -= len(data)
-                    self._read[path] = data
+
+class _Opened(io.BytesIO):
+    """A remembered file, with the tag of this content."""
+
+    def __init__(self, data: bytes, stored_tag: str) -> None:
+        super().__init__(data)
+        self.stored_tag = stored_tag
 
 
 def _is_immutable(path: str) -> bool:

@@ -6,12 +6,12 @@ Such a process plans the batches of a stream, and on Connect, executors that run
 from __future__ import annotations
 
 import ast
-import bz2
 import json
 import re
 from collections.abc import Iterator
 from functools import cache
 from hashlib import sha256
+from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
@@ -102,17 +102,18 @@ def carried_package() -> Any:  # Any: an object of a class that is made here
     packages = _PACKAGES
 
     class Carried:
-        def __init__(self, content: bytes, digest: str, version: str) -> None:
-            self.content, self.digest, self.version = content, digest, version
+        def __init__(self, content: bytes, packed_by: str, digest: str, version: str) -> None:
+            self.content, self.packed_by, self.digest, self.version = content, packed_by, digest, version
 
         def make_importable(self) -> None:
-            import bz2
             import json
             import sys
+            from importlib import import_module
 
             found = next((finder for finder in sys.meta_path if hasattr(finder, "deltacli_digest")), None)
             if found is None:
-                found = finder_class(json.loads(bz2.decompress(self.content)), self.digest)
+                content = import_module(self.packed_by).decompress(self.content)
+                found = finder_class(json.loads(content), self.digest)
                 sys.meta_path.insert(0, found)
                 sys.meta_path.append(last_finder_class(packages))
             from deltacli.core.release import VERSION  # of another version, if it was imported before
@@ -132,7 +133,8 @@ def carried_package() -> Any:  # Any: an object of a class that is made here
             return import_module(name)
 
     content = json.dumps(dict(sorted(_texts()))).encode()
-    return Carried(bz2.compress(content), sha256(content).hexdigest(), VERSION)
+    packer = import_module("bz2" if find_spec("_bz2") else "zlib")  # a Python that was built without bz2 has zlib
+    return Carried(packer.compress(content), packer.__name__, sha256(content).hexdigest(), VERSION)
 
 
 def _texts() -> Iterator[tuple[str, str]]:

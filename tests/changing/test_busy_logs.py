@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from deltacli.changing import commit as committing
+from deltacli.changing.log_memory import with_memory
 from deltacli.core.errors import ConflictLost
 from tests.support.actions import commit_info, metadata, protocol
 from tests.support.builder import TableBuilder, commit_path
@@ -37,6 +38,20 @@ def test_a_restore_gets_its_turn_and_reads_each_commit_of_others_once(commits_a_
     assert {f"f{number}" for number in range(1, 21)} == {
         path for one in live for path in one.column("path").to_pylist()
     }
+
+
+def test_a_remembered_file_is_forgotten_where_a_listing_shows_another_and_has_its_own_tag() -> None:
+    storage, path = busy(1), commit_path(3)
+    known = with_memory(storage.table).storage
+    first, opened = known.read(path), known.open(path)
+    tag = known.tag(path, opened)
+
+    storage.put(path, first + b"\n", modified_ms=7)
+    remembered = known.read(path), known.open(path).read(), known.tag(path, opened)
+    list(known.list_from("_delta_log"))
+
+    assert (first, first, tag) == remembered
+    assert first + b"\n" == known.read(path) == known.open(path).read()
 
 
 def test_a_log_that_is_too_busy_ends_it_after_some_time_and_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,7 +40,7 @@ def test_a_process_with_other_modules_of_deltacli_is_refused(monkeypatch: pytest
     package = carried_package()
     package.make_importable()
     package.make_importable()
-    older = type(package)(package.content, "another digest", package.version)
+    older = type(package)(package.content, package.packed_by, "another digest", package.version)
 
     with pytest.raises(RuntimeError, match=r"^\[cluster\.other-version\]"):
         older.make_importable()
