@@ -422,7 +422,8 @@ class _Sender:
             self._pause(pause)
         storage, looked_at = self._table.storage, self._table.machine.monotonic()
         listing = list_log(storage, start_version=max(version - 1, 0))
-        self._fetch(list(takewhile(bool, map(listing.commits.get, count(version)))))
+        numbers = takewhile(listing.commits.__contains__, count(version))
+        self._fetch([listing.commits[number] for number in numbers])
         winners: list[ConflictingCommit] = []
         past: LogFile | None = None
         while (file := listing.commits.get(version + len(winners))) is not None:
