@@ -53,6 +53,9 @@ class Condition(NamedTuple):
     columns: tuple[str, str]
     holds: Callable[[int | None, int | None], bool]
 
+    def names(self, column: str) -> bool:
+        return column in self.columns and f"`{column}`" in self.text
+
     def is_kept(self, row: Row) -> bool:
         return self.holds(*(row[name] for name in self.columns))
 
@@ -155,7 +158,7 @@ class Model:
         return name.lower() in [one.lower() for one in self.columns]
 
     def _is_checked(self, name: str) -> bool:
-        return any(name in one.columns for one in self.constraints.values())
+        return any(one.names(name) for one in self.constraints.values())
 
 
 def _counted(rows: list[Row]) -> Counter[tuple[tuple[str, int | None], ...]]:
