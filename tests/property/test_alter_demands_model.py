@@ -57,7 +57,7 @@ class Condition(NamedTuple):
         return column in self.columns and f"`{column}`" in self.text
 
     def is_kept(self, row: Row) -> bool:
-        return self.holds(*(row[name] for name in self.columns))
+        return self.holds(*(row.get(name) for name in self.columns))
 
 
 @dataclass
