@@ -192,8 +192,9 @@ def commit(
 
     Raises UsageError for reserved keys, Refused where the table's protocol forbids it, its newest commits are lost, or
     the log has another past by now (`plan.other-past`), NoAtomicCreate where the store is read-only, StorageFailed, and
-    ConflictLost after `max_attempts` versions or two minutes, all with nothing changed; OutcomeUnknown where the commit
-    was sent and cannot be read back; and what `read` and a body raise. An interruption has a note on one in flight.
+    ConflictLost after `max_attempts` versions, or two minutes and ten attempts, all with nothing changed;
+    OutcomeUnknown where the commit was sent and cannot be read back; and what `read` and a body raise. An interruption
+    has a note on one in flight.
     Spec: Delta Log Entries; Protocol Evolution; In-Commit Timestamps.
     """
     storage = table.storage
