@@ -134,7 +134,7 @@ def _share_of(table: TableHandle) -> ShareStorage:
     return table.storage
 
 
-def share_schema(options: Mapping[str, str], spark: str) -> SparkSchema:
+def source_schema(options: Mapping[str, str], spark: str) -> SparkSchema:
     """Return the columns of a share, whether it is read once or as a stream."""
     with searchable_faults(options.get("path")):
         found = share_column_options(options, spark)
@@ -147,7 +147,7 @@ def share_schema(options: Mapping[str, str], spark: str) -> SparkSchema:
         return spark_schema((*read_columns(snapshot.schema.fields, unread_in_spark), *of_changes), described=True)
 
 
-def share_batch_partitions(options: Mapping[str, str], schema: SparkSchema) -> list[bytes]:
+def batch_partitions(options: Mapping[str, str], schema: SparkSchema) -> list[bytes]:
     """Return the partitions of a version of a share, or of its changes."""
     with searchable_faults(options.get("path")):
         chosen = share_batch_options(options)
@@ -156,7 +156,7 @@ def share_batch_partitions(options: Mapping[str, str], schema: SparkSchema) -> l
         return rows.partitions()
 
 
-class ShareStreamPlan(TableStreamPlan):
+class StreamPlan(TableStreamPlan):
     """A share that a query follows. `now` gives seconds, for the time between two questions for the newest version."""
 
     _chosen: ShareStreamOptions
