@@ -27,8 +27,7 @@ from tools.fish_completion import render_fish
 from tools.help_topics import exit_code_rows, render_help_topics, topic_rows
 from tools.known_words import with_known_words
 from tools.man_pages import render_man_pages
-from tools.module_index import render_module_index
-from tools.reference_pages import cell, environment_rows, render_reference
+from tools.reference_pages import cell, environment_rows, render_module_index, render_reference
 from tools.rules_page import (
     render_conformance_page,
     render_paimon_rules_page,
