@@ -1,4 +1,4 @@
-"""Generate references in Markdown: the commands, a page for each command or group and a list of all, and the modules."""
+"""Generate references in Markdown: a page for each command or group, a list of all, and the index of modules."""
 
 from __future__ import annotations
 
