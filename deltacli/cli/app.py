@@ -8,7 +8,8 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, get_type_hints
+from types import NoneType, UnionType
+from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type_hints
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -410,7 +411,25 @@ Examples:
 """
 
 
-class _Command(TyperCommand):
+class _Converting:
+    """A command or group that converts the values of its parameters here."""
+
+    params: list[Click]
+    callback: Callable[..., Any] | None  # Any: of a command
+
+    def __init__(self, *arguments: Any, **settings: Any) -> None:  # Any: as typer's own
+        super().__init__(*arguments, **settings)
+        hints = self.callback.__annotations__ if isinstance(self, TyperCommand) and self.callback else {}
+        for option in self.params:
+            _convert_here(option, hints.get(option.name, bool))
+
+    def get_help_option(self, ctx: Click) -> Click:
+        option = super().get_help_option(ctx)  # type: ignore[misc]  # of typer's class beside this one
+        _convert_here(option, bool)
+        return option
+
+
+class _Command(_Converting, TyperCommand):
     def parse_args(self, ctx: Click, args: list[str]) -> list[str]:
         if ctx.resilient_parsing:
             return super().parse_args(ctx, args)
@@ -427,6 +446,39 @@ class _Command(TyperCommand):
         from deltacli.cli.help_page import command_page, fold
 
         return fold(command_page(self, ctx))
+
+
+def _convert_here(option: Click, hint: Any) -> None:  # Any: annotations
+    """Convert the values of a parameter here, and keep its type as `value_type`. The adapters that typer makes from
+    0.29 on import pydantic, which takes longer than the rest of a start.
+    """
+    bare, *marks = get_args(hint) if get_origin(hint) is Annotated else (hint,)
+    kinds = [kind for kind in get_args(bare) if kind is not NoneType] if isinstance(bare, UnionType) else [bare]
+    option.value_type = next(iter(get_args(kinds[0])), kinds[0])
+    least = next((mark.min for mark in marks if getattr(mark, "min", None) is not None), None)
+    is_many = option.multiple or option.nargs == -1
+    require = option.process_value
+    named = option.opts if option.param_type_name == "option" else [option.metavar or option.name]
+
+    def convert(value: Any) -> Any:  # Any: a text of the command line, or a default
+        kind = option.value_type
+        try:
+            converted = value if isinstance(value, kind) else kind(value)
+        except ValueError:
+            choices = ", ".join(repr(str(choice)) for choice in kind) if issubclass(kind, StrEnum) else ""
+            expected = f"one of {choices}" if choices else "a whole number" if kind is int else "a number"
+            raise typer.BadParameter(f"{value!r} is not {expected}", param_hint=named) from None
+        if least is not None and converted < least:
+            raise typer.BadParameter(f"{converted} is less than {least}", param_hint=named)
+        return converted
+
+    def process_value(context: Click, value: Any) -> Any:  # Any: as above
+        if value is None or value == ():
+            return require(context, value) if option.required else () if is_many else None
+        value = tuple(map(convert, value)) if is_many else convert(value)
+        return value if option.callback is None else option.callback(context, option, value)
+
+    option.process_value = process_value
 
 
 def _require_values(options: Sequence[Click], arguments: Sequence[str]) -> None:
@@ -450,7 +502,7 @@ def _takes_value(option: Click) -> bool:
     return option.param_type_name == "option" and not (option.is_flag or option.count)
 
 
-class _Group(TyperGroup):
+class _Group(_Converting, TyperGroup):
     def get_help(self, ctx: Click) -> str:
         from deltacli.cli.help_page import fold, group_page
 
