@@ -1,3 +1,3 @@
 """The version of deltacli: in `--version`, in commits, in documents."""
 
-VERSION = "0.1.0"
+VERSION = "0.2.0"
