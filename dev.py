@@ -472,11 +472,14 @@ def install(home: Path, *arguments: str) -> None:
 @contextlib.contextmanager
 def held(home: Path) -> Iterator[None]:
     """Let no other process set up an environment while this one does. Its end, whatever it is, lets go."""
-    with Path(f"{home}.lock").open("w") as file:
+    home.mkdir(exist_ok=True)
+    with contextlib.ExitStack() as stack:
         if sys.platform != "win32":
             import fcntl
 
-            fcntl.flock(file, fcntl.LOCK_EX)
+            directory = os.open(home, os.O_RDONLY)  # `venv` empties it and leaves it in place
+            stack.callback(os.close, directory)
+            fcntl.flock(directory, fcntl.LOCK_EX)
         yield
 
 

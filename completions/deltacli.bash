@@ -48,7 +48,7 @@ help;-;again;Show the help of a command, or explain a rule, a code, a property, 
 --no-pager;-;once;Do not show a long result in a pager.
 -q --quiet;-;once;Suppress notes and progress on stderr.
 -v --verbose;-;again;Write more details to stderr; -vv adds tracebacks.
--V --version;-;once;Print the version and exit.
+-V --version;-;once;Print the version and exit; with --json also the commit, Python, extras and stores.
 -h --help;-;once;Show this message and exit.
 '
             arguments=''
@@ -1971,7 +1971,7 @@ again;@widenings
 --no-pager;-;once;Do not show a long result in a pager.
 -q --quiet;-;once;Suppress notes and progress on stderr.
 -v --verbose;-;again;Write more details to stderr; -vv adds tracebacks.
--V --version;-;once;Print the version and exit.
+-V --version;-;once;Print the version and exit; with --json also the commit, Python, extras and stores.
 -h --help;-;once;Show this message and exit.
 --comment;-;once;Remark that is listed with it.
 --default;-;once;add: default value.

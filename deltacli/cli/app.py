@@ -50,7 +50,7 @@ from deltacli.cli.formats import (
     Format,
     format_named,
 )
-from deltacli.cli.invocation import ASK_FOR_HELP, give_up, help_as_option, invocation
+from deltacli.cli.invocation import ASK_FOR_HELP, ASK_FOR_VERSION, give_up, help_as_option, invocation
 from deltacli.cli.options.configuration import (
     Variable,
     configured,
@@ -567,6 +567,9 @@ def _exits(name: str, codes: Sequence[int]) -> str:
     return "\b\nExit codes:\n" + "\n".join(f"  {code:<3} {meanings[code]}" for code in own)
 
 
+_VERSION_HELP = "Print the version and exit; with --json also the commit, Python, extras and stores."
+
+
 def _print_version(is_wanted: bool) -> None:
     if is_wanted:
         sys.stdout.write(f"deltacli {__version__}\n")
@@ -574,9 +577,7 @@ def _print_version(is_wanted: bool) -> None:
 
 
 def _root(
-    _version: bool = typer.Option(
-        False, "-V", "--version", help="Print the version and exit.", is_eager=True, callback=_print_version
-    ),
+    _version: bool = typer.Option(False, *ASK_FOR_VERSION, help=_VERSION_HELP, is_eager=True, callback=_print_version),
 ) -> None:
     pass
 
@@ -616,6 +617,12 @@ def _run(arguments: Sequence[str]) -> int:
             from deltacli.cli.help_topics import explain_word
 
             return explain_word(arguments[:-1], _run)
+        if arguments[0] in ASK_FOR_VERSION and "=".join(arguments[1:]) in ("--json", "--format=json"):
+            from deltacli.cli.version import write_version
+
+            write_version()
+            sys.stdout.flush()
+            return 0
         outcome = build_app(path if path or asks_for_help else None)(
             arguments, standalone_mode=False, prog_name="deltacli"
         )

@@ -35,6 +35,7 @@ class Invocation:
 invocation = Invocation()
 
 ASK_FOR_HELP = ("-h", "--help")
+ASK_FOR_VERSION = ("-V", "--version")
 
 
 def help_as_option(arguments: Sequence[str]) -> list[str]:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from deltacli.cli.command_tree import COMMANDS, GROUPS, TAKES_VALUE, is_command, leads_on, path_in, path_of
 from deltacli.cli.errors import say_document, wants_json
-from deltacli.cli.invocation import invocation
+from deltacli.cli.invocation import ASK_FOR_VERSION, invocation
 from deltacli.cli.terminal.shell import again, again_with, before_consent, quoted, without_value
 from deltacli.cli.terminal.term import say, visible
 from deltacli.core.errors import PLACEHOLDERS, UsageError, nearest_name
@@ -499,10 +499,10 @@ def _in_our_options(name: str, options: Sequence[str], arguments: Sequence[str])
 
 
 def _beside_version(arguments: Sequence[str]) -> Meant | None:
-    """Return the command that prints the version of the program, which has no format."""
-    if path_of(arguments) or not {"--version", "-V"} & {*arguments}:
+    """Return the command that prints the version of the program, which has one format."""
+    if path_of(arguments) or not {*ASK_FOR_VERSION} & {*arguments}:
         return None
-    return Meant(None, "deltacli --version", instead="--version takes no other option")
+    return Meant(None, "deltacli --version", instead="--version takes no other option than --json")
 
 
 def _behind_command(name: str, arguments: Sequence[str]) -> Meant | None:

@@ -1067,7 +1067,7 @@ def test_the_hint_is_the_last_line_also_below_causes_and_tracebacks(tmp_path: Pa
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("--version --json", '"hint":"deltacli --version"'),
+        ("--version --format ndjson", '"hint":"deltacli --version"'),
         ("-V --columns x", "hint: deltacli --version\n"),
         ("schema diff trips 3", "hint: deltacli schema diff trips --from version:3\n"),
         (
