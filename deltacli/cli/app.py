@@ -19,8 +19,10 @@ from deltacli.cli.command_tree import (
     EXITS,
     FINDINGS,
     GROUPS,
+    HERE,
     OUTPUT_OF_ONE_FORMAT,
     OUTPUT_OF_ROWS,
+    TABLE_OR_HERE,
     WITHOUT_TABLE,
     ColourChoice,
     GlobalOptions,
@@ -647,6 +649,8 @@ def _table_of(arguments: Sequence[str]) -> str | None:
     from deltacli.storage.secrets import without_secrets
 
     table = first_argument(arguments, _valued_options(path))
+    if table is None and path in TABLE_OR_HERE and "--list-rules" not in arguments:
+        return HERE
     return None if table is None else without_secrets(table)
 
 

@@ -363,6 +363,13 @@ WITHOUT_TABLE = frozenset(
 )
 """Commands whose first argument is not a table, nor a directory of tables."""
 
+HERE = "."
+"""The table of the commands `TABLE_OR_HERE` where none is given."""
+TABLE_OR_HERE = frozenset(
+    {("doctor", "table"), *((name,) for name in ("explain", "history", "reach", "snapshot", "validate"))}
+)
+"""Commands of which TABLE may be left out: they change nothing."""
+
 
 def setting(module: ModuleType, name: str, command: str, default: Any = None) -> Any:
     """Return a setting of a command, which its module has for all of its commands, or by their last words."""
