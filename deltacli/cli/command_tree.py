@@ -8,7 +8,7 @@ from enum import StrEnum
 from types import ModuleType
 from typing import Any
 
-from deltacli.cli.invocation import ASK_FOR_HELP
+from deltacli.cli.invocation import ASK_FOR_HELP, AT
 from deltacli.core.request_fields import Option, option, spellings_of
 
 # -- the options that every command has besides `--format` -------------------------------------------------------------
@@ -57,6 +57,11 @@ class GlobalOptions:
     as_json: bool = False
     output: str | None = option(
         "Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.", "FILE"
+    )
+    directory: str | None = option(
+        "Run in this directory, where relative paths begin. Repeatable: each one is relative to the one before.",
+        "DIR",
+        spelled=AT,
     )
     now: str | None = option("Time to use as the current time, for reproducible runs.", "T")
     storage_option: list[str] | None = option(

@@ -16,7 +16,7 @@ import typer
 
 from deltacli.cli.command_tree import HERE, TableFormat
 from deltacli.cli.formats import Content, FindingFormat
-from deltacli.cli.invocation import invocation
+from deltacli.cli.invocation import invocation, outside
 from deltacli.cli.options.declared import Asked, RefsOption, argument
 from deltacli.cli.running.finding_filter import (
     BASELINE,
@@ -154,7 +154,7 @@ class Checker:
 
         if self._wanted.write_baseline is not None:
             require_baseline_target(self._wanted.write_baseline)
-        found = find_tables(names or [HERE], self._run.open_either, progress=self._run.progress)
+        found = find_tables(names or [outside(HERE)], self._run.open_either, progress=self._run.progress)
         if not names:
             _require_tables(found)
         for name in found.passed_over:
@@ -366,7 +366,7 @@ def _require_tables(found: Targets) -> None:
     from deltacli.table.find_log import missing_log
 
     for name, storage, is_paimon in found.tables:
-        if name == HERE and not is_paimon and storage.kind_of(LOG_DIRECTORY) is PathKind.MISSING:
+        if name == outside(HERE) and not is_paimon and storage.kind_of(LOG_DIRECTORY) is PathKind.MISSING:
             raise missing_log(storage)
 
 
