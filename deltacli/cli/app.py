@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import os
 import sys
@@ -20,8 +21,10 @@ from deltacli.cli.command_tree import (
     EXITS,
     FINDINGS,
     GROUPS,
+    HERE,
     OUTPUT_OF_ONE_FORMAT,
     OUTPUT_OF_ROWS,
+    TABLE_OR_HERE,
     WITHOUT_TABLE,
     ColourChoice,
     GlobalOptions,
@@ -50,7 +53,16 @@ from deltacli.cli.formats import (
     Format,
     format_named,
 )
-from deltacli.cli.invocation import ASK_FOR_HELP, ASK_FOR_VERSION, give_up, help_as_option, invocation
+from deltacli.cli.invocation import (
+    ASK_FOR_HELP,
+    ASK_FOR_VERSION,
+    AT,
+    give_up,
+    help_as_option,
+    invocation,
+    outside,
+    without_directories,
+)
 from deltacli.cli.options.configuration import (
     Variable,
     configured,
@@ -438,6 +450,13 @@ class _Command(_Converting, TyperCommand):
         _require_values(self.params, args)
         left = super().parse_args(ctx, args)
         for option in self.params:
+            if (
+                option.param_type_name == "argument"
+                and option.metavar in ("TABLE", "TABLE...")
+                and ctx.params.get(option.name)
+            ):
+                value = ctx.params[option.name]
+                ctx.params[option.name] = outside(value) if isinstance(value, str) else [*map(outside, value)]
             if type(value := ctx.params.get(option.name)) is int:
                 require_number(value, option.opts[-1])
         return left
@@ -584,8 +603,9 @@ def _root(
 
 def run(argv: Sequence[str]) -> int:
     """Run one command line and return its exit code. Raises nothing."""
-    arguments = with_current_options(help_as_option(move_shared_options(argv)))
-    invocation.begin(arguments)
+    given, directories = without_directories(argv)
+    arguments = with_current_options(help_as_option(move_shared_options(given)))
+    invocation.begin(arguments, directories)
     if any("=" in word or "@" in word for word in arguments):
         from deltacli.cli.terminal.shell import remember_words
 
@@ -594,7 +614,7 @@ def run(argv: Sequence[str]) -> int:
     try:
         with signals_raise(), libraries_muted(), spelled(ShellSpelling()):
             try:
-                return _run(arguments)
+                return _run_in(directories, arguments)
             except Interrupted as interruption:
                 interruption.unwind()  # waits for tasks in flight while the progress line still shows it
                 raise
@@ -604,6 +624,20 @@ def run(argv: Sequence[str]) -> int:
         _report_interruption(interruption, arguments)
         give_up(sys.stdout, 1)  # the reader of the pipe may have exited
         return interruption.exit_code
+
+
+def _run_in(directories: Sequence[str], arguments: Sequence[str]) -> int:
+    """Run one command in the directory of `-C`, and return its exit code."""
+    with contextlib.ExitStack() as entered:
+        for directory in directories:
+            try:
+                entered.enter_context(contextlib.chdir(directory))
+            except (OSError, ValueError) as fault:
+                invocation.directories = ()
+                reason = (getattr(fault, "strerror", None) or str(fault)).lower()
+                report_error(UsageError(f"{AT} {directory}: {reason}"), arguments, None)
+                return UsageError.exit_code
+        return _run(arguments)
 
 
 def _run(arguments: Sequence[str]) -> int:
@@ -706,6 +740,8 @@ def _table_of(arguments: Sequence[str]) -> str | None:
     from deltacli.storage.secrets import without_secrets
 
     table = first_argument(arguments, _valued_options(path))
+    if table is None and path in TABLE_OR_HERE and "--list-rules" not in arguments:
+        return HERE
     return None if table is None else without_secrets(table)
 
 

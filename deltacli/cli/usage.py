@@ -10,7 +10,7 @@ from glob import glob
 from itertools import pairwise
 from typing import NamedTuple
 
-from deltacli.cli.command_tree import COMMANDS, GROUPS, TAKES_VALUE, is_command, leads_on, path_in, path_of
+from deltacli.cli.command_tree import COMMANDS, GROUPS, HERE, TAKES_VALUE, is_command, leads_on, path_in, path_of
 from deltacli.cli.errors import say_document, wants_json
 from deltacli.cli.invocation import ASK_FOR_VERSION, invocation
 from deltacli.cli.terminal.shell import again, again_with, before_consent, quoted, without_value
@@ -233,6 +233,8 @@ def _for_missing(what: str, path: Sequence[str], rest: Sequence[str]) -> Meant |
         return Meant(None, again_with([*path, *rest], "--from", "0"))
     if path == ("share", "ls") and what == "SHARES" and (profiles := sorted(glob("*.share"))):
         return Meant(None, again([*path, profiles[0], *rest]))
+    if what == "TABLE" and path[:1] != ("share",):
+        return Meant(None, again([*path, HERE, *rest]))
     if not rest or not re.fullmatch("[A-Z]+( [A-Z]+)?", what):
         return None
     is_first = all(word.startswith("-") for word in rest)
