@@ -1,6 +1,6 @@
 """Simulates: `python -m tests.simulation --seeds A..B [--commands A,B] [--events A,B] [--chain A,B] [--jobs N]`,
-`--night DATE` plays the seeds of a night, `--replay SEED` tells one history, in its smallest form, `--without MUTANT` turns a check of the product off.
-`dev.py simulate` calls it.
+`--night DATE` plays the seeds of a night, `--replay SEED` tells one history, in its smallest form, `--without MUTANT`
+turns a check of the product off. `dev.py simulate` calls it.
 """
 
 from __future__ import annotations
