@@ -33,7 +33,7 @@ from tools.rules_page import (
     render_conformance_page,
     render_paimon_rules_page,
     render_rules_page,
-    repair_tables,
+    repair_outcomes,
 )
 from tools.schemas import render_schemas
 from tools.screens import render_screens
@@ -106,7 +106,7 @@ def files() -> dict[str, str]:
         "deltacli/cli/help_pages.json": render_help_pages(),
         "deltacli/cli/help_topics.json": topics,
         "docs/errors.md": errors,
-        "docs/repair.md": fill((ROOT / "docs" / "repair.md").read_text(encoding="utf-8"), repair_tables()),
+        "docs/repair.md": fill((ROOT / "docs" / "repair.md").read_text(encoding="utf-8"), {"tried": repair_outcomes()}),
         "docs/modules.md": render_module_index(ROOT / "deltacli"),
         "docs/rules.md": render_rules_page(),
         "docs/paimon-rules.md": render_paimon_rules_page(),
