@@ -229,7 +229,7 @@ once;@versions
         'doctor ')
             commands='access;-;again;Show the identity that a store sees, and the permissions that are missing.
 storage;-;again;Probe what the store of a table guarantees, on scratch files.
-table;-;again;Give advice on a table, with the numbers of now and of afterwards.
+table;-;again;Give advice on a table, with its numbers before and after.
 '
             options='--format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.

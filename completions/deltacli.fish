@@ -290,7 +290,7 @@ complete -c deltacli -n '__deltacli_may "diff"' -s v -l verbose -d 'Write more d
 complete -c deltacli -n '__deltacli_may "diff" -h --help' -s h -l help -d 'Show this message and exit.'
 complete -c deltacli -n '__deltacli_argument "doctor" 0' -a access -d 'Show the identity that a store sees, and the permissions that are missing.'
 complete -c deltacli -n '__deltacli_argument "doctor" 0' -a storage -d 'Probe what the store of a table guarantees, on scratch files.'
-complete -c deltacli -n '__deltacli_argument "doctor" 0' -a table -d 'Give advice on a table, with the numbers of now and of afterwards.'
+complete -c deltacli -n '__deltacli_argument "doctor" 0' -a table -d 'Give advice on a table, with its numbers before and after.'
 complete -c deltacli -n '__deltacli_may "doctor" --format' -l format -r -f -a 'table\\t\'\' json\\t\'\' ndjson\\t\'\' csv\\t\'\' markdown\\t\'\'' -d 'Format of stdout.'
 complete -c deltacli -n '__deltacli_may "doctor" --json' -l json -d 'The same as --format json.'
 complete -c deltacli -n '__deltacli_may "doctor" --output' -l output -r -F -d 'Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.'
