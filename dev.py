@@ -11,7 +11,7 @@
   python3 dev.py prepare    set up every environment of these suites; can run beside them
   python3 dev.py soak       run the suites that take hours   [races|inputs:K/N|clouds|share|fleet|spark|fuzz:TARGET …]
   python3 dev.py fuzz       run the parsers on hostile input [TARGET …] [--minutes 20] [--guided TARGET]
-  python3 dev.py simulate   play histories of tables from seeds [--seeds A..B] [--commands A,B] [--jobs N] [--replay N]
+  python3 dev.py simulate   play histories of tables from seeds [--seeds A..B|--night DATE] [--jobs N] [--replay N]
   python3 dev.py clients    measure again what clients do with each feature, and write the facts [CLIENT …]
   python3 dev.py release    build wheel, source, single files and recipes in ./dist, and check them [--fast]
   python3 dev.py lock       resolve requirements/*.txt again

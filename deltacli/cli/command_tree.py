@@ -8,7 +8,7 @@ from enum import StrEnum
 from types import ModuleType
 from typing import Any
 
-from deltacli.cli.invocation import ASK_FOR_HELP, ASK_FOR_VERSION
+from deltacli.cli.invocation import ASK_FOR_HELP, ASK_FOR_VERSION, AT
 from deltacli.core.request_fields import Option, option, spellings_of
 
 # -- the options that every command has besides `--format` -------------------------------------------------------------
@@ -57,6 +57,11 @@ class GlobalOptions:
     as_json: bool = False
     output: str | None = option(
         "Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.", "FILE"
+    )
+    directory: str | None = option(
+        "Run in this directory, where relative paths begin. Repeatable: each one is relative to the one before.",
+        "DIR",
+        spelled=AT,
     )
     now: str | None = option("Time to use as the current time, for reproducible runs.", "T")
     storage_option: list[str] | None = option(
@@ -362,6 +367,13 @@ WITHOUT_TABLE = frozenset(
     - {("fleet", "init"), ("share", "init")}
 )
 """Commands whose first argument is not a table, nor a directory of tables."""
+
+HERE = "."
+"""The table of the commands `TABLE_OR_HERE` where none is given."""
+TABLE_OR_HERE = frozenset(
+    {("doctor", "table"), *((name,) for name in ("explain", "history", "reach", "snapshot", "validate"))}
+)
+"""Commands of which TABLE may be left out: they change nothing."""
 
 
 def setting(module: ModuleType, name: str, command: str, default: Any = None) -> Any:
