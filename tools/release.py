@@ -23,7 +23,7 @@ import subprocess
 import sys
 import tempfile
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 from deltacli.core.release import VERSION
@@ -242,7 +242,8 @@ UV = (Path(sys.executable).with_name("uv"),)
 
 def must(place: Path, *command: str | Path) -> None:
     """Run a program in a directory, and end with its output if it fails."""
-    words: Sequence[str] = [str(word) for word in command]
+    words = [str(word) for word in command]
+    sys.stderr.write(f"{' '.join(words)}\n")
     done = subprocess.run(words, cwd=place, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     if done.returncode:
         sys.exit(f"{done.stdout}error: {' '.join(words)} ended with {done.returncode}")
