@@ -67,6 +67,20 @@ def _ran(words: Sequence[str], cwd: Path | None, settings: Mapping[str, str]) ->
         _forking.release()
 
 
+def check_words(words: Sequence[str]) -> None:
+    """Parse the words of a command as its command line does."""
+    import typer
+
+    from deltacli.cli import app
+
+    command, context = typer.main.get_command(app.build_app(None)), None
+    rest = list(words)
+    while hasattr(command, "commands"):
+        context = command.make_context(None, rest[:1], parent=context, resilient_parsing=True)
+        command, rest = command.commands[rest[0]], rest[1:]
+    command.make_context(None, rest, parent=context)
+
+
 def write_program(path: Path) -> None:
     """Write a program named deltacli for shells. Where `deltacli` runs a fork, it does so, too."""
     text = f"#!/bin/sh\nPYTHONPATH='{ROOT}' exec '{sys.executable}' -m deltacli \"$@\"\n"
