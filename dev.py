@@ -11,7 +11,7 @@
   python3 dev.py prepare    set up every environment of these suites; can run beside them
   python3 dev.py soak       run the suites that take hours   [races|inputs:K/N|clouds|share|fleet|spark|fuzz:TARGET …]
   python3 dev.py fuzz       run the parsers on hostile input [TARGET …] [--minutes 20] [--guided TARGET]
-  python3 dev.py simulate   play histories of tables from seeds [--seeds A..B] [--commands A,B] [--jobs N] [--replay N]
+  python3 dev.py simulate   play histories of tables from seeds [--seeds A..B|--night DATE] [--jobs N] [--replay N]
   python3 dev.py clients    measure again what clients do with each feature, and write the facts [CLIENT …]
   python3 dev.py lock       resolve requirements/*.txt again
 
@@ -472,11 +472,14 @@ def install(home: Path, *arguments: str) -> None:
 @contextlib.contextmanager
 def held(home: Path) -> Iterator[None]:
     """Let no other process set up an environment while this one does. Its end, whatever it is, lets go."""
-    with Path(f"{home}.lock").open("w") as file:
+    home.mkdir(exist_ok=True)
+    with contextlib.ExitStack() as stack:
         if sys.platform != "win32":
             import fcntl
 
-            fcntl.flock(file, fcntl.LOCK_EX)
+            directory = os.open(home, os.O_RDONLY)  # `venv` empties it and leaves it in place
+            stack.callback(os.close, directory)
+            fcntl.flock(directory, fcntl.LOCK_EX)
         yield
 
 

@@ -36,6 +36,7 @@ help;-;again;Show the help of a command, or explain a rule, a code, a property, 
             options='--format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
 --output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
+-C;DIRECTORY;once;Run in this directory, where relative paths begin. Repeatable: each one is relative to the one before.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -48,7 +49,7 @@ help;-;again;Show the help of a command, or explain a rule, a code, a property, 
 --no-pager;-;once;Do not show a long result in a pager.
 -q --quiet;-;once;Suppress notes and progress on stderr.
 -v --verbose;-;again;Write more details to stderr; -vv adds tracebacks.
--V --version;-;once;Print the version and exit.
+-V --version;-;once;Print the version and exit; with --json also the commit, Python, extras and stores.
 -h --help;-;once;Show this message and exit.
 '
             arguments=''
@@ -79,6 +80,7 @@ help;-;again;Show the help of a command, or explain a rule, a code, a property, 
 --format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
 --output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
+-C;DIRECTORY;once;Run in this directory, where relative paths begin. Repeatable: each one is relative to the one before.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -113,6 +115,7 @@ again;@altered
 --format;table json ndjson csv markdown parquet;once;Format of stdout.
 --json;-;once;The same as --format json.
 --output;FILE;once;Write the result to this file, atomically, or Parquet files to this new or empty directory; .csv, … chooses the format.
+-C;DIRECTORY;once;Run in this directory, where relative paths begin. Repeatable: each one is relative to the one before.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -150,6 +153,7 @@ again;@altered
 --format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
 --output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
+-C;DIRECTORY;once;Run in this directory, where relative paths begin. Repeatable: each one is relative to the one before.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -170,6 +174,7 @@ again;@altered
         'completion ')
             commands=''
             options='--output;FILE;once;Write the result to this file, atomically, instead of to stdout.
+-C;DIRECTORY;once;Run in this directory, where relative paths begin. Repeatable: each one is relative to the one before.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -201,6 +206,7 @@ again;@altered
 --format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
 --output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
+-C;DIRECTORY;once;Run in this directory, where relative paths begin. Repeatable: each one is relative to the one before.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -228,6 +234,7 @@ table;-;again;Give advice on a table, with the numbers of now and of afterwards.
             options='--format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
 --output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
+-C;DIRECTORY;once;Run in this directory, where relative paths begin. Repeatable: each one is relative to the one before.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -250,6 +257,7 @@ table;-;again;Give advice on a table, with the numbers of now and of afterwards.
 --format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
 --output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
+-C;DIRECTORY;once;Run in this directory, where relative paths begin. Repeatable: each one is relative to the one before.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -274,6 +282,7 @@ table;-;again;Give advice on a table, with the numbers of now and of afterwards.
 --format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
 --output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
+-C;DIRECTORY;once;Run in this directory, where relative paths begin. Repeatable: each one is relative to the one before.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -300,6 +309,7 @@ table;-;again;Give advice on a table, with the numbers of now and of afterwards.
 --format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
 --output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
+-C;DIRECTORY;once;Run in this directory, where relative paths begin. Repeatable: each one is relative to the one before.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -324,6 +334,7 @@ table;-;again;Give advice on a table, with the numbers of now and of afterwards.
 --format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
 --output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
+-C;DIRECTORY;once;Run in this directory, where relative paths begin. Repeatable: each one is relative to the one before.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -354,6 +365,7 @@ table;-;again;Give advice on a table, with the numbers of now and of afterwards.
 --format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
 --output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
+-C;DIRECTORY;once;Run in this directory, where relative paths begin. Repeatable: each one is relative to the one before.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -383,6 +395,7 @@ status;-;again;Show the alerts of each table, the worst first, and trends.
             options='--format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
 --output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
+-C;DIRECTORY;once;Run in this directory, where relative paths begin. Repeatable: each one is relative to the one before.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -404,6 +417,7 @@ status;-;again;Show the alerts of each table, the worst first, and trends.
             options='--format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
 --output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
+-C;DIRECTORY;once;Run in this directory, where relative paths begin. Repeatable: each one is relative to the one before.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -456,6 +470,7 @@ once;FILE
 --format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
 --output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
+-C;DIRECTORY;once;Run in this directory, where relative paths begin. Repeatable: each one is relative to the one before.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -490,6 +505,7 @@ once;FILE
 --format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
 --output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
+-C;DIRECTORY;once;Run in this directory, where relative paths begin. Repeatable: each one is relative to the one before.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -521,6 +537,7 @@ once;FILE
 --format;table json ndjson csv markdown sarif junit github;once;Format of stdout.
 --json;-;once;The same as --format json.
 --output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
+-C;DIRECTORY;once;Run in this directory, where relative paths begin. Repeatable: each one is relative to the one before.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -550,6 +567,7 @@ once;FILE
 --format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
 --output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
+-C;DIRECTORY;once;Run in this directory, where relative paths begin. Repeatable: each one is relative to the one before.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -578,6 +596,7 @@ restore;-;again;Restore files that a backup has and the log of a table lacks.
             options='--format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
 --output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
+-C;DIRECTORY;once;Run in this directory, where relative paths begin. Repeatable: each one is relative to the one before.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -601,6 +620,7 @@ restore;-;again;Restore files that a backup has and the log of a table lacks.
 --format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
 --output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
+-C;DIRECTORY;once;Run in this directory, where relative paths begin. Repeatable: each one is relative to the one before.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -626,6 +646,7 @@ once;DIRECTORY
 --checkpoint;-;once;Write the actions of the checkpoint even if there is a commit.
 --pretty;-;once;Indent the JSON of each action, for reading.
 --output;FILE;once;Write the result to this file, atomically, instead of to stdout.
+-C;DIRECTORY;once;Run in this directory, where relative paths begin. Repeatable: each one is relative to the one before.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -652,6 +673,7 @@ once;@versions
 --format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
 --output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
+-C;DIRECTORY;once;Run in this directory, where relative paths begin. Repeatable: each one is relative to the one before.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -677,6 +699,7 @@ once;@versions
 --format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
 --output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
+-C;DIRECTORY;once;Run in this directory, where relative paths begin. Repeatable: each one is relative to the one before.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -708,6 +731,7 @@ once;@versions
 --format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
 --output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
+-C;DIRECTORY;once;Run in this directory, where relative paths begin. Repeatable: each one is relative to the one before.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -733,6 +757,7 @@ once;@versions
 --format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
 --output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
+-C;DIRECTORY;once;Run in this directory, where relative paths begin. Repeatable: each one is relative to the one before.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -776,6 +801,7 @@ once;DIRECTORY
 --format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
 --output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
+-C;DIRECTORY;once;Run in this directory, where relative paths begin. Repeatable: each one is relative to the one before.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -802,6 +828,7 @@ once;DIRECTORY
 --format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
 --output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
+-C;DIRECTORY;once;Run in this directory, where relative paths begin. Repeatable: each one is relative to the one before.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -827,6 +854,7 @@ again;@properties
 --format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
 --output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
+-C;DIRECTORY;once;Run in this directory, where relative paths begin. Repeatable: each one is relative to the one before.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -860,6 +888,7 @@ again;@properties
 --format;table json ndjson csv markdown parquet;once;Format of stdout.
 --json;-;once;The same as --format json.
 --output;FILE;once;Write the result to this file, atomically, or Parquet files to this new or empty directory; .csv, … chooses the format.
+-C;DIRECTORY;once;Run in this directory, where relative paths begin. Repeatable: each one is relative to the one before.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -896,6 +925,7 @@ again;@properties
 --format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
 --output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
+-C;DIRECTORY;once;Run in this directory, where relative paths begin. Repeatable: each one is relative to the one before.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -932,6 +962,7 @@ again;@properties
 --format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
 --output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
+-C;DIRECTORY;once;Run in this directory, where relative paths begin. Repeatable: each one is relative to the one before.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -957,6 +988,7 @@ show;-;again;Show the schema of a Delta or Paimon table as a tree.
             options='--format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
 --output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
+-C;DIRECTORY;once;Run in this directory, where relative paths begin. Repeatable: each one is relative to the one before.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -986,6 +1018,7 @@ show;-;again;Show the schema of a Delta or Paimon table as a tree.
 --format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
 --output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
+-C;DIRECTORY;once;Run in this directory, where relative paths begin. Repeatable: each one is relative to the one before.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -1010,6 +1043,7 @@ show;-;again;Show the schema of a Delta or Paimon table as a tree.
 --format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
 --output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
+-C;DIRECTORY;once;Run in this directory, where relative paths begin. Repeatable: each one is relative to the one before.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -1039,6 +1073,7 @@ once;DIRECTORY
 --format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
 --output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
+-C;DIRECTORY;once;Run in this directory, where relative paths begin. Repeatable: each one is relative to the one before.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -1074,6 +1109,7 @@ token;-;again;Manage the bearer tokens of recipients.
             options='--format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
 --output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
+-C;DIRECTORY;once;Run in this directory, where relative paths begin. Repeatable: each one is relative to the one before.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -1100,6 +1136,7 @@ token;-;again;Manage the bearer tokens of recipients.
 --format;table json ndjson csv markdown parquet;once;Format of stdout.
 --json;-;once;The same as --format json.
 --output;FILE;once;Write the result to this file, atomically, or Parquet files to this new or empty directory; .csv, … chooses the format.
+-C;DIRECTORY;once;Run in this directory, where relative paths begin. Repeatable: each one is relative to the one before.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -1124,6 +1161,7 @@ token;-;again;Manage the bearer tokens of recipients.
 --format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
 --output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
+-C;DIRECTORY;once;Run in this directory, where relative paths begin. Repeatable: each one is relative to the one before.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -1149,6 +1187,7 @@ token;-;again;Manage the bearer tokens of recipients.
 --format;table json ndjson csv markdown parquet;once;Format of stdout.
 --json;-;once;The same as --format json.
 --output;FILE;once;Write the result to this file, atomically, or Parquet files to this new or empty directory; .csv, … chooses the format.
+-C;DIRECTORY;once;Run in this directory, where relative paths begin. Repeatable: each one is relative to the one before.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -1173,6 +1212,7 @@ token;-;again;Manage the bearer tokens of recipients.
 --format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
 --output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
+-C;DIRECTORY;once;Run in this directory, where relative paths begin. Repeatable: each one is relative to the one before.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -1195,6 +1235,7 @@ token;-;again;Manage the bearer tokens of recipients.
             options='--format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
 --output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
+-C;DIRECTORY;once;Run in this directory, where relative paths begin. Repeatable: each one is relative to the one before.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -1220,6 +1261,7 @@ token;-;again;Manage the bearer tokens of recipients.
 --format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
 --output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
+-C;DIRECTORY;once;Run in this directory, where relative paths begin. Repeatable: each one is relative to the one before.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -1240,6 +1282,7 @@ token;-;again;Manage the bearer tokens of recipients.
             options='--format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
 --output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
+-C;DIRECTORY;once;Run in this directory, where relative paths begin. Repeatable: each one is relative to the one before.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -1264,6 +1307,7 @@ show;-;again;Show the endpoint and the expiry of a profile file, and never its s
             options='--format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
 --output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
+-C;DIRECTORY;once;Run in this directory, where relative paths begin. Repeatable: each one is relative to the one before.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -1285,6 +1329,7 @@ show;-;again;Show the endpoint and the expiry of a profile file, and never its s
             options='--format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
 --output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
+-C;DIRECTORY;once;Run in this directory, where relative paths begin. Repeatable: each one is relative to the one before.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -1307,6 +1352,7 @@ show;-;again;Show the endpoint and the expiry of a profile file, and never its s
             options='--format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
 --output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
+-C;DIRECTORY;once;Run in this directory, where relative paths begin. Repeatable: each one is relative to the one before.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -1340,6 +1386,7 @@ show;-;again;Show the endpoint and the expiry of a profile file, and never its s
 --format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
 --output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
+-C;DIRECTORY;once;Run in this directory, where relative paths begin. Repeatable: each one is relative to the one before.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -1367,6 +1414,7 @@ revoke;-;again;Revoke grants of a recipient.
             options='--format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
 --output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
+-C;DIRECTORY;once;Run in this directory, where relative paths begin. Repeatable: each one is relative to the one before.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -1391,6 +1439,7 @@ revoke;-;again;Revoke grants of a recipient.
 --format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
 --output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
+-C;DIRECTORY;once;Run in this directory, where relative paths begin. Repeatable: each one is relative to the one before.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -1413,6 +1462,7 @@ revoke;-;again;Revoke grants of a recipient.
 --format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
 --output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
+-C;DIRECTORY;once;Run in this directory, where relative paths begin. Repeatable: each one is relative to the one before.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -1436,6 +1486,7 @@ again;TEXT
 --format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
 --output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
+-C;DIRECTORY;once;Run in this directory, where relative paths begin. Repeatable: each one is relative to the one before.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -1460,6 +1511,7 @@ again;TEXT
 --format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
 --output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
+-C;DIRECTORY;once;Run in this directory, where relative paths begin. Repeatable: each one is relative to the one before.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -1484,6 +1536,7 @@ again;TEXT
 --format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
 --output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
+-C;DIRECTORY;once;Run in this directory, where relative paths begin. Repeatable: each one is relative to the one before.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -1508,6 +1561,7 @@ again;TEXT
 --format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
 --output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
+-C;DIRECTORY;once;Run in this directory, where relative paths begin. Repeatable: each one is relative to the one before.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -1535,6 +1589,7 @@ again;TEXT
 --behind-proxy;-;once;Accept plain HTTP from a reverse proxy, which has the certificate.
 --profile;FILE;once;With DIRECTORY: write the profile there, readable by you only, instead of stdout.
 --output;FILE;once;Write the result to this file, atomically, instead of to stdout.
+-C;DIRECTORY;once;Run in this directory, where relative paths begin. Repeatable: each one is relative to the one before.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -1571,6 +1626,7 @@ again;TEXT
 --format;table json ndjson csv markdown sarif junit github;once;Format of stdout.
 --json;-;once;The same as --format json.
 --output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
+-C;DIRECTORY;once;Run in this directory, where relative paths begin. Repeatable: each one is relative to the one before.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -1597,6 +1653,7 @@ rotate;-;again;Replace the tokens of a recipient by a new one.
             options='--format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
 --output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
+-C;DIRECTORY;once;Run in this directory, where relative paths begin. Repeatable: each one is relative to the one before.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -1621,6 +1678,7 @@ rotate;-;again;Replace the tokens of a recipient by a new one.
 --format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
 --output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
+-C;DIRECTORY;once;Run in this directory, where relative paths begin. Repeatable: each one is relative to the one before.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -1643,6 +1701,7 @@ rotate;-;again;Replace the tokens of a recipient by a new one.
 --format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
 --output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
+-C;DIRECTORY;once;Run in this directory, where relative paths begin. Repeatable: each one is relative to the one before.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -1668,6 +1727,7 @@ rotate;-;again;Replace the tokens of a recipient by a new one.
 --format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
 --output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
+-C;DIRECTORY;once;Run in this directory, where relative paths begin. Repeatable: each one is relative to the one before.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -1696,6 +1756,7 @@ again;TEXT
 --format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
 --output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
+-C;DIRECTORY;once;Run in this directory, where relative paths begin. Repeatable: each one is relative to the one before.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -1736,6 +1797,7 @@ again;TEXT
 --format;table json ndjson csv markdown parquet;once;Format of stdout.
 --json;-;once;The same as --format json.
 --output;FILE;once;Write the result to this file, atomically, or Parquet files to this new or empty directory; .csv, … chooses the format.
+-C;DIRECTORY;once;Run in this directory, where relative paths begin. Repeatable: each one is relative to the one before.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -1759,6 +1821,7 @@ again;TEXT
             options='--format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
 --output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
+-C;DIRECTORY;once;Run in this directory, where relative paths begin. Repeatable: each one is relative to the one before.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -1779,6 +1842,7 @@ again;TEXT
             commands=''
             options='--to;DIRECTORY;once;Existing directory that gets the archive.
 --output;FILE;once;Write the result to this file, atomically, instead of to stdout.
+-C;DIRECTORY;once;Run in this directory, where relative paths begin. Repeatable: each one is relative to the one before.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -1806,6 +1870,7 @@ again;TEXT
 --format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
 --output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
+-C;DIRECTORY;once;Run in this directory, where relative paths begin. Repeatable: each one is relative to the one before.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -1859,6 +1924,7 @@ again;TEXT
 --format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
 --output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
+-C;DIRECTORY;once;Run in this directory, where relative paths begin. Repeatable: each one is relative to the one before.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -1901,6 +1967,7 @@ again;TEXT
 --format;table json ndjson csv markdown sarif junit github;once;Format of stdout.
 --json;-;once;The same as --format json.
 --output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
+-C;DIRECTORY;once;Run in this directory, where relative paths begin. Repeatable: each one is relative to the one before.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -1936,6 +2003,7 @@ again;TEXT
 --format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
 --output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
+-C;DIRECTORY;once;Run in this directory, where relative paths begin. Repeatable: each one is relative to the one before.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -1959,6 +2027,7 @@ again;@widenings
             options='--format;-;once;Format of stdout.
 --json;-;once;The same as --format json.
 --output;-;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
+-C;-;once;Run in this directory, where relative paths begin. Repeatable: each one is relative to the one before.
 --now;-;once;Time to use as the current time, for reproducible runs.
 --storage-option;-;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;-;once;Time limit for retries of a request to a store; 0s disables them.
@@ -1971,7 +2040,7 @@ again;@widenings
 --no-pager;-;once;Do not show a long result in a pager.
 -q --quiet;-;once;Suppress notes and progress on stderr.
 -v --verbose;-;again;Write more details to stderr; -vv adds tracebacks.
--V --version;-;once;Print the version and exit.
+-V --version;-;once;Print the version and exit; with --json also the commit, Python, extras and stores.
 -h --help;-;once;Show this message and exit.
 --comment;-;once;Remark that is listed with it.
 --default;-;once;add: default value.

@@ -267,7 +267,7 @@ def test_help_on_a_code_says_what_to_do_in_general_and_labels_what_is_so_in_spar
 
     shown = deltacli("help", "table.version-absent").out
     assert "\n  what to do     deltacli reach TABLE" in shown
-    assert "\n  in Spark       where a commit" in shown
+    assert "\n  in Spark       begin anew" in shown
     assert max(map(len, advice.values())) == 1
     assert not re.search(r"\bsee (above|[A-Z])", f"{advice}")
     assert advice["append.partition-value"][0].startswith("append with another engine")
