@@ -49,7 +49,7 @@ from deltacli.cli.formats import (
     Format,
     format_named,
 )
-from deltacli.cli.invocation import ASK_FOR_HELP, give_up, help_as_option, invocation
+from deltacli.cli.invocation import ASK_FOR_HELP, HELP_ALL, give_up, help_as_option, invocation
 from deltacli.cli.options.configuration import (
     Variable,
     configured,
@@ -410,7 +410,19 @@ Examples:
 """
 
 
-class _Command(TyperCommand):
+class _WithHelp:
+    """A command or a group with both options that show its help."""
+
+    def get_help_option_names(self, ctx: Click) -> list[str]:
+        return [*ctx.help_option_names]
+
+    def get_help_option(self, ctx: Click) -> Click:
+        option: Click = super().get_help_option(ctx)  # type: ignore[misc]
+        option.help = f"Show help and exit; {HELP_ALL} has every option."
+        return option
+
+
+class _Command(_WithHelp, TyperCommand):
     def parse_args(self, ctx: Click, args: list[str]) -> list[str]:
         if ctx.resilient_parsing:
             return super().parse_args(ctx, args)
@@ -424,9 +436,9 @@ class _Command(TyperCommand):
         return left
 
     def get_help(self, ctx: Click) -> str:
-        from deltacli.cli.help_page import command_page, fold
+        from deltacli.cli.help_page import command_page, fold, fold_common
 
-        return fold(command_page(self, ctx))
+        return (fold if HELP_ALL in invocation.arguments else fold_common)(command_page(self, ctx))
 
 
 def _require_values(options: Sequence[Click], arguments: Sequence[str]) -> None:
@@ -450,11 +462,11 @@ def _takes_value(option: Click) -> bool:
     return option.param_type_name == "option" and not (option.is_flag or option.count)
 
 
-class _Group(TyperGroup):
+class _Group(_WithHelp, TyperGroup):
     def get_help(self, ctx: Click) -> str:
-        from deltacli.cli.help_page import fold, group_page
+        from deltacli.cli.help_page import fold, fold_common, group_page
 
-        return fold(group_page(self, ctx))
+        return (fold if HELP_ALL in invocation.arguments else fold_common)(group_page(self, ctx))
 
 
 def build_app(at: Path | None = None) -> typer.Typer:
