@@ -13,7 +13,7 @@ import textwrap
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
 
-from deltacli.cli.invocation import HELP_ALL
+from deltacli.cli.invocation import HELP_ALL, colour_of_environment
 from deltacli.core.typing import Click, JsonObject
 
 # -- the sections of a command's help ----------------------------------------------------------------------------------
@@ -257,7 +257,7 @@ def _looks() -> tuple[int, bool]:
     import shutil
 
     width = max(shutil.get_terminal_size((WIDTH, 24)).columns, _LEAST_WIDTH)
-    return width, not (os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb" or not sys.stderr.isatty())
+    return width, sys.stderr.isatty() and colour_of_environment() is not False
 
 
 def fold_topic(title: str, blocks: Sequence[Any]) -> str:

@@ -53,6 +53,19 @@ def help_as_option(arguments: Sequence[str]) -> list[str]:
     return [*named, "--help" if named == words else HELP_ALL]
 
 
+# -- colour ------------------------------------------------------------------------------------------------------------
+
+
+def colour_of_environment() -> bool | None:
+    """Return whether the environment forces colour, or forbids it; None if stdout decides."""
+    environment = os.environ
+    if environment.get("NO_COLOR"):
+        return False
+    if {environment.get("CLICOLOR_FORCE", ""), environment.get("FORCE_COLOR", "")} - {"", "0"}:
+        return True
+    return False if environment.get("CLICOLOR") == "0" or environment.get("TERM") == "dumb" else None
+
+
 # -- standard streams that are closed ----------------------------------------------------------------------------------
 
 
