@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from deltacli.cli.command_tree import COMMANDS, TAKES_VALUE
+from deltacli.cli.invocation import ASK_FOR_HELP
 from deltacli.cli.options.declared import FLEET_FILE
 from deltacli.cli.running.cluster import ClusterOptions
 from deltacli.cli.running.run import EXPLAINED
@@ -41,7 +42,7 @@ READING = (ROOT / "docs" / "reading.md").read_text(encoding="utf-8")
 VACUUM = (ROOT / "docs" / "vacuum.md").read_text(encoding="utf-8")
 SPARK = (ROOT / "docs" / "spark.md").read_text(encoding="utf-8")
 CLUSTER = {"--" + name.replace("_", "-") for name in ClusterOptions.__dataclass_fields__}
-SHARED = set(TAKES_VALUE) | CLUSTER
+SHARED = {*TAKES_VALUE, *ASK_FOR_HELP} | CLUSTER
 SHARING = (ROOT / "docs" / "sharing-recipients.md").read_text(encoding="utf-8")
 DEPLOYMENT = (ROOT / "docs" / "sharing-deployment.md").read_text(encoding="utf-8")
 PAGES = "".join(page.read_text(encoding="utf-8") for page in sorted((ROOT / "docs").rglob("*.md")))
@@ -227,9 +228,7 @@ def test_every_option_and_every_error_of_a_cluster_is_on_its_page() -> None:
 
 def test_every_option_of_validate_is_on_its_page() -> None:
     (command,) = (found for found in read_tree().walk() if found.path == ("validate",))
-    own = (
-        {name for option in command.options for name in option.spellings if name.startswith("--")} - SHARED - {"--help"}
-    )
+    own = {name for option in command.options for name in option.spellings if name.startswith("--")} - SHARED
 
     assert set() == {name for name in own if f"`{name}" not in VALIDATE}
 
@@ -258,22 +257,20 @@ def test_the_page_of_wider_types_lists_the_changes_that_are_made() -> None:
 def test_every_option_of_widen_type_is_on_its_page() -> None:
     (command,) = (found for found in read_tree().walk() if found.path == ("widen-type",))
     own = {name for option in command.options for name in option.spellings if name.startswith("--")}
-    shared = {"--help", "--format", "--json", "--quiet", "--verbose", "--no-pager"}
 
-    assert set() == {name for name in own - SHARED - shared if f"`{name}" not in WIDENING}
+    assert set() == {name for name in own - SHARED if f"`{name}" not in WIDENING}
 
 
 def test_every_guard_and_every_option_of_vacuum_is_on_its_page_and_the_cron_line_works(tmp_path: Path) -> None:
     (command,) = (found for found in read_tree().walk() if found.path == ("vacuum",))
     own = {name for option in command.options for name in option.spellings if name.startswith("--")}
-    shared = {"--help", "--format", "--json", "--quiet", "--verbose", "--no-pager"}
     guards = {code for code in ERRORS if code.startswith("vacuum.")} - {"vacuum.partly-done"}
     (line,) = re.findall(r"```crontab\n.*?(deltacli .*) > /dev/null\n```", VACUUM)
     make_sample(tmp_path / "tbl")
 
     done = deltacli(*shlex.split(line.replace("s3://lake/events", "tbl"))[1:], cwd=tmp_path)
 
-    assert set() == {name for name in own - SHARED - shared if f"`{name}" not in VACUUM}
+    assert set() == {name for name in own - SHARED if f"`{name}" not in VACUUM}
     assert guards == {code for code in first_cells(section("Guards", VACUUM)) if code.startswith("vacuum.")}
     assert (0, "") == (done.code, done.err)
 
@@ -283,7 +280,7 @@ def test_every_option_of_read_and_changes_is_on_its_page() -> None:
     own = {name for found in commands for option in found.options for name in option.spellings if name.startswith("--")}
 
     assert 2 == len(commands)
-    assert set() == {name for name in own - SHARED - {"--help"} if f"`{name}" not in READING}
+    assert set() == {name for name in own - SHARED if f"`{name}" not in READING}
 
 
 def test_every_key_of_a_sharing_configuration_and_every_problem_of_it_is_on_its_page() -> None:
@@ -305,5 +302,5 @@ def test_every_option_of_checkpoint_is_on_its_page_and_the_cron_line_works(tmp_p
 
     done = deltacli(*shlex.split(line.replace("s3://lake/events", "tbl"))[1:], cwd=tmp_path)
 
-    assert set() == {name for name in own - SHARED - {"--help"} if f"`{name}" not in CHECKPOINTS}
+    assert set() == {name for name in own - SHARED if f"`{name}" not in CHECKPOINTS}
     assert (0, "") == (done.code, done.err)
