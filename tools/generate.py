@@ -93,7 +93,7 @@ PINNED = ("README.md", "docs/tasks/check-in-ci.md", "docs/validate.md", "example
 
 def pinned(text: str) -> str:
     """Return a text that names this release where it names one."""
-    return re.sub(r"(deltacli/deltacli[@:]v?|/deltacli:|rev: v)\d+\.\d+\.\d+", rf"\g<1>{VERSION}", text)
+    return re.sub(r"(deltacli/deltacli[@:]v?|rev: v)\d+\.\d+\.\d+", rf"\g<1>{VERSION}", text)
 
 
 @spelled(ShellSpelling())
