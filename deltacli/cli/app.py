@@ -57,6 +57,7 @@ from deltacli.cli.invocation import (
     ASK_FOR_HELP,
     ASK_FOR_VERSION,
     AT,
+    HELP_ALL,
     give_up,
     help_as_option,
     invocation,
@@ -423,8 +424,8 @@ Examples:
 """
 
 
-class _Converting:
-    """A command or group that converts the values of its parameters here."""
+class _Own:
+    """A command or group that converts the values of its parameters here, with both options that show its help."""
 
     params: list[Click]
     callback: Callable[..., Any] | None  # Any: of a command
@@ -435,13 +436,17 @@ class _Converting:
         for option in self.params:
             _convert_here(option, hints.get(option.name, bool))
 
+    def get_help_option_names(self, ctx: Click) -> list[str]:
+        return [*ctx.help_option_names]
+
     def get_help_option(self, ctx: Click) -> Click:
         option = super().get_help_option(ctx)  # type: ignore[misc]  # of typer's class beside this one
+        option.help = f"Show help and exit; {HELP_ALL} has every option."
         _convert_here(option, bool)
         return option
 
 
-class _Command(_Converting, TyperCommand):
+class _Command(_Own, TyperCommand):
     def parse_args(self, ctx: Click, args: list[str]) -> list[str]:
         if ctx.resilient_parsing:
             return super().parse_args(ctx, args)
@@ -462,9 +467,9 @@ class _Command(_Converting, TyperCommand):
         return left
 
     def get_help(self, ctx: Click) -> str:
-        from deltacli.cli.help_page import command_page, fold
+        from deltacli.cli.help_page import command_page, fold, fold_common
 
-        return fold(command_page(self, ctx))
+        return (fold if HELP_ALL in invocation.arguments else fold_common)(command_page(self, ctx))
 
 
 def _convert_here(option: Click, hint: Any) -> None:  # Any: annotations
@@ -521,11 +526,11 @@ def _takes_value(option: Click) -> bool:
     return option.param_type_name == "option" and not (option.is_flag or option.count)
 
 
-class _Group(_Converting, TyperGroup):
+class _Group(_Own, TyperGroup):
     def get_help(self, ctx: Click) -> str:
-        from deltacli.cli.help_page import fold, group_page
+        from deltacli.cli.help_page import fold, fold_common, group_page
 
-        return fold(group_page(self, ctx))
+        return (fold if HELP_ALL in invocation.arguments else fold_common)(group_page(self, ctx))
 
 
 def build_app(at: Path | None = None) -> typer.Typer:
