@@ -97,7 +97,7 @@ _LINES = (
 )
 
 
-_WHOLE = (
+WHOLE = (
     ("log-backup", "log-backup", "what was copied"),
     ("log-restore", "log-restore", "what was put back, or would be"),
     ("log-crc", "log-crc", "a checksum file, written or compared"),
@@ -132,7 +132,7 @@ def render_schemas() -> dict[str, str]:
     """Return each generated file of docs/schemas by its name."""
     documents = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in HOME.glob("deltacli.*.json")}
     lines = {
-        **{name: _whole_line(documents[f"deltacli.{kind}"], name, said) for name, kind, said in _WHOLE},
+        **{name: _whole_line(documents[f"deltacli.{kind}"], name, said) for name, kind, said in WHOLE},
         "commit": _item_line(documents["deltacli.history"], "commit"),
         "add": _item_line(documents["deltacli.files"], "add"),
         "remove": _item_line(documents["deltacli.files"], "remove"),

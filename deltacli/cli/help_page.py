@@ -109,6 +109,7 @@ _WORDS = (
     ("deltacli help delta.appendOnly", "Explain a table property."),
     ("deltacli help deletionVectors", "Explain a table feature."),
     ("deltacli help topics", "List topics, such as tasks, json and exit-codes."),
+    ("deltacli help all", "List all commands; --json describes them."),
 )
 """A word of each kind that `deltacli help` explains."""
 _LEAST_WIDTH = 40
