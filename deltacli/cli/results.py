@@ -8,7 +8,7 @@ import os
 import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, BinaryIO, Generic, NamedTuple, Protocol, TypeVar, cast
 
 from deltacli.cli.invocation import invocation
@@ -19,7 +19,6 @@ from deltacli.cli.render.columns import (
     Column,
     Row,
     Section,
-    exact_line,
     fit,
     item_columns,
     left_out,
@@ -378,7 +377,7 @@ class Listing(Result, Generic[Listed]):
     def draw_rows(self, sink: BinaryIO, terminal: Terminal) -> None:
         """Write the rows as a table."""
 
-        shown = [column for column in self.columns if column.on_screen or not terminal.is_drawn]
+        shown = [column for column in self.columns if column.on_screen]
         write_whole_table(sink, terminal, shown, self.rows)
 
 
@@ -471,14 +470,7 @@ def write_columns(
         canvas = Canvas(sink, terminal)
         return draw_table(canvas, columns, rows, note=note, heading=heading, keep_empty=keep_empty)
     columns = [column for column in columns if column.picture is None]
-    if terminal.width is None:
-        chosen = [replace(column, title=None) for column in columns]
-        if not keep_empty:
-            chosen = [c for c in chosen if not rows or any(c.value(row) is not None for row in rows)]
-        texts = [[_in_pipe(column, row) for column in chosen] for row in rows]
-        widths = _natural_widths(chosen, texts)
-    else:
-        chosen, texts, widths = _fitted(columns, rows, terminal, keep_empty=keep_empty)
+    chosen, texts, widths = _fitted(columns, rows, terminal, keep_empty=keep_empty)
     notes = [note(row) if note else None for row in rows]
     lines = _headings(terminal, chosen, widths) if chosen and heading else []
     titles = max(len(lines), 1)
@@ -493,12 +485,6 @@ def write_columns(
     if lines:
         sink.write(encoded("\n".join(lines) + "\n"))
     return [column.name for column in chosen]
-
-
-def _in_pipe(column: Column[Row], row: Row) -> str:
-    """Return a value uncut, a truth value in the words of a screen where the column has some."""
-    value = column.value(row)
-    return column.shown(row) if isinstance(value, bool) and column.text is not None else exact_line(value)
 
 
 def _headings(terminal: Terminal, columns: Sequence[Column[Any]], widths: Sequence[int]) -> list[str]:
@@ -547,8 +533,8 @@ def cuts_values(columns: Sequence[Column[Row]], rows: Sequence[Row], terminal: T
 def _fitted(
     columns: Sequence[Column[Row]], rows: Sequence[Row], terminal: Terminal, *, keep_empty: bool
 ) -> tuple[list[Column[Row]], list[list[str]], list[int]]:
-    """Choose the columns for a screen, and return them with the texts cut to their widths; forced colour cuts none."""
-    texts = [[column.shown(row) for column in columns] for row in rows]
+    """Choose the columns, and return them with their texts and widths: cut for a screen, whole for a pipe."""
+    texts = [[column.shown(row) if terminal.is_drawn else column.whole(row) for column in columns] for row in rows]
     natural = _natural_widths(columns, texts)
     width = terminal.width if terminal.is_terminal else None
     chosen, widths = fit(columns, texts, natural, width, keep_empty=keep_empty)

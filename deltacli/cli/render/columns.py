@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import methodcaller
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
@@ -38,8 +38,8 @@ _FOLDED = 16
 class Column(Generic[Row]):
     """One column. `name` is the CSV header, the word of `--columns` and the key in documents.
 
-    `value` is exact (for CSV, JSON and pipes), `text` is for the eye; `priority` 1 stays longest when the screen is
-    narrow.
+    `value` is exact (for CSV, JSON, and a pipe where the user chose the columns), `text` is for the eye; `priority` 1
+    stays longest when the screen is narrow.
 
     `least` is the width below which the column is left out rather than shortened.
     """
@@ -67,6 +67,8 @@ class Column(Generic[Row]):
     """A bar in place of the text, drawn on so many cells (`least`). Such a column is shown only where rich draws, and
     left out where the text of every row is empty.
     """
+    is_age: bool = False
+    """The text is an age."""
     subtitle: str | None = None
     """What stands below the title on a drawn screen, such as the type of the values."""
 
@@ -75,6 +77,10 @@ class Column(Generic[Row]):
 
     def below_heading(self) -> str:
         return visible(self.subtitle or "")
+
+    def whole(self, row: Row) -> str:
+        """Return the text for a pipe: as on a screen, but file names keep their bytes, and times are absolute."""
+        return visible(self.text(row) if self.text and not self.is_age else exact(self.value(row)))
 
     def shown(self, row: Row) -> str:
         return for_screen(self.text(row) if self.text else exact(self.value(row)))
@@ -101,8 +107,13 @@ def item_columns(names: Iterable[str]) -> list[Column[JsonObject]]:
 
 
 def usual(columns: Sequence[Column[Row]], terminal: Terminal) -> list[Column[Row]]:
-    """The columns shown when nobody chose any: in a pipe those of a screen that have values of their own."""
+    """The columns shown when nobody chose any: in a pipe those of a screen that do not depend on the time of the run."""
     return [column for column in columns if column.on_screen and (terminal.is_drawn or column.in_pipe)]
+
+
+def exactly(columns: Sequence[Column[Row]], terminal: Terminal) -> Sequence[Column[Row]]:
+    """Return columns that the user chose: in a pipe with their names and exact values."""
+    return columns if terminal.is_drawn else [replace(column, title=None, text=None) for column in columns]
 
 
 def choose(columns: Sequence[Column[Row]], wanted: str | None) -> list[Column[Row]]:
@@ -132,13 +143,6 @@ def unknown_column(name: str, known: Sequence[str]) -> UsageError:
     return UsageError(f"there is no column {name!r}", code="usage.column", facts={"columns": ", ".join(known)}).asking(
         name, nearest, QUOTED
     )
-
-
-def exact_line(value: object) -> str:
-    """A value uncut on one line: line breaks and other control characters as their escapes, so that a row stays a
-    row.
-    """
-    return visible(exact(value))
 
 
 def pad(text: str, width: int, *, right: bool) -> str:
