@@ -17,8 +17,11 @@ from deltacli.cli.render.columns import (
     DRAWN_ROWS,
     GAP,
     Column,
+    Labelled,
     Row,
     Section,
+    Sheet,
+    Surface,
     fit,
     item_columns,
     left_out,
@@ -35,8 +38,6 @@ from deltacli.core.units import without_middle
 if TYPE_CHECKING:
     import pyarrow
 
-    from deltacli.cli.render.columns import Column, Section
-    from deltacli.cli.render.terminal.console import Canvas
     from deltacli.cli.render.validate.report import ValidationReport
     from deltacli.cli.terminal.pager import Screen
     from deltacli.cli.terminal.term import Terminal
@@ -306,8 +307,8 @@ class Outcome(Result):
     said: Callable[[], Sequence[Section]]
     rows: Iterable[JsonObject]
     columns: Sequence[str]
-    drawn: Callable[[Canvas], None] | None = None
-    """Draws the result on a terminal; None: as its sections."""
+    drawn: Callable[[Surface], None] | None = None
+    """Draws the result; None: as its sections."""
     line: str | None = None
     """The type of its line; None: the kind."""
     table_format: str = "delta"
@@ -327,8 +328,10 @@ class Outcome(Result):
         return self.said()
 
     def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
-        if not draw_if_drawn(sink, terminal, self.drawn):
+        if self.drawn is None:
             super().draw(sink, terminal)
+        else:
+            self.drawn(surface_of(sink, terminal))
 
 
 @dataclass(eq=False, repr=False)
@@ -347,8 +350,8 @@ class Listing(Result, Generic[Listed]):
     last: JsonObject | None = None
     said: Callable[[Terminal], Sequence[Section]] = field(default=lambda _: [])
     lists: bool = True
-    drawn: Callable[[Canvas], None] | None = None
-    """Draws the result on a terminal; None: as its sections, or as a table of its rows."""
+    drawn: Callable[[Surface], None] | None = None
+    """Draws the result; None: as its sections, or as a table of its rows."""
 
     def document(self) -> Document:
         return Document({**self.fields, self.items_name: self.items})
@@ -366,10 +369,9 @@ class Listing(Result, Generic[Listed]):
         return self.said(terminal)
 
     def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
-        if draw_if_drawn(sink, terminal, self.drawn):
-            return
-
-        if sections := self.sections(terminal):
+        if self.drawn is not None:
+            self.drawn(surface_of(sink, terminal))
+        elif sections := self.sections(terminal):
             write_sections(sink, terminal, sections)
         elif self.lists:
             self.draw_rows(sink, terminal)
@@ -386,14 +388,13 @@ def field_grid(fields: Iterable[tuple[str, object]]) -> Grid:
     return RowGrid(item_columns(("field", "value")), ({"field": name, "value": value} for name, value in fields))
 
 
-def draw_if_drawn(sink: BinaryIO, terminal: Terminal, draw: Callable[[Canvas], None] | None) -> bool:
-    """Draw a result on a canvas where results are drawn, and return whether it was."""
-    if draw is None or not terminal.is_drawn:
-        return False
-    from deltacli.cli.render.terminal.console import Canvas
+def surface_of(sink: BinaryIO, terminal: Terminal) -> Surface:
+    """Return what a result is drawn on."""
+    if terminal.is_drawn:
+        from deltacli.cli.render.terminal.console import Canvas
 
-    draw(Canvas(sink, terminal))
-    return True
+        return Canvas(sink, terminal)
+    return Sheet(sink, shows_errors=errors_follow(sink))
 
 
 def line_of(item: JsonObject, kind: str) -> EncodedItems:
@@ -438,12 +439,10 @@ def write_sections(sink: BinaryIO, terminal: Terminal, sections: Sequence[Sectio
 
         draw_sections(Canvas(sink, terminal), sections)
         return
-    sections = [section for section in sections if section.lines]
-    width = max(len(section.label) for section in sections)
-    for section in sections:
-        for number, line in enumerate(section.lines):
-            label = "" if number else section.label
-            sink.write(encoded(f"{label:<{width}}  {visible(line)}\n"))
+    lines: list[Labelled] = [
+        ("" if number else one.label, line) for one in sections for number, line in enumerate(one.lines)
+    ]
+    surface_of(sink, terminal).draw_parts(lines)
 
 
 def write_columns(

@@ -116,9 +116,7 @@ def _aligned(columns: Sequence[Column[Any]], rows: pyarrow.RecordBatch, *, headi
 
 
 def _heading(columns: Sequence[Column[Any]], widths: Sequence[int]) -> bytes:
-    titles = [
-        pad(column.heading(), width, right=column.right) for column, width in zip(columns, widths, strict=True)
-    ]
+    titles = [pad(column.heading(), width, right=column.right) for column, width in zip(columns, widths, strict=True)]
     return encoded(GAP.join(titles).rstrip() + "\n") if titles else b""
 
 

@@ -315,6 +315,7 @@ def _whole(value: object) -> int | None:
 
 # -- the history of a Delta table as a result --------------------------------------------------------------------------
 
+
 @dataclass
 class HistoryResult(Result):
     """Commits of a table; `is_chosen`: the user named the columns."""
@@ -616,7 +617,9 @@ def _numbers(
     lengths = [places] if has_places else [[len(text) for text in texts] for texts in every]
 
     def parts(line: HistoryLine) -> Iterator[tuple[str, Style]]:
-        for (number, sign, style), place in zip(of(changes[line.item.version]), places, strict=True) if line.item else ():
+        for (number, sign, style), place in (
+            zip(of(changes[line.item.version]), places, strict=True) if line.item else ()
+        ):
             if place or number:
                 yield _signed(number, sign).rjust(place), style
 

@@ -3,7 +3,8 @@ configuration."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -201,14 +202,23 @@ def listing_result(profile: str, entries: Sequence[ListedEntry]) -> Listing[Json
     columns = [*item_columns(("share", "schema", "table")), Column("id", lambda one: one.get("id"), on_screen=False)]
     if any(entry.access_modes for entry in entries):
         columns.append(Column("accessModes", lambda one: " ".join(one.get("accessModes", ())) or None))
-    return Listing(
-        share_fields("share-ls", profile=profile),
-        "share-entry",
-        items,
-        columns,
-        items,
-        drawn=partial(_draw, profile, entries),
-    )
+    fields = share_fields("share-ls", profile=profile)
+    return _Tree(fields, "share-entry", items, columns, items, tree=partial(_draw, profile, entries))
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class _Tree(Listing[JsonObject]):
+    """A list that a terminal shows as a tree."""
+
+    tree: Callable[[Canvas], None]
+
+    def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
+        if not terminal.is_drawn:
+            super().draw(sink, terminal)
+            return
+        from deltacli.cli.render.terminal.console import Canvas
+
+        self.tree(Canvas(sink, terminal))
 
 
 def _as_json(entry: ListedEntry) -> dict[str, Json]:
