@@ -34,7 +34,7 @@ from tools.rules_page import (
     render_rules_page,
     repair_tables,
 )
-from tools.schemas import render_schemas
+from tools.schemas import render_line_fields, render_schemas
 from tools.screens import render_screens
 from tools.zsh_completion import render_zsh
 
@@ -103,6 +103,7 @@ def files() -> dict[str, str]:
         "completions/deltacli.fish": render_fish(completed),
         "deltacli/cli/help_pages.json": render_help_pages(),
         "deltacli/cli/help_topics.json": topics,
+        "deltacli/cli/line_fields.json": render_line_fields(),
         "docs/repair.md": fill((ROOT / "docs" / "repair.md").read_text(encoding="utf-8"), repair_tables()),
         "docs/modules.md": render_module_index(ROOT / "deltacli"),
         "docs/rules.md": render_rules_page(),

@@ -58,6 +58,9 @@ class GlobalOptions:
     output: str | None = option(
         "Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.", "FILE"
     )
+    template: str | None = option(
+        "Write a line for each item of ndjson; {FIELD} is one of its fields, \\t a tab.", "'TEXT {FIELD}'"
+    )
     now: str | None = option("Time to use as the current time, for reproducible runs.", "T")
     storage_option: list[str] | None = option(
         "Option of the store; K=@FILE reads the value from a file. Repeatable.", "K=V"
