@@ -14,7 +14,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from deltacli.cli.command_tree import COMMANDS, GROUPS, TAKES_VALUE
-from deltacli.cli.help_page import fold_topic, names_in, options, show_generated_help
+from deltacli.cli.help_page import fold_common, fold_topic, names_in, options, show_generated_help
 from deltacli.core.errors import UsageError
 from deltacli.core.typing import Json
 
@@ -146,7 +146,7 @@ def _explain_unknown(word: str, name: str, topics: Collection[str], run: Callabl
         same = words[one]
         return (
             0
-            if show_generated_help(same.split())
+            if show_generated_help(same.split(), fold_common)
             else explain_word(["help", same] if same.startswith("-") else [same], run)
         )
     alike = [near for one in asked for near in get_close_matches(one, words, _MOST, _ALIKE)]

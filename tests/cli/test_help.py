@@ -26,23 +26,70 @@ from tests.cli.pty_session import Session
 from tests.cli.support import ROOT, deltacli
 from tests.completions.shells import FILES
 from tools.command_tree import read_commands, read_tree
+from tools.error_codes import read_error_codes
 from tools.generate import files
 
 ERRORS = (ROOT / "docs" / "errors.md").read_text(encoding="utf-8")
-SCRIPTING = (ROOT / "docs" / "scripting.md").read_text(encoding="utf-8")
-HEADINGS = ("Usage", "Arguments", *OptionHeading, "Exit codes")
+HEADINGS = ("Usage", "Arguments", "Common options", *OptionHeading, "Exit codes")
+MOST_LINES = 60
 
 
 @pytest.mark.parametrize("command", [command.name for command in read_commands()])
 def test_help_shows_examples_first_and_exit_codes_last(command: str) -> None:
-    result = deltacli(*command.split(), "--help")
+    common, whole = deltacli(*command.split(), "--help"), deltacli(*command.split(), "--help-all")
 
-    assert 0 == result.code
-    assert max(map(len, result.out.splitlines())) <= 80
-    assert "\x1b" not in result.out
-    headings = [line.split(":")[0] for line in result.out.splitlines() if line[:1] not in ("", " ")]
-    assert [heading for heading in HEADINGS if heading in headings] == headings
-    assert result.out.index("Examples:") < result.out.index("Output:")
+    for result in (common, whole):
+        assert 0 == result.code
+        assert max(map(len, result.out.splitlines())) <= 80
+        assert "\x1b" not in result.out
+        headings = [line.split(":")[0] for line in result.out.splitlines() if line[:1] not in ("", " ")]
+        assert [heading for heading in HEADINGS if heading in headings] == headings
+        assert result.out.index("Examples:") < result.out.index("Exit codes:")
+    assert "Common options:" in common.out
+    assert len(common.out.splitlines()) <= MOST_LINES
+
+
+def test_help_has_what_its_examples_use_and_says_how_many_options_there_are_more() -> None:
+    for command in read_commands():
+        shown = deltacli(*command.path, "--help").out
+        examples, _, options = shown.partition("Common options:")
+        (count,) = re.findall(r"^  (\d+) more options: deltacli [a-z -]+ --help-all \(", options, re.MULTILINE)
+        listed = re.findall(r"^  (-.*?)(?:  |$)", options, re.MULTILINE)
+        names = {name for spelled in listed for name in help_page.names_in(spelled)}
+        own = {name for option in command.options for name in option.spellings}
+        used = own & {*re.findall(r"(?<= )--?[a-z][a-z-]*", examples.partition("Examples:")[2])}
+
+        assert set() == used - names, command.name
+        assert len(command.options) - 1 == len(listed) + int(count), command.name  # but --help
+
+
+def test_help_all_explains_every_option() -> None:
+    for command in read_commands():
+        whole = deltacli(*command.path, "--help-all").out
+
+        assert [] == [one.spellings for one in command.options if one.spellings[-1] not in whole], command.name
+    assert " --engine embedded|spark" in deltacli("help", "vacuum", "--all").out
+    assert "Hidden files, links" in deltacli("vacuum", "--help-all").out
+    assert "Hidden files, links" not in deltacli("vacuum", "--help").out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "same"),
+    [
+        (["vacuum", "./tbl", "--dry-run", "--help"], ["vacuum", "--help"]),
+        (["vacuum", "./tbl", "--dry-run", "--help-all"], ["vacuum", "--help-all"]),
+        (["help", "vacuum", "--all"], ["vacuum", "--help-all"]),
+        (["-q", "help", "vacuum", "--help-all"], ["vacuum", "--help-all"]),
+        (["help", "log", "--all"], ["log", "--help"]),
+        (["-h"], ["--help"]),
+    ],
+    ids=" ".join,
+)
+def test_help_is_the_same_wherever_it_is_asked_for(arguments: list[str], same: list[str]) -> None:
+    shown = deltacli(*arguments)
+
+    assert (0, "") == (shown.code, shown.err)
+    assert deltacli(*same).out == shown.out
 
 
 @pytest.mark.parametrize(
@@ -51,6 +98,7 @@ def test_help_shows_examples_first_and_exit_codes_last(command: str) -> None:
         (["--version"], "deltacli 0."),
         (["--help"], "Usage: deltacli [OPTIONS]"),
         (["help", "fleet", "plan"], "Usage: deltacli fleet plan"),
+        (["vacuum", "--help-all"], "Usage: deltacli vacuum"),
     ],
 )
 def test_version_and_help_are_printed_without_loading_the_package(arguments: list[str], beginning: str) -> None:
@@ -89,10 +137,10 @@ def test_help_without_its_generated_page_comes_from_the_command_tree(
     for text in ("{}", "{"):
         (tmp_path / "pages.json").write_text(text)
         monkeypatch.setattr(help_page, "GENERATED", str(tmp_path / "pages.json"))
-        assert not help_page.show_generated_help(["validate"])
+        assert not help_page.show_generated_help(["validate"], help_page.fold)
     monkeypatch.setattr(help_page, "GENERATED", str(tmp_path / "none.json"))
 
-    assert not help_page.show_generated_help(["validate"])
+    assert not help_page.show_generated_help(["validate"], help_page.fold)
     assert capsys.readouterr().out == ""
 
 
@@ -131,7 +179,8 @@ def test_every_option_has_a_section() -> None:
 
 
 def test_help_has_the_width_of_the_terminal_and_bold_headings() -> None:
-    with Session("vacuum", "--help", size=(120, 40)) as wide, Session("vacuum", "--help", size=(60, 40)) as narrow:
+    wide, narrow = (Session("vacuum", "--help-all", size=(columns, 40)) for columns in (120, 60))
+    with wide, narrow:
         (_, shown), (_, folded) = wide.finish(), narrow.finish()
 
     assert "\x1b[1mSafety:\x1b[0m" in shown
@@ -146,8 +195,9 @@ def test_no_page_breaks_a_word_or_an_example(width: int, monkeypatch: pytest.Mon
     pages = json.loads(Path(help_page.GENERATED).read_text(encoding="utf-8"))
 
     folded = {name: help_page.fold(page) for name, page in pages.items()}
+    common = [help_page.fold_common(page) for page in pages.values()]
 
-    assert [line for text in folded.values() for line in text.splitlines() if len(line) > width] == []
+    assert [line for text in (*folded.values(), *common) for line in text.splitlines() if len(line) > width] == []
     words = {word for text in folded.values() for word in text.split()}
     assert {word for page in pages.values() for word in page["description"].replace("\b", "").split()} <= words
     assert "delta.deletedFileRetentionDuration," in words
@@ -157,10 +207,11 @@ def test_no_page_breaks_a_word_or_an_example(width: int, monkeypatch: pytest.Mon
 
 
 def test_the_root_help_explains_the_global_options_that_commands_only_list() -> None:
-    root, command = deltacli("--help").out, deltacli("history", "--help").out
+    root, command = deltacli("--help-all").out, deltacli("history", "--help-all").out
 
     assert "--retry-budget DURATION" in root
     assert "--retry-budget DURATION" in command
+    assert "--retry-budget" not in deltacli("--help").out
     assert ("retries of a request" in root, "retries of a request" in command) == (True, False)
     assert f"[default: {RETRY_BUDGET.total_seconds():.0f}s]" in root
 
@@ -282,11 +333,11 @@ def test_help_on_every_code_says_once_what_to_do_with_commands_that_exist() -> N
         for name, topic in topics.items()
         if "is a code of" in topic["title"] and name not in rules
     }
-    explained = set(re.findall(r"`([a-z][a-z.-]*)`", "".join(re.findall(r"^\| .*? \|", ERRORS, re.MULTILINE))))
+    declared = {code for rows in read_error_codes().values() for row in rows for code in row.codes if "*" not in code}
     asked = {(path, option) for path, option in _asked_of_commands(ERRORS) if option not in _options_of(path)}
 
     assert [] == [name for name, texts in advice.items() if len(texts) != 1]
-    assert set() == explained - set(advice)
+    assert set() == declared - rules - set(advice)
     assert set() == asked
 
 
@@ -361,7 +412,7 @@ def test_values_of_options_behind_a_word_are_no_words(given: list[str], words: l
 def test_help_is_found_behind_global_options_and_names_the_kinds_of_its_words() -> None:
     assert deltacli("help", "config").out == deltacli("--no-pager", "help", "config").out
     shown = deltacli("help").out.split("\nHelp:\n")[1]
-    words = re.findall(r"^  deltacli help (\S+)  ", shown, re.MULTILINE)
+    words = re.findall(r"^  deltacli help (\S+)(?:  |$)", shown, re.MULTILINE)
     assert 7 == len(words)
     assert [0] * 7 == [deltacli("help", word).code for word in words]
 
@@ -374,7 +425,7 @@ def test_optional_arguments_have_one_pair_of_brackets() -> None:
 
 
 def test_output_names_formats_only_where_there_are_several() -> None:
-    cat, history = deltacli("log", "cat", "--help").out, deltacli("history", "--help").out
+    cat, history = deltacli("log", "cat", "--help-all").out, deltacli("history", "--help-all").out
 
     assert ("chooses the" in cat, "chooses the" in history) == (False, True)
 
@@ -401,12 +452,7 @@ def test_an_exit_code_says_what_it_means_for_each_command_where_that_differs() -
 
 def test_help_explains_every_code_of_the_documentation() -> None:
     topics = json.loads(Path(help_topics.GENERATED).read_text(encoding="utf-8"))
-    errors = SCRIPTING.split("\n## Errors\n")[1].split("\n## ")[0]
-    codes = {
-        code
-        for row in re.findall(r"^\| (`.*?) \| [0-9]", errors, re.MULTILINE)
-        for code in re.findall("`([^`]+)`", row)
-    }
+    codes = {code for rows in read_error_codes().values() for row in rows if row.exit for code in row.codes}
 
     assert 300 < len(codes)
     assert set() == codes - set(topics)
@@ -417,7 +463,7 @@ def test_help_explains_every_code_of_the_documentation() -> None:
     [(name, *pair) for name, names in FORMER_OPTIONS.items() for pair in names.items()],
 )
 def test_former_names_of_options_work_and_are_not_shown(command: str, former: str, today: str) -> None:
-    shown = deltacli(*command.split(), "--help").out
+    shown = deltacli(*command.split(), "--help-all").out
     asked = deltacli(*command.split(), "/nope#a.b.c", f"{former}=x")
 
     assert former not in shown.replace(",", " ").split()

@@ -192,10 +192,11 @@ def test_a_terminal_gets_ages_colour_a_limit_and_the_next_command(sample: Path) 
 
 def test_colour_can_be_switched_off_and_on(sample: Path) -> None:
     _, by_environment = on_terminal(80, "history", sample, NO_COLOR="1")
+    _, by_switch = on_terminal(80, "history", sample, CLICOLOR="0")
     _, by_option = on_terminal(80, "history", sample, "--color", "never")
     piped = deltacli("history", sample, "--color", "always")
 
-    assert not any("\x1b" in line for line in [*by_environment, *by_option])
+    assert not any("\x1b" in line for line in [*by_environment, *by_switch, *by_option])
     assert "\x1b[" in piped.out
 
 

@@ -37,6 +37,10 @@ def argument(meaning: str, metavar: str) -> Any:  # Any: what typer's own functi
 
 
 TableArgument = Annotated[str, argument("Table directory: a path or URI.", "TABLE")]
+TableHereArgument = Annotated[
+    str, argument("Table directory: a path or URI.  [default: the current directory]", "TABLE")
+]
+"""The table of a command that changes nothing; its default is `HERE`."""
 VersionOption = Annotated[int | None, Option("Use the snapshot of this version.", "N", table_format=OF_DELTA)]
 TimestampOption = Annotated[
     str | None,
@@ -54,7 +58,7 @@ LastOption = Annotated[
         spelled="--to",
     ),
 ]
-DryRunOption = Annotated[bool, Option("Show what would be done and change nothing; overrides --yes.")]
+DryRunOption = Annotated[bool, Option("Show the plan and change nothing; overrides --yes.")]
 YesOption = Annotated[bool, Option("Do not ask for confirmation.")]
 CommitMetadataOption = Annotated[list[str] | None, COMMIT_METADATA, OF_DELTA]
 BranchOption = Annotated[str | None, Option("Branch of a Paimon table.  [default: main]", "B", table_format=OF_PAIMON)]

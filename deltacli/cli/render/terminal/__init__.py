@@ -1,7 +1,7 @@
 """What a person sees on a terminal, drawn by rich.
 
 A result is drawn where `Terminal.is_drawn`: stdout is a terminal, or colour was forced (`--color always`,
-`FORCE_COLOR`) into something else, where no row and no value is cut. In a pipe nothing here is imported.
+`CLICOLOR_FORCE`) into something else, where no row and no value is cut. In a pipe nothing here is imported.
 
 Two functions draw most results without a change to their callers: `results.write_columns` and
 `results.write_sections`. For more than that:
