@@ -36,7 +36,7 @@ from tools.rules_page import (
     render_rules_page,
     repair_outcomes,
 )
-from tools.schemas import render_schemas
+from tools.schemas import render_line_fields, render_schemas
 from tools.screens import render_screens
 from tools.whole_help import render_whole_help
 from tools.zsh_completion import render_zsh
@@ -118,6 +118,7 @@ def files() -> dict[str, str]:
         "deltacli/cli/help_all.json": render_whole_help(root, json.loads(help_pages), json.loads(topics), environment),
         "deltacli/cli/help_pages.json": help_pages,
         "deltacli/cli/help_topics.json": topics,
+        "deltacli/cli/line_fields.json": render_line_fields(),
         "docs/errors.md": errors,
         "docs/repair.md": fill((ROOT / "docs" / "repair.md").read_text(encoding="utf-8"), {"tried": repair_outcomes()}),
         "docs/modules.md": render_module_index(ROOT / "deltacli"),

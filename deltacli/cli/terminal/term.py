@@ -205,6 +205,10 @@ def shorten(text: str, width: int, *, keep_end: bool = False, keep_both: bool = 
     return "…" + text[len(text) - kept :]
 
 
+LEAST_ROOM = 24
+"""Cells for values below which they stand under their label instead of beside it."""
+
+
 class LiveLine(Protocol):
     """A redrawn line at the bottom of the terminal, which must be erased before anything else is written."""
 
