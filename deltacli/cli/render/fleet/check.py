@@ -260,14 +260,14 @@ def _includes(one: JsonObject) -> str:
     return " ".join([*one["globs"], *one["prefixes"], *one["tables"]])
 
 
-def _thresholds(one: JsonObject) -> str:
-    return " ".join(name for name in one["alerts"] if name != _EXEMPTION)
+def _thresholds(one: JsonObject) -> str | None:
+    return " ".join(name for name in one["alerts"] if name != _EXEMPTION) or None
 
 
-def _exempt(one: JsonObject) -> str:
+def _exempt(one: JsonObject) -> str | None:
     """Return which tables have no alerts on shares of files."""
     has_shares = not _OF_SHARES.isdisjoint(one["alerts"])
-    return f"tables with fewer than {plural(one['alerts'][_EXEMPTION], 'data file')}" if has_shares else ""
+    return f"tables with fewer than {plural(one['alerts'][_EXEMPTION], 'data file')}" if has_shares else None
 
 
 _EXEMPTION = "least-files"
