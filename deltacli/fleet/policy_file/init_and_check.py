@@ -163,7 +163,7 @@ def fleet_file_schema() -> Schema:
     }
     return {
         "$schema": "http://json-schema.org/draft-07/schema#",
-        "title": "fleet.toml, the policy file of deltacli fleet",
+        "title": "fleet.toml, the policy file of many tables",
         "$comment": "generated from the keys of the file, do not edit",
         **top,
         "required": ["groups"],

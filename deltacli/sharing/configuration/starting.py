@@ -198,7 +198,7 @@ def shares_schema() -> dict[str, Json]:
     """Return the JSON Schema of the content of a configuration, in the draft that editors know."""
     return {
         "$schema": "http://json-schema.org/draft-07/schema#",
-        "title": "shares.yaml, the configuration of deltacli share serve",
+        "title": "shares.yaml, the configuration of a sharing server",
         "$comment": "generated from the keys of the file, do not edit",
         **_mapping(TOP_KEYS),
     }
