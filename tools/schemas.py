@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from deltacli.delta.evolution.requests import KINDS
-from tools.fleet_schema import fleet_file_schema
+from deltacli.fleet.policy_file.init_and_check import fleet_file_schema
+from deltacli.sharing.configuration.starting import shares_schema
 
 HOME = Path(__file__).resolve().parent.parent / "docs" / "schemas"
 
@@ -165,6 +166,7 @@ def render_schemas() -> dict[str, str]:
         **_fleet_lines(documents),
         **_doctor_lines(documents),
         "fleet-file": fleet_file_schema(),
+        "shares-file": shares_schema(),
         "alter-file": _alter_file_schema(documents["deltacli.alter.delta"]),
         "deltacli.alter": _of_either_format(documents, "deltacli.alter"),
     }
@@ -469,7 +471,8 @@ def _index(schemas: Mapping[str, Schema]) -> str:
         [
             "# Schemas",
             "",
-            "JSON Schemas (draft 2020-12) of everything that is written as JSON, tested against real output.",
+            "JSON Schemas (draft 2020-12) of everything that is written as JSON, tested against real output. Those of",
+            "`fleet.toml` and `shares.yaml` are draft-07, which editors support.",
             "Later versions may add fields and remove none. Ignore fields that you do not recognize.",
             "",
             *rows,

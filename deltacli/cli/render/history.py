@@ -28,7 +28,9 @@ from deltacli.core.units import (
     format_size,
     format_spans,
     format_timestamp,
+    ranges_of,
 )
+from deltacli.delta.log.segment import TimestampSource
 from deltacli.operations.read.history import PROVENANCE_FIELDS, History, HistoryItem
 
 if TYPE_CHECKING:
@@ -366,6 +368,11 @@ class HistoryResult(Result):
             yield self.no_room
         if found.asked and found.oldest and min(found.asked) < found.oldest:
             yield f"note: the log begins at version {found.oldest}; older commits are no longer there"
+        if on_screen and (copied := _copied_at_once(found.items)):
+            yield (
+                f"note: {_versions(copied)} have one time, that of their files, which a copy of the table sets; of the "
+                f"writers: deltacli history {name} --columns version,operation,commitInfoTimestampMs"
+            )
         if found.missing:
             yield f"{_missing(found)}: deltacli validate {name}"
         if not found.is_complete:
@@ -412,6 +419,24 @@ def shown_commits(read: Callable[[], History], columns: str | None, now_ms: int,
             facts={"columns": ", ".join(known)},
         ).asking(absent[0], near)
     return HistoryResult(found, chosen if columns else available, bool(columns))
+
+
+_COPIED = 3
+"""Versions of one second from which a copy is suspected."""
+
+
+def _copied_at_once(items: Sequence[HistoryItem]) -> list[tuple[int, int]]:
+    """Return the ranges of the versions whose files are of the same second, although their writers took longer."""
+    of_second: dict[int, list[HistoryItem]] = {}
+    for item in items:
+        if item.time is not None and item.time.source is not TimestampSource.IN_COMMIT:
+            of_second.setdefault(item.time.timestamp_ms // 1_000, []).append(item)
+    found: list[int] = []
+    for same in of_second.values():
+        written = [at for item in same if type(at := (item.commit_info or {}).get("timestamp")) is int]
+        if len(same) >= _COPIED and written and max(written) - min(written) >= _COPIED * 1_000:
+            found += [item.version for item in same]
+    return ranges_of(found)
 
 
 def _lines(found: History) -> Iterator[HistoryLine]:

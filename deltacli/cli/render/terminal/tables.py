@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.cells import cell_len
 from rich.console import Group
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -43,17 +44,30 @@ PANEL_WIDTH = 120
 
 
 def draw_sections(canvas: Canvas, sections: Sequence[Section]) -> None:
-    """Draw sections as a grid: lines are folded, none is cut, and commands can be pasted."""
-    room = canvas.width - max((cells(section.label) for section in sections), default=0) - 2
-    rows = [
-        (
-            "" if number else section.label,
-            canvas.text(part, section.style, room=room if part in section.lines else None),
-        )
+    """Draw sections as a grid: lines are folded, none is cut, and commands can be pasted. Where a word of a command has
+    no room beside its label, such as a long path, the lines of the section stand below it.
+    """
+    longest = max((cells(section.label) for section in sections), default=0)
+    room = canvas.width - longest - 2
+    below = [
+        any(line.startswith("deltacli ") and max(map(cells, pasted_lines(line, room))) > room for line in section.lines)
         for section in sections
-        for number, part in enumerate(part for line in section.lines for part in pasted_lines(line, room))
     ]
-    canvas.draw(canvas.grid(rows))
+    rows: list[tuple[str, str | RenderableType]] = []
+    for section, is_below in zip(sections, below, strict=True):
+        if is_below:
+            lines = [part for line in section.lines for part in pasted_lines(line, canvas.width - 2)]
+            canvas.draw(*([canvas.grid(rows)] if rows else []), canvas.text(section.label, Style.LABEL))
+            canvas.draw(*(Padding(canvas.text(line, section.style), (0, 0, 0, 2)) for line in lines))
+            rows = []
+            continue
+        label = f"{section.label:<{longest}}" if any(below) else section.label
+        rows += [
+            ("" if number else label, canvas.text(part, section.style, room=room if part in section.lines else None))
+            for number, part in enumerate(part for line in section.lines for part in pasted_lines(line, room))
+        ]
+    if rows:
+        canvas.draw(canvas.grid(rows))
 
 
 # -- tables of results, drawn by rich ----------------------------------------------------------------------------------
