@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -194,7 +195,7 @@ def test_a_profile_with_a_spark_master_replaces_the_server_of_the_file(settings:
     ],
 )
 def test_a_profile_comes_after_options_and_the_environment(
-    options: str, environment: dict[str, str], first: str, settings: Path, sample: Path
+    options: str, environment: dict[str, Any], first: str, settings: Path, sample: Path
 ) -> None:
     words = ["history", str(sample), "--columns", "version", "--limit", "1", *options.split()]
 
@@ -245,7 +246,7 @@ def test_a_profile_comes_after_options_and_the_environment(
     ],
 )
 def test_a_wrong_profile_is_named(
-    words: str, environment: dict[str, str], message: str, hint: str, settings: Path
+    words: str, environment: dict[str, Any], message: str, hint: str, settings: Path
 ) -> None:
     Path("bad.toml").write_text('[profile.p]\nformt = "csv"\n')
     Path("value.toml").write_text('[profile.p]\nformat = "xml"\n')
