@@ -172,7 +172,7 @@ again;@altered
 -v --verbose;-;again;Write more details to stderr; -vv adds tracebacks.
 -h --help;-;once;Show this message and exit.
 '
-            arguments='once;DIRECTORY
+            arguments='again;DIRECTORY
 '
             ;;
         'completion ')
@@ -843,7 +843,7 @@ once;DIRECTORY
 -v --verbose;-;again;Write more details to stderr; -vv adds tracebacks.
 -h --help;-;once;Show this message and exit.
 '
-            arguments='once;DIRECTORY
+            arguments='again;DIRECTORY
 '
             ;;
         'properties ')
@@ -2006,7 +2006,7 @@ again;TEXT
 -v --verbose;-;again;Write more details to stderr; -vv adds tracebacks.
 -h --help;-;once;Show this message and exit.
 '
-            arguments='once;DIRECTORY
+            arguments='again;DIRECTORY
 '
             ;;
         'validate ')
