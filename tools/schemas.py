@@ -151,15 +151,15 @@ def render_schemas() -> dict[str, str]:
             documents["deltacli.log-backup"], documents["deltacli.log-restore"], documents["deltacli.scan-files"]
         ),
         "lost-file": _part_line(documents["deltacli.undelete"], "lost-file", ()),
-        "candidate": _candidate_line(documents["deltacli.log-expire"], documents["deltacli.vacuum"]),
-        "verification": _part_line(documents["deltacli.checkpoint-verification"], "verification", ()),
+        "candidate": _of_several(_candidate_line(documents["deltacli.log-expire"], documents["deltacli.vacuum"])),
+        "verification": _of_several(_part_line(documents["deltacli.checkpoint-verification"], "verification", ())),
         "row": _row_line(documents["deltacli.read"], "row", "a row of a table"),
         "change": _row_line(documents["deltacli.changes"], "change", "a changed row of a table"),
         "schema-version": _part_line(documents["deltacli.history.paimon"], "schema-version", ()),
         "paimon-snapshot": _part_line(documents["deltacli.history.paimon"], "paimon-snapshot", ()),
         "paimon-field": _part_line(documents["deltacli.schema.paimon"], "paimon-field", ()),
         "schema-change": _part_line(documents["deltacli.schema-diff"], "schema-change", ()),
-        "schema-file": _part_line(documents["deltacli.vacuum.paimon"], "schema-file", ()),
+        "schema-file": _of_several(_part_line(documents["deltacli.vacuum.paimon"], "schema-file", ())),
         "repair-step": _part_line(documents["deltacli.repair"], "repair-step", ()),
         "repair": _last_line(documents["deltacli.repair"], "repair", "steps", "a repair, after its steps"),
         **_sharing_lines(documents),
@@ -361,6 +361,13 @@ def _part_line(document: Schema, kind: str, of_table: tuple[str, ...]) -> Schema
     rules = {"additionalProperties": part["additionalProperties"]}
     required = [*of_table, *part["required"]]
     return _with_parts(_line(kind, part["description"], properties, required, **rules), document)
+
+
+def _of_several(line: Schema) -> Schema:
+    """Return a line that has its table where the command has several."""
+    kind, *others = line["properties"].items()
+    table = {"type": "string", "description": "absolute URI of the table directory, of a command with several tables"}
+    return {**line, "properties": dict([kind, ("table", table), *others])}
 
 
 def _summary_line(document: Schema) -> Schema:

@@ -210,9 +210,9 @@ def make_run(
 
     The name of the output file comes before the environment for its format.
     """
-    path = options.config or Variable.CONFIG.read()
-    settings = read_configuration(path)
-    configuration = f"in the configuration {path}"
+    path, profile = options.config or Variable.CONFIG.read(), options.profile_name or Variable.PROFILE.read()
+    settings = read_configuration(path, profile)
+    configuration = f"in the configuration {path}" + (f" with the profile {profile}" if profile else "")
     _require_readable(formats, options.output_format, as_json=options.as_json)
     given = "json" if options.as_json else options.output_format
     if options.template is not None:

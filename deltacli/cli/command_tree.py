@@ -78,6 +78,9 @@ class GlobalOptions:
     )
     table_format: TableFormat | None = option("Format of the table, instead of detecting it.", "delta|paimon")
     config: str | None = option("TOML file with defaults for these options.", "FILE")
+    profile_name: str | None = option(
+        "Use [profile.NAME] of that file, whose keys override the others of the file.", "NAME"
+    )
     colour: ColourChoice | None = option(
         "Use of colour on stdout.  [default: auto]", "auto|always|never", spelled="--color"
     )

@@ -587,6 +587,7 @@ def schema_vacuum_wording(name: str, *, lists: bool) -> Wording[SchemaVacuumPlan
         lambda result: _SchemaVacuumShown(*result, dry_run=False, lists=lists),
         lambda _: f"deltacli history {quoted_table(name)}",
         deletes_by_age=True,
+        deed=lambda plan: ("delete", plan.amount),
     )
 
 
