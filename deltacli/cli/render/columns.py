@@ -416,13 +416,13 @@ def refusal_rows(
 ) -> list[Labelled]:
     """Return rows of a grid: the message and the code of each refusal, and below it what overrides it.
 
-    Of a single one the code only, where the error with its message and its override follows on the same terminal, and
-    nothing where the error has the code, too.
+    The codes only, where the error with their messages and overrides follows on the same terminal or pipe, and nothing
+    where the error has the codes, too.
     """
     refusals = list(refusals)
     rows: list[Labelled] = []
-    if len(refusals) == 1 and canvas.shows_errors:
-        return [] if error_has_code else [("refused", canvas.text(refusals[0][1], Style.PROBLEM))]
+    if canvas.shows_errors:
+        return [] if error_has_code else [("refused", canvas.text(code, Style.PROBLEM)) for _, code, _ in refusals]
     for message, code, override in refusals:
         parts = [(message, Style.PROBLEM)] + ([] if message.endswith("]") else [(f" [{code}]", Style.QUIET)])
         rows.append(("refused", canvas.joined(parts)))

@@ -202,7 +202,7 @@ def run_many(run: Run, names: Sequence[str], use: Use, mode: Mode, of_one: Mappi
 
 
 def require_table(name: str, names: Sequence[str]) -> None:
-    """Raise UsageError for one of several words that is, probably, the value of an option, or a part of another table."""
+    """Raise UsageError for one of several words that probably is the value of an option, or a part of another table."""
     if "://" in name or {*"*?["} & {*name}:
         return
     if os.path.isdir(name):
