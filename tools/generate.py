@@ -24,6 +24,7 @@ from deltacli.spark.care.fact_rows import FACTS, TABLE
 from tools.bash_completion import render_bash
 from tools.command_tree import read_commands, read_tree
 from tools.environment import read_environment
+from tools.error_codes import render_errors_page
 from tools.fish_completion import render_fish
 from tools.help_topics import exit_code_rows, render_help_topics, topic_rows
 from tools.known_words import with_known_words
@@ -33,10 +34,11 @@ from tools.rules_page import (
     render_conformance_page,
     render_paimon_rules_page,
     render_rules_page,
-    repair_tables,
+    repair_outcomes,
 )
-from tools.schemas import render_schemas
+from tools.schemas import render_line_fields, render_schemas
 from tools.screens import render_screens
+from tools.whole_help import render_whole_help
 from tools.zsh_completion import render_zsh
 
 __all__ = ["files", "read_commands"]
@@ -105,15 +107,20 @@ def files() -> dict[str, str]:
     tables = {"exit codes": exit_code_rows(), "environment": environment_rows(environment), "topics": topic_rows()}
     pages = render_man_pages(root, environment)
     scripting = fill(scripting, tables)
-    topics = render_help_topics({"scripting.md": scripting})
+    errors = render_errors_page()
+    topics = render_help_topics({"scripting.md": scripting, "errors.md": errors})
     completed = with_known_words(root, tuple(json.loads(topics)))
+    help_pages = render_help_pages()
     return {
         "completions/deltacli.bash": render_bash(completed),
         "completions/_deltacli": render_zsh(completed),
         "completions/deltacli.fish": render_fish(completed),
-        "deltacli/cli/help_pages.json": render_help_pages(),
+        "deltacli/cli/help_all.json": render_whole_help(root, json.loads(help_pages), json.loads(topics), environment),
+        "deltacli/cli/help_pages.json": help_pages,
         "deltacli/cli/help_topics.json": topics,
-        "docs/repair.md": fill((ROOT / "docs" / "repair.md").read_text(encoding="utf-8"), repair_tables()),
+        "deltacli/cli/line_fields.json": render_line_fields(),
+        "docs/errors.md": errors,
+        "docs/repair.md": fill((ROOT / "docs" / "repair.md").read_text(encoding="utf-8"), {"tried": repair_outcomes()}),
         "docs/modules.md": render_module_index(ROOT / "deltacli"),
         "docs/rules.md": render_rules_page(),
         "docs/paimon-rules.md": render_paimon_rules_page(),

@@ -48,6 +48,7 @@ from deltacli.cli.formats import (
     NDJSON,
     PARQUET,
     TABLE,
+    TEMPLATE,
     AnyFormat,
     EveryFormat,
     Format,
@@ -57,6 +58,7 @@ from deltacli.cli.invocation import (
     ASK_FOR_HELP,
     ASK_FOR_VERSION,
     AT,
+    HELP_ALL,
     give_up,
     help_as_option,
     invocation,
@@ -123,12 +125,13 @@ def _shared_options(formats: type[StrEnum]) -> dict[str, inspect.Parameter]:
         "Format of stdout.  [default: table]", "|".join(formats), spelled="--format", is_hidden=len(formats) == 1
     )
     json_option = Option("The same as --format json.", spelled="--json", is_hidden="json" not in list(formats))
+    has_items = NDJSON.name in list(formats)
     own = OUTPUT_OF_ROWS if PARQUET.name in list(formats) else OUTPUT_OF_ONE_FORMAT if len(formats) == 1 else None
     output = {"output": parameter_of("output", own, str | None)} if own else {}
     return {
         "output_format": parameter_of("output_format", format_option, formats | None),
         "as_json": parameter_of("as_json", json_option, bool, default=False),
-        **(options_of(GlobalOptions) or {}),
+        **{name: one for name, one in (options_of(GlobalOptions) or {}).items() if name != "template" or has_items},
         **output,
     }
 
@@ -212,8 +215,12 @@ def make_run(
     configuration = f"in the configuration {path}"
     _require_readable(formats, options.output_format, as_json=options.as_json)
     given = "json" if options.as_json else options.output_format
+    if options.template is not None:
+        _require_template(options.template, given)
+        given = None
     is_named = names_choose and options.output is not None and format_named(options.output) is not None
     wished = _wished_format(EveryFormat if is_named else formats, given, settings, configuration)
+    wished = TABLE.name if options.template is not None else wished
     in_environment = one_of(ColourChoice, Variable.COLOR.read(), Variable.COLOR)
     in_settings = one_of(ColourChoice, settings.get("color"), f"color {configuration}")
     colours = options.colour or in_environment or in_settings or ColourChoice.AUTO
@@ -231,6 +238,10 @@ def make_run(
         require_target(output, "--output")
         require_directory(output)
         chosen = (_format_of_name(output, formats, given) if names_choose else None) or chosen
+    if options.template is not None:
+        if chosen is not TABLE or directory is not None:
+            raise UsageError(f"--template and --output {options.output} exclude each other", code="usage.template")
+        chosen = TEMPLATE._replace(template=options.template)
     is_quiet = options.quiet or settings.get("quiet") is True
     run = Run(
         format=chosen,
@@ -323,6 +334,15 @@ def _require_readable(formats: type[StrEnum], output_format: StrEnum | None, *, 
             "--json is not available: this command has a fixed format",
             hint=again_without(invocation.arguments, "--json"),
         )
+
+
+def _require_template(template: str, given: str | None) -> None:
+    """Raise UsageError for a template with errors, and for a format, which a template replaces."""
+    from deltacli.cli.formats.template import parse_template
+
+    if given not in (None, TABLE.name):
+        raise UsageError(f"--template and --format {given} exclude each other", code="usage.template")
+    parse_template(template)
 
 
 def _storage_options(settings: Mapping[str, Toml], given: list[str] | None) -> dict[str, str]:
@@ -423,8 +443,8 @@ Examples:
 """
 
 
-class _Converting:
-    """A command or group that converts the values of its parameters here."""
+class _Own:
+    """A command or group that converts the values of its parameters here, with both options that show its help."""
 
     params: list[Click]
     callback: Callable[..., Any] | None  # Any: of a command
@@ -435,13 +455,17 @@ class _Converting:
         for option in self.params:
             _convert_here(option, hints.get(option.name, bool))
 
+    def get_help_option_names(self, ctx: Click) -> list[str]:
+        return [*ctx.help_option_names]
+
     def get_help_option(self, ctx: Click) -> Click:
         option = super().get_help_option(ctx)  # type: ignore[misc]  # of typer's class beside this one
+        option.help = f"Show help and exit; {HELP_ALL} has every option."
         _convert_here(option, bool)
         return option
 
 
-class _Command(_Converting, TyperCommand):
+class _Command(_Own, TyperCommand):
     def parse_args(self, ctx: Click, args: list[str]) -> list[str]:
         if ctx.resilient_parsing:
             return super().parse_args(ctx, args)
@@ -462,9 +486,9 @@ class _Command(_Converting, TyperCommand):
         return left
 
     def get_help(self, ctx: Click) -> str:
-        from deltacli.cli.help_page import command_page, fold
+        from deltacli.cli.help_page import command_page, fold, fold_common
 
-        return fold(command_page(self, ctx))
+        return (fold if HELP_ALL in invocation.arguments else fold_common)(command_page(self, ctx))
 
 
 def _convert_here(option: Click, hint: Any) -> None:  # Any: annotations
@@ -521,11 +545,11 @@ def _takes_value(option: Click) -> bool:
     return option.param_type_name == "option" and not (option.is_flag or option.count)
 
 
-class _Group(_Converting, TyperGroup):
+class _Group(_Own, TyperGroup):
     def get_help(self, ctx: Click) -> str:
-        from deltacli.cli.help_page import fold, group_page
+        from deltacli.cli.help_page import fold, fold_common, group_page
 
-        return fold(group_page(self, ctx))
+        return (fold if HELP_ALL in invocation.arguments else fold_common)(group_page(self, ctx))
 
 
 def build_app(at: Path | None = None) -> typer.Typer:

@@ -58,6 +58,9 @@ class GlobalOptions:
     output: str | None = option(
         "Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.", "FILE"
     )
+    template: str | None = option(
+        "Write a line for each item of ndjson; {FIELD} is one of its fields, \\t a tab.", "'TEXT {FIELD}'"
+    )
     directory: str | None = option(
         "Run in this directory, where relative paths begin. Repeatable: each one is relative to the one before.",
         "DIR",

@@ -586,7 +586,7 @@ def test_retained_log_files_are_not_reported_as_deleted(
         "  why    permission denied",
         f"hint: deltacli doctor access {table}",
     ] == err.splitlines()
-    assert "planned     10 files" in out
+    assert "planned commit 10 " in " ".join(out.split())
     assert "deleted     0 files, 0 B, 10 files could not be deleted" in out
 
 

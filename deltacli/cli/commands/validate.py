@@ -415,8 +415,6 @@ def validate(
     \b
     Reports every fault, not only the first, with file, line, values and a fix.
     Works on tables that cannot be opened. Directories are searched for tables.
-    Nothing is changed. Of Paimon tables the schemas are checked, and whether all
-    schemas exist that snapshots and data files name.
 
     \b
     Examples:
@@ -430,6 +428,10 @@ def validate(
       deltacli validate ./tbl --select 'checkpoint.*,hint.*' --format github
       deltacli validate --list-rules --select 'log.*'
       deltacli validate ./paimon_tbl --profile cpp
+
+    \b
+    Nothing is changed. Of Paimon tables the schemas are checked, and whether all
+    schemas exist that snapshots and data files name.
     """
     request = asked.request()
     if wanted.list_rules and tables:

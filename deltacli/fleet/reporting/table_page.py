@@ -349,7 +349,7 @@ def _headline(report: TableReport, advice: Sequence[JsonObject]) -> tuple[str, s
     for one in advice:
         if one["code"] == LOST_FILES:
             return f"{plural(one['now']['lostFiles'], 'live file')} lost", "bad"
-    return f"{plural(len(advice), 'piece')} of advice", ""
+    return f"{plural(len(advice), 'suggestion')}", ""
 
 
 def _cards(found: JsonObject) -> Iterator[str]:
