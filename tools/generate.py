@@ -36,8 +36,9 @@ from tools.rules_page import (
     render_rules_page,
     repair_outcomes,
 )
-from tools.schemas import render_schemas
+from tools.schemas import render_line_fields, render_schemas
 from tools.screens import render_screens
+from tools.whole_help import render_whole_help
 from tools.zsh_completion import render_zsh
 
 __all__ = ["files", "read_commands"]
@@ -109,12 +110,15 @@ def files() -> dict[str, str]:
     errors = render_errors_page()
     topics = render_help_topics({"scripting.md": scripting, "errors.md": errors})
     completed = with_known_words(root, tuple(json.loads(topics)))
+    help_pages = render_help_pages()
     return {
         "completions/deltacli.bash": render_bash(completed),
         "completions/_deltacli": render_zsh(completed),
         "completions/deltacli.fish": render_fish(completed),
-        "deltacli/cli/help_pages.json": render_help_pages(),
+        "deltacli/cli/help_all.json": render_whole_help(root, json.loads(help_pages), json.loads(topics), environment),
+        "deltacli/cli/help_pages.json": help_pages,
         "deltacli/cli/help_topics.json": topics,
+        "deltacli/cli/line_fields.json": render_line_fields(),
         "docs/errors.md": errors,
         "docs/repair.md": fill((ROOT / "docs" / "repair.md").read_text(encoding="utf-8"), {"tried": repair_outcomes()}),
         "docs/modules.md": render_module_index(ROOT / "deltacli"),
