@@ -14,6 +14,7 @@ import typer
 from deltacli.cli.app import build_app
 from deltacli.cli.command_tree import TAKES_VALUE
 from deltacli.cli.help_page import OptionHeading, section_of
+from deltacli.cli.usage import choices_of
 
 
 class Kind(StrEnum):
@@ -198,7 +199,7 @@ def _read_option(parameter: Any) -> Option:  # Any: typer's own click
         variable=variable,
         repeatable=bool(parameter.multiple or parameter.count),
         required=bool(parameter.required),
-        is_integer=parameter.type.name.startswith("int"),
+        is_integer=parameter.value_type is int,
         default=_read_default(parameter, text),
     )
 
@@ -218,7 +219,7 @@ def _read_argument(parameter: Any) -> Argument:  # Any: typer's own click
 
 def _read_value(parameter: Any, fallback: str) -> Value:  # Any: typer's own click
     name = (parameter.metavar or fallback).removesuffix("...")
-    choices = tuple(str(choice) for choice in getattr(parameter.type, "choices", ()))
+    choices = choices_of(parameter)
     if parameter.param_type_name == "argument" and _CHOICES.fullmatch(name):
         choices = tuple(name.split("|"))
     return Value(name, Kind.CHOICE if choices else _KINDS.get(name, Kind.TEXT), choices)

@@ -26,7 +26,7 @@ MEANINGS = {
     "DELTACLI_PAGER": "the program that shows long results on a terminal; overrides `PAGER`; empty or `cat`: no pager",
     "FORCE_COLOR": "the same as `CLICOLOR_FORCE`",
     "GCE_METADATA_IP": "the metadata server of machines of Google Cloud, as in its other clients",
-    "GCE_METADATA_TIMEOUT": "seconds after which no answer of that server means that there is none; 1 by default",
+    "GCE_METADATA_TIMEOUT": "seconds to wait for an answer of that server; 1 by default",
     "LANG": "the locale; on a terminal, boxes and bars are in ASCII if it is not UTF-8",
     "LC_ALL": "the locale; overrides `LC_CTYPE` and `LANG`",
     "LC_CTYPE": "the locale of characters; overrides `LANG`",

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from types import MappingProxyType
 
-from deltacli.cli.command_tree import path_of
+from deltacli.cli.command_tree import HERE, path_of
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.configuration import Variable
 from deltacli.cli.terminal.shell import (
@@ -127,6 +127,7 @@ def report_error(error: DeltacliError, arguments: Sequence[str], table: str | No
 
         for name in POSSIBLE:
             error.facts.pop(name, None)
+    table = os.getcwd() if _is_left_out(error, arguments, table) else table
     if wants_json(arguments):
         named, cause = error.table or table, error.cause_exit if isinstance(error, PartlyDone) else None
         say_document(
@@ -237,6 +238,8 @@ def _subject(error: DeltacliError, arguments: Sequence[str], table: str | None) 
     """
     if error.code.startswith("output."):
         return None
+    if _is_left_out(error, arguments, table):
+        error.facts["TABLE"] = "left out, so it is the current directory"
     place = error.facts.get("path", error.table) if isinstance(error, NotATable | PaimonTable) else error.table
     if not place or table is None or _is_at(table, place):
         return table
@@ -244,6 +247,11 @@ def _subject(error: DeltacliError, arguments: Sequence[str], table: str | None) 
 
     words = [without_secrets(word.partition("=")[2] if word.startswith("--") else word) for word in arguments]
     return next((word for word in words if word and _is_at(word, place)), table)
+
+
+def _is_left_out(error: DeltacliError, arguments: Sequence[str], table: str | None) -> bool:
+    """Return whether an error is about a current directory without a table, which the command line does not name."""
+    return isinstance(error, NotATable) and table == HERE and HERE not in arguments
 
 
 def _is_at(word: str, place: str) -> bool:
@@ -320,6 +328,8 @@ def _of_code(error: DeltacliError, arguments: Sequence[str], table: str | None) 
         return f"deltacli help {_EXPLAINED[error.code]}"
     if isinstance(error, NotATable) and path_of(arguments) == ("repair",) and table and os.path.isdir(table):
         return f"deltacli undelete {quoted_table(table)} --from COPY --dry-run"  # which brings the log back
+    if _is_left_out(error, arguments, table):
+        return again_with_flags(arguments, ["TABLE"])
     if isinstance(error, NotATable) and table and os.path.exists(table):
         return f"ls {quoted_table(table if os.path.isdir(table) else os.path.dirname(table) or '.')}"
     path, area = path_of(arguments), error.code.partition(".")[0]
@@ -492,13 +502,13 @@ def _near_path(arguments: Sequence[str], table: str) -> str | None:
 
 
 def _with_table(arguments: Sequence[str], table: str, meant: str) -> str:
-    """Return the command line with another table."""
+    """Return the command line with another table, also where it has none."""
     words = []
     for word in arguments:
         option, equals, value = word.partition("=")
         is_value = option.startswith("--") and value == table
         words.append(meant if word == table else f"{option}{equals}{meant}" if is_value else word)
-    return again(words)
+    return again_with_flags(words, [meant.removeprefix("./")] if words == [*arguments] else [])
 
 
 def report_details(error: BaseException, arguments: Sequence[str]) -> None:

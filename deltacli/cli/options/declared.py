@@ -37,6 +37,10 @@ def argument(meaning: str, metavar: str) -> Any:  # Any: what typer's own functi
 
 
 TableArgument = Annotated[str, argument("Table directory: a path or URI.", "TABLE")]
+TableHereArgument = Annotated[
+    str, argument("Table directory: a path or URI.  [default: the current directory]", "TABLE")
+]
+"""The table of a command that changes nothing; its default is `HERE`."""
 VersionOption = Annotated[int | None, Option("Use the snapshot of this version.", "N", table_format=OF_DELTA)]
 TimestampOption = Annotated[
     str | None,

@@ -205,6 +205,10 @@ def shorten(text: str, width: int, *, keep_end: bool = False, keep_both: bool = 
     return "…" + text[len(text) - kept :]
 
 
+LEAST_ROOM = 24
+"""Cells for values below which they stand under their label instead of beside it."""
+
+
 class LiveLine(Protocol):
     """A redrawn line at the bottom of the terminal, which must be erased before anything else is written."""
 
@@ -245,12 +249,33 @@ def say(text: str, paint: Callable[[str], str] = str) -> None:
     """Write a line to stderr, without secrets, in the look that `paint` gives it; a closed stderr is ignored."""
     from deltacli.storage.secrets import without_secrets
 
-    text = without_secrets(text)
+    text = _from_outside(without_secrets(text))
     if sys.stderr is not None and sys.stderr.isatty():
         text = _folded(text, columns())
     line = live_line()
     with nullcontext() if line is None else line.hidden():
         write_stderr(paint(text) + "\n")
+
+
+def _from_outside(text: str) -> str:
+    """Return a text whose commands have the `-C` of this run."""
+    from deltacli.cli.invocation import AT, invocation
+
+    if not invocation.directories or "deltacli " not in text:
+        return text
+    import re
+
+    from deltacli.core.errors import quoted
+
+    given = "".join(f"{AT} {quoted(directory)} " for directory in invocation.directories)
+    inserted = dumps(given).decode()[1:-1] if text.startswith("{") else given
+    return re.sub(rf"(?<![\w./-])deltacli (?=(?:{_first_words()})(?![\w-]))", lambda found: found[0] + inserted, text)
+
+
+def _first_words() -> str:
+    from deltacli.cli.command_tree import COMMANDS
+
+    return "|".join({name.split()[0] for name in COMMANDS})
 
 
 def _folded(text: str, width: int) -> str:
@@ -261,10 +286,7 @@ def _folded(text: str, width: int) -> str:
 
     start = re.match(r"[a-z]+: |  \S+(?: \S+)*  +| *", text)
     indent = " " * min(len(start[0]) if start else 0, width // 2)
-    from deltacli.cli.command_tree import COMMANDS
-
-    words = "|".join({"help", *(name.split()[0] for name in COMMANDS)})
-    said, *commands = re.split(rf"(?<= )(?=deltacli (?:--|(?:{words})(?: |$)))", text, maxsplit=1)
+    said, *commands = re.split(rf"(?<= )(?=deltacli (?:--?|(?:help|{_first_words()})(?: |$)))", text, maxsplit=1)
     others: list[str] = []
     if commands and re.search("[,;] | deltacli ", re.sub(_QUOTED, "", commands[0])):  # a sentence about commands
         commands, (said, *others) = [], pasted_lines(text, width)
