@@ -43,7 +43,7 @@ TablesArgument = Annotated[
 
 
 def is_several(tables: Sequence[str]) -> bool:
-    """Return True for several tables, and for a pattern."""
+    """Return True for several tables, and for what may be a pattern."""
     return len(tables) > 1 or not {*"*?["}.isdisjoint(tables[0])
 
 

@@ -182,6 +182,9 @@ def run_many(
     nothing is done where the command line is wrong for one. `of_one`: options that work on one table, and their values.
     Raises UsageError, also for these.
     """
+    if len(names) == 1 and not is_pattern(run.open_other(names[0]), names[0]):
+        use(run, names[0])
+        return
     given = {**of_one, "--output": None if run.output == "-" else run.output}
     for option, value in given.items():
         if value is not None and value is not False:
