@@ -8,7 +8,7 @@ from enum import StrEnum
 from types import ModuleType
 from typing import Any
 
-from deltacli.cli.invocation import ASK_FOR_HELP, AT
+from deltacli.cli.invocation import ASK_FOR_HELP, ASK_FOR_VERSION, AT
 from deltacli.core.request_fields import Option, option, spellings_of
 
 # -- the options that every command has besides `--format` -------------------------------------------------------------
@@ -57,6 +57,9 @@ class GlobalOptions:
     as_json: bool = False
     output: str | None = option(
         "Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.", "FILE"
+    )
+    template: str | None = option(
+        "Write a line for each item of ndjson; {FIELD} is one of its fields, \\t a tab.", "'TEXT {FIELD}'"
     )
     directory: str | None = option(
         "Run in this directory, where relative paths begin. Repeatable: each one is relative to the one before.",
@@ -439,7 +442,9 @@ def move_shared_options(argv: Sequence[str]) -> list[str]:
         elif moved and word == "help":  # the help of a command has no use for them, the list of rules has
             asked = argv[position + 1 :]
             return [word, *asked, *([] if leads_on(tuple(asked)) else joined)]
-        elif moved and (word in ASK_FOR_HELP or (not path and word in ("-V", "--version"))):
+        elif moved and not path and word in ASK_FOR_VERSION:
+            return [word, *(one for one in joined if one in ("--json", "--format=json"))]
+        elif moved and word in ASK_FOR_HELP:
             return [*path, word]
         else:  # an unknown word or option: the error is about it, not about the options before it
             return [*path, *argv[position:], *([] if argv[-1] in ASK_FOR_HELP else moved)]

@@ -37,7 +37,9 @@ class Invocation:
 
 invocation = Invocation()
 
-ASK_FOR_HELP = ("-h", "--help")
+HELP_ALL = "--help-all"
+ASK_FOR_HELP = ("-h", "--help", HELP_ALL)
+ASK_FOR_VERSION = ("-V", "--version")
 AT = "-C"
 
 
@@ -61,16 +63,31 @@ def outside(path: str) -> str:
 
 
 def help_as_option(arguments: Sequence[str]) -> list[str]:
-    """Return `help WORD` as `WORD --help`, and no command as `--help`; other arguments as they are, with the words of
-    `help --OPTION`, which is about an option, before `--help`.
+    """Return `help WORD` as `WORD --help`, `help WORD --all` as `WORD --help-all`, and no command as `--help`; other
+    arguments as they are, with the words of `help --OPTION`, which is about an option, before `--help`.
     """
     if set(arguments) <= {"-q", "-v", "-vv", "--quiet", "--verbose"}:
         return ["--help"]
     if arguments[0] != "help":
         return list(arguments)
     words = [part for word in arguments[1:] for part in word.split()]
-    is_of_option = words[:1] != [] and words[0].startswith("-") and words[0] not in ASK_FOR_HELP
-    return [*arguments[: 1 if is_of_option else 0], *words, "--help"]
+    if words[:1] != [] and words[0].startswith("-") and words[0] not in ASK_FOR_HELP:
+        return ["help", *words, "--help"]
+    named = [word for word in words if word not in ("--all", HELP_ALL)]
+    return [*named, "--help" if named == words else HELP_ALL]
+
+
+# -- colour ------------------------------------------------------------------------------------------------------------
+
+
+def colour_of_environment() -> bool | None:
+    """Return whether the environment forces colour, or forbids it; None if stdout decides."""
+    environment = os.environ
+    if environment.get("NO_COLOR"):
+        return False
+    if {environment.get("CLICOLOR_FORCE", ""), environment.get("FORCE_COLOR", "")} - {"", "0"}:
+        return True
+    return False if environment.get("CLICOLOR") == "0" or environment.get("TERM") == "dumb" else None
 
 
 # -- standard streams that are closed ----------------------------------------------------------------------------------

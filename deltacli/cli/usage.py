@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from enum import Enum
 from glob import glob
 from itertools import pairwise
 from typing import NamedTuple
 
 from deltacli.cli.command_tree import COMMANDS, GROUPS, HERE, TAKES_VALUE, is_command, leads_on, path_in, path_of
 from deltacli.cli.errors import say_document, wants_json
-from deltacli.cli.invocation import invocation
+from deltacli.cli.invocation import ASK_FOR_VERSION, invocation
 from deltacli.cli.terminal.shell import again, again_with, before_consent, quoted, without_value
 from deltacli.cli.terminal.term import say, visible
 from deltacli.core.errors import PLACEHOLDERS, UsageError, nearest_name
@@ -153,10 +154,10 @@ def value_missing(option: Click, name: str, following: str | None) -> UsageError
     message, facts = f"{name} needs a value", dict[str, str]()
     if following is not None:
         message += f", but an option follows: {following}"
-    if choices := getattr(option.type, "choices", ()):
-        facts["expected"] = ", ".join(str(getattr(choice, "value", choice)) for choice in choices)
+    if choices := choices_of(option):
+        facts["expected"] = ", ".join(choices)
         return UsageError(message, facts=facts)
-    if following not in (None, "--") and option.type.name == "str":
+    if following not in (None, "--") and option.value_type is str:
         facts["for such a value"] = f"{max(option.opts, key=len)}={quoted(following)}"
     words, place = invocation.arguments, re.split(r"[^A-Z]", option.metavar or "")[0]
     place = {"DIR": "DIRECTORY"}.get(place, place if place in PLACEHOLDERS else "VALUE")
@@ -165,13 +166,16 @@ def value_missing(option: Click, name: str, following: str | None) -> UsageError
     return UsageError(message, facts=facts, hint=again([*words[:at], place, *words[at:]]))
 
 
+def choices_of(option: Click) -> tuple[str, ...]:
+    """Return the words that a parameter takes; none where it takes any."""
+    kind: type = getattr(option, "value_type", str)
+    return tuple(str(word) for word in kind) if issubclass(kind, Enum) else ()
+
+
 def _in_our_words(message: str) -> str:
     """Return a message of the command-line parser on one line, in the words of ours."""
     message = " ".join(message.replace(". Choose from:\n", ": ").replace(",\n", ", ").split())
     for theirs, ours in (
-        (r"is not a valid int(eger)?\b", "is not a whole number"),
-        (r"is not a valid float\b", "is not a number"),
-        (r"(\S+) is not in the range x>=(\d+)$", r"\1 is less than \2"),
         (r"^missing (argument|option) '([^']*?)(?:\.\.\.)?'", r"missing \1 \2"),
         (
             r"invalid value for '--format': ('\w*') is not one of 'table'$",
@@ -409,8 +413,7 @@ def _options_of(error: Exception) -> list[str]:
 def _has_other_choices(error: Exception, option: str, name: str, arguments: Sequence[str]) -> bool:
     """Return whether the value that was given to an unknown option is none of the choices of this one."""
     command: Click = getattr(getattr(error, "ctx", None), "command", None)
-    kinds = [one.type for one in getattr(command, "params", ()) if option in one.opts]
-    choices = [str(getattr(one, "value", one)) for kind in kinds for one in getattr(kind, "choices", ())]
+    choices = [word for one in getattr(command, "params", ()) if option in one.opts for word in choices_of(one)]
     given = re.search(rf"\0{re.escape(name)}[=\0]([^\0]*)", "\0" + "\0".join(arguments))
     return bool(choices) and given is not None and given[1] not in choices
 
@@ -498,10 +501,10 @@ def _in_our_options(name: str, options: Sequence[str], arguments: Sequence[str])
 
 
 def _beside_version(arguments: Sequence[str]) -> Meant | None:
-    """Return the command that prints the version of the program, which has no format."""
-    if path_of(arguments) or not {"--version", "-V"} & {*arguments}:
+    """Return the command that prints the version of the program, which has one format."""
+    if path_of(arguments) or not {*ASK_FOR_VERSION} & {*arguments}:
         return None
-    return Meant(None, "deltacli --version", instead="--version takes no other option")
+    return Meant(None, "deltacli --version", instead="--version takes no other option than --json")
 
 
 def _behind_command(name: str, arguments: Sequence[str]) -> Meant | None:

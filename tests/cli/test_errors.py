@@ -586,7 +586,7 @@ def test_retained_log_files_are_not_reported_as_deleted(
         "  why    permission denied",
         f"hint: deltacli doctor access {table}",
     ] == err.splitlines()
-    assert "planned     10 files" in out
+    assert "planned commit 10 " in " ".join(out.split())
     assert "deleted     0 files, 0 B, 10 files could not be deleted" in out
 
 
@@ -1067,7 +1067,7 @@ def test_the_hint_is_the_last_line_also_below_causes_and_tracebacks(tmp_path: Pa
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("--version --json", '"hint":"deltacli --version"'),
+        ("--version --format ndjson", '"hint":"deltacli --version"'),
         ("-V --columns x", "hint: deltacli --version\n"),
         ("schema diff trips 3", "hint: deltacli schema diff trips --from version:3\n"),
         (

@@ -38,18 +38,8 @@ def optimize(run: Run, tables: TablesArgument, *, asked: Asked[OptimizeRequest],
     \b
     Small files of a partition become one file of about the target size, and so do
     files with many deleted rows. A file that is large enough is left alone, so a
-    second run has nothing to do. New files are read back and compared with the old
-    ones before they are committed, about 1 GiB per commit. Writers are not
-    disturbed: files that one of them touches meanwhile are left as they are. The
-    old files stay for older versions until vacuum deletes them.
-
-    \b
-    --zorder sorts the rows of each partition, so that a query with conditions on
-    the columns opens fewer files. A partition that is sorted already is left alone.
-    --cluster sorts by the clustering columns of the table, what is new together with
-    earlier runs of less than 100 GiB. Rows that do not fit in memory are sorted in
-    --temp-dir. With --purge no deleted row and no dropped column is left in the
-    files of the newest version.
+    second run has nothing to do. Old files stay for older versions until vacuum
+    deletes them.
 
     \b
     Examples:
@@ -62,6 +52,19 @@ def optimize(run: Run, tables: TablesArgument, *, asked: Asked[OptimizeRequest],
       deltacli optimize ./tbl --purge --yes  # then vacuum removes the rows
       deltacli optimize './lake/**' --dry-run  # several tables
       deltacli optimize ./tbl --check  # exit 1 if there is something to do
+
+    \b
+    New files are read back and compared with the old ones before they are
+    committed, about 1 GiB per commit. Writers are not disturbed: files that one of
+    them touches meanwhile are left as they are.
+
+    \b
+    --zorder sorts the rows of each partition, so that a query with conditions on
+    the columns opens fewer files. A partition that is sorted already is left alone.
+    --cluster sorts by the clustering columns of the table, what is new together with
+    earlier runs of less than 100 GiB. Rows that do not fit in memory are sorted in
+    --temp-dir. With --purge no deleted row and no dropped column is left in the
+    files of the newest version.
     """
     from deltacli.cli.running.changing import Mode
 

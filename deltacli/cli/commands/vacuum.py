@@ -23,11 +23,9 @@ def vacuum(run: Run, tables: TablesArgument, *, asked: Asked[VacuumRequest], how
     \b
     A file is deleted if it is older than the retention and nothing references it:
     not the current version, no tombstone or commit within the retention, no kept
-    version and no clone. Hidden files, links, nested tables and files that are not
-    part of a Delta table are kept. A plan that looks like an accident (an empty
-    listing, half of the table deleted) is refused. Older versions are no longer
-    fully readable: the plan lists them. Of a Paimon table --schemas deletes schema
-    files that nothing has needed since the retention began.
+    version and no clone. A plan that looks like an accident (an empty listing, half
+    of the table deleted) is refused. Older versions are no longer fully readable:
+    the plan lists them.
 
     \b
     Examples:
@@ -39,6 +37,11 @@ def vacuum(run: Run, tables: TablesArgument, *, asked: Asked[VacuumRequest], how
       deltacli vacuum ./tbl --explain day=2026-01-01/part-0.parquet
       deltacli vacuum ./tbl --quarantine ./quarantine --purge-older 30d --yes
       deltacli vacuum ./paimon_tbl --schemas --dry-run --files
+
+    \b
+    Hidden files, links, nested tables and files that are not part of a Delta table
+    are kept. Of a Paimon table --schemas deletes schema files that nothing has
+    needed since the retention began.
     """
     if is_several(tables):
         from deltacli.cli.running.many import require_tables, run_many

@@ -68,7 +68,7 @@ LastOption = Annotated[
         spelled="--to",
     ),
 ]
-DryRunOption = Annotated[bool, Option("Show what would be done and change nothing; overrides --yes.")]
+DryRunOption = Annotated[bool, Option("Show the plan and change nothing; overrides --yes.")]
 YesOption = Annotated[bool, Option("Do not ask for confirmation.")]
 CommitMetadataOption = Annotated[list[str] | None, COMMIT_METADATA, OF_DELTA]
 BranchOption = Annotated[str | None, Option("Branch of a Paimon table.  [default: main]", "B", table_format=OF_PAIMON)]

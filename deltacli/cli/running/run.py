@@ -30,6 +30,7 @@ from deltacli.core.units import format_size, format_timestamp, plural, some_of
 
 if TYPE_CHECKING:
     from deltacli.cli.render.data.rows import Written
+    from deltacli.cli.render.fleet.check import FleetListing
     from deltacli.core.errors import UsageError
     from deltacli.core.typing import Json
     from deltacli.storage import Allowed, Storage
@@ -612,6 +613,19 @@ def note_the_cut(run: Run, rows: int, most: int) -> None:
     """Note how many rows a limit leaves out: none if it is 0, nor in formats of findings."""
     if most and rows > most and run.format.content is not Content.FINDINGS:
         run.note(f"showing {most:,} of {rows:,} rows; to show all: {again_without_limit(invocation.arguments)}")
+
+
+def note_left_out(run: Run, result: FleetListing[Any], *, may_repeat: bool = True) -> None:
+    """Note what a limit leaves out: of a table for people in tables, else in rows or items. `may_repeat`: the command
+    shows the same once more.
+    """
+    if result.drawn_screen is None or not run.terminal.is_drawn:
+        rows = result.items if run.format.errors_are_json else result.rows
+        note_the_cut(run, len(rows), result.most)
+        return
+    said, how = result.left_out()
+    if said or (how and may_repeat):
+        run.note("; ".join(filter(None, (said, f"{how}: {again_without_limit(invocation.arguments)}"))))
 
 
 def note_findings(run: Run, found: Snapshot, at_ms: int | None) -> None:

@@ -34,18 +34,16 @@ class VacuumOptions:
     """What the command does with the plan; of Paimon tables, which schemas it deletes."""
 
     files: bool = option("List every file to delete; csv and ndjson always do.", default=False)
-    save_plan: str | None = option(
-        "Write the plan to a Parquet file and delete nothing.", "FILE", table_format=OF_DELTA
-    )
+    save_plan: str | None = option("Write the plan to a Parquet file; delete nothing.", "FILE", table_format=OF_DELTA)
     apply: str | None = option("Execute a saved plan, or resume it.", "FILE", table_format=OF_DELTA)
     accept_copy: bool = option(
         "With --apply, accept the plan of a table elsewhere of which this one is a copy with the same past.",
         default=False,
         table_format=OF_DELTA,
     )
-    explain: str | None = option("Show why one file is kept or deleted; change nothing.", "PATH", table_format=OF_DELTA)
+    explain: str | None = option("Show why a file is kept or deleted; change nothing.", "PATH", table_format=OF_DELTA)
     purge_older_ms: int | None = option(
-        "Only empty the quarantine of this table: delete copies older than this, such as 30d, no file of the table.",
+        "Only empty the quarantine of this table: delete copies older than this, such as 30d.",
         "DURATION",
         Kind.DURATION,
         table_format=OF_DELTA,

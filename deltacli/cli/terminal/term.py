@@ -14,7 +14,7 @@ from enum import Enum, StrEnum
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from deltacli.cli.invocation import invocation
+from deltacli.cli.invocation import colour_of_environment, invocation
 from deltacli.core.documents import dumps
 from deltacli.core.made_once import pattern
 
@@ -101,21 +101,17 @@ class Terminal(NamedTuple):
 def detect_terminal(colour: str, *, to_file: bool) -> Terminal:
     """Return the properties of stdout. `colour` is auto, always or never.
 
-    `FORCE_COLOR` turns auto into always; `NO_COLOR`, which comes first, and `TERM=dumb` turn it into never. A result
-    that is written to a file is neither coloured nor drawn.
+    The environment may turn auto into one of the others. A result that is written to a file is neither coloured nor
+    drawn.
     """
     if to_file:
         return Terminal(is_terminal=False, width=None, colour=False)
-    environment = os.environ
     is_terminal = sys.stdout.isatty()
-    may_colour = not environment.get("NO_COLOR")
-    is_forced = colour == "always" or (
-        colour == "auto" and may_colour and environment.get("FORCE_COLOR", "0") not in ("", "0")
-    )
-    wanted = is_forced or (colour == "auto" and is_terminal and may_colour and environment.get("TERM") != "dumb")
+    chosen = colour_of_environment() if colour == "auto" else colour == "always"
+    wanted = is_terminal if chosen is None else chosen
     if is_terminal:
         return Terminal(is_terminal, max(columns(), 20), wanted)
-    return Terminal(is_terminal, _forced_width(environment.get("COLUMNS", "")) if is_forced else None, wanted)
+    return Terminal(is_terminal, _forced_width(os.environ.get("COLUMNS", "")) if wanted else None, wanted)
 
 
 def columns() -> int:
@@ -127,10 +123,9 @@ def columns() -> int:
 
 def colours_stderr(colour: str) -> bool:
     """Return whether notes on stderr have colour: `colour` is auto, always or never, and stderr is a terminal."""
-    environment = os.environ
     if colour == "never" or not sys.stderr.isatty():
         return False
-    return colour == "always" or not (environment.get("NO_COLOR") or environment.get("TERM") == "dumb")
+    return colour == "always" or colour_of_environment() is not False
 
 
 def _forced_width(columns: str) -> int:
@@ -208,6 +203,10 @@ def shorten(text: str, width: int, *, keep_end: bool = False, keep_both: bool = 
     while kept and _cells_of(text[-kept]) == 0:
         kept -= 1  # a combining mark whose letter was cut
     return "…" + text[len(text) - kept :]
+
+
+LEAST_ROOM = 24
+"""Cells for values below which they stand under their label instead of beside it."""
 
 
 class LiveLine(Protocol):

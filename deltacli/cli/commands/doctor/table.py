@@ -33,7 +33,7 @@ class DoctorOptions:
 
 
 def doctor_table(run: Run, table: TableHereArgument = HERE, *, request: DoctorRequest, how: DoctorOptions) -> None:
-    """Give advice on a table, with the numbers of now and of afterwards.
+    """Give advice on a table, with its numbers before and after.
 
     \b
     Reads the log and lists the table; nothing is changed. Looks for small
