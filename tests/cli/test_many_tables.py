@@ -5,13 +5,17 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from deltacli.changing.change import carry_out
+from deltacli.cli.app import run
 from deltacli.cli.running.many import ORDER, first_exit
+from deltacli.cli.terminal.interrupts import Interrupted
 from deltacli.core.errors import EXIT_CODES
 from tests.cli.pty_session import Session
 from tests.cli.support import Result, deltacli
@@ -175,6 +179,27 @@ def test_each_plan_is_looked_at_again_before_the_deed(
     assert said in seen
 
 
+def test_an_interruption_stops_between_tables_and_tells_what_is_done(
+    several: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    calls: list[object] = []
+
+    def interrupted(*given: Any, **options: Any) -> Any:  # Any: those of `carry_out`
+        calls.append(given)
+        if len(calls) == 2:
+            raise Interrupted(signal.SIGINT)
+        return carry_out(*given, **options)
+
+    monkeypatch.setattr("deltacli.cli.running.changing.carry_out", interrupted)
+    code = run(["vacuum", *(str(several / name) for name in "abc"), *NOW, "--yes", "--json"])
+    out, err = capfdbinary.readouterr()
+
+    document, error = json.loads(out), json.loads(err.splitlines()[-1])
+    assert (130, False, 1) == (code, document["complete"], len(document["documents"]))
+    assert error["message"].startswith("interrupted; 1 of 3 tables done; ")
+    assert [16, 14, 14] == [newest(several / name) for name in "abc"]
+
+
 def test_a_wrong_command_line_for_one_table_changes_none(several: Path) -> None:
     (several / "p" / "schema").mkdir(parents=True)
     (several / "p" / "schema" / "schema-0").write_text('{"id":0,"fields":[]}')
@@ -237,6 +262,14 @@ def test_a_pattern_stands_for_the_tables_that_match(several: Path) -> None:
 
     assert [(several / name).as_uri() for name in ("a", "b", "deep/c")] == [one["table"] for one in many(result)]
     assert (3, "no table matches this pattern") == (none.code, many(none)[0]["message"])
+
+
+def test_a_table_whose_name_looks_like_a_pattern_is_one_table(several: Path) -> None:
+    (several / "a").rename(several / "a[1]*")
+
+    result = deltacli("checkpoint", "a[1]*", "--dry-run", "--json", cwd=several)
+
+    assert (0, "deltacli.checkpoint") == (result.code, result.document["kind"])
 
 
 def test_a_directory_without_a_log_is_not_searched_for_tables(several: Path) -> None:

@@ -12,10 +12,11 @@ from deltacli.cli.options.declared import (
     TimestampOption,
     VersionOption,
     chosen_version,
+    is_several,
     parse_moment_of,
 )
 from deltacli.cli.results import Outcome
-from deltacli.cli.running.changing import Mode, Wording, for_each_table, require_tables, run_change
+from deltacli.cli.running.changing import Mode, Wording, run_change
 from deltacli.cli.running.run import EXPLAINED, Run
 from deltacli.cli.terminal.shell import quoted_table
 from deltacli.core.errors import EXIT_FINDINGS, UsageError
@@ -63,7 +64,10 @@ def checkpoint(
       deltacli checkpoint ./tbl --verify
     """
 
-    require_tables(tables)
+    if is_several(tables):
+        from deltacli.cli.running.many import require_tables, run_many
+
+        require_tables(tables)
     given = {name: value for name, value in asked.values.items() if (name, value) not in _AS_WITHOUT}
     if given.get("if_behind", 0) < 0:
         raise UsageError(f"--if-behind {given['if_behind']} is negative")
@@ -80,7 +84,10 @@ def checkpoint(
         chosen = {**given, "version": chosen_version(opened, version, timestamp)}
         _write(run, opened, table, Asked(CheckpointRequest, chosen).request(), dry_run=dry_run)
 
-    for_each_table(run, tables, use, Mode(dry_run))
+    if is_several(tables):
+        run_many(run, tables, use, Mode(dry_run))
+    else:
+        use(run, tables[0])
 
 
 def _write(run: Run, opened: Table, table: str, request: CheckpointRequest, *, dry_run: bool) -> None:

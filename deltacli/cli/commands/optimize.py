@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from deltacli.cli.options.declared import Asked, DryRunOption, TablesArgument, YesOption
+from deltacli.cli.options.declared import Asked, DryRunOption, TablesArgument, YesOption, is_several
 from deltacli.cli.running.run import Run
 from deltacli.cli.terminal.shell import quoted_table
 from deltacli.core.errors import command, fill_hint
@@ -66,11 +66,17 @@ def optimize(run: Run, tables: TablesArgument, *, asked: Asked[OptimizeRequest],
     --temp-dir. With --purge no deleted row and no dropped column is left in the
     files of the newest version.
     """
-    from deltacli.cli.running.changing import Mode, for_each_table, require_tables
+    from deltacli.cli.running.changing import Mode
 
-    require_tables(tables)
+    if is_several(tables):
+        from deltacli.cli.running.many import require_tables, run_many
+
+        require_tables(tables)
     mode, request = Mode(how.dry_run, how.yes, how.check), asked.request()
-    for_each_table(run, tables, lambda run, table: _optimize(run, table, request, mode), mode)
+    if is_several(tables):
+        run_many(run, tables, lambda run, table: _optimize(run, table, request, mode), mode)
+    else:
+        _optimize(run, tables[0], request, mode)
 
 
 def _optimize(run: Run, table: str, request: OptimizeRequest, mode: Mode) -> None:

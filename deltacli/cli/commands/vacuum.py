@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from deltacli.cli.invocation import invocation
-from deltacli.cli.options.declared import Asked, TablesArgument
-from deltacli.cli.running.changing import Mode, for_each_table, require_tables
+from deltacli.cli.options.declared import Asked, TablesArgument, is_several
+from deltacli.cli.running.changing import Mode
 from deltacli.cli.running.run import Run
 from deltacli.cli.running.table_formats import ask
 from deltacli.cli.running.vacuum import VacuumOptions
@@ -43,7 +43,10 @@ def vacuum(run: Run, tables: TablesArgument, *, asked: Asked[VacuumRequest], how
     are kept. Of a Paimon table --schemas deletes schema files that nothing has
     needed since the retention began.
     """
-    require_tables(tables)
+    if is_several(tables):
+        from deltacli.cli.running.many import require_tables, run_many
+
+        require_tables(tables)
     _require_one_errand(asked, how)
     request = asked.request()
     if request.commit_metadata and not request.log_entries:
@@ -56,13 +59,16 @@ def vacuum(run: Run, tables: TablesArgument, *, asked: Asked[VacuumRequest], how
     def use(run: Run, table: str) -> None:
         ask(run, table, lambda opened: opened.vacuum(request, how), given=given, writes=writes)
 
+    if not is_several(tables):
+        use(run, tables[0])
+        return
     of_one = {
         "--save-plan": how.save_plan,
         "--apply": how.apply,
         "--explain": how.explain,
         "--purge-older": how.purge_older_ms,
     }
-    for_each_table(run, tables, use, Mode(how.dry_run, how.yes), of_one)
+    run_many(run, tables, use, Mode(how.dry_run, how.yes), of_one)
 
 
 def _require_one_errand(asked: Asked[VacuumRequest], how: VacuumOptions) -> None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Generic, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 import typer
 
@@ -26,9 +26,6 @@ from deltacli.core.units import format_timestamp
 if TYPE_CHECKING:
     from deltacli.changing.plan import Amount
     from deltacli.table.handle import TableHandle
-
-    Use: TypeAlias = Callable[[Run, str], None]
-    """Runs a command on one table."""
 
 # -- confirmation ------------------------------------------------------------------------------------------------------
 
@@ -263,26 +260,6 @@ class Pending(Generic[P, O]):
         self._run.confirm()
         with _with_ways_out(self._wording):
             return _execute(*given, is_agreed=True)
-
-
-def require_tables(tables: Sequence[str]) -> None:
-    """Raise UsageError for a second table that is, probably, the value of an option, or a part of another one."""
-    for name in tables[1:]:
-        from deltacli.cli.running.many import require_table
-
-        require_table(name, tables)
-
-
-def for_each_table(
-    run: Run, tables: Sequence[str], use: Use, mode: Mode, of_one: Mapping[str, object] = MappingProxyType({})
-) -> None:
-    """Use the table of a command, or each of several. `of_one`: options that work on one table, and their values."""
-    if len(tables) == 1 and not {*"*?["} & {*tables[0]}:
-        use(run, tables[0])
-        return
-    from deltacli.cli.running.many import run_many
-
-    run_many(run, tables, use, mode, of_one)
 
 
 def _execute(

@@ -6,6 +6,7 @@ import contextlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 import typer
@@ -27,15 +28,18 @@ from deltacli.storage.secrets import without_secrets
 from deltacli.table.discover import find_tables, identity, is_pattern
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any, BinaryIO, TypeAlias
 
     import pyarrow
 
-    from deltacli.cli.running.changing import Pending, Use
+    from deltacli.cli.running.changing import Pending
     from deltacli.cli.running.run import Run
     from deltacli.core.typing import JsonObject
 
     AnyPending: TypeAlias = Pending[Any, Any]  # Any: a plan and an outcome of any change
+    Use: TypeAlias = Callable[[Run, str], None]
+    """Runs a command on one table."""
 
 # -- one of the tables -------------------------------------------------------------------------------------------------
 
@@ -169,13 +173,18 @@ class _WithTable:
 # -- a run on several tables -------------------------------------------------------------------------------------------
 
 
-def run_many(run: Run, names: Sequence[str], use: Use, mode: Mode, of_one: Mapping[str, object]) -> None:
+def run_many(
+    run: Run, names: Sequence[str], use: Use, mode: Mode, of_one: Mapping[str, object] = MappingProxyType({})
+) -> None:
     """Run a command on several tables, and raise Exit with the exit code that counts first.
 
     All are planned and shown before a question about all of them. An error on one table does not stop the others, but
     nothing is done where the command line is wrong for one. `of_one`: options that work on one table, and their values.
     Raises UsageError, also for these.
     """
+    if len(names) == 1 and not is_pattern(run.open_other(names[0]), names[0]):
+        use(run, names[0])
+        return
     given = {**of_one, "--output": None if run.output == "-" else run.output}
     for option, value in given.items():
         if value is not None and value is not False:
@@ -201,8 +210,13 @@ def run_many(run: Run, names: Sequence[str], use: Use, mode: Mode, of_one: Mappi
         raise typer.Exit(code)
 
 
-def require_table(name: str, names: Sequence[str]) -> None:
-    """Raise UsageError for one of several words that probably is the value of an option, or a part of another table."""
+def require_tables(names: Sequence[str]) -> None:
+    """Raise UsageError for a second table that is, probably, the value of an option, or a part of another one."""
+    for name in names[1:]:
+        _require_table(name, names)
+
+
+def _require_table(name: str, names: Sequence[str]) -> None:
     if "://" in name or {*"*?["} & {*name}:
         return
     if os.path.isdir(name):

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, TypeVar
 
 from deltacli.cli.command_tree import TableFormat, path_of
 from deltacli.cli.formats import MARKDOWN, PARQUET, TABLE, Content, Format
@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from deltacli.api.table import Table
     from deltacli.cli.render.columns import Section
     from deltacli.cli.results import Result
-    from deltacli.cli.running.many import Part
     from deltacli.engine.base import Engine
     from deltacli.engine.spark.engine import SparkSettings
     from deltacli.storage import Allowed, ReadStorage, Storage
@@ -54,6 +53,18 @@ if TYPE_CHECKING:
     from deltacli.table.handle import TableHandle
 
     Handled = TypeVar("Handled", bound=TableHandle)
+
+    class Part(Protocol):
+        """One table of several, as a run on it sees that."""
+
+        name: str
+        result: Result | None
+        pending: Any  # Any: what is left to be done
+        following: list[str]
+
+        def head(self, run: Run, sink: BinaryIO) -> None:
+            """Write the heading above a result."""
+
 
 _NEXT, _NOTE = "next: ", "note: "
 
