@@ -469,6 +469,7 @@ status;-;again;Show the alerts of each table, the worst first, and trends.
 --json;-;once;The same as --format json.
 --output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
 --template;TEXT;once;Write a line for each item of ndjson; {FIELD} is one of its fields, \t a tab.
+-C;DIRECTORY;once;Run in this directory, where relative paths begin. Repeatable: each one is relative to the one before.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.

@@ -61,7 +61,7 @@ class GlobalOptions:
     template: str | None = option(
         "Write a line for each item of ndjson; {FIELD} is one of its fields, \\t a tab.", "'TEXT {FIELD}'"
     )
-    directory: str | None = option(
+    run_in: str | None = option(
         "Run in this directory, where relative paths begin. Repeatable: each one is relative to the one before.",
         "DIR",
         spelled=AT,

@@ -510,7 +510,10 @@ def test_help_all_is_one_document_that_fits_its_schema(whole: Json) -> None:
     assert [command.name for command in read_commands()] == [command["name"] for command in whole["commands"]]
     for command, found in zip(read_commands(), whole["commands"], strict=True):
         names = {one["name"] for one in (*found["options"], *whole["globalOptions"])}
-        assert names == {next((name for name in one.spellings if name[:2] == "--"), one.spellings[-1]) for one in command.options}
+        spelled = {
+            next((name for name in one.spellings if name[:2] == "--"), one.spellings[-1]) for one in command.options
+        }
+        assert names == spelled
     assert [*map(str, EXIT_CODES)] == [str(one["code"]) for one in whole["exitCodes"]]
     assert 400 < len(whole["errors"])
 

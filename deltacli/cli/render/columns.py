@@ -411,18 +411,15 @@ def version_strip(canvas: Surface, first: int, last: int, lost: Spans, label_cel
     return canvas.joined([*drawn, (f" {last:,}", Style.QUIET)], folds=False)
 
 
-def refusal_rows(
-    canvas: Surface, refusals: Iterable[tuple[str, str, str | None]], *, error_has_code: bool = False
-) -> list[Labelled]:
+def refusal_rows(canvas: Surface, refusals: Iterable[tuple[str, str, str | None]]) -> list[Labelled]:
     """Return rows of a grid: the message and the code of each refusal, and below it what overrides it.
 
-    The codes only, where the error with their messages and overrides follows on the same terminal or pipe, and nothing
-    where the error has the codes, too.
+    The codes only, where the error with their messages and overrides follows on the same terminal or pipe.
     """
     refusals = list(refusals)
     rows: list[Labelled] = []
     if canvas.shows_errors:
-        return [] if error_has_code else [("refused", canvas.text(code, Style.PROBLEM)) for _, code, _ in refusals]
+        return [("refused", canvas.text(code, Style.PROBLEM)) for _, code, _ in refusals]
     for message, code, override in refusals:
         parts = [(message, Style.PROBLEM)] + ([] if message.endswith("]") else [(f" [{code}]", Style.QUIET)])
         rows.append(("refused", canvas.joined(parts)))
