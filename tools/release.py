@@ -174,7 +174,10 @@ def list_components(home: Path, wheel: Path, python: str) -> None:
     into = [UV, "pip", "install", "-q", "--python", environment / "bin" / "python", "--no-index"]
     must(home, *into, "--find-links", WHEELS, "--require-hashes", "-r", ROOT / "requirements" / "full.txt")
     must(home, *into, "--no-deps", wheel)
-    of = [environment / "bin" / "python", "--pyproject", ROOT / "pyproject.toml", "--output-reproducible", "--validate"]
+    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    described = environment / "pyproject.toml"
+    described.write_text(project.replace('dynamic = ["version"]', f'version = "{VERSION}"'), encoding="utf-8")
+    of = [environment / "bin" / "python", "--pyproject", described, "--output-reproducible", "--validate"]
     must(home, PROGRAMS / "cyclonedx-py", "environment", *of, "-o", home / f"deltacli-{VERSION}.cdx.json")
 
 
