@@ -72,7 +72,7 @@ def test_the_versions_of_the_systems_are_those_of_the_project() -> None:
     text = page("systems")
     pythons = {name.rpartition(" ")[2] for name in project["classifiers"] if "Python :: 3." in name}
     (pyarrow,) = (found[1] for name in project["dependencies"] if (found := re.match(r"pyarrow>=(\d+)", name)))
-    measured = {client.version for client in known_clients() if client.is_measured}
+    measured = {str(client.version) for client in known_clients() if client.is_measured}
 
     assert pythons <= set(re.findall(r"3\.\d+", text))
     assert f"older than {pyarrow} |" in text

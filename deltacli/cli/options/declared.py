@@ -37,6 +37,16 @@ def argument(meaning: str, metavar: str) -> Any:  # Any: what typer's own functi
 
 
 TableArgument = Annotated[str, argument("Table directory: a path or URI.", "TABLE")]
+TablesArgument = Annotated[
+    list[str], argument("Table directories, or patterns such as 'lake/**': paths or URIs.", "TABLE...")
+]
+
+
+def is_several(tables: Sequence[str]) -> bool:
+    """Return True for several tables, and for what may be a pattern."""
+    return len(tables) > 1 or not {*"*?["}.isdisjoint(tables[0])
+
+
 TableHereArgument = Annotated[
     str, argument("Table directory: a path or URI.  [default: the current directory]", "TABLE")
 ]
