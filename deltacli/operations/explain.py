@@ -134,9 +134,9 @@ def _client(text: str) -> tuple[str, str | None]:
     found = _OTHER_NAMES.get(name.lower(), name.lower())
     if found not in known:
         near = nearest_name(found, [*known, *_OTHER_NAMES])
-        raise UsageError(
-            f"nothing is known of a client {name!r}", code="usage.client", facts={"known": ", ".join(known)}
-        ).asking(name, near and _OTHER_NAMES.get(near, near))
+        raise UsageError(f"unknown client {name!r}", code="usage.client", facts={"known": ", ".join(known)}).asking(
+            name, near and _OTHER_NAMES.get(near, near)
+        )
     if has_version and not any(map(str.isdigit, version)):
         raise UsageError(f"{version!r} is not a version of {found}", facts={"expected": f"{found}=1.2.3"})
     return found, version.removeprefix("v") or None
@@ -147,7 +147,7 @@ def _change(text: str) -> Supposed:
     column, _, data_type = rest.rpartition(":") if kind == "widen" else (rest, "", "")
     if kind not in list(ChangeKind) or not column or (kind == "widen" and not data_type):
         unknown = UsageError(
-            f"{text!r} is not a change that can be supposed",
+            f"{text!r} is not a change that can be examined",
             code="usage.change",
             facts={"expected": "add=FEATURE, drop=FEATURE or widen=COLUMN:TYPE"},
         )
@@ -336,7 +336,7 @@ def asked_of(known: Sequence[Client], request: ExplainRequest) -> list[tuple[Cli
     for name, _ in request.named:
         if name not in clients:
             facts = {"known": ", ".join(clients)}
-            told = f"nothing is known of {name} on tables of this format"
+            told = f"no facts are known about {name} on tables of this format"
             raise UsageError(told, code="usage.client", facts=facts, hint=command("explain"))
     return [(clients[name], version) for name, version in request.named]
 

@@ -320,7 +320,7 @@ def test_notes_say_which_prefix_or_source_is_of_no_use(table: Path) -> None:
     ]
     assert notes_of(undelete(table, "--from", copy, "--prefix", "p=2", "--dry-run")) == []
     [note] = notes_of(undelete(table, "--from", str(other), "--dry-run"))
-    assert note == f"{other} has no _delta_log and none of the missing files: it may be no copy of this table"
+    assert note == f"{other} has no _delta_log and none of the missing files: it may not be a copy of this table"
     assert notes_of(undelete(table, "--from", str(other), "--from", copy, "--dry-run")) == []
     shutil.copy(table.parent / "copy" / "part-00000.parquet", other)
     truncate_a_file(table)

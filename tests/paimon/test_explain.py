@@ -101,7 +101,7 @@ def test_a_file_that_cannot_be_read_makes_clients_unknown(directory: str, corpus
     ("arguments", "said"),
     [
         (("--if", "add=deletionVectors"), "--if works on Delta tables only"),
-        (("--client", "duckdb"), "nothing is known of duckdb on tables of this format"),
+        (("--client", "duckdb"), "no facts are known about duckdb on tables of this format"),
         (("--client", "pypamion"), "did you mean pypaimon?"),
         (("--client", "pypaimon=x"), "pypaimon=1.2.3"),
     ],

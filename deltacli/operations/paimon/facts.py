@@ -476,7 +476,7 @@ def explain_paimon(table: TableHandle, request: ExplainRequest, branch: str = MA
     Raises UsageError for supposed changes and for clients of other tables, and what `table_traits` raises.
     """
     if request.supposed:
-        raise UsageError("changes can be supposed on Delta tables only", code="usage.table-format")
+        raise UsageError("changes can be examined on Delta tables only", code="usage.table-format")
     found = table_traits(table, branch)
     does = [access(client, found.since.keys(), version) for client, version in asked_of(paimon_clients(), request)]
     clients = tuple(Explained(one, one, found.since, "schema") for one in does)

@@ -290,7 +290,7 @@ def _no_copies(opened: Sequence[OpenedSource], plan: UndeletePlan) -> Iterator[s
         if not plan.missing.files or one.copy is None or one.has_log or one.is_same or one.name in used:
             continue
         if all(source.files.uri == one.copy.files.uri for source in below if source.name == one.name):
-            yield f"{one.name} has no _delta_log and none of the missing files: it may be no copy of this table"
+            yield f"{one.name} has no _delta_log and none of the missing files: it may not be a copy of this table"
 
 
 def _plan_log(
@@ -622,7 +622,7 @@ def bring_back(
         raise StorageFailed("the log cannot be read although its files were put in their places")
     if rest.found.files and not rest.refusals and not agreed(rest):
         raise PartlyDone(
-            f"the log is back; {plural(rest.found.files, 'file')} that it names were not put back: not agreed",
+            f"the log is back; {plural(rest.found.files, 'file')} that it names were not put back: not confirmed",
             code="consent.denied",
             hint=command("undelete", version=plan.request.version, sources=list(plan.request.sources)),
         )
@@ -657,7 +657,7 @@ def _require_proofs(table: TableHandle, plan: UndeletePlan) -> None:
         if not still_holds(table, source, proof, plan.log_tags):
             raise Refused(
                 f"the table or {source.name} has changed since the plan was made, and "
-                f"{item.path} is not proven any more to be of this table",
+                f"{item.path} is no longer proven to be of this table",
                 said_first=NOTHING_CHANGED,
                 code=UNPROVEN,
                 hint=command("undelete", sources=list(plan.request.sources), dry_run=True),
@@ -693,7 +693,8 @@ def _put_log_file(table: TableHandle, plan: UndeletePlan, item: LogItem) -> None
         raise StorageFailed(f"{item.path} could not be put in its place") from fault
     if not is_same and item.kind is FileKind.COMMIT:
         raise ConflictLost(
-            f"another writer created commit {item.file.path.version} in the meantime; the commits after it stay away",
+            f"another writer created commit {item.file.path.version} in the meantime; the commits after it were not "
+            "restored",
             code="undelete.conflict",
             facts={"commit": item.path},
             hint=command("history"),

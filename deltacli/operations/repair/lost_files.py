@@ -272,7 +272,7 @@ class _Steps:
             self.removed[row] = self._loss(row)
         else:
             self.renamed[row] = other
-            why = f"{other}, which no log names, is what the log says of it: a path in a commit may be damaged"
+            why = f"{other}, which no log names, matches what the log records of it: a path in a commit may be damaged"
             step = step._replace(state=StepState.REFUSED, reason=why)
         self.steps.append(step)
 

@@ -328,8 +328,8 @@ def _refusals(plan: RepairPlan, data: FilesPlan) -> Iterator[Refusal]:
         also = f", and {plural(len(more), 'more file')}" if more else ""
         yield Refusal(
             "repair.file-renamed",
-            f"{path} is missing, and {other}, which no log names, is what the log says of it{also}: a path in a commit "
-            "may be damaged",
+            f"{path} is missing, and {other}, which no log names, matches what the log records of it{also}: a path in "
+            "a commit may be damaged",
             facts={
                 "if it is the file": f"copy {other} to {path}",
                 "if it is another one": f"move {other} out of the table",

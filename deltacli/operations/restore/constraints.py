@@ -94,14 +94,14 @@ def differences(now: TableConfiguration, target: TableConfiguration, version: in
 
 def _first_difference(now: TableConfiguration, target: TableConfiguration) -> str | None:
     if lost := sorted(target.features - now.features):
-        return f"the table supported {', '.join(lost)} and does not by now"
+        return f"the table supported {', '.join(lost)} and no longer does"
     if new := [key for key in _ICEBERG if is_true(now.properties, key) and not is_true(target.properties, key)]:
         return f"{new[0]} is true and was not then"
     if now.mapping_mode != target.mapping_mode:
         return f"column mapping was {target.mapping_mode} and is {now.mapping_mode}"
     if list(now.partition_columns) != list(target.partition_columns):
         listed = (", ".join(one.partition_columns) or "nothing" for one in (target, now))
-        return "it was partitioned by {} and is by {}".format(*listed)
+        return "it was partitioned by {} and is now partitioned by {}".format(*listed)
     then, ours = (one.schema.fields if one.schema else () for one in (target, now))
     return _difference_of_fields(then, ours, "", now.mapping_mode)
 
@@ -117,12 +117,12 @@ def _difference_of_fields(
         named = by_name.get(field.name.lower())
         old = by_id.get(field.metadata.get(_ID)) or named
         if named is not None and named.metadata.get(_ID) != field.metadata.get(_ID):
-            return f"{place} is another column than then, with another mapping id"
+            return f"{place} is a different column now, with another mapping id"
         if old is None:
             continue
         stored = [physical_name(one, mode) for one in (old, field)]
         if stored[0].lower() != stored[1].lower():
-            return f"{place} was stored as {stored[0]} and is as {stored[1]}"
+            return f"{place} was stored as {stored[0]} and is now stored as {stored[1]}"
         if (found := _difference_of_types(old.data_type, field.data_type, place, mode)) is not None:
             return found
     return None

@@ -138,8 +138,8 @@ class _Settlement:
         for other in sorted(excluded & now):
             self._refuse(
                 "restore.features",
-                f"version {self._target.version} needs the feature {name}, which excludes {other}, and the table has "
-                f"{other} by now",
+                f"version {self._target.version} needs the feature {name}, which excludes {other}, and the table "
+                f"now has {other}",
                 command("features drop", other) if other in REMOVALS else f"write the rows to a table without {other}",
             )
 
@@ -162,7 +162,7 @@ class _Settlement:
         metadata = {**target, "configuration": self._configuration()}
         if now.get("id") != target.get("id"):
             metadata["id"] = now.get("id")
-            self._notes.append(f"the table keeps its id, {now.get('id')}, which was another one then")
+            self._notes.append(f"the table keeps its id, {now.get('id')}, which differs from that of the version")
         schema = self._schema_with_marks()
         return metadata if schema is None else metadata | {"schemaString": schema}
 
@@ -228,7 +228,7 @@ class _Settlement:
             return
         self._notes.append(
             f"{key} stays {format_duration(ours)}; it was {format_duration(theirs)} at version {self._target.version}, "
-            "and a vacuum by that could delete what undoes this restore"
+            "and a vacuum with that retention could delete files that undo this restore"
         )
         if key in now:
             found[key] = now[key]
@@ -283,7 +283,7 @@ class _Settlement:
                 metadata[_MARK], changed = wanted, True
         if not changed:
             return None
-        self._notes.append("identity columns go on after the last value that was ever given")
+        self._notes.append("identity columns continue after the highest value ever assigned")
         return write_exactly(schema)
 
     # -- domains ------------------------------------------------------------------------------------------------------
@@ -296,7 +296,7 @@ class _Settlement:
             name for name in {*now, *target} - {CLUSTERING, ROW_TRACKING} if now.get(name) != target.get(name)
         )
         if theirs:
-            self._notes.append(f"the domains of others stay as they are: {', '.join(theirs)}")
+            self._notes.append(f"the domains of other programs are kept: {', '.join(theirs)}")
         columns = now.get(CLUSTERING), target.get(CLUSTERING)
         if columns[0] == columns[1]:
             return
@@ -315,8 +315,8 @@ def refusal_of_partitioning(now: SmallState, target: SmallState, stay: int) -> I
         then, ours = (", ".join(names) or "nothing" for names in columns)
         yield Refusal(
             "restore.partitioning",
-            f"version {target.version} was partitioned by {then} and the table is by {ours}, and files stay "
-            f"({stay:,}), which have the current partition values",
+            f"version {target.version} was partitioned by {then} and the table is now by {ours}; files remain "
+            f"({stay:,}) that have the current partition values",
             "write the rows of that version to a new table with an engine",
         )
 
@@ -431,7 +431,7 @@ def refusals_of_files(
     if fresh.files and fresh.rows is None:
         yield Refusal(
             "restore.rows-unknown",
-            f"row ids cannot be given: the log has no number of rows for some of {plural(fresh.files, 'file')} that "
+            f"row ids cannot be assigned: the log has no number of rows for some of {plural(fresh.files, 'file')} that "
             "come back and need new ones",
             "write the rows of that version to the table with an engine",
         )

@@ -522,7 +522,7 @@ def _clients(plan: RestorePlan, now: SmallState, target: SmallState) -> Iterator
     if added and removed:
         yield Noticing("stream", "streams that skip such commits", "do not see the rows that come back")
     elif added:
-        again = "read the rows that come back again: what they fill has them twice, unless it drops duplicates"
+        again = "read the rows that come back again: their output has them twice, unless it drops duplicates"
         yield Noticing("stream", "streams that read the table", again)
     if plan.schema is not None and any(
         change.path for change in plan.schema.changes if change.kind.value not in ("setOption", "removeOption")
@@ -532,7 +532,7 @@ def _clients(plan: RestorePlan, now: SmallState, target: SmallState) -> Iterator
         yield Noticing(
             "change-feed",
             "readers of the change feed",
-            "get the rows that go as deleted, those that come back as inserted",
+            "get the removed rows as deleted, the restored ones as inserted",
         )
     if added or removed:
         yield Noticing("share", "recipients of shares", "read the restored rows from their next request on")
@@ -595,7 +595,7 @@ class RestoreOutcome:
     def so_far(self) -> str:
         """Return what was committed, or put in its place before a commit."""
         if self.committed_version is None:
-            return "nothing was committed; files from elsewhere may be in their places"
+            return "nothing was committed; files copied from elsewhere may remain in their places"
         return f"version {self.committed_version} was committed"
 
     def require_complete(self) -> None:
@@ -743,7 +743,7 @@ def _looked_at_again(plan: RestorePlan, version: int) -> tuple[ProblemFile, ...]
         return _lost(plan)
     except DeltacliError as fault:
         raise PartlyDone(
-            f"version {version} was committed; its files could not be looked at again",
+            f"version {version} was committed; its files could not be checked again",
             code="restore.not-checked",
             facts={"why": fault.message},
             hint=command("validate", level="storage"),

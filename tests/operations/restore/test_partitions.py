@@ -159,7 +159,7 @@ def test_files_that_stay_keep_the_partitioning_of_now() -> None:
     builder.commit(commit_info(), metadata(partition_columns=["q"], schema_string=columns))
     restoring = Restoring(append(builder, "b"))
 
-    with pytest.raises(Refused, match="partitioned by p and the table is by q") as refused:
+    with pytest.raises(Refused, match="partitioned by p and the table is now by q") as refused:
         restoring.restore(1)
 
     assert ("restore.partitioning", 3) == (refused.value.code, restoring.table.snapshot().version)
