@@ -11,8 +11,9 @@
   python3 dev.py prepare    set up every environment of these suites; can run beside them
   python3 dev.py soak       run the suites that take hours   [races|inputs:K/N|clouds|share|fleet|spark|fuzz:TARGET …]
   python3 dev.py fuzz       run the parsers on hostile input [TARGET …] [--minutes 20] [--guided TARGET]
-  python3 dev.py simulate   play histories of tables from seeds [--seeds A..B] [--commands A,B] [--jobs N] [--replay N]
+  python3 dev.py simulate   play histories of tables from seeds [--seeds A..B|--night DATE] [--jobs N] [--replay N]
   python3 dev.py clients    measure again what clients do with each feature, and write the facts [CLIENT …]
+  python3 dev.py release    build wheel, source, single files and recipes in ./dist, and check them [--fast]
   python3 dev.py lock       resolve requirements/*.txt again
 
 Each command sets up the environments that it needs, in .venv and .venv-*. They are rebuilt when requirements/ changes.
@@ -44,9 +45,12 @@ from tools.suites.spark_java import java_options
 
 ROOT = Path(__file__).resolve().parent
 BIN = "Scripts" if os.name == "nt" else "bin"
-DEV, DEMO, PEERS, CLIENTS, SHARING, PAIMON, FUZZ, SPARK, CLUSTER, DOCS = (
+DEV, DEMO, PEERS, CLIENTS, SHARING, PAIMON, FUZZ, SPARK, CLUSTER, DOCS, RELEASE = (
     ROOT / f".venv{suffix}"
-    for suffix in ("", "-demo", "-peers", "-clients", "-sharing", "-paimon", "-fuzz", "-spark", "-cluster", "-docs")
+    for suffix in (
+        *("", "-demo", "-peers", "-clients", "-sharing", "-paimon", "-fuzz", "-spark", "-cluster", "-docs"),
+        "-release",
+    )
 )
 AZURITE, AZURITE_VERSION = ROOT / ".venv-azurite", "3.37.0"
 SPARK_READER = {"DELTACLI_SPARK_PYTHON": str(SPARK / BIN / "python")}
@@ -68,7 +72,7 @@ def main(arguments: list[str]) -> int:
     """Run one task and return its exit code."""
     tasks = {"demo": demo, "test": test, "check": check, "generate": generate, "docs": build_site}
     tasks |= {"long": run_long, "cluster": run_cluster, "soak": soak, "fuzz": fuzz, "lock": lock, "prepare": prepare}
-    tasks |= {"clients": measure_clients, "simulate": simulate}
+    tasks |= {"clients": measure_clients, "simulate": simulate, "release": release}
     if not arguments or arguments[0] not in tasks:
         print(__doc__)
         if near := get_close_matches(arguments[0] if arguments else "", tasks, 1):
@@ -390,20 +394,40 @@ def measure_clients(arguments: list[str]) -> int:
     return code
 
 
+def release(arguments: list[str]) -> int:
+    """Build what a release publishes, and check it."""
+    set_up(DEV, "dev")
+    set_up(RELEASE, "release")
+    return run(DEV, "python", "-m", "tools.release", *arguments)
+
+
 def lock(_: list[str]) -> int:
     """Resolve the locked environments again. Lock files have names, versions and hashes, and no URL of an index."""
     set_up(DEV, "dev")
     command = ("uv", "pip", "compile", "-q", "--universal", "--python-version", "3.11", "--generate-hashes")
-    for name in ("dev", "demo", "peers", "clients", "sharing", "paimon", "fuzz", "spark", "cluster", "docs"):
+    alone = ("peers", "clients", "sharing", "paimon", "docs", "release")
+    for name in ("dev", "demo", *alone, "fuzz", "spark", "cluster", "base", "full"):
         target = f"requirements/{name}.txt"
-        sources = [] if name in ("peers", "clients", "sharing", "paimon", "docs") else ["pyproject.toml"]
-        groups = ("--group", "dev", "--group", "fuzz") if name == "fuzz" else ("--group", name)
-        extras = ("--extra", "share", "--extra", "share-client") if name == "demo" else ()
+        sources = [] if name in alone else ["pyproject.toml"]
+        match name:
+            case "base" | "full":  # what images and single files have: the versions that the tests ran with
+                groups = ("-c", "requirements/dev.txt")
+            case "fuzz":
+                groups = ("--group", "dev", "--group", "fuzz")
+            case _:
+                groups = ("--group", name)
+        extras = [word for extra in EXTRAS_LOCKED.get(name, ()) for word in ("--extra", extra)]
         options = ("--no-emit-index-url", "--no-header", "--no-annotate", "--upgrade", "-o", target)
         code = run(DEV, *command, *sources, *extras, *groups, *options)
         if code:
             return code
     return 0
+
+
+EXTRAS_LOCKED = {
+    "demo": ("share", "share-client"),
+    "full": ("s3", "gcs", "azure", "share", "share-client", "paimon", "constraints"),
+}
 
 
 def prepare(_: list[str]) -> int:
@@ -472,11 +496,14 @@ def install(home: Path, *arguments: str) -> None:
 @contextlib.contextmanager
 def held(home: Path) -> Iterator[None]:
     """Let no other process set up an environment while this one does. Its end, whatever it is, lets go."""
-    with Path(f"{home}.lock").open("w") as file:
+    home.mkdir(exist_ok=True)
+    with contextlib.ExitStack() as stack:
         if sys.platform != "win32":
             import fcntl
 
-            fcntl.flock(file, fcntl.LOCK_EX)
+            directory = os.open(home, os.O_RDONLY)  # `venv` empties it and leaves it in place
+            stack.callback(os.close, directory)
+            fcntl.flock(directory, fcntl.LOCK_EX)
         yield
 
 

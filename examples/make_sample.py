@@ -214,7 +214,7 @@ def make(root: Path) -> None:
         "DELETE",
         {"predicate": '["(day = 2026-01-03)"]'},
         removes=gone,
-        metrics={"numRemovedFiles": 2, "numDeletedRows": 140},
+        metrics={"numRemovedFiles": 2, "numDeletedRows": 200},
     )
     sample.append(30)
     sample.checkpoint(protocol, metadata)

@@ -14,6 +14,7 @@ import typer
 from deltacli.cli.app import build_app
 from deltacli.cli.command_tree import TAKES_VALUE
 from deltacli.cli.help_page import OptionHeading, section_of
+from deltacli.cli.usage import choices_of
 
 
 class Kind(StrEnum):
@@ -78,6 +79,10 @@ class Option:
     full_help: str
     variable: str | None = None
     repeatable: bool = False
+    required: bool = False
+    is_integer: bool = False
+    default: str | None = None
+    """The default as the help says it; None where there is none."""
 
     @property
     def section(self) -> str:
@@ -193,7 +198,16 @@ def _read_option(parameter: Any) -> Option:  # Any: typer's own click
         full_help=re.sub(r"\s{2,}", " ", text),
         variable=variable,
         repeatable=bool(parameter.multiple or parameter.count),
+        required=bool(parameter.required),
+        is_integer=parameter.value_type is int,
+        default=_read_default(parameter, text),
     )
+
+
+def _read_default(parameter: Any, text: str) -> str | None:  # Any: typer's own click
+    found = re.search(r"\[default: ([^]]*)\]$", text)
+    shown = parameter.default if parameter.show_default and not parameter.is_flag else None
+    return found[1] if found else None if shown is None else str(shown)
 
 
 def _read_argument(parameter: Any) -> Argument:  # Any: typer's own click
@@ -205,7 +219,7 @@ def _read_argument(parameter: Any) -> Argument:  # Any: typer's own click
 
 def _read_value(parameter: Any, fallback: str) -> Value:  # Any: typer's own click
     name = (parameter.metavar or fallback).removesuffix("...")
-    choices = tuple(str(choice) for choice in getattr(parameter.type, "choices", ()))
+    choices = choices_of(parameter)
     if parameter.param_type_name == "argument" and _CHOICES.fullmatch(name):
         choices = tuple(name.split("|"))
     return Value(name, Kind.CHOICE if choices else _KINDS.get(name, Kind.TEXT), choices)

@@ -17,7 +17,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from deltacli import __version__
 from deltacli.core.errors import ShellSpelling, spelled
 from deltacli.rules.framework.base import CATALOGUE
 from tests.support.damage_outcomes import (
@@ -54,11 +53,11 @@ def render_page(root: Path, peers: Answers) -> str:
         f"{peer} {found['version']}": {name: outcomes_of(answers) for name, answers in found["answers"].items()}
         for peer, found in peers.items()
     }
-    tools = {**others, f"deltacli {__version__}": ours}
+    tools = {**others, "deltacli": ours}
     generated = {
         "counts": _counts(tools, told),
         "matrix": _matrix(tools, told),
-        "deltacli": _details(f"deltacli {__version__}", ours),
+        "deltacli": _details("deltacli", ours),
         "mending": _mending(told),
     }
     for title, outcomes in others.items():

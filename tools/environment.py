@@ -20,18 +20,22 @@ MEANINGS = {
     "`ulimit -v` is below 4 GiB",
     "CLASSPATH": "the classes of Hadoop for Java; `hdfs://` needs it",
     "CLOUDSDK_CONFIG": "the directory of the configuration of gcloud, as in other clients of Google Cloud",
+    "CLICOLOR": "`0`: no colour on a terminal either, unless forced",
+    "CLICOLOR_FORCE": "if not empty and not `0`: colour also through a pipe, as with `--color always`",
     "COLUMNS": "the width of the terminal, instead of the detected one; 100 where colour is forced into a pipe",
     "DELTACLI_PAGER": "the program that shows long results on a terminal; overrides `PAGER`; empty or `cat`: no pager",
-    "FORCE_COLOR": "if set, not empty and not `0`: `--color always` instead of `auto`",
+    "FORCE_COLOR": "the same as `CLICOLOR_FORCE`",
     "GCE_METADATA_IP": "the metadata server of machines of Google Cloud, as in its other clients",
-    "GCE_METADATA_TIMEOUT": "seconds after which no answer of that server means that there is none; 1 by default",
+    "GCE_METADATA_TIMEOUT": "seconds to wait for an answer of that server; 1 by default",
     "LANG": "the locale; on a terminal, boxes and bars are in ASCII if it is not UTF-8",
     "LC_ALL": "the locale; overrides `LC_CTYPE` and `LANG`",
     "LC_CTYPE": "the locale of characters; overrides `LANG`",
     "LESS": "options of the pager `less`; if not set, deltacli chooses them",
     "JAVA_HOME": "the Java that Spark starts for `--master`",
     "MASTER": "the Spark master for `--engine spark`, as in other programs of Spark",
-    "NO_COLOR": "if set and not empty: no colour, even with `FORCE_COLOR`; `--color always` overrides it",
+    "NO_COLOR": "if not empty: no colour. The first of these that is set decides: `--color`, `DELTACLI_COLOR`, `color` "
+    "of the configuration, `NO_COLOR`, `CLICOLOR_FORCE` or `FORCE_COLOR`, `CLICOLOR=0` or `TERM=dumb`; without any, a "
+    "terminal has colour and a pipe has none",
     "NO_GCE_CHECK": "`true`: the metadata server of Google Cloud is not looked for, as in its other clients",
     "PAGER": "the program that shows long results on a terminal",
     "PYSPARK_GATEWAY_PORT": "set by `spark-submit`: `--engine spark` uses the driver that it has started",
@@ -80,7 +84,10 @@ def variables_of(option: Option) -> set[str]:
     `-c, --config` of `share` is another file than the global `--config`, which has no short name.
     """
     is_own = option.spellings[:1] == ("-c",)
-    long_names = [name for name in option.spellings if name.startswith("--") and not is_own]
+    is_own = is_own or option.spellings == ("--profile",)  # that of a share, or of Paimon
+    long_names = [
+        name.replace("--profile-name", "--profile") for name in option.spellings if name[:2] == "--" and not is_own
+    ]
     named = {f"DELTACLI_{name[2:].upper().replace('-', '_')}" for name in long_names}
     return named | ({option.variable} if option.variable else set())
 

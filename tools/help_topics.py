@@ -113,7 +113,7 @@ TO_DO: Mapping[int, str] = {
 """Exit code -> what to do."""
 
 ERRORS, TO_DO_LABEL = "errors.md", "what to do"
-"""The page of what to do about the code of an error, by code and by family, such as `alter.*`."""
+"""The page of the codes of errors, and its column of what to do about each and about each family, such as `alter.*`."""
 
 _ORDER = {"exit code": 0, TO_DO_LABEL: 2, "in Spark": 3}
 """Label -> its place among those of a code, 1 for others."""
@@ -206,7 +206,10 @@ def _codes(pages: Mapping[str, str]) -> Iterator[tuple[str, Json]]:
     a rule is what the rule says. A page about Spark has a case, where the page of errors has what to do in general.
     """
     rules = {*CATALOGUE.rules, *PAIMON_CATALOGUE.rules}
-    general = {code: cells[0] for _, codes, *cells in _rows_about_codes(pages[ERRORS]) for code in codes}
+    rows = (
+        (codes, dict(zip(heading, cells, strict=True))) for heading, codes, *cells in _rows_about_codes(pages[ERRORS])
+    )
+    general = {code: row[TO_DO_LABEL] for codes, row in rows for code in codes if row.get(TO_DO_LABEL)}
     found: dict[str, list[list[str]]] = {}
     for page, text in pages.items():
         for heading, codes, *cells in _rows_about_codes(text):

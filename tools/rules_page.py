@@ -6,6 +6,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 
@@ -24,7 +25,8 @@ _HEAD = """\
 What `deltacli validate` checks. Generated from the catalogue; `deltacli validate --list-rules` prints the same list.
 
 An **error** violates a MUST, loses or duplicates rows, or makes some engine fail; a **warning** violates a SHOULD, or
-engines disagree about it; an **info** is an observation. `--level` is the least one that checks the rule.
+engines disagree about it; an **info** is an observation. `--level` is the least one that checks the rule. The row
+`deltacli repair` has the [steps](repair.md) that it makes, and what became of the corruptions that the tests make.
 """
 
 
@@ -109,26 +111,25 @@ def render_rules_page() -> str:
     return _page(_HEAD, areas, f"; by level: {_counted(levels)}")
 
 
-def repair_tables() -> dict[str, list[str]]:
-    """Return the tables of docs/repair.md: the steps of each rule with what became of the corruptions that the tests
-    make of it, and the rules without one by their reason.
-    """
-    steps, reasons = ["| rule | steps | gives up | tried |", "|---|---|---|---|"], dict[str, list[str]]()
-    outcomes = {rule: [*found.values()] for rule, found in json.loads(OUTCOMES.read_text(encoding="utf-8")).items()}
-    for rule in CATALOGUE.rules.values():
-        row = row_of(rule.id)
-        anchor = re.sub(r"[^\w-]", "", rule.id)
-        link = f"[`{rule.id}`](rules.md#{anchor})"
-        if row.steps:
-            lost = "the rows of the file, if no source has it" if row.loses else "nothing"
-            tried = _tried(outcomes.get(rule.id, ()))
-            steps.append(f"| {link} | {', '.join(row.steps)} | {lost} | {tried or 'by other tests'} |")
-        else:
-            reasons.setdefault(row.reason, []).append(link)
-    without = [f"| {reason} | {', '.join(links)} |" for reason, links in reasons.items()]
+def repair_outcomes() -> list[str]:
+    """Return the sentence of docs/repair.md on what became of the corruptions that the tests make."""
+    outcomes = _outcomes()
     every = [outcome for found in outcomes.values() for outcome in found]
-    tried = [f"Tried without a source on {len(every)} corruptions of {len(outcomes)} rules: {_tried(every)}."]
-    return {"tried": tried, "steps": steps, "reasons": ["| reason | rules |", "|---|---|", *without]}
+    return [f"Tried without a source on {len(every)} corruptions of {len(outcomes)} rules: {_tried(every)}."]
+
+
+@cache
+def _outcomes() -> dict[str, list[str]]:
+    return {rule: [*found.values()] for rule, found in json.loads(OUTCOMES.read_text(encoding="utf-8")).items()}
+
+
+def _repair_of(rule: str) -> str:
+    """Return the steps of `repair` for a rule, with what became of its corruptions, or why it has none."""
+    row = row_of(rule)
+    if not row.steps:
+        return f"no step: {row.reason}"
+    lost = "; gives up the rows of the file, if no source has it" if row.loses else ""
+    return f"{', '.join(row.steps)}{lost}; tried: {_tried(_outcomes().get(rule, ())) or 'by other tests'}"
 
 
 def _tried(outcomes: Sequence[str]) -> str:
@@ -188,6 +189,7 @@ def _rule(rule: Rule) -> list[str]:
         ("broken", _text(rule.fix.broken)),
         ("repair", _text(rule.fix.repair)),
         *([] if rule.id.startswith("share.") else [("lost by the repair", _text(rule.fix.loss))]),
+        *([("`deltacli repair`", _text(_repair_of(rule.id)))] if rule.id in CATALOGUE.rules else []),
         ("example", _code(rule.example) if rule.example else ""),
     ]
     table = [f"| {name} | {text} |" for name, text in rows if text]

@@ -105,6 +105,8 @@ class ImportedWhenUsed(ModuleType):
             return lambda: os.uname().sysname
 
         def call(*arguments: object, **settings: object) -> object:
+            if sys.modules.get(self.__name__) is self:  # called while the other module is imported
+                del sys.modules[self.__name__]
             found: object = getattr(import_module(self.__name__), name)(*arguments, **settings)
             return found
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, get_type_hints
+from types import NoneType, UnionType
+from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type_hints
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -19,8 +21,10 @@ from deltacli.cli.command_tree import (
     EXITS,
     FINDINGS,
     GROUPS,
+    HERE,
     OUTPUT_OF_ONE_FORMAT,
     OUTPUT_OF_ROWS,
+    TABLE_OR_HERE,
     WITHOUT_TABLE,
     ColourChoice,
     GlobalOptions,
@@ -44,12 +48,23 @@ from deltacli.cli.formats import (
     NDJSON,
     PARQUET,
     TABLE,
+    TEMPLATE,
     AnyFormat,
     EveryFormat,
     Format,
     format_named,
 )
-from deltacli.cli.invocation import ASK_FOR_HELP, give_up, help_as_option, invocation
+from deltacli.cli.invocation import (
+    ASK_FOR_HELP,
+    ASK_FOR_VERSION,
+    AT,
+    HELP_ALL,
+    give_up,
+    help_as_option,
+    invocation,
+    outside,
+    without_directories,
+)
 from deltacli.cli.options.configuration import (
     Variable,
     configured,
@@ -110,12 +125,13 @@ def _shared_options(formats: type[StrEnum]) -> dict[str, inspect.Parameter]:
         "Format of stdout.  [default: table]", "|".join(formats), spelled="--format", is_hidden=len(formats) == 1
     )
     json_option = Option("The same as --format json.", spelled="--json", is_hidden="json" not in list(formats))
+    has_items = NDJSON.name in list(formats)
     own = OUTPUT_OF_ROWS if PARQUET.name in list(formats) else OUTPUT_OF_ONE_FORMAT if len(formats) == 1 else None
     output = {"output": parameter_of("output", own, str | None)} if own else {}
     return {
         "output_format": parameter_of("output_format", format_option, formats | None),
         "as_json": parameter_of("as_json", json_option, bool, default=False),
-        **(options_of(GlobalOptions) or {}),
+        **{name: one for name, one in (options_of(GlobalOptions) or {}).items() if name != "template" or has_items},
         **output,
     }
 
@@ -194,13 +210,17 @@ def make_run(
 
     The name of the output file comes before the environment for its format.
     """
-    path = options.config or Variable.CONFIG.read()
-    settings = read_configuration(path)
-    configuration = f"in the configuration {path}"
+    path, profile = options.config or Variable.CONFIG.read(), options.profile_name or Variable.PROFILE.read()
+    settings = read_configuration(path, profile)
+    configuration = f"in the configuration {path}" + (f" with the profile {profile}" if profile else "")
     _require_readable(formats, options.output_format, as_json=options.as_json)
     given = "json" if options.as_json else options.output_format
+    if options.template is not None:
+        _require_template(options.template, given)
+        given = None
     is_named = names_choose and options.output is not None and format_named(options.output) is not None
     wished = _wished_format(EveryFormat if is_named else formats, given, settings, configuration)
+    wished = TABLE.name if options.template is not None else wished
     in_environment = one_of(ColourChoice, Variable.COLOR.read(), Variable.COLOR)
     in_settings = one_of(ColourChoice, settings.get("color"), f"color {configuration}")
     colours = options.colour or in_environment or in_settings or ColourChoice.AUTO
@@ -218,6 +238,10 @@ def make_run(
         require_target(output, "--output")
         require_directory(output)
         chosen = (_format_of_name(output, formats, given) if names_choose else None) or chosen
+    if options.template is not None:
+        if chosen is not TABLE or directory is not None:
+            raise UsageError(f"--template and --output {options.output} exclude each other", code="usage.template")
+        chosen = TEMPLATE._replace(template=options.template)
     is_quiet = options.quiet or settings.get("quiet") is True
     run = Run(
         format=chosen,
@@ -310,6 +334,15 @@ def _require_readable(formats: type[StrEnum], output_format: StrEnum | None, *, 
             "--json is not available: this command has a fixed format",
             hint=again_without(invocation.arguments, "--json"),
         )
+
+
+def _require_template(template: str, given: str | None) -> None:
+    """Raise UsageError for a template with errors, and for a format, which a template replaces."""
+    from deltacli.cli.formats.template import parse_template
+
+    if given not in (None, TABLE.name):
+        raise UsageError(f"--template and --format {given} exclude each other", code="usage.template")
+    parse_template(template)
 
 
 def _storage_options(settings: Mapping[str, Toml], given: list[str] | None) -> dict[str, str]:
@@ -410,7 +443,29 @@ Examples:
 """
 
 
-class _Command(TyperCommand):
+class _Own:
+    """A command or group that converts the values of its parameters here, with both options that show its help."""
+
+    params: list[Click]
+    callback: Callable[..., Any] | None  # Any: of a command
+
+    def __init__(self, *arguments: Any, **settings: Any) -> None:  # Any: as typer's own
+        super().__init__(*arguments, **settings)
+        hints = self.callback.__annotations__ if isinstance(self, TyperCommand) and self.callback else {}
+        for option in self.params:
+            _convert_here(option, hints.get(option.name, bool))
+
+    def get_help_option_names(self, ctx: Click) -> list[str]:
+        return [*ctx.help_option_names]
+
+    def get_help_option(self, ctx: Click) -> Click:
+        option = super().get_help_option(ctx)  # type: ignore[misc]  # of typer's class beside this one
+        option.help = f"Show help and exit; {HELP_ALL} has every option."
+        _convert_here(option, bool)
+        return option
+
+
+class _Command(_Own, TyperCommand):
     def parse_args(self, ctx: Click, args: list[str]) -> list[str]:
         if ctx.resilient_parsing:
             return super().parse_args(ctx, args)
@@ -419,14 +474,54 @@ class _Command(TyperCommand):
         _require_values(self.params, args)
         left = super().parse_args(ctx, args)
         for option in self.params:
+            if (
+                option.param_type_name == "argument"
+                and option.metavar in ("TABLE", "TABLE...")
+                and ctx.params.get(option.name)
+            ):
+                value = ctx.params[option.name]
+                ctx.params[option.name] = outside(value) if isinstance(value, str) else [*map(outside, value)]
             if type(value := ctx.params.get(option.name)) is int:
                 require_number(value, option.opts[-1])
         return left
 
     def get_help(self, ctx: Click) -> str:
-        from deltacli.cli.help_page import command_page, fold
+        from deltacli.cli.help_page import command_page, fold, fold_common
 
-        return fold(command_page(self, ctx))
+        return (fold if HELP_ALL in invocation.arguments else fold_common)(command_page(self, ctx))
+
+
+def _convert_here(option: Click, hint: Any) -> None:  # Any: annotations
+    """Convert the values of a parameter here, and keep its type as `value_type`. The adapters that typer makes from
+    0.29 on import pydantic, which takes longer than the rest of a start.
+    """
+    bare, *marks = get_args(hint) if get_origin(hint) is Annotated else (hint,)
+    kinds = [kind for kind in get_args(bare) if kind is not NoneType] if isinstance(bare, UnionType) else [bare]
+    option.value_type = next(iter(get_args(kinds[0])), kinds[0])
+    least = next((mark.min for mark in marks if getattr(mark, "min", None) is not None), None)
+    is_many = option.multiple or option.nargs == -1
+    require = option.process_value
+    named = option.opts if option.param_type_name == "option" else [option.metavar or option.name]
+
+    def convert(value: Any) -> Any:  # Any: a text of the command line, or a default
+        kind = option.value_type
+        try:
+            converted = value if isinstance(value, kind) else kind(value)
+        except ValueError:
+            choices = ", ".join(repr(str(choice)) for choice in kind) if issubclass(kind, StrEnum) else ""
+            expected = f"one of {choices}" if choices else "a whole number" if kind is int else "a number"
+            raise typer.BadParameter(f"{value!r} is not {expected}", param_hint=named) from None
+        if least is not None and converted < least:
+            raise typer.BadParameter(f"{converted} is less than {least}", param_hint=named)
+        return converted
+
+    def process_value(context: Click, value: Any) -> Any:  # Any: as above
+        if value is None or value == ():
+            return require(context, value) if option.required else () if is_many else None
+        value = tuple(map(convert, value)) if is_many else convert(value)
+        return value if option.callback is None else option.callback(context, option, value)
+
+    option.process_value = process_value
 
 
 def _require_values(options: Sequence[Click], arguments: Sequence[str]) -> None:
@@ -450,11 +545,11 @@ def _takes_value(option: Click) -> bool:
     return option.param_type_name == "option" and not (option.is_flag or option.count)
 
 
-class _Group(TyperGroup):
+class _Group(_Own, TyperGroup):
     def get_help(self, ctx: Click) -> str:
-        from deltacli.cli.help_page import fold, group_page
+        from deltacli.cli.help_page import fold, fold_common, group_page
 
-        return fold(group_page(self, ctx))
+        return (fold if HELP_ALL in invocation.arguments else fold_common)(group_page(self, ctx))
 
 
 def build_app(at: Path | None = None) -> typer.Typer:
@@ -515,6 +610,9 @@ def _exits(name: str, codes: Sequence[int]) -> str:
     return "\b\nExit codes:\n" + "\n".join(f"  {code:<3} {meanings[code]}" for code in own)
 
 
+_VERSION_HELP = "Print the version and exit; with --json also the commit, Python, extras and stores."
+
+
 def _print_version(is_wanted: bool) -> None:
     if is_wanted:
         sys.stdout.write(f"deltacli {__version__}\n")
@@ -522,17 +620,16 @@ def _print_version(is_wanted: bool) -> None:
 
 
 def _root(
-    _version: bool = typer.Option(
-        False, "-V", "--version", help="Print the version and exit.", is_eager=True, callback=_print_version
-    ),
+    _version: bool = typer.Option(False, *ASK_FOR_VERSION, help=_VERSION_HELP, is_eager=True, callback=_print_version),
 ) -> None:
     pass
 
 
 def run(argv: Sequence[str]) -> int:
     """Run one command line and return its exit code. Raises nothing."""
-    arguments = with_current_options(help_as_option(move_shared_options(argv)))
-    invocation.begin(arguments)
+    given, directories = without_directories(argv)
+    arguments = with_current_options(help_as_option(move_shared_options(given)))
+    invocation.begin(arguments, directories)
     if any("=" in word or "@" in word for word in arguments):
         from deltacli.cli.terminal.shell import remember_words
 
@@ -541,7 +638,7 @@ def run(argv: Sequence[str]) -> int:
     try:
         with signals_raise(), libraries_muted(), spelled(ShellSpelling()):
             try:
-                return _run(arguments)
+                return _run_in(directories, arguments)
             except Interrupted as interruption:
                 interruption.unwind()  # waits for tasks in flight while the progress line still shows it
                 raise
@@ -551,6 +648,20 @@ def run(argv: Sequence[str]) -> int:
         _report_interruption(interruption, arguments)
         give_up(sys.stdout, 1)  # the reader of the pipe may have exited
         return interruption.exit_code
+
+
+def _run_in(directories: Sequence[str], arguments: Sequence[str]) -> int:
+    """Run one command in the directory of `-C`, and return its exit code."""
+    with contextlib.ExitStack() as entered:
+        for directory in directories:
+            try:
+                entered.enter_context(contextlib.chdir(directory))
+            except (OSError, ValueError) as fault:
+                invocation.directories = ()
+                reason = (getattr(fault, "strerror", None) or str(fault)).lower()
+                report_error(UsageError(f"{AT} {directory}: {reason}"), arguments, None)
+                return UsageError.exit_code
+        return _run(arguments)
 
 
 def _run(arguments: Sequence[str]) -> int:
@@ -564,6 +675,12 @@ def _run(arguments: Sequence[str]) -> int:
             from deltacli.cli.help_topics import explain_word
 
             return explain_word(arguments[:-1], _run)
+        if arguments[0] in ASK_FOR_VERSION and "=".join(arguments[1:]) in ("--json", "--format=json"):
+            from deltacli.cli.version import write_version
+
+            write_version()
+            sys.stdout.flush()
+            return 0
         outcome = build_app(path if path or asks_for_help else None)(
             arguments, standalone_mode=False, prog_name="deltacli"
         )
@@ -647,6 +764,8 @@ def _table_of(arguments: Sequence[str]) -> str | None:
     from deltacli.storage.secrets import without_secrets
 
     table = first_argument(arguments, _valued_options(path))
+    if table is None and path in TABLE_OR_HERE and "--list-rules" not in arguments:
+        return HERE
     return None if table is None else without_secrets(table)
 
 

@@ -8,7 +8,7 @@ from enum import StrEnum
 from types import ModuleType
 from typing import Any
 
-from deltacli.cli.invocation import ASK_FOR_HELP
+from deltacli.cli.invocation import ASK_FOR_HELP, ASK_FOR_VERSION, AT
 from deltacli.core.request_fields import Option, option, spellings_of
 
 # -- the options that every command has besides `--format` -------------------------------------------------------------
@@ -58,6 +58,14 @@ class GlobalOptions:
     output: str | None = option(
         "Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.", "FILE"
     )
+    template: str | None = option(
+        "Write a line for each item of ndjson; {FIELD} is one of its fields, \\t a tab.", "'TEXT {FIELD}'"
+    )
+    directory: str | None = option(
+        "Run in this directory, where relative paths begin. Repeatable: each one is relative to the one before.",
+        "DIR",
+        spelled=AT,
+    )
     now: str | None = option("Time to use as the current time, for reproducible runs.", "T")
     storage_option: list[str] | None = option(
         "Option of the store; K=@FILE reads the value from a file. Repeatable.", "K=V"
@@ -70,6 +78,9 @@ class GlobalOptions:
     )
     table_format: TableFormat | None = option("Format of the table, instead of detecting it.", "delta|paimon")
     config: str | None = option("TOML file with defaults for these options.", "FILE")
+    profile_name: str | None = option(
+        "Use [profile.NAME] of that file, whose keys override the others of the file.", "NAME"
+    )
     colour: ColourChoice | None = option(
         "Use of colour on stdout.  [default: auto]", "auto|always|never", spelled="--color"
     )
@@ -363,6 +374,13 @@ WITHOUT_TABLE = frozenset(
 )
 """Commands whose first argument is not a table, nor a directory of tables."""
 
+HERE = "."
+"""The table of the commands `TABLE_OR_HERE` where none is given."""
+TABLE_OR_HERE = frozenset(
+    {("doctor", "table"), *((name,) for name in ("explain", "history", "reach", "snapshot", "validate"))}
+)
+"""Commands of which TABLE may be left out: they change nothing."""
+
 
 def setting(module: ModuleType, name: str, command: str, default: Any = None) -> Any:
     """Return a setting of a command, which its module has for all of its commands, or by their last words."""
@@ -424,7 +442,9 @@ def move_shared_options(argv: Sequence[str]) -> list[str]:
         elif moved and word == "help":  # the help of a command has no use for them, the list of rules has
             asked = argv[position + 1 :]
             return [word, *asked, *([] if leads_on(tuple(asked)) else joined)]
-        elif moved and (word in ASK_FOR_HELP or (not path and word in ("-V", "--version"))):
+        elif moved and not path and word in ASK_FOR_VERSION:
+            return [word, *(one for one in joined if one in ("--json", "--format=json"))]
+        elif moved and word in ASK_FOR_HELP:
             return [*path, word]
         else:  # an unknown word or option: the error is about it, not about the options before it
             return [*path, *argv[position:], *([] if argv[-1] in ASK_FOR_HELP else moved)]

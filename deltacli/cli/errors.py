@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from types import MappingProxyType
 
-from deltacli.cli.command_tree import path_of
+from deltacli.cli.command_tree import HERE, path_of
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.configuration import Variable
 from deltacli.cli.terminal.shell import (
@@ -44,6 +44,7 @@ from deltacli.core.errors import (
     nearest_directory,
     option_of,
 )
+from deltacli.core.typing import JsonObject
 from deltacli.core.units import without_middle
 
 # -- what does the work of commands for Delta tables on a Paimon table -------------------------------------------------
@@ -96,8 +97,8 @@ def _instead_of(arguments: Sequence[str], table: str | None) -> Mapping[str, str
     return found if name is None else {key: value.replace("TABLE", name) for key, value in found.items()}
 
 
-def report_error(error: DeltacliError, arguments: Sequence[str], table: str | None) -> None:
-    """Write an error on stderr: as a JSON object, or as a line, indented facts and the next command.
+def report_error(error: DeltacliError, arguments: Sequence[str], table: str | None) -> JsonObject:
+    """Write an error on stderr, as a JSON object, or as a line, indented facts and the next command; and return it.
 
     `table` is the table as the user wrote it.
     """
@@ -127,11 +128,11 @@ def report_error(error: DeltacliError, arguments: Sequence[str], table: str | No
 
         for name in POSSIBLE:
             error.facts.pop(name, None)
+    table = os.getcwd() if _is_left_out(error, arguments, table) else table
+    named, cause = error.table or table, error.cause_exit if isinstance(error, PartlyDone) else None
+    document = _document(error.code, error.exit_code, error.message, named, error.facts, hint, cause)
     if wants_json(arguments):
-        named, cause = error.table or table, error.cause_exit if isinstance(error, PartlyDone) else None
-        say_document(
-            *(error.code, error.exit_code, error.message), table=named, details=error.facts, hint=hint, cause_exit=cause
-        )
+        say_json(dumps(document))
     else:
         message = error.without_outcome if "--dry-run" in arguments else error.message
         if hint and hint == error.facts.get("fix"):
@@ -145,6 +146,7 @@ def report_error(error: DeltacliError, arguments: Sequence[str], table: str | No
     report_details(error, arguments)
     if hint and not wants_json(arguments):
         say(visible(f"hint: {hint}"))  # the last line, whatever is above it
+    return document
 
 
 def _as_asked(advice: str, error: DeltacliError, arguments: Sequence[str]) -> str:
@@ -187,13 +189,25 @@ def say_document(
     table: str | None = None,
     details: Mapping[str, str] = MappingProxyType({}),
     hint: str | None = None,
-    cause_exit: int | None = None,
 ) -> None:
-    """Write an error as one JSON object on stderr. Its command is one that a script can run. `cause_exit` is the exit
-    code of the error that ended work which was partly done.
+    """Write an error as one JSON object on stderr. Its command is one that a script can run."""
+    say_json(dumps(_document(code, exit_code, message, table, details, hint)))
+
+
+def _document(
+    code: str,
+    exit_code: int,
+    message: str,
+    table: str | None,
+    details: Mapping[str, str],
+    hint: str | None,
+    cause_exit: int | None = None,
+) -> JsonObject:
+    """Return an error as a JSON object. `cause_exit` is the exit code of the error that ended work which was partly
+    done.
     """
     line = (hint or "").partition("   #")[0]
-    document = {
+    return {
         "type": "error",
         "code": code,
         "exit": exit_code,
@@ -204,7 +218,6 @@ def say_document(
         "hint": hint,
         "command": line if is_command(line) and is_whole(line, invocation.arguments) else None,
     }
-    say_json(dumps(document))
 
 
 def _field(name: str) -> str:
@@ -237,6 +250,8 @@ def _subject(error: DeltacliError, arguments: Sequence[str], table: str | None) 
     """
     if error.code.startswith("output."):
         return None
+    if _is_left_out(error, arguments, table):
+        error.facts["TABLE"] = "left out, so it is the current directory"
     place = error.facts.get("path", error.table) if isinstance(error, NotATable | PaimonTable) else error.table
     if not place or table is None or _is_at(table, place):
         return table
@@ -244,6 +259,11 @@ def _subject(error: DeltacliError, arguments: Sequence[str], table: str | None) 
 
     words = [without_secrets(word.partition("=")[2] if word.startswith("--") else word) for word in arguments]
     return next((word for word in words if word and _is_at(word, place)), table)
+
+
+def _is_left_out(error: DeltacliError, arguments: Sequence[str], table: str | None) -> bool:
+    """Return whether an error is about a current directory without a table, which the command line does not name."""
+    return isinstance(error, NotATable) and table == HERE and HERE not in arguments
 
 
 def _is_at(word: str, place: str) -> bool:
@@ -320,6 +340,8 @@ def _of_code(error: DeltacliError, arguments: Sequence[str], table: str | None) 
         return f"deltacli help {_EXPLAINED[error.code]}"
     if isinstance(error, NotATable) and path_of(arguments) == ("repair",) and table and os.path.isdir(table):
         return f"deltacli undelete {quoted_table(table)} --from COPY --dry-run"  # which brings the log back
+    if _is_left_out(error, arguments, table):
+        return again_with_flags(arguments, ["TABLE"])
     if isinstance(error, NotATable) and table and os.path.exists(table):
         return f"ls {quoted_table(table if os.path.isdir(table) else os.path.dirname(table) or '.')}"
     path, area = path_of(arguments), error.code.partition(".")[0]
@@ -492,13 +514,13 @@ def _near_path(arguments: Sequence[str], table: str) -> str | None:
 
 
 def _with_table(arguments: Sequence[str], table: str, meant: str) -> str:
-    """Return the command line with another table."""
+    """Return the command line with another table, also where it has none."""
     words = []
     for word in arguments:
         option, equals, value = word.partition("=")
         is_value = option.startswith("--") and value == table
         words.append(meant if word == table else f"{option}{equals}{meant}" if is_value else word)
-    return again(words)
+    return again_with_flags(words, [meant.removeprefix("./")] if words == [*arguments] else [])
 
 
 def report_details(error: BaseException, arguments: Sequence[str]) -> None:

@@ -13,6 +13,7 @@ import textwrap
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
 
+from deltacli.cli.invocation import HELP_ALL, colour_of_environment
 from deltacli.core.typing import Click, JsonObject
 
 # -- the sections of a command's help ----------------------------------------------------------------------------------
@@ -49,7 +50,7 @@ _OPTIONS: Mapping[OptionHeading, str] = {
         --files --tombstones --schema --mapping --digest --brief --group --max-findings
         --fail-on --exit-zero --exit-code --write-baseline --trend --save-plan --save-plans --details --metrics --html
         --pages --write-pages --serve-metrics
-        --format --json --output
+        --format --json --template --output
     """,
     OptionHeading.SAFETY: """
         --dry-run --yes --check --check-files --force --replace --allow-retention-below --max-delete --keep-version
@@ -58,11 +59,17 @@ _OPTIONS: Mapping[OptionHeading, str] = {
         --max-missing
     """,
     OptionHeading.GLOBAL: """
-        --now --storage-option --retry-budget --allow-external --table-format --config --color --progress --log-format
-        --no-pager --quiet --verbose --help -V
+        -C --now --storage-option --retry-budget --allow-external --table-format --config --profile-name --color
+        --progress --log-format --no-pager --quiet --verbose --help -V
     """,
 }
 """OptionHeading -> its options, mostly by their long names; -V is the --version of the program."""
+
+_COMMON = """
+    --version --timestamp --from --to --columns --limit --select --level --retention
+    --check --dry-run --yes --format --json --config -q -v -V --help
+"""
+"""Options that are common for every command that has them; others are where an example of the command uses them."""
 
 _SECTION_OF = {option: section for section, options in _OPTIONS.items() for option in options.split()}
 
@@ -80,7 +87,7 @@ def section_of(spellings: Iterable[str], text: str) -> OptionHeading | None:
 
 TYPE_CHECKING = False  # importing it takes as long as folding a page
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
     from deltacli.core.typing import JsonObject
@@ -102,16 +109,17 @@ _WORDS = (
     ("deltacli help delta.appendOnly", "Explain a table property."),
     ("deltacli help deletionVectors", "Explain a table feature."),
     ("deltacli help topics", "List topics, such as tasks, json and exit-codes."),
+    ("deltacli help all", "List all commands; --json describes them."),
 )
 """A word of each kind that `deltacli help` explains."""
 _LEAST_WIDTH = 40
 _WIDEST_PROSE = 100
-_ELSEWHERE = "explained by deltacli --help"
+_ELSEWHERE = "explained by deltacli --help-all"
 
 
-def show_generated_help(path: Sequence[str], *, is_short: bool = False) -> bool:
-    """Write the generated page of a command or a group, `is_short`: only its commands. False where it is missing or
-    cannot be written.
+def show_generated_help(path: Sequence[str], view: Callable[[JsonObject], str]) -> bool:
+    """Write the generated page of a command or a group as one of the views below. False where it is missing or cannot
+    be written.
     """
     name = " ".join(path)
     if name.split() != path:
@@ -119,7 +127,7 @@ def show_generated_help(path: Sequence[str], *, is_short: bool = False) -> bool:
     try:
         with open(GENERATED, encoding="utf-8") as file:
             page = json.load(file)[name]
-        sys.stdout.write((fold_short if is_short else fold)(page) + "\n")
+        sys.stdout.write(view(page) + "\n")
         sys.stdout.flush()
     except (OSError, LookupError, ValueError):
         return False
@@ -156,6 +164,7 @@ def command_page(command: Click, context: Click) -> JsonObject:
     """Return the page of a command: usage, description, examples, options in sections, exit codes."""
 
     sections = _sections(command, context)
+    common = [*_common(sections, _cleaned(command.help))]
     names = [spelled.replace(" ", "\xa0") for spelled, _ in sections.pop(OptionHeading.GLOBAL, [])]
     arguments = [found for found in command.get_params(context) if found.param_type_name == "argument"]
     if arguments:
@@ -164,6 +173,7 @@ def command_page(command: Click, context: Click) -> JsonObject:
         "usage": [context.command_path, "[OPTIONS]", *map(_spelled, arguments)],
         "description": _cleaned(command.help),
         "lists": [sections],
+        "common": common,
         "names": {OptionHeading.GLOBAL: "  ".join(names)},
         "exit codes": command.epilog or "",
     }
@@ -181,17 +191,30 @@ def group_page(group: Click, context: Click) -> JsonObject:
         if not command.hidden
     }
     own = [entry for entries in _sections(group, context).values() for entry in entries]
-    options = {"Options": own} if context.parent else {"Global options": [*_global_options(), *own], "Help": _WORDS}
+    whole = {"Options": own} if context.parent else {"Global options": [*_global_options(), *own]}
     headings = {"Commands": commands} if context.parent else {key: names.split() for key, names in HEADINGS.items()}
     return {
         "usage": [context.command_path, "[OPTIONS]", "COMMAND", "..."],
         "description": _cleaned(group.help),
         "lists": [
             {heading: [(name, commands[name]) for name in names] for heading, names in headings.items()},
-            options,
+            whole,
+            *([] if context.parent else [{"Help": _WORDS}]),
         ],
+        **({} if context.parent else {"common": [*_common(whole, "")]}),
         "closing": _cleaned(group.epilog),
     }
+
+
+def _common(sections: Mapping[str, Entries], text: str) -> Iterator[tuple[str, str]]:
+    """Yield the options that are common, and those that the examples in the help `text` use."""
+    import re
+
+    examples = "\n".join(line for line in text.splitlines() if line.startswith(" "))
+    used = {*re.findall(r"(?<!\S)--?[a-z][a-z-]*", examples)}
+    for heading, entries in sections.items():
+        known = used if heading is OptionHeading.GLOBAL else {*used, *_COMMON.split()}
+        yield from (entry for entry in entries if known & {*names_in(entry[0])})
 
 
 def _cleaned(text: str | None) -> str:
@@ -235,7 +258,7 @@ def _looks() -> tuple[int, bool]:
     import shutil
 
     width = max(shutil.get_terminal_size((WIDTH, 24)).columns, _LEAST_WIDTH)
-    return width, not (os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb" or not sys.stderr.isatty())
+    return width, sys.stderr.isatty() and colour_of_environment() is not False
 
 
 def fold_topic(title: str, blocks: Sequence[Any]) -> str:
@@ -261,8 +284,8 @@ def fold(page: JsonObject) -> str:
     title = "\x1b[1m{}:\x1b[0m" if is_bold else "{}:"
     usage = _wrapped(" ".join(["Usage:", *page["usage"]]), width, "", " " * 7)
     blocks = [usage, *_description(page["description"], width)]
-    for sections in page["lists"]:
-        blocks += _definitions(sections, title, width)
+    for part in page["lists"]:
+        blocks += [_block(part, width)] if isinstance(part, str) else _definitions(part, title, width)
     for heading, names in page.get("names", {}).items():
         blocks.append([f"{title.format(heading)} ({_ELSEWHERE})", *_block(names, width)])
     if exit_codes := page.get("exit codes"):
@@ -270,6 +293,32 @@ def fold(page: JsonObject) -> str:
         blocks.append([title.format(heading.rstrip(":")), *(_in_one_line(line, width) for line in lines)])
     blocks.append(_block(page.get("closing", ""), width))
     return "\n\n".join("\n".join(block) for block in blocks if block)
+
+
+def fold_common(page: JsonObject) -> str:
+    """Return the text of a page up to its examples, with its common options, and the command that shows the others."""
+    if (common := page.get("common")) is None:
+        return fold(page)
+    shown = {name for name, _ in common}
+    options = {
+        heading: [name for name, _ in entries]
+        for sections in page["lists"]
+        for heading, entries in sections.items()
+        if entries[0][0].startswith("-")
+    }
+    options |= {heading: names.replace("\xa0", " ").split("  ") for heading, names in page.get("names", {}).items()}
+    left = [heading for heading, names in options.items() for name in names if name not in shown and name[:2] != "-h"]
+    command = f"{page['usage'][0]} {HELP_ALL}".replace(" ", "\xa0")
+    more = f"{len(left)} more options: {command} ({', '.join(dict.fromkeys(left)).lower()})" if left else ""
+    lists: list[Any] = []
+    for sections in page["lists"]:
+        lists.append({heading: entries for heading, entries in sections.items() if heading not in options})
+        if len(lists[-1]) < len(sections):
+            lists[-1] |= {"Common options": common} if common else {}
+            lists.append(more)
+    before, examples, after = page["description"].partition("Examples:\n")
+    description = before + examples + after.partition("\n\n")[0]
+    return fold({**page, "description": description, "lists": lists, "names": {}})
 
 
 def fold_short(page: JsonObject) -> str:
@@ -333,7 +382,7 @@ def _example(line: str, width: int) -> Iterator[str]:
 def _definitions(sections: Mapping[str, Sequence[tuple[str, str]]], title: str, width: int) -> Iterator[list[str]]:
     """Return lists of names and descriptions below headings, with all descriptions in one column."""
     names = [len(name) for entries in sections.values() for name, _ in entries]
-    column = max((length for length in names if length <= width * 2 // 5), default=0) + 4
+    column = max((length for length in names if length <= width // 3), default=0) + 4
     for heading, entries in sections.items():
         yield [title.format(heading), *(line for entry in entries for line in _defined(*entry, column, width))]
 

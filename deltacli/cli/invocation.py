@@ -22,11 +22,14 @@ class Invocation:
     """Whether the user has agreed to a change."""
     is_reporting: bool = False
     """Whether the run reports on a change to which the user has agreed: the change is made, or could not be made."""
+    directories: Sequence[str] = ()
+    """The values of `-C`, which are not among the arguments: the run is in that directory."""
     began: float | None = None
     """When the user began to wait, by the monotonic clock."""
 
-    def begin(self, arguments: Sequence[str]) -> None:
+    def begin(self, arguments: Sequence[str], directories: Sequence[str] = ()) -> None:
         """Reset the state of an earlier run."""
+        self.directories = directories
         self.arguments, self.log_is_json, self.verbosity = arguments, None, 0
         self.has_agreed = self.is_reporting = False
         self.began = time.monotonic()
@@ -34,20 +37,57 @@ class Invocation:
 
 invocation = Invocation()
 
-ASK_FOR_HELP = ("-h", "--help")
+HELP_ALL = "--help-all"
+ASK_FOR_HELP = ("-h", "--help", HELP_ALL)
+ASK_FOR_VERSION = ("-V", "--version")
+AT = "-C"
+
+
+def without_directories(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return a command line without `-C DIR`, and the directories. One without its value is kept for the parser."""
+    end = [*arguments, "--"].index("--")
+    words, directories = list[str](), list[str]()
+    places = iter(range(end))
+    for place in places:
+        if arguments[place] == AT and place + 1 < end:
+            directories.append(arguments[next(places)])
+        else:
+            words.append(arguments[place])
+    return [*words, *arguments[end:]], directories
+
+
+def outside(path: str) -> str:
+    """Return a path of a table as it is from where the user stands: with `-C` a relative one becomes absolute."""
+    is_elsewhere = "://" in path or path[:5].lower() == "file:" or not path
+    return path if is_elsewhere or not invocation.directories else os.path.abspath(path)
 
 
 def help_as_option(arguments: Sequence[str]) -> list[str]:
-    """Return `help WORD` as `WORD --help`, and no command as `--help`; other arguments as they are, with the words of
-    `help --OPTION`, which is about an option, before `--help`.
+    """Return `help WORD` as `WORD --help`, `help WORD --all` as `WORD --help-all`, and no command as `--help`; other
+    arguments as they are, with the words of `help --OPTION`, which is about an option, before `--help`.
     """
     if set(arguments) <= {"-q", "-v", "-vv", "--quiet", "--verbose"}:
         return ["--help"]
     if arguments[0] != "help":
         return list(arguments)
     words = [part for word in arguments[1:] for part in word.split()]
-    is_of_option = words[:1] != [] and words[0].startswith("-") and words[0] not in ASK_FOR_HELP
-    return [*arguments[: 1 if is_of_option else 0], *words, "--help"]
+    if words[:1] != [] and words[0].startswith("-") and words[0] not in ASK_FOR_HELP:
+        return ["help", *words, "--help"]
+    named = [word for word in words if word not in ("--all", HELP_ALL)]
+    return [*named, "--help" if named == words else HELP_ALL]
+
+
+# -- colour ------------------------------------------------------------------------------------------------------------
+
+
+def colour_of_environment() -> bool | None:
+    """Return whether the environment forces colour, or forbids it; None if stdout decides."""
+    environment = os.environ
+    if environment.get("NO_COLOR"):
+        return False
+    if {environment.get("CLICOLOR_FORCE", ""), environment.get("FORCE_COLOR", "")} - {"", "0"}:
+        return True
+    return False if environment.get("CLICOLOR") == "0" or environment.get("TERM") == "dumb" else None
 
 
 # -- standard streams that are closed ----------------------------------------------------------------------------------

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from enum import Enum
 from glob import glob
 from itertools import pairwise
 from typing import NamedTuple
 
-from deltacli.cli.command_tree import COMMANDS, GROUPS, TAKES_VALUE, is_command, leads_on, path_in, path_of
+from deltacli.cli.command_tree import COMMANDS, GROUPS, HERE, TAKES_VALUE, is_command, leads_on, path_in, path_of
 from deltacli.cli.errors import say_document, wants_json
-from deltacli.cli.invocation import invocation
+from deltacli.cli.invocation import ASK_FOR_VERSION, invocation
 from deltacli.cli.terminal.shell import again, again_with, before_consent, quoted, without_value
 from deltacli.cli.terminal.term import say, visible
 from deltacli.core.errors import PLACEHOLDERS, UsageError, nearest_name
@@ -153,10 +154,10 @@ def value_missing(option: Click, name: str, following: str | None) -> UsageError
     message, facts = f"{name} needs a value", dict[str, str]()
     if following is not None:
         message += f", but an option follows: {following}"
-    if choices := getattr(option.type, "choices", ()):
-        facts["expected"] = ", ".join(str(getattr(choice, "value", choice)) for choice in choices)
+    if choices := choices_of(option):
+        facts["expected"] = ", ".join(choices)
         return UsageError(message, facts=facts)
-    if following not in (None, "--") and option.type.name == "str":
+    if following not in (None, "--") and option.value_type is str:
         facts["for such a value"] = f"{max(option.opts, key=len)}={quoted(following)}"
     words, place = invocation.arguments, re.split(r"[^A-Z]", option.metavar or "")[0]
     place = {"DIR": "DIRECTORY"}.get(place, place if place in PLACEHOLDERS else "VALUE")
@@ -165,14 +166,17 @@ def value_missing(option: Click, name: str, following: str | None) -> UsageError
     return UsageError(message, facts=facts, hint=again([*words[:at], place, *words[at:]]))
 
 
+def choices_of(option: Click) -> tuple[str, ...]:
+    """Return the words that a parameter takes; none where it takes any."""
+    kind: type = getattr(option, "value_type", str)
+    return tuple(str(word) for word in kind) if issubclass(kind, Enum) else ()
+
+
 def _in_our_words(message: str) -> str:
     """Return a message of the command-line parser on one line, in the words of ours."""
     message = " ".join(message.replace(". Choose from:\n", ": ").replace(",\n", ", ").split())
     for theirs, ours in (
-        (r"is not a valid int(eger)?\b", "is not a whole number"),
-        (r"is not a valid float\b", "is not a number"),
-        (r"(\S+) is not in the range x>=(\d+)$", r"\1 is less than \2"),
-        (r"^missing (argument|option) '([^']*)'", r"missing \1 \2"),
+        (r"^missing (argument|option) '([^']*?)(?:\.\.\.)?'", r"missing \1 \2"),
         (
             r"invalid value for '--format': ('\w*') is not one of 'table'$",
             r"\1: this command has one format and takes no --format",
@@ -200,7 +204,7 @@ def _meant(error: Exception, message: str, arguments: Sequence[str]) -> Meant | 
         said = "an argument is empty: a variable of the script may be unset"
         return Meant(None, again([word for word in arguments if word]), instead=said)
     if extra := re.fullmatch(r"unexpected argument: (\S+)", message):
-        return _for_extra(extra[1], options, arguments)
+        return for_extra(extra[1], options, arguments)
     if missing := re.fullmatch(r"missing (?:argument|option) (.+)", message):
         return _for_missing(missing[1], path, rest)
     if message.startswith("no such option: "):
@@ -229,6 +233,8 @@ def _for_missing(what: str, path: Sequence[str], rest: Sequence[str]) -> Meant |
         return Meant(None, again_with([*path, *rest], "--from", "0"))
     if path == ("share", "ls") and what == "SHARES" and (profiles := sorted(glob("*.share"))):
         return Meant(None, again([*path, profiles[0], *rest]))
+    if what == "TABLE" and path[:1] != ("share",):
+        return Meant(None, again([*path, HERE, *rest]))
     if not rest or not re.fullmatch("[A-Z]+( [A-Z]+)?", what):
         return None
     is_first = all(word.startswith("-") for word in rest)
@@ -243,7 +249,7 @@ def is_local_paimon(word: str) -> bool:
     return os.path.isdir(word) and not os.path.lexists(f"{word}/_delta_log") and is_paimon(open_storage(word))
 
 
-def _for_extra(word: str, options: Sequence[str], arguments: Sequence[str]) -> Meant | None:
+def for_extra(word: str, options: Sequence[str], arguments: Sequence[str]) -> Meant | None:
     """Return what was meant by a word too many: a version, a retention, the unit of the number before it, or another
     table.
     """
@@ -407,8 +413,7 @@ def _options_of(error: Exception) -> list[str]:
 def _has_other_choices(error: Exception, option: str, name: str, arguments: Sequence[str]) -> bool:
     """Return whether the value that was given to an unknown option is none of the choices of this one."""
     command: Click = getattr(getattr(error, "ctx", None), "command", None)
-    kinds = [one.type for one in getattr(command, "params", ()) if option in one.opts]
-    choices = [str(getattr(one, "value", one)) for kind in kinds for one in getattr(kind, "choices", ())]
+    choices = [word for one in getattr(command, "params", ()) if option in one.opts for word in choices_of(one)]
     given = re.search(rf"\0{re.escape(name)}[=\0]([^\0]*)", "\0" + "\0".join(arguments))
     return bool(choices) and given is not None and given[1] not in choices
 
@@ -496,10 +501,10 @@ def _in_our_options(name: str, options: Sequence[str], arguments: Sequence[str])
 
 
 def _beside_version(arguments: Sequence[str]) -> Meant | None:
-    """Return the command that prints the version of the program, which has no format."""
-    if path_of(arguments) or not {"--version", "-V"} & {*arguments}:
+    """Return the command that prints the version of the program, which has one format."""
+    if path_of(arguments) or not {*ASK_FOR_VERSION} & {*arguments}:
         return None
-    return Meant(None, "deltacli --version", instead="--version takes no other option")
+    return Meant(None, "deltacli --version", instead="--version takes no other option than --json")
 
 
 def _behind_command(name: str, arguments: Sequence[str]) -> Meant | None:

@@ -412,8 +412,9 @@ def install_command(extra: str) -> str:
     for receipt, install in by_tool.items():
         if os.path.exists(os.path.join(sys.prefix, receipt)):
             apart = _SPARKS - {extra} if extra in _SPARKS else set()
-            extras = ",".join(sorted({extra} | _present_extras() - apart))  # uv removes packages of others
-            return f"{install} {shlex.quote(f'{_installed_from()}[{extras}]')}"
+            present = {name for name, is_present in extras().items() if is_present}  # uv removes packages of others
+            wanted = ",".join(sorted({extra} | present - apart))
+            return f"{install} {shlex.quote(f'{_installed_from()}[{wanted}]')}"
     return f"pip install 'deltacli[{extra}]'"
 
 
@@ -421,15 +422,15 @@ _SPARKS = {"spark", "spark-local"}
 """Extras of which one environment can have one only."""
 
 
-def _present_extras() -> set[str]:
-    """Return the extras of deltacli whose packages are installed."""
+def extras() -> dict[str, bool]:
+    """Return the extras of deltacli, and whether the packages of each are installed."""
     from importlib.metadata import PackageNotFoundError, requires
 
     try:
-        extras = set(re.findall(r"extra == ['\"]([\w-]+)", "\n".join(requires("deltacli") or [])))
+        named = re.findall(r"extra == ['\"]([\w-]+)", "\n".join(requires("deltacli") or []))
     except PackageNotFoundError:
-        return set()
-    return {extra for extra in extras if _has_extra("deltacli", extra)}
+        return {}
+    return {extra: _has_extra("deltacli", extra) for extra in sorted(set(named))}
 
 
 def _has_extra(package: str, extra: str) -> bool:

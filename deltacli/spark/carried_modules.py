@@ -122,7 +122,7 @@ def carried_package() -> Any:  # Any: an object of a class that is made here
             if (found.deltacli_digest, VERSION) != (self.digest, self.version):
                 raise RuntimeError(
                     f"[cluster.other-version] a process of Spark has imported other modules of deltacli ({VERSION}) "
-                    f"than this session sends ({self.version}); try: start Spark, or its Connect server, anew"
+                    f"than this session sends ({self.version}); try: restart Spark, or its Connect server"
                 )
             orjson_stand_in.install()  # before a module is imported that needs orjson
 

@@ -154,7 +154,7 @@ class StreamOffset:
                 "the checkpoint has an offset that deltacli did not write, or that a newer version wrote",
                 code="stream.offset",
                 facts={"offset": json.dumps(dict(value), default=str)[:200]},
-                hint="use another checkpointLocation: the stream begins anew",
+                hint="use another checkpointLocation, with which the stream starts over",
             )
         return cls(*found)  # type: ignore[arg-type]
 
@@ -269,10 +269,10 @@ def require_same_table(log: StreamLog, offset: StreamOffset) -> None:
     """Raise Unreadable where an offset is of another table, such as one that was here before."""
     if offset.table != log.table:
         raise Unreadable(
-            "the checkpoint of the stream is of another table: this one was created anew, or is at another path",
+            "the checkpoint of the stream is of another table: this one was recreated, or is at another path",
             code="stream.other-table",
             facts={"table id": log.table, "table id in the checkpoint": offset.table},
-            hint="use another checkpointLocation: the stream begins anew",
+            hint="use another checkpointLocation, with which the stream starts over",
         )
 
 
@@ -507,7 +507,7 @@ class TableLog:
         return VersionAbsent(
             f"the commit of version {version} is no longer in the log, so its rows cannot be delivered",
             facts={"commits": format_ranges(listing.commits)},
-            hint="begin anew: another checkpointLocation"
+            hint="start over with another checkpointLocation"
             + (f', with .option("startingVersion", "{later[0]}") or without it' if later else ""),
         )
 

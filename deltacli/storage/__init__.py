@@ -60,6 +60,7 @@ __all__ = [
     "open_storage",
     "path_external",
     "require_inside",
+    "usable_schemes",
 ]
 
 _SCHEME = r"([A-Za-z][A-Za-z0-9+.-]+)://"
@@ -110,6 +111,24 @@ def open_storage(
     from deltacli.storage.fsspec_storage import RemoteStorage
 
     return RemoteStorage(f"{name}://{rest}", options or {}, retry=retry)
+
+
+def usable_schemes() -> dict[str, str]:
+    """Return the schemes of addresses that can be opened here, each with the back end that serves it."""
+    stores = (
+        ("s3", "bucket", _S3_SCHEMES),
+        ("gcs", "bucket", _GCS_SCHEMES),
+        ("azure", "container@account.dfs.core.windows.net", _AZURE_SCHEMES),
+        *(("fsspec", "host", (scheme,)) for scheme in ("ftp", "hdfs", "http", "memory", "sftp", "smb", "webhdfs")),
+    )
+    found = {"file": "local"}
+    for name, host, schemes in stores:
+        try:
+            open_storage(f"{schemes[0]}://{host}/path")
+        except UsageError:
+            continue
+        found |= dict.fromkeys(schemes, name)
+    return found
 
 
 def is_inside(inner: ReadStorage, outer: ReadStorage) -> bool:

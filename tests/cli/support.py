@@ -67,6 +67,25 @@ def _ran(words: Sequence[str], cwd: Path | None, settings: Mapping[str, str]) ->
         _forking.release()
 
 
+def check_words(words: Sequence[str]) -> None:
+    """Parse the words of a command as its command line does."""
+    command, context = _all_commands(), None
+    rest = list(words)
+    while hasattr(command, "commands"):
+        context = command.make_context(None, rest[:1], parent=context, resilient_parsing=True)
+        command, rest = command.commands[rest[0]], rest[1:]
+    command.make_context(None, rest, parent=context)
+
+
+@cache
+def _all_commands() -> Any:  # Any: typer's own click
+    import typer
+
+    from deltacli.cli import app
+
+    return typer.main.get_command(app.build_app(None))
+
+
 def write_program(path: Path) -> None:
     """Write a program named deltacli for shells. Where `deltacli` runs a fork, it does so, too."""
     text = f"#!/bin/sh\nPYTHONPATH='{ROOT}' exec '{sys.executable}' -m deltacli \"$@\"\n"

@@ -11,38 +11,90 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from deltacli.cli import help_page, help_topics
+from deltacli.cli.app import run
 from deltacli.cli.command_tree import COMMANDS, EXITS, FINDINGS, FORMER_OPTIONS, setting
 from deltacli.cli.command_tree import HEADINGS as HEADINGS_OF_COMMANDS
 from deltacli.cli.commands.completion import SCRIPTS
 from deltacli.cli.help_page import OptionHeading, section_of
+from deltacli.core.errors import EXIT_CODES
+from deltacli.core.typing import Json
 from deltacli.delta.evolution.requests import POSSIBLE
 from deltacli.delta.schema.widened_schema import POSSIBLE as WIDER_TYPES
 from deltacli.rules.framework.base import CATALOGUE
 from deltacli.rules.paimon.catalogue import PAIMON_CATALOGUE
 from deltacli.storage.base import RETRY_BUDGET
 from tests.cli.pty_session import Session
-from tests.cli.support import ROOT, deltacli
+from tests.cli.support import ROOT, deltacli, make_sample
 from tests.completions.shells import FILES
 from tools.command_tree import read_commands, read_tree
+from tools.error_codes import read_error_codes
 from tools.generate import files
 
 ERRORS = (ROOT / "docs" / "errors.md").read_text(encoding="utf-8")
-SCRIPTING = (ROOT / "docs" / "scripting.md").read_text(encoding="utf-8")
-HEADINGS = ("Usage", "Arguments", *OptionHeading, "Exit codes")
+HEADINGS = ("Usage", "Arguments", "Common options", *OptionHeading, "Exit codes")
+MOST_LINES = 60
+PAGES = json.loads(Path(help_page.GENERATED).read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize("command", [command.name for command in read_commands()])
 def test_help_shows_examples_first_and_exit_codes_last(command: str) -> None:
-    result = deltacli(*command.split(), "--help")
+    common, whole = help_page.fold_common(PAGES[command]), help_page.fold(PAGES[command])
 
-    assert 0 == result.code
-    assert max(map(len, result.out.splitlines())) <= 80
-    assert "\x1b" not in result.out
-    headings = [line.split(":")[0] for line in result.out.splitlines() if line[:1] not in ("", " ")]
-    assert [heading for heading in HEADINGS if heading in headings] == headings
-    assert result.out.index("Examples:") < result.out.index("Output:")
+    for text in (common, whole):
+        assert max(map(len, text.splitlines())) <= 80
+        assert "\x1b" not in text
+        headings = [line.split(":")[0] for line in text.splitlines() if line[:1] not in ("", " ")]
+        assert [heading for heading in HEADINGS if heading in headings] == headings
+        assert text.index("Examples:") < text.index("Exit codes:")
+    assert "Common options:" in common
+    assert len(common.splitlines()) <= MOST_LINES
+
+
+def test_help_has_what_its_examples_use_and_says_how_many_options_there_are_more() -> None:
+    for command in read_commands():
+        shown = help_page.fold_common(PAGES[command.name])
+        examples, _, options = shown.partition("Common options:")
+        (count,) = re.findall(r"^  (\d+) more options: deltacli [a-z -]+ --help-all \(", options, re.MULTILINE)
+        listed = re.findall(r"^  (-.*?)(?:  |$)", options, re.MULTILINE)
+        names = {name for spelled in listed for name in help_page.names_in(spelled)}
+        own = {name for option in command.options for name in option.spellings}
+        used = own & {*re.findall(r"(?<= )--?[a-z][a-z-]*", examples.partition("Examples:")[2])}
+
+        assert set() == used - names, command.name
+        assert len(command.options) - 1 == len(listed) + int(count), command.name  # but --help
+
+
+def test_help_all_explains_every_option() -> None:
+    for command in read_commands():
+        whole = help_page.fold(PAGES[command.name])
+
+        assert [] == [one.spellings for one in command.options if one.spellings[-1] not in whole], command.name
+    assert " --engine embedded|spark" in deltacli("help", "vacuum", "--all").out
+    assert "Hidden files, links" in deltacli("vacuum", "--help-all").out
+    assert "Hidden files, links" not in deltacli("vacuum", "--help").out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "same"),
+    [
+        (["vacuum", "./tbl", "--dry-run", "--help"], ["vacuum", "--help"]),
+        (["vacuum", "./tbl", "--dry-run", "--help-all"], ["vacuum", "--help-all"]),
+        (["help", "vacuum", "--all"], ["vacuum", "--help-all"]),
+        (["-q", "help", "vacuum", "--help-all"], ["vacuum", "--help-all"]),
+        (["help", "log", "--all"], ["log", "--help"]),
+        (["-h"], ["--help"]),
+        (["share", "token", "rotate", "-h"], ["share", "token", "rotate", "--help"]),
+    ],
+    ids=" ".join,
+)
+def test_help_is_the_same_wherever_it_is_asked_for(arguments: list[str], same: list[str]) -> None:
+    shown = deltacli(*arguments)
+
+    assert (0, "") == (shown.code, shown.err)
+    assert deltacli(*same).out == shown.out
 
 
 @pytest.mark.parametrize(
@@ -51,6 +103,7 @@ def test_help_shows_examples_first_and_exit_codes_last(command: str) -> None:
         (["--version"], "deltacli 0."),
         (["--help"], "Usage: deltacli [OPTIONS]"),
         (["help", "fleet", "plan"], "Usage: deltacli fleet plan"),
+        (["vacuum", "--help-all"], "Usage: deltacli vacuum"),
     ],
 )
 def test_version_and_help_are_printed_without_loading_the_package(arguments: list[str], beginning: str) -> None:
@@ -89,10 +142,10 @@ def test_help_without_its_generated_page_comes_from_the_command_tree(
     for text in ("{}", "{"):
         (tmp_path / "pages.json").write_text(text)
         monkeypatch.setattr(help_page, "GENERATED", str(tmp_path / "pages.json"))
-        assert not help_page.show_generated_help(["validate"])
+        assert not help_page.show_generated_help(["validate"], help_page.fold)
     monkeypatch.setattr(help_page, "GENERATED", str(tmp_path / "none.json"))
 
-    assert not help_page.show_generated_help(["validate"])
+    assert not help_page.show_generated_help(["validate"], help_page.fold)
     assert capsys.readouterr().out == ""
 
 
@@ -131,7 +184,8 @@ def test_every_option_has_a_section() -> None:
 
 
 def test_help_has_the_width_of_the_terminal_and_bold_headings() -> None:
-    with Session("vacuum", "--help", size=(120, 40)) as wide, Session("vacuum", "--help", size=(60, 40)) as narrow:
+    wide, narrow = (Session("vacuum", "--help-all", size=(columns, 40)) for columns in (120, 60))
+    with wide, narrow:
         (_, shown), (_, folded) = wide.finish(), narrow.finish()
 
     assert "\x1b[1mSafety:\x1b[0m" in shown
@@ -143,13 +197,13 @@ def test_help_has_the_width_of_the_terminal_and_bold_headings() -> None:
 @pytest.mark.parametrize("width", [60, 80])
 def test_no_page_breaks_a_word_or_an_example(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(help_page, "_looks", lambda: (width, False))
-    pages = json.loads(Path(help_page.GENERATED).read_text(encoding="utf-8"))
 
-    folded = {name: help_page.fold(page) for name, page in pages.items()}
+    folded = {name: help_page.fold(page) for name, page in PAGES.items()}
+    common = [help_page.fold_common(page) for page in PAGES.values()]
 
-    assert [line for text in folded.values() for line in text.splitlines() if len(line) > width] == []
+    assert [line for text in (*folded.values(), *common) for line in text.splitlines() if len(line) > width] == []
     words = {word for text in folded.values() for word in text.split()}
-    assert {word for page in pages.values() for word in page["description"].replace("\b", "").split()} <= words
+    assert {word for page in PAGES.values() for word in page["description"].replace("\b", "").split()} <= words
     assert "delta.deletedFileRetentionDuration," in words
     if width == 60:
         assert "    # to review, then\n    deltacli vacuum ./tbl --save-plan plan.parquet\n" in folded["vacuum"]
@@ -157,10 +211,11 @@ def test_no_page_breaks_a_word_or_an_example(width: int, monkeypatch: pytest.Mon
 
 
 def test_the_root_help_explains_the_global_options_that_commands_only_list() -> None:
-    root, command = deltacli("--help").out, deltacli("history", "--help").out
+    root, command = deltacli("--help-all").out, deltacli("history", "--help-all").out
 
     assert "--retry-budget DURATION" in root
     assert "--retry-budget DURATION" in command
+    assert "--retry-budget" not in deltacli("--help").out
     assert ("retries of a request" in root, "retries of a request" in command) == (True, False)
     assert f"[default: {RETRY_BUDGET.total_seconds():.0f}s]" in root
 
@@ -282,11 +337,11 @@ def test_help_on_every_code_says_once_what_to_do_with_commands_that_exist() -> N
         for name, topic in topics.items()
         if "is a code of" in topic["title"] and name not in rules
     }
-    explained = set(re.findall(r"`([a-z][a-z.-]*)`", "".join(re.findall(r"^\| .*? \|", ERRORS, re.MULTILINE))))
+    declared = {code for rows in read_error_codes().values() for row in rows for code in row.codes if "*" not in code}
     asked = {(path, option) for path, option in _asked_of_commands(ERRORS) if option not in _options_of(path)}
 
     assert [] == [name for name, texts in advice.items() if len(texts) != 1]
-    assert set() == explained - set(advice)
+    assert set() == declared - rules - set(advice)
     assert set() == asked
 
 
@@ -361,20 +416,18 @@ def test_values_of_options_behind_a_word_are_no_words(given: list[str], words: l
 def test_help_is_found_behind_global_options_and_names_the_kinds_of_its_words() -> None:
     assert deltacli("help", "config").out == deltacli("--no-pager", "help", "config").out
     shown = deltacli("help").out.split("\nHelp:\n")[1]
-    words = re.findall(r"^  deltacli help (\S+)  ", shown, re.MULTILINE)
-    assert 7 == len(words)
-    assert [0] * 7 == [deltacli("help", word).code for word in words]
+    words = re.findall(r"^  deltacli help (\S+)(?:  |$)", shown, re.MULTILINE)
+    assert 8 == len(words)
+    assert [0] * 8 == [deltacli("help", word).code for word in words]
 
 
 def test_optional_arguments_have_one_pair_of_brackets() -> None:
-    pages = json.loads(Path(help_page.GENERATED).read_text(encoding="utf-8"))
-
-    assert [] == [name for name, page in pages.items() if "[[" in " ".join(page["usage"])]
+    assert [] == [name for name, page in PAGES.items() if "[[" in " ".join(page["usage"])]
     assert "Usage: deltacli features [OPTIONS] TABLE [add|drop] [NAME]...\n" in deltacli("features", "--help").out
 
 
 def test_output_names_formats_only_where_there_are_several() -> None:
-    cat, history = deltacli("log", "cat", "--help").out, deltacli("history", "--help").out
+    cat, history = deltacli("log", "cat", "--help-all").out, deltacli("history", "--help-all").out
 
     assert ("chooses the" in cat, "chooses the" in history) == (False, True)
 
@@ -401,12 +454,7 @@ def test_an_exit_code_says_what_it_means_for_each_command_where_that_differs() -
 
 def test_help_explains_every_code_of_the_documentation() -> None:
     topics = json.loads(Path(help_topics.GENERATED).read_text(encoding="utf-8"))
-    errors = SCRIPTING.split("\n## Errors\n")[1].split("\n## ")[0]
-    codes = {
-        code
-        for row in re.findall(r"^\| (`.*?) \| [0-9]", errors, re.MULTILINE)
-        for code in re.findall("`([^`]+)`", row)
-    }
+    codes = {code for rows in read_error_codes().values() for row in rows if row.exit for code in row.codes}
 
     assert 300 < len(codes)
     assert set() == codes - set(topics)
@@ -417,7 +465,7 @@ def test_help_explains_every_code_of_the_documentation() -> None:
     [(name, *pair) for name, names in FORMER_OPTIONS.items() for pair in names.items()],
 )
 def test_former_names_of_options_work_and_are_not_shown(command: str, former: str, today: str) -> None:
-    shown = deltacli(*command.split(), "--help").out
+    shown = deltacli(*command.split(), "--help-all").out
     asked = deltacli(*command.split(), "/nope#a.b.c", f"{former}=x")
 
     assert former not in shown.replace(",", " ").split()
@@ -447,3 +495,98 @@ def test_help_has_variables_and_words_of_beginners_without_marks_of_markdown() -
     assert "default of --format" in deltacli("help", "DELTACLI_FORMAT").out
     assert deltacli("help", "cdf").out.startswith("delta.enableChangeDataFeed is a table property.")
     assert "*" not in deltacli("help", "permissions").out
+
+
+@pytest.fixture(scope="module")
+def whole() -> Json:
+    return json.loads(deltacli("help", "all", "--format", "json").out)
+
+
+def test_help_all_is_one_document_that_fits_its_schema(whole: Json) -> None:
+    schema = json.loads((ROOT / "docs" / "schemas" / "deltacli.help-all.json").read_text(encoding="utf-8"))
+
+    assert [] == [fault.message for fault in Draft202012Validator(schema).iter_errors(whole)]
+    assert deltacli("help", "all", "--json").out == deltacli("--json", "help", "all").out
+    assert [command.name for command in read_commands()] == [command["name"] for command in whole["commands"]]
+    for command, found in zip(read_commands(), whole["commands"], strict=True):
+        names = {one["name"] for one in (*found["options"], *whole["globalOptions"])}
+        assert names == {next((name for name in one.spellings if name[:2] == "--"), one.spellings[-1]) for one in command.options}
+    assert [*map(str, EXIT_CODES)] == [str(one["code"]) for one in whole["exitCodes"]]
+    assert 400 < len(whole["errors"])
+
+
+def test_help_all_says_what_changes_a_table_and_how_one_agrees_to_it(whole: Json) -> None:
+    found = {one["name"]: one for one in whole["commands"]}
+    consent = {name: one["consent"] for name, one in found.items()}
+
+    changing = {name for name, one in found.items() if one["changes"] == "table"}
+    assert {name for name in found if 8 in {one["code"] for one in found[name]["exitCodes"]}} <= changing
+    assert {name for name, modes in consent.items() if "dry-run" in modes} <= {
+        name for name, one in found.items() if one["changes"]
+    }
+    assert {"fleet run"} == {name for name in changing if "dry-run" not in consent[name]}
+    assert ["dry-run", "yes", "save-plan", "apply"] == consent["vacuum"]
+    assert (None, "files") == (found["validate"]["changes"], found["share token create"]["changes"])
+
+
+def test_help_all_describes_an_option_and_an_error(whole: Json) -> None:
+    (vacuum,) = (one for one in whole["commands"] if one["name"] == "vacuum")
+    options = {one["name"]: one for one in (*vacuum["options"], *whole["globalOptions"])}
+    (gap,) = (one for one in whole["errors"] if one["code"] == "vacuum.retention")
+
+    retention = options["--retention"]
+    assert ("duration", "selection", True) == (retention["type"], retention["group"], retention["common"])
+    assert ("choice", "full", False) == tuple(options["--mode"][key] for key in ("type", "default", "common"))
+    assert ["full", "lite"] == options["--mode"]["choices"]
+    assert ("DELTACLI_FORMAT", "DELTACLI_COLOR") == (options["--format"]["env"], options["--color"]["env"])
+    assert (True, False) == (options["--storage-option"]["secret"], options["--prefix"]["secret"])
+    assert ("integer", ["-q"]) == (options["--threads"]["type"], options["--quiet"]["aliases"])
+    assert ([4], True) == (gap["exit"], gap["wayOut"].startswith("omit --retention"))
+
+
+NDJSON = (
+    "history",
+    "snapshot --files",
+    "schema show",
+    "changes --from 0",
+    "validate",
+    "vacuum --dry-run",
+    "vacuum --explain part-x.parquet",
+    "features",
+    "restore --version 0 --dry-run",
+    "repair --dry-run",
+    "checkpoint --verify",
+    "alter --dry-run add c int",
+    "widen-type trip long --dry-run",
+)
+
+
+def test_the_lines_of_commands_are_those_that_help_all_names(
+    whole: Json, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    make_sample(tmp_path / "tbl")
+    monkeypatch.chdir(tmp_path)
+    declared = {one["name"]: one["documents"] for one in whole["commands"]}
+    stray = []
+
+    for line in NDJSON:
+        words = line.split()
+        depth = next(depth for depth in (2, 1) if " ".join(words[:depth]) in declared)
+        run([*words[:depth], "tbl", *words[depth:], "--format", "ndjson"])
+        types = {json.loads(one)["type"] for one in capfdbinary.readouterr().out.splitlines()}
+        if not types or not any(types <= {*one["lines"]} for one in declared[" ".join(words[:depth])]):
+            stray.append((line, types))
+
+    assert [] == stray
+
+
+def test_help_all_for_people_has_a_line_per_command() -> None:
+    shown = deltacli("help", "all")
+
+    assert (0, "") == (shown.code, shown.err)
+    assert len(read_commands()) == len(shown.out.splitlines())
+    assert "\nlog expire              Delete log files that no kept version needs.\n" in shown.out
+    assert (2, "hint: deltacli help all --format json") == (
+        (refused := deltacli("help", "all", "--format", "csv")).code,
+        refused.err.splitlines()[-1],
+    )

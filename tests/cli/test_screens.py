@@ -283,7 +283,11 @@ def test_a_real_terminal_shows_what_is_stored(tables: Path, monkeypatch: pytest.
     assert f"--- 100 columns\n{seen}\n" in stored
 
 
-FORCED = {"always": (("--color", "always"), {}), "environment": ((), {"FORCE_COLOR": "1"})}
+FORCED = {
+    "always": (("--color", "always"), {}),
+    "FORCE_COLOR": ((), {"FORCE_COLOR": "1"}),
+    "CLICOLOR_FORCE": ((), {"CLICOLOR_FORCE": "1", "CLICOLOR": "0", "TERM": "dumb"}),
+}
 
 
 @pytest.mark.parametrize("how", FORCED)
@@ -317,6 +321,11 @@ def test_the_option_and_our_own_variable_override_the_environment(
         (("--color", "never"), {"FORCE_COLOR": "1"}),
         ((), {"FORCE_COLOR": "1", "NO_COLOR": "1"}),
         ((), {"FORCE_COLOR": "0"}),
+        (("--color", "never"), {"CLICOLOR_FORCE": "1"}),
+        ((), {"CLICOLOR_FORCE": "1", "NO_COLOR": "1"}),
+        ((), {"CLICOLOR_FORCE": "1", "DELTACLI_COLOR": "never"}),
+        ((), {"CLICOLOR_FORCE": "0"}),
+        ((), {"CLICOLOR": "1"}),
     ],
 )
 def test_options_that_override_forced_colour_give_the_text_of_a_pipe(
@@ -349,7 +358,7 @@ def piped(
     """Run a command in this process with a stdout that is not a terminal, and return its output."""
     from deltacli.cli.app import run
 
-    for name in ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "DELTACLI_COLOR"):
+    for name in ("NO_COLOR", "FORCE_COLOR", "CLICOLOR_FORCE", "CLICOLOR", "COLUMNS", "DELTACLI_COLOR"):
         monkeypatch.delenv(name, raising=False)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)

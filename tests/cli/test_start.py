@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
 
@@ -125,3 +126,17 @@ def test_a_stand_in_becomes_its_module(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "colorsys" not in sys.modules
     assert colorsys.rgb_to_hls(0.1, 0.2, 0.3) == rgb_to_hls(0.1, 0.2, 0.3)
     assert colorsys.ONE_THIRD == later.ONE_THIRD
+
+
+def test_a_module_can_call_a_stand_in_while_it_is_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As cloudpickle does, which pyarrow imports if it is installed: it asks `platform` for the kind of Python."""
+    (tmp_path / "asks_at_import.py").write_text("import colorsys\nvalue = colorsys.rgb_to_hls(0.1, 0.2, 0.3)\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "colorsys", raising=False)
+
+    with imported_when_used("colorsys"):
+        asked = import_module("asks_at_import")
+
+    import colorsys
+
+    assert colorsys.rgb_to_hls(0.1, 0.2, 0.3) == asked.value

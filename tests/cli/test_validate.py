@@ -191,7 +191,6 @@ def test_where_every_path_is_missing_each_is_named(lake: Path, validate: Run) ->
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ((), ("TABLE",)),
         (("t", "--select", "comit.bad-json"), ("'comit.bad-json'", "did you mean 'commit.bad-json'?")),
         (("t", "--select", "commit.*", "--ignore", "commit.*"), ("no rule is left",)),
         (("t", "--select", "log.nested-table"), ("no rule is left", "log.nested-table", "--level storage")),

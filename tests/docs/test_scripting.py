@@ -15,16 +15,21 @@ from pathlib import Path
 import pytest
 
 from deltacli.cli.command_tree import COMMANDS, TAKES_VALUE
+from deltacli.cli.invocation import ASK_FOR_HELP
 from deltacli.cli.options.declared import FLEET_FILE
 from deltacli.cli.running.cluster import ClusterOptions
 from deltacli.cli.running.run import EXPLAINED
+from deltacli.core import errors
 from deltacli.delta.schema.type_changes import INTEGER_DIGITS, WIDER
 from deltacli.operations.doctor import advice
 from tests.cli.support import ROOT, deltacli, make_sample, write_program
 from tools.command_tree import read_tree
 from tools.environment import read_environment
+from tools.error_codes import read_error_codes
 
 SCRIPTING = (ROOT / "docs" / "scripting.md").read_text(encoding="utf-8")
+ERRORS = {code: row.exit for rows in read_error_codes().values() for row in rows for code in row.codes if row.exit}
+"""Each code of an error with its exit codes."""
 CODE = re.compile(r"[a-z]+\.(?!parquet)[a-z][a-z0-9-]*")
 MAY_HAVE_CODES = re.compile(rf"""\bcode\b|["']{CODE.pattern}["']""")
 VALIDATE = (ROOT / "docs" / "validate.md").read_text(encoding="utf-8")
@@ -37,7 +42,7 @@ READING = (ROOT / "docs" / "reading.md").read_text(encoding="utf-8")
 VACUUM = (ROOT / "docs" / "vacuum.md").read_text(encoding="utf-8")
 SPARK = (ROOT / "docs" / "spark.md").read_text(encoding="utf-8")
 CLUSTER = {"--" + name.replace("_", "-") for name in ClusterOptions.__dataclass_fields__}
-SHARED = set(TAKES_VALUE) | CLUSTER
+SHARED = {*TAKES_VALUE, *ASK_FOR_HELP} | CLUSTER
 SHARING = (ROOT / "docs" / "sharing-recipients.md").read_text(encoding="utf-8")
 DEPLOYMENT = (ROOT / "docs" / "sharing-deployment.md").read_text(encoding="utf-8")
 PAGES = "".join(page.read_text(encoding="utf-8") for page in sorted((ROOT / "docs").rglob("*.md")))
@@ -102,12 +107,12 @@ def codes_of_the_source() -> set[str]:
                     named.add(id(name))  # before the name itself: parents come first
                 case ast.Constant(value=str(text)) if CODE.fullmatch(text) and id(node) not in named:
                     like.add(text)
-    areas = {code.partition(".")[0] for code in {*given, *EXPLAINED, *first_cells(section("Errors"))}}
+    areas = {code.partition(".")[0] for code in {*given, *EXPLAINED, *ERRORS}}
     return given | {text for text in like if text.partition(".")[0] in areas}
 
 
 def test_every_error_code_of_the_source_is_explained_and_no_other() -> None:
-    explained = first_cells(section("Errors"))
+    explained = set(ERRORS)
     problems_only = set(EXPLAINED) - explained
     warnings_only = first_cells(section("Warnings", WIDENING) + section("Warnings", ALTERING)) - explained
     diagnosed = first_cells(section("Findings of a diagnosis", STORES)) - explained
@@ -117,6 +122,27 @@ def test_every_error_code_of_the_source_is_explained_and_no_other() -> None:
     codes = {code for code in vars(advice).values() if isinstance(code, str) and CODE.fullmatch(code)}
     assert advised == codes - diagnosed - explained
     assert codes_of_the_source() - problems_only - warnings_only - diagnosed - advised - {FLEET_FILE} == explained
+
+
+def test_errors_have_the_exit_code_that_is_declared() -> None:
+    """Of each `Refused(…, code="…")`: a class of errors that is called with a code."""
+    classes = {name: kind.exit_code for name, kind in vars(errors).items() if hasattr(kind, "exit_code")}
+    given: dict[str, set[int]] = {}
+    for path in (ROOT / "deltacli").rglob("*.py"):
+        source = path.read_text(encoding="utf-8")
+        if "code=" not in source:
+            continue
+        for node in ast.walk(ast.parse(source)):
+            match node:
+                case ast.Call(func=ast.Name(id=name), keywords=keywords) if name in classes:
+                    codes = (text for one in keywords if one.arg == "code" for text in texts(one.value))
+                    for code in codes:
+                        given.setdefault(code, set()).add(classes[name])
+
+    assert 150 < len(given)
+    assert {} == {
+        code: exits for code, exits in given.items() if not exits <= {*map(int, re.findall(r"\d+", ERRORS[code]))}
+    }
 
 
 def test_every_problem_of_the_source_is_explained_and_no_other() -> None:
@@ -194,23 +220,21 @@ def test_the_snippets_for_ci_are_command_lines_that_work(tmp_path: Path) -> None
 
 
 def test_every_option_and_every_error_of_a_cluster_is_on_its_page() -> None:
-    errors = {code for code in codes_of_the_source() if code.startswith("cluster.")}
+    given = {code for code in codes_of_the_source() if code.startswith("cluster.")}
 
     assert set() == {name for name in CLUSTER if f"`{name}" not in SPARK}
-    assert errors == {code for code in first_cells(section("What can go wrong", SPARK)) if code.startswith("cluster.")}
+    assert given == {code for code in first_cells(section("What can go wrong", SPARK)) if code.startswith("cluster.")}
 
 
 def test_every_option_of_validate_is_on_its_page() -> None:
     (command,) = (found for found in read_tree().walk() if found.path == ("validate",))
-    own = (
-        {name for option in command.options for name in option.spellings if name.startswith("--")} - SHARED - {"--help"}
-    )
+    own = {name for option in command.options for name in option.spellings if name.startswith("--")} - SHARED
 
     assert set() == {name for name in own if f"`{name}" not in VALIDATE}
 
 
 def test_every_reason_not_to_widen_a_type_is_on_its_page() -> None:
-    refusals = {code for code in first_cells(section("Errors")) if code.startswith("widen.")}
+    refusals = {code for code in ERRORS if code.startswith("widen.")}
 
     assert refusals == first_cells(section("Refusals", WIDENING))
 
@@ -233,22 +257,20 @@ def test_the_page_of_wider_types_lists_the_changes_that_are_made() -> None:
 def test_every_option_of_widen_type_is_on_its_page() -> None:
     (command,) = (found for found in read_tree().walk() if found.path == ("widen-type",))
     own = {name for option in command.options for name in option.spellings if name.startswith("--")}
-    shared = {"--help", "--format", "--json", "--quiet", "--verbose", "--no-pager"}
 
-    assert set() == {name for name in own - SHARED - shared if f"`{name}" not in WIDENING}
+    assert set() == {name for name in own - SHARED if f"`{name}" not in WIDENING}
 
 
 def test_every_guard_and_every_option_of_vacuum_is_on_its_page_and_the_cron_line_works(tmp_path: Path) -> None:
     (command,) = (found for found in read_tree().walk() if found.path == ("vacuum",))
     own = {name for option in command.options for name in option.spellings if name.startswith("--")}
-    shared = {"--help", "--format", "--json", "--quiet", "--verbose", "--no-pager"}
-    guards = {code for code in first_cells(section("Errors")) if code.startswith("vacuum.")} - {"vacuum.partly-done"}
+    guards = {code for code in ERRORS if code.startswith("vacuum.")} - {"vacuum.partly-done"}
     (line,) = re.findall(r"```crontab\n.*?(deltacli .*) > /dev/null\n```", VACUUM)
     make_sample(tmp_path / "tbl")
 
     done = deltacli(*shlex.split(line.replace("s3://lake/events", "tbl"))[1:], cwd=tmp_path)
 
-    assert set() == {name for name in own - SHARED - shared if f"`{name}" not in VACUUM}
+    assert set() == {name for name in own - SHARED if f"`{name}" not in VACUUM}
     assert guards == {code for code in first_cells(section("Guards", VACUUM)) if code.startswith("vacuum.")}
     assert (0, "") == (done.code, done.err)
 
@@ -258,13 +280,13 @@ def test_every_option_of_read_and_changes_is_on_its_page() -> None:
     own = {name for found in commands for option in found.options for name in option.spellings if name.startswith("--")}
 
     assert 2 == len(commands)
-    assert set() == {name for name in own - SHARED - {"--help"} if f"`{name}" not in READING}
+    assert set() == {name for name in own - SHARED if f"`{name}" not in READING}
 
 
 def test_every_key_of_a_sharing_configuration_and_every_problem_of_it_is_on_its_page() -> None:
     from deltacli.sharing.configuration.shares_yaml import _LIMITS, _OF_REFERENCE, _OUR_OWN
 
-    reported = {code for code in first_cells(section("Errors")) if code.startswith("share.")}
+    reported = {code for code in ERRORS if code.startswith("share.")}
     explained = first_cells(section("Checking a configuration", SHARING)) | first_cells(DEPLOYMENT)
 
     assert set() == {key for key in (*_LIMITS, *_OF_REFERENCE, *_OUR_OWN) if f"`{key}`" not in SHARING}
@@ -280,5 +302,5 @@ def test_every_option_of_checkpoint_is_on_its_page_and_the_cron_line_works(tmp_p
 
     done = deltacli(*shlex.split(line.replace("s3://lake/events", "tbl"))[1:], cwd=tmp_path)
 
-    assert set() == {name for name in own - SHARED - {"--help"} if f"`{name}" not in CHECKPOINTS}
+    assert set() == {name for name in own - SHARED if f"`{name}" not in CHECKPOINTS}
     assert (0, "") == (done.code, done.err)

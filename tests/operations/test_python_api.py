@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import inspect
+import pydoc
 import re
 import shutil
 import subprocess
 import sys
+import textwrap
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta, timezone
 from pathlib import Path
@@ -236,9 +238,45 @@ def test_the_log_is_expired(path: Path) -> None:
 def test_completion_in_a_shell_of_python_offers_the_public_names(sample: Path) -> None:
     table = deltacli.open_table(sample)
 
-    assert sorted([*deltacli.__all__, "errors", "sharing", "spark"]) == dir(deltacli)
+    offered = {"DeltacliError", "Finding", "Severity", "Snapshot", "Table", "errors", "open_table", "sharing", "spark"}
+    assert offered | {*deltacli.__all__} <= {*dir(deltacli)}
+    assert [] == [name for name in dir(deltacli) if not hasattr(deltacli, name)]
     assert {"history", "snapshot", "uri", "vacuum", "validate"} <= set(dir(table))
     assert not {"files", "note_version", "newest_seen", "over", "stores", "allowed"} & set(dir(table))
+
+
+def test_help_of_the_package_begins_with_what_a_user_needs_and_is_short() -> None:
+    shown = pydoc.plain(pydoc.render_doc(deltacli))
+    order = ["without a JVM", "open_table(", "DeltacliError", "docs/python.md", "PACKAGE CONTENTS", "open_paimon("]
+
+    assert order == sorted(order, key=shown.index)
+    assert len(shown.splitlines()) <= 80
+    assert "CLASSES" not in shown
+
+
+def test_help_of_the_package_names_what_there_is_and_its_example_runs(
+    path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = deltacli.__doc__ or ""
+    words = re.findall(r"\w+", " ".join(re.findall(r"(?<=- Table\.)[a-z, ]+", text)))
+    errors = re.findall(r"\b[A-Z][a-z]+[A-Z]?[A-Za-z]+(?= \(|,)", text.partition("has them all:")[2])
+    monkeypatch.chdir(path.rename(path.with_name("tbl")).parent)
+
+    exec(textwrap.dedent("".join(re.findall(r"^    .*\n", text, re.MULTILINE))))
+
+    assert "14 2026-01-03 17:00:00+00:00 WRITE\n" in capsys.readouterr().out
+    assert "RESTORE" == deltacli.open_table("tbl").history(limit=1).items[0].operation
+    others = {"and", "ask", "at", "change", "never", "once", "others", "read", "table", "the"}
+    assert others >= {one for one in words if not hasattr(Table, one)}
+    assert 7 == len([name for name in errors if hasattr(deltacli.errors, name)])
+
+
+@pytest.mark.parametrize("name", ["optimize", "repair", "restore", "undelete", "vacuum", "expire_log"])
+def test_the_first_line_of_a_method_that_changes_a_table_says_that_it_acts_at_once(name: str) -> None:
+    first = (getattr(Table, name).__doc__ or "").splitlines()[0]
+
+    assert "at once" in first
+    assert "dry_run=True" in first
 
 
 def test_the_modules_of_the_api_are_imported_when_they_are_used() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.support import ROOT, Result, make_sample
-from tests.support.fresh import Installed, build_wheel, install
+from tests.support.fresh import Installed, install
 from tests.support.gcs import GcsServer
 
 REACHED: Mapping[str, tuple[str, ...]] = {
@@ -43,11 +43,6 @@ _MISSING: Mapping[str, tuple[Sequence[str], int, str]] = {
 }
 """A command of each extra whose credential is missing: arguments, exit code, and what the error names."""
 _NOWHERE = {"AWS_EC2_METADATA_DISABLED": "true", "GCE_METADATA_HOST": "127.0.0.1:1", "GCE_METADATA_IP": "127.0.0.1:1"}
-
-
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build_wheel(tmp_path_factory.mktemp("wheel"))
 
 
 def test_every_extra_is_tried() -> None:

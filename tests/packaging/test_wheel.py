@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import zipfile
 from pathlib import Path
 
@@ -19,13 +17,10 @@ PLACES = {
 HELP = ("deltacli/cli/help_pages.json", "deltacli/cli/help_topics.json")
 
 
-def test_the_wheel_brings_completions_help_and_manual_pages(tmp_path: Path) -> None:
-    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
-    subprocess.run(build, cwd=ROOT, check=True, capture_output=True)
+def test_the_wheel_brings_completions_help_and_manual_pages(wheel: Path) -> None:
     pages = ["deltacli", *(f"deltacli-{command.name.replace(' ', '-')}" for command in read_commands())]
     expected = PLACES | {f"docs/man/{page}.1": f"share/man/man1/{page}.1" for page in pages}
 
-    (wheel,) = tmp_path.glob("*.whl")
     data = f"deltacli-{__version__}.data/data/"
     with zipfile.ZipFile(wheel) as archive:
         packed = {name.removeprefix(data): archive.read(name) for name in archive.namelist() if name.startswith(data)}

@@ -1,6 +1,6 @@
 """Simulates: `python -m tests.simulation --seeds A..B [--commands A,B] [--events A,B] [--chain A,B] [--jobs N]`,
-`--replay SEED` tells one history, in its smallest form, `--without MUTANT` turns a check of the product off.
-`dev.py simulate` calls it.
+`--night DATE` plays the seeds of a night, `--replay SEED` tells one history, in its smallest form, `--without MUTANT`
+turns a check of the product off. `dev.py simulate` calls it.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from datetime import date
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -26,6 +27,10 @@ from tests.simulation.story import told
 from tools.safety_mutants import mutants
 
 _SEEDS = "1..300"
+_SEEDS_OF_A_NIGHT = 20_000
+"About twenty minutes on two cores."
+_BEFORE_NIGHTS = 1_000_000
+_FIRST_NIGHT = date(2026, 1, 1)
 _PRODUCT = Path(__file__).parents[2] / "deltacli"
 _CODE = re.compile(
     r"""\bcode="([a-z]+\.[a-z0-9.-]+)"|^[A-Z_]+(?:, [A-Z_]+)* = "([a-z]+\.[a-z0-9.-]+)\"""", re.MULTILINE
@@ -156,6 +161,7 @@ def main(arguments: Sequence[str]) -> int:
         prog="dev.py simulate", description="Play histories of tables, each from its seed."
     )
     parser.add_argument("--seeds", default=_SEEDS, metavar="A..B", help=f"the first and the last seed [{_SEEDS}]")
+    parser.add_argument("--night", metavar="DATE", help=f"the {_SEEDS_OF_A_NIGHT:,} seeds of a date, of no other one")
     parser.add_argument("--commands", default="", help=f"only these: {', '.join(COMMANDS)}")
     parser.add_argument("--events", default="", help=f"only these: {', '.join(EVENTS)}")
     parser.add_argument("--chain", default="", help="instead: these, by one admin, `A~B` for B while A asks")
@@ -173,9 +179,20 @@ def main(arguments: Sequence[str]) -> int:
         theme = Theme(mutant.commands, mutant.events, mutant.chain)
     if given.replay is not None:
         return replay(theme, given.replay, is_whole=given.all_calls)
-    first, _, last = given.seeds.partition("..")
-    seeds = range(int(first), int(last or first) + 1)
+    seeds = seeds_of_night(date.fromisoformat(given.night)) if given.night else seeds_between(given.seeds)
     return 1 if simulate(theme, seeds, given.jobs, stops=given.stop).wrong else 0
+
+
+def seeds_between(text: str) -> range:
+    """The seeds of `A..B`, or of one number."""
+    first, _, last = text.partition("..")
+    return range(int(first), int(last or first) + 1)
+
+
+def seeds_of_night(night: date) -> range:
+    """The seeds of a date: those of two nights are different, and none is in the gate."""
+    first = _BEFORE_NIGHTS + (night - _FIRST_NIGHT).days * _SEEDS_OF_A_NIGHT
+    return range(first, first + _SEEDS_OF_A_NIGHT)
 
 
 def _say(text: str) -> None:

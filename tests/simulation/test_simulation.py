@@ -9,6 +9,7 @@ import os
 import random
 import subprocess
 import sys
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from tests.simulation.commands import COMMANDS, Command
 from tests.simulation.events import EVENTS
 from tests.simulation.found import FOUND, Found
 from tests.simulation.history import play
+from tests.simulation.running import seeds_of_night
 from tests.simulation.scenario import CHAINS, SLOTS, Item, Scenario, make_scenario
 from tests.simulation.schedule import Actor, Fault, FaultKind
 from tests.simulation.shrink import shrunk
@@ -67,6 +69,13 @@ def _digests(count: int, hash_seed: int) -> list[str]:
         [sys.executable, "-c", code], cwd=root, env=environment, capture_output=True, text=True, check=True
     )
     return done.stdout.splitlines()
+
+
+def test_no_seed_is_played_in_two_nights_or_in_the_gate() -> None:
+    nights = [seeds_of_night(date(2026, 12, day)) for day in (30, 31)] + [seeds_of_night(date(2027, 1, 1))]
+
+    assert [one.stop for one in nights[:-1]] == [one.start for one in nights[1:]]
+    assert nights[0].start > SEEDS
 
 
 def test_what_a_crash_leaves_has_to_be_found_by_vacuum(monkeypatch: pytest.MonkeyPatch) -> None:

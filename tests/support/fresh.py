@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import sysconfig
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -72,23 +73,45 @@ class Installed:
 
 
 def build_wheel(place: Path) -> Path:
-    """Build the wheel of this tree."""
-    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(place)]
-    subprocess.run(build, cwd=ROOT, check=True, capture_output=True)
+    """Return the wheel that `dev.py release` built, or one of this tree, built at `place`."""
+    if directory := os.environ.get("DELTACLI_DIST"):
+        place = Path(directory)
+    else:
+        build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(place)]
+        subprocess.run(build, cwd=ROOT, check=True, capture_output=True)
     (wheel,) = place.glob("*.whl")
     return wheel
 
 
-def install(wheel: Path, extra: str, home: Path) -> Installed:
-    """Install a wheel with one extra, or with none for an empty name. The cache of uv comes first: the index would have
-    PySpark, which has no wheel, built again.
+def install(
+    wheel: Path,
+    extra: str,
+    home: Path,
+    *others: str,
+    python: str = sys.executable,
+    without_index: bool = "DELTACLI_WHEELS" in os.environ,
+) -> Installed:
+    """Install a wheel with one extra, or with none for an empty name, and other requirements.
+
+    Without an index, the packages that it needs are those of the directory `DELTACLI_WHEELS`, else those of the
+    environment of the tests. With one, the cache of uv comes first: the index would have PySpark, which has no wheel,
+    built again.
     """
     uv = str(
         Path(os.environ.get("DELTACLI_SERVER_PYTHON", sys.executable)).with_name("uv")
     )  # of the environment of dev
-    subprocess.run([uv, "venv", "-q", "--no-project", "--python", sys.executable, str(home)], check=True)
+    subprocess.run([uv, "venv", "-q", "--no-project", "--python", python, str(home)], check=True)
     wanted = f"{wheel}[{extra}]" if extra else str(wheel)
-    command = [uv, "pip", "install", "-q", "--python", str(home / "bin" / "python"), wanted]
-    if subprocess.run([*command, "--offline"], stderr=subprocess.DEVNULL, check=False).returncode:
-        subprocess.run(command, check=True)
+    command = [uv, "pip", "install", "-q", "--python", str(home / "bin" / "python")]
+    if without_index:
+        wheels = os.environ.get("DELTACLI_WHEELS")
+        command += ["--no-index", "--find-links", str(wheel.parent)]
+        command += ["--find-links", wheels] if wheels else ["--no-deps"]
+        version = wheel.name.split("-")[1]
+        subprocess.run([*command, f"deltacli[{extra}]=={version}", *others], check=True)
+        if not wheels:
+            (site,) = home.glob("lib/python*/site-packages")
+            (site / "tests.pth").write_text(sysconfig.get_path("purelib"))
+    elif subprocess.run([*command, wanted, *others, "--offline"], stderr=subprocess.DEVNULL, check=False).returncode:
+        subprocess.run([*command, wanted, *others], check=True)
     return Installed(home)

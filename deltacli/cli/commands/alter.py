@@ -58,7 +58,7 @@ class AlterOptions:
         "drop: first remove the column from options that name it.", default=False, table_format=OF_PAIMON
     )
     apply: str | None = option("JSON file with changes, - for stdin.", "FILE")
-    check: bool = option("Change nothing; exit 1 if a change is due, 4 if it is refused.", default=False)
+    check: bool = option("Change nothing; exit 1 if a change is due, 4 if refused.", default=False)
     branch: BranchOption = None
     dry_run: DryRunOption = False
     yes: YesOption = False
@@ -90,32 +90,39 @@ def alter(
 
     \b
     A column is a path: a.b, xs.element, m.value; backticks quote names with dots.
-    A position is first, last, before:X or after:X. A type of a Delta table is one
-    of tinyint (byte), smallint (short), int (integer), bigint (long), float
-    (real), double, decimal(p,s) (dec, numeric) with s <= p <= 38, boolean,
-    string, char(n), varchar(n), binary, date, timestamp, timestamp_ntz, variant,
-    array<…>, map<…, …>, struct<name: type, …>. No data file is rewritten;
-    not-null and constraints read the rows that statistics do not prove.
-    Columns of a Delta table are renamed and dropped after `mapping name`. What
-    depends on a column refuses its change: constraints, generated columns,
-    partitions, clustering. A default is SQL there: 0, "'unknown'".
-    A Paimon table gets one new version of its schema. What Paimon refuses is
-    refused. A type that changes stored values, and not-null, need --allow-lossy;
-    drop does not, though values of the column can no longer be read. --apply
-    takes a JSON array, which becomes one version: [{"change": "add", "column":
-    "a", "type": "int"}], or on a Paimon table SchemaChange objects of its REST
-    API.
+    No data file is rewritten.
 
     \b
     Examples:
       deltacli alter ./tbl add tax "decimal(10, 2)" --position after:trip --yes
       deltacli alter ./tbl mapping name --upgrade-protocol --yes
-      deltacli alter ./tbl rename ride.city town --yes  # after mapping name
+      deltacli alter ./tbl rename ride.city town --dry-run  # after mapping name
       deltacli alter ./tbl default trip 1 --upgrade-protocol --yes
-      deltacli alter ./tbl constraint add positive "trip > 0" --upgrade-protocol --dry-run
+      deltacli alter ./tbl constraint add paid "trip > 0" --upgrade-protocol --yes
       deltacli alter ./tbl --apply changes.json --check  # in CI
       deltacli alter ./paimon_tbl drop price --with-options --yes
       deltacli alter ./paimon_tbl set snapshot.time-retained=2h --yes
+
+    \b
+    A position is first, last, before:X or after:X. A type of a Delta table is one
+    of tinyint (byte), smallint (short), int (integer), bigint (long), float
+    (real), double, decimal(p,s) (dec, numeric) with s <= p <= 38, boolean,
+    string, char(n), varchar(n), binary, date, timestamp, timestamp_ntz, variant,
+    array<…>, map<…, …>, struct<name: type, …>. Columns of a Delta table are renamed
+    and dropped after `mapping name`. A change is refused if a constraint, a
+    generated column, partitioning or clustering depends on the column. A default is
+    SQL: 0, "'unknown'". not-null and constraints read the rows that statistics do
+    not prove.
+
+    \b
+    A Paimon table gets one new version of its schema, by the rules of Paimon. A type
+    that changes stored values, and not-null, need --allow-lossy; drop does not,
+    though values of the column can no longer be read.
+
+    \b
+    --apply takes a JSON array, which becomes one version: [{"change": "add",
+    "column": "a", "type": "int"}], or on a Paimon table SchemaChange objects of its
+    REST API.
     """
     _require_fitting(change, details, wanted)
 

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
+from deltacli.cli.command_tree import HERE
 from deltacli.cli.invocation import invocation
-from deltacli.cli.options.declared import TableArgument
+from deltacli.cli.options.declared import TableHereArgument
 from deltacli.cli.render.columns import NOT_THE_NEWEST, Column, Section
 from deltacli.cli.results import Emit, Listing, line_of, write_sections
 from deltacli.cli.running.run import Run
@@ -187,7 +188,7 @@ def _cost(one: WayOut) -> str:
 EXIT_CODES = (0, 2, 3, 4, 7, 70)
 
 
-def explain(run: Run, table: TableArgument, *, request: ExplainRequest) -> None:
+def explain(run: Run, table: TableHereArgument = HERE, *, request: ExplainRequest) -> None:
     """Show which clients read and write a table, and what stops the others.
 
     \b

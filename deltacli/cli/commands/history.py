@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from deltacli.cli.command_tree import HERE
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.declared import (
     BranchOption,
@@ -11,7 +12,7 @@ from deltacli.cli.options.declared import (
     LastOption,
     LimitOption,
     RefsOption,
-    TableArgument,
+    TableHereArgument,
     parse_end,
 )
 from deltacli.cli.running.run import Run, settle_limit
@@ -25,7 +26,7 @@ EXIT_CODES = (0, 2, 3, 7, 70)
 
 def history(
     run: Run,
-    table: TableArgument,
+    table: TableHereArgument = HERE,
     limit: LimitOption = None,
     first: Annotated[
         str | None,

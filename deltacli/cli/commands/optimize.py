@@ -1,11 +1,11 @@
-"""`deltacli optimize TABLE`."""
+"""`deltacli optimize TABLE...`."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from deltacli.cli.options.declared import Asked, DryRunOption, TableArgument, YesOption
+from deltacli.cli.options.declared import Asked, DryRunOption, TablesArgument, YesOption, is_several
 from deltacli.cli.running.run import Run
 from deltacli.cli.terminal.shell import quoted_table
 from deltacli.core.errors import command, fill_hint
@@ -14,6 +14,8 @@ from deltacli.core.units import format_size, plural
 from deltacli.operations.optimize.request import OptimizeRequest
 
 if TYPE_CHECKING:
+    from deltacli.changing.plan import Amount
+    from deltacli.cli.running.changing import Mode
     from deltacli.operations.optimize.execute import OptimizeOutcome
     from deltacli.operations.optimize.plan import OptimizePlan
 
@@ -30,24 +32,14 @@ class OptimizeOptions:
     yes: YesOption = False
 
 
-def optimize(run: Run, table: TableArgument, *, asked: Asked[OptimizeRequest], how: OptimizeOptions) -> None:
+def optimize(run: Run, tables: TablesArgument, *, asked: Asked[OptimizeRequest], how: OptimizeOptions) -> None:
     """Compact small files, sort rows, and purge deleted rows. The rows stay the same.
 
     \b
     Small files of a partition become one file of about the target size, and so do
     files with many deleted rows. A file that is large enough is left alone, so a
-    second run has nothing to do. New files are read back and compared with the old
-    ones before they are committed, about 1 GiB per commit. Writers are not
-    disturbed: files that one of them touches meanwhile are left as they are. The
-    old files stay for older versions until vacuum deletes them.
-
-    \b
-    --zorder sorts the rows of each partition, so that a query with conditions on
-    the columns opens fewer files. A partition that is sorted already is left alone.
-    --cluster sorts by the clustering columns of the table, what is new together with
-    earlier runs of less than 100 GiB. Rows that do not fit in memory are sorted in
-    --temp-dir. With --purge no deleted row and no dropped column is left in the
-    files of the newest version.
+    second run has nothing to do. Old files stay for older versions until vacuum
+    deletes them.
 
     \b
     Examples:
@@ -58,13 +50,41 @@ def optimize(run: Run, table: TableArgument, *, asked: Asked[OptimizeRequest], h
       deltacli optimize ./tbl --zorder trip --yes
       deltacli optimize s3://lake/events --cluster --temp-dir /scratch --yes
       deltacli optimize ./tbl --purge --yes  # then vacuum removes the rows
+      deltacli optimize './lake/**' --dry-run  # several tables
       deltacli optimize ./tbl --check  # exit 1 if there is something to do
+
+    \b
+    New files are read back and compared with the old ones before they are
+    committed, about 1 GiB per commit. Writers are not disturbed: files that one of
+    them touches meanwhile are left as they are.
+
+    \b
+    --zorder sorts the rows of each partition, so that a query with conditions on
+    the columns opens fewer files. A partition that is sorted already is left alone.
+    --cluster sorts by the clustering columns of the table, what is new together with
+    earlier runs of less than 100 GiB. Rows that do not fit in memory are sorted in
+    --temp-dir. With --purge no deleted row and no dropped column is left in the
+    files of the newest version.
     """
+    from deltacli.cli.running.changing import Mode
+
+    if is_several(tables):
+        from deltacli.cli.running.many import require_tables, run_many
+
+        require_tables(tables)
+    mode, request = Mode(how.dry_run, how.yes, how.check), asked.request()
+    if is_several(tables):
+        run_many(run, tables, lambda run, table: _optimize(run, table, request, mode), mode)
+    else:
+        _optimize(run, tables[0], request, mode)
+
+
+def _optimize(run: Run, table: str, request: OptimizeRequest, mode: Mode) -> None:
     from deltacli.cli.render.optimize import optimize_result
-    from deltacli.cli.running.changing import Mode, Wording, run_change
+    from deltacli.cli.running.changing import Wording, run_change
     from deltacli.operations.optimize.execute import Optimize
 
-    name, mode = quoted_table(table), Mode(how.dry_run, how.yes, how.check)
+    name = quoted_table(table)
     wording: Wording[OptimizePlan, OptimizeOutcome] = Wording(
         question=_question,
         planned=lambda plan, _: optimize_result(plan, None),
@@ -72,8 +92,9 @@ def optimize(run: Run, table: TableArgument, *, asked: Asked[OptimizeRequest], h
         following=lambda outcome: f"deltacli history {name} --limit 3" if outcome.versions else None,
         facts=lambda plan: _unreadable(plan) if plan.unreadable else {},
         before=lambda plan: _before(plan, table) if plan.unreadable else None,
+        deed=_deed,
     )
-    run_change(run, run.open_table(table, writes=not mode.only_plans), Optimize(asked.request()), wording, mode)
+    run_change(run, run.open_table(table, writes=not mode.only_plans), Optimize(request), wording, mode)
 
 
 def _before(plan: OptimizePlan, table: str) -> str:
@@ -86,11 +107,20 @@ def _unreadable(plan: OptimizePlan) -> dict[str, str]:
     return {"unreadable": count, **({} if plan.way_out is None else {"first": plan.way_out})}
 
 
+def _deed(plan: OptimizePlan) -> tuple[str, Amount]:
+    from deltacli.changing.plan import Amount
+
+    return _verb(plan), Amount(plan.selection.files, plan.selection.size_bytes)
+
+
+def _verb(plan: OptimizePlan) -> str:
+    return "purge" if plan.rules.purge else "rewrite" if plan.order is None else "sort"
+
+
 def _question(plan: OptimizePlan) -> str:
     chosen = plan.selection
-    verb = "purge" if plan.rules.purge else "rewrite" if plan.order is None else "sort"
     which = "" if plan.request.where is None else f" where {plan.request.where}"
     return (
-        f"{verb} {plural(chosen.files, 'file')} ({format_size(chosen.size_bytes)}) of {plan.table.uri}{which}: "
+        f"{_verb(plan)} {plural(chosen.files, 'file')} ({format_size(chosen.size_bytes)}) of {plan.table.uri}{which}: "
         f"{plural(chosen.outputs, 'new file')} in {plural(len(plan.groups), 'commit')}"
     )

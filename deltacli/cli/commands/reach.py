@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from deltacli.cli.options.declared import TableArgument
+from deltacli.cli.command_tree import HERE
+from deltacli.cli.options.declared import TableHereArgument
 from deltacli.cli.render.columns import Section, file_amount
 from deltacli.cli.results import Document, Emit, Outcome
 from deltacli.cli.running.run import Run
@@ -128,7 +129,7 @@ def _amount(amount: Amount | None, retention_ms: int) -> str:
 EXIT_CODES = (0, 2, 3, 7, 70)
 
 
-def reach(run: Run, table: TableArgument, *, request: ReachRequest) -> None:
+def reach(run: Run, table: TableHereArgument = HERE, *, request: ReachRequest) -> None:
     """Show which versions can be read, by what, and until when.
 
     \b

@@ -37,10 +37,7 @@ def repair(run: Run, table: TableArgument, *, asked: Asked[RepairRequest], how: 
     checksum and the history of its log. Checkpoints, checksums and _last_checkpoint
     are written anew from the commits. What no source has is given up in one commit,
     only with --accept-loss, and every file with its rows is named before. Replaced
-    files are kept in a backup; --undo puts them back. A run ends with another look
-    at the table, and a second run has nothing to do. It exits with 1 if errors are
-    left that nothing can be done about here; each is listed with the reason. A dry
-    run lists them, too, and never exits with 1.
+    files are kept in a backup; --undo puts them back.
 
     \b
     Examples:
@@ -50,6 +47,11 @@ def repair(run: Run, table: TableArgument, *, asked: Asked[RepairRequest], how: 
       deltacli repair s3://lake/events --from versions --level footers
       deltacli repair ./tbl --accept-loss --quarantine /backups/damaged
       deltacli repair ./tbl --save-plan plan.json  # then --apply plan.json
+
+    \b
+    A run ends with another look at the table, and a second run has nothing to do.
+    It exits with 1 if errors are left that repair cannot fix; each is listed with
+    the reason. A dry run lists them, too, and never exits with 1.
     """
     modes = {"--save-plan": how.save_plan, "--apply": how.apply, "--undo": how.undo}
     chosen = [name for name, value in modes.items() if value is not None]

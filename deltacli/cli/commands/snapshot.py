@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
+from deltacli.cli.command_tree import HERE
 from deltacli.cli.formats import PARQUET, RowFormat
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.declared import (
@@ -15,7 +16,7 @@ from deltacli.cli.options.declared import (
     LimitOption,
     SchemaIdOption,
     SnapshotIdOption,
-    TableArgument,
+    TableHereArgument,
     TagOption,
     TimestampOption,
     VersionOption,
@@ -66,7 +67,7 @@ class SnapshotOptions:
         return self.files or self.tombstones
 
 
-def snapshot(run: Run, table: TableArgument, *, wanted: SnapshotOptions) -> None:
+def snapshot(run: Run, table: TableHereArgument = HERE, *, wanted: SnapshotOptions) -> None:
     """Show the state of a table at a version.
 
     \b

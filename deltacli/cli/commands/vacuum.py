@@ -1,9 +1,10 @@
-"""`deltacli vacuum TABLE`."""
+"""`deltacli vacuum TABLE...`."""
 
 from __future__ import annotations
 
 from deltacli.cli.invocation import invocation
-from deltacli.cli.options.declared import Asked, TableArgument
+from deltacli.cli.options.declared import Asked, TablesArgument, is_several
+from deltacli.cli.running.changing import Mode
 from deltacli.cli.running.run import Run
 from deltacli.cli.running.table_formats import ask
 from deltacli.cli.running.vacuum import VacuumOptions
@@ -16,41 +17,58 @@ EXIT_CODES = (0, 2, 3, 4, 5, 6, 7, 8, 70)
 RUNS_ON_CLUSTER = True
 
 
-def vacuum(run: Run, table: TableArgument, *, asked: Asked[VacuumRequest], how: VacuumOptions) -> None:
+def vacuum(run: Run, tables: TablesArgument, *, asked: Asked[VacuumRequest], how: VacuumOptions) -> None:
     """Delete files that no retained version needs.
 
     \b
     A file is deleted if it is older than the retention and nothing references it:
     not the current version, no tombstone or commit within the retention, no kept
-    version and no clone. Hidden files, links, nested tables and files that are not
-    part of a Delta table are kept. A plan that looks like an accident (an empty
-    listing, half of the table deleted) is refused. Older versions are no longer
-    fully readable: the plan lists them. Of a Paimon table --schemas deletes schema
-    files that nothing has needed since the retention began.
+    version and no clone. A plan that looks like an accident (an empty listing, half
+    of the table deleted) is refused. Older versions are no longer fully readable:
+    the plan lists them.
 
     \b
     Examples:
       deltacli vacuum ./tbl --dry-run
       deltacli vacuum ./tbl --retention 14d --yes  # in cron
+      deltacli vacuum './lake/**' --dry-run  # several tables
       deltacli vacuum ./tbl --save-plan plan.parquet  # to review, then
       deltacli vacuum ./tbl --apply plan.parquet --yes
       deltacli vacuum ./tbl --explain day=2026-01-01/part-0.parquet
       deltacli vacuum ./tbl --quarantine ./quarantine --purge-older 30d --yes
       deltacli vacuum ./paimon_tbl --schemas --dry-run --files
+
+    \b
+    Hidden files, links, nested tables and files that are not part of a Delta table
+    are kept. Of a Paimon table --schemas deletes schema files that nothing has
+    needed since the retention began.
     """
+    if is_several(tables):
+        from deltacli.cli.running.many import require_tables, run_many
+
+        require_tables(tables)
     _require_one_errand(asked, how)
     request = asked.request()
     if request.commit_metadata and not request.log_entries:
         raise UsageError("--commit-metadata and --no-log-entries exclude each other")
 
     of_delta = asked.given(but=("retention_ms", "allow_retention_below_ms"))
-    ask(
-        run,
-        table,
-        lambda opened: opened.vacuum(request, how),
-        given={**dict.fromkeys(of_delta, OF_DELTA), **run.of_one_format},
-        writes=not how.dry_run and how.save_plan is None and how.explain is None,
-    )
+    given = {**dict.fromkeys(of_delta, OF_DELTA), **run.of_one_format}
+    writes = not how.dry_run and how.save_plan is None and how.explain is None
+
+    def use(run: Run, table: str) -> None:
+        ask(run, table, lambda opened: opened.vacuum(request, how), given=given, writes=writes)
+
+    if not is_several(tables):
+        use(run, tables[0])
+        return
+    of_one = {
+        "--save-plan": how.save_plan,
+        "--apply": how.apply,
+        "--explain": how.explain,
+        "--purge-older": how.purge_older_ms,
+    }
+    run_many(run, tables, use, Mode(how.dry_run, how.yes), of_one)
 
 
 def _require_one_errand(asked: Asked[VacuumRequest], how: VacuumOptions) -> None:

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from deltacli.cli.command_tree import TableFormat
+from deltacli.cli.command_tree import HERE, TableFormat
 from deltacli.cli.formats import Content, FindingFormat
-from deltacli.cli.invocation import invocation
+from deltacli.cli.invocation import invocation, outside
 from deltacli.cli.options.declared import Asked, RefsOption, argument
 from deltacli.cli.running.finding_filter import (
     BASELINE,
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     from deltacli.operations.validate.validate import Validation
     from deltacli.rules.framework.base import Finding, Rule
     from deltacli.storage import Storage
-    from deltacli.table.discover import Target
+    from deltacli.table.discover import Target, Targets
 
 # -- one run of `validate` ---------------------------------------------------------------------------------------------
 
@@ -148,12 +148,16 @@ class Checker:
         return self._choose_rules()
 
     def run_all(self, names: Sequence[str]) -> ValidationReport:
-        """Find the tables, check each and write the result. Raises the fault where no table could be checked."""
+        """Find the tables, check each and write the result; without names, those of the current directory. Raises the
+        fault where no table could be checked.
+        """
         from deltacli.table.discover import find_tables
 
         if self._wanted.write_baseline is not None:
             require_baseline_target(self._wanted.write_baseline)
-        found = find_tables(names, self._run.open_either, progress=self._run.progress)
+        found = find_tables(names or [outside(HERE)], self._run.open_either, progress=self._run.progress)
+        if not names:
+            _require_tables(found)
         for name in found.passed_over:
             self._run.note(f"note: {name} is a file next to tables and was skipped")
         self._failures += [(without_secrets(name), fault) for name, fault in found.failures]
@@ -356,6 +360,17 @@ class Checker:
         return tuple(checked.values())
 
 
+def _require_tables(found: Targets) -> None:
+    """Raise NotATable where the only table is a directory that may have lost its log, which nobody has named."""
+    from deltacli.delta.log.segment import LOG_DIRECTORY
+    from deltacli.storage import PathKind
+    from deltacli.table.find_log import missing_log
+
+    for name, storage, is_paimon in found.tables:
+        if name == outside(HERE) and not is_paimon and storage.kind_of(LOG_DIRECTORY) is PathKind.MISSING:
+            raise missing_log(storage)
+
+
 def _tally(label: str, found: Validation, sieve: FindingFilter) -> TableTally:
     from deltacli.operations.validate.trend import TableTally
 
@@ -386,7 +401,10 @@ _NAMED = 5
 
 TablesArgument = Annotated[
     list[str] | None,
-    argument("Tables, directories with tables below them, or patterns: paths or URIs.", "TABLE..."),
+    argument(
+        "Tables, directories with tables below them, or patterns: paths or URIs.  [default: the current directory]",
+        "TABLE...",
+    ),
 ]
 
 
@@ -398,8 +416,6 @@ def validate(
     \b
     Reports every fault, not only the first, with file, line, values and a fix.
     Works on tables that cannot be opened. Directories are searched for tables.
-    Nothing is changed. Of Paimon tables the schemas are checked, and whether all
-    schemas exist that snapshots and data files name.
 
     \b
     Examples:
@@ -413,6 +429,10 @@ def validate(
       deltacli validate ./tbl --select 'checkpoint.*,hint.*' --format github
       deltacli validate --list-rules --select 'log.*'
       deltacli validate ./paimon_tbl --profile cpp
+
+    \b
+    Nothing is changed. Of Paimon tables the schemas are checked, and whether all
+    schemas exist that snapshots and data files name.
     """
     request = asked.request()
     if wanted.list_rules and tables:
@@ -423,9 +443,7 @@ def validate(
         rules = _choose_rules(run, request, [request.level] if "level" in asked.values else [*LevelChoice])
         is_paimon = bool(rules) and all(rule.id.startswith("paimon.") for rule in rules)
         list_rules(run, rules, "paimon" if is_paimon else "delta")
-    elif not tables:
-        raise UsageError("missing argument TABLE", code="usage.table", hint="deltacli validate --help")
-    elif code := _check(run, request, wanted, tables):
+    elif code := _check(run, request, wanted, tables or []):
         raise typer.Exit(code)
 
 

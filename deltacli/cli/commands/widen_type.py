@@ -23,7 +23,7 @@ EXIT_CODES = (0, 1, 2, 3, 4, 6, 7, 8, 70)
 RUNS_ON_CLUSTER = True
 
 Changes = Annotated[list[str], argument("Columns with their new types, in pairs.", "COLUMN TYPE")]
-Check = Annotated[bool, Option("Change nothing; exit 1 if a change is due, 4 if it is refused.")]
+Check = Annotated[bool, Option("Change nothing; exit 1 if a change is due, 4 if refused.")]
 
 
 def widen_type(

@@ -37,6 +37,20 @@ def argument(meaning: str, metavar: str) -> Any:  # Any: what typer's own functi
 
 
 TableArgument = Annotated[str, argument("Table directory: a path or URI.", "TABLE")]
+TablesArgument = Annotated[
+    list[str], argument("Table directories, or patterns such as 'lake/**': paths or URIs.", "TABLE...")
+]
+
+
+def is_several(tables: Sequence[str]) -> bool:
+    """Return True for several tables, and for what may be a pattern."""
+    return len(tables) > 1 or not {*"*?["}.isdisjoint(tables[0])
+
+
+TableHereArgument = Annotated[
+    str, argument("Table directory: a path or URI.  [default: the current directory]", "TABLE")
+]
+"""The table of a command that changes nothing; its default is `HERE`."""
 VersionOption = Annotated[int | None, Option("Use the snapshot of this version.", "N", table_format=OF_DELTA)]
 TimestampOption = Annotated[
     str | None,
@@ -54,7 +68,7 @@ LastOption = Annotated[
         spelled="--to",
     ),
 ]
-DryRunOption = Annotated[bool, Option("Show what would be done and change nothing; overrides --yes.")]
+DryRunOption = Annotated[bool, Option("Show the plan and change nothing; overrides --yes.")]
 YesOption = Annotated[bool, Option("Do not ask for confirmation.")]
 CommitMetadataOption = Annotated[list[str] | None, COMMIT_METADATA, OF_DELTA]
 BranchOption = Annotated[str | None, Option("Branch of a Paimon table.  [default: main]", "B", table_format=OF_PAIMON)]

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from deltacli.operations.validate.trend import Tally
     from deltacli.rules.framework.base import Finding, Rule, Severity
 
-FAIL_ON = Option("Lowest severity that causes exit code 1.", "error|warning|info", shows_default=True)
+FAIL_ON = Option("Lowest severity for exit code 1.", "error|warning|info", shows_default=True)
 BASELINE = Option("Accept the findings listed in this file.", "FILE")
 WRITE_BASELINE = Option("Write the current findings to a file for --baseline, and exit 0.", "FILE")
 MAX_FINDINGS = Option("Findings shown per rule and table; 0 shows all.", "N", shows_default=True)

@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, TypeVar
 
 from deltacli.cli.command_tree import TableFormat, path_of
-from deltacli.cli.formats import PARQUET, TABLE, Content, Format
+from deltacli.cli.formats import MARKDOWN, PARQUET, TABLE, Content, Format
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.declared import DEFAULT_ROWS
 from deltacli.cli.results import open_sink
@@ -54,7 +54,19 @@ if TYPE_CHECKING:
 
     Handled = TypeVar("Handled", bound=TableHandle)
 
-_NEXT = "next: "
+    class Part(Protocol):
+        """One table of several, as a run on it sees that."""
+
+        name: str
+        result: Result | None
+        pending: Any  # Any: what is left to be done
+        following: list[str]
+
+        def head(self, run: Run, sink: BinaryIO) -> None:
+            """Write the heading above a result."""
+
+
+_NEXT, _NOTE = "next: ", "note: "
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -76,6 +88,8 @@ class Run:
     is_paged: bool = True
     retry_budget_ms: int | None = None
     allow_external: tuple[str, ...] = ()
+    part: Part | None = None
+    """The table of several that this run is about."""
     directory: str | None = None
     """Where `--output` names a directory: rows are written there as Parquet, and the result says what was written."""
     colours_notes: bool = False
@@ -148,7 +162,13 @@ class Run:
         """Write a result in the run's format to its destination; of a confirmed plan only what has become of it."""
         invocation.is_reporting = invocation.has_agreed
         self._written[:] = [result]
+        if self.part is not None:
+            self.part.result = result
+            if self.format not in (TABLE, MARKDOWN):
+                return
         with self.sink() as sink:
+            if self.part is not None:
+                self.part.head(self, sink)
             if new := self._new_sections(result):
                 from deltacli.cli.results import write_sections
 
@@ -185,7 +205,9 @@ class Run:
 
     def say_next(self, command: str, *, also_in_pipe: bool = False) -> None:
         """Name the next command below a result on a terminal, or wherever notes go."""
-        if self.is_on_screen or also_in_pipe:
+        if self.part is not None and not also_in_pipe:
+            self.part.following.append(command)
+        elif self.is_on_screen or also_in_pipe:
             self.note(f"next: {command}")
 
     def note(self, text: str) -> None:
@@ -194,10 +216,12 @@ class Run:
         """
         if self.quiet or _is_spoiled(text):
             return
+        if self.part is not None and text.startswith(_NOTE):
+            text = f"{_NOTE}{self.part.name}: {text.removeprefix(_NOTE)}"
         if text.startswith(_NEXT):
             text = _NEXT + with_files(text.removeprefix(_NEXT), invocation.arguments)
         if self.log_is_json:
-            say_json(dumps({"type": "note", "message": text.removeprefix("note: ")}))
+            say_json(dumps({"type": "note", "message": text.removeprefix(_NOTE)}))
             return
         text = as_typed(text, invocation.arguments)
         if self.colours_notes and text.startswith(_NEXT):

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.changing.change import Change, O, P, plan_change
+from deltacli.changing.plan import Amount
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.declared import BranchOption, DryRunOption, YesOption
 from deltacli.cli.results import Outcome, Result, require_target
@@ -33,18 +34,16 @@ class VacuumOptions:
     """What the command does with the plan; of Paimon tables, which schemas it deletes."""
 
     files: bool = option("List every file to delete; csv and ndjson always do.", default=False)
-    save_plan: str | None = option(
-        "Write the plan to a Parquet file and delete nothing.", "FILE", table_format=OF_DELTA
-    )
+    save_plan: str | None = option("Write the plan to a Parquet file; delete nothing.", "FILE", table_format=OF_DELTA)
     apply: str | None = option("Execute a saved plan, or resume it.", "FILE", table_format=OF_DELTA)
     accept_copy: bool = option(
         "With --apply, accept the plan of a table elsewhere of which this one is a copy with the same past.",
         default=False,
         table_format=OF_DELTA,
     )
-    explain: str | None = option("Show why one file is kept or deleted; change nothing.", "PATH", table_format=OF_DELTA)
+    explain: str | None = option("Show why a file is kept or deleted; change nothing.", "PATH", table_format=OF_DELTA)
     purge_older_ms: int | None = option(
-        "Only empty the quarantine of this table: delete copies older than this, such as 30d, no file of the table.",
+        "Only empty the quarantine of this table: delete copies older than this, such as 30d.",
         "DURATION",
         Kind.DURATION,
         table_format=OF_DELTA,
@@ -94,11 +93,8 @@ def _carry_out(
     condition: str = "if no reader is older",
 ) -> None:
     """Carry out a vacuum in the mode of the options. `condition` is that under which a shorter retention is safe."""
-    try:
-        run_change(run, table, change, replace(wording, repeats=True), Mode(options.dry_run, options.yes))
-    except Refused as refused:
-        _keep_retention(refused, condition)
-        raise
+    told = replace(wording, repeats=True, refused=lambda refused: _keep_retention(refused, condition))
+    run_change(run, table, change, told, Mode(options.dry_run, options.yes))
 
 
 def _keep_retention(refused: Refused, condition: str) -> None:
@@ -225,6 +221,7 @@ class VacuumCommand(NamedTuple):
             notes=lambda plan: plan.notes,
             before=lambda plan: "" if plan.missing_live.files else None,
             deletes_by_age=True,
+            deed=lambda plan: ("delete", Amount(plan.files, plan.size_bytes)),
         )
         _carry_out(self.run, self.table, change, wording, self.how)
         if self.how.yes and not self.how.dry_run and plans:

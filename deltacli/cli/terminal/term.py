@@ -14,7 +14,7 @@ from enum import Enum, StrEnum
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from deltacli.cli.invocation import invocation
+from deltacli.cli.invocation import colour_of_environment, invocation
 from deltacli.core.documents import dumps
 from deltacli.core.made_once import pattern
 
@@ -101,21 +101,17 @@ class Terminal(NamedTuple):
 def detect_terminal(colour: str, *, to_file: bool) -> Terminal:
     """Return the properties of stdout. `colour` is auto, always or never.
 
-    `FORCE_COLOR` turns auto into always; `NO_COLOR`, which comes first, and `TERM=dumb` turn it into never. A result
-    that is written to a file is neither coloured nor drawn.
+    The environment may turn auto into one of the others. A result that is written to a file is neither coloured nor
+    drawn.
     """
     if to_file:
         return Terminal(is_terminal=False, width=None, colour=False)
-    environment = os.environ
     is_terminal = sys.stdout.isatty()
-    may_colour = not environment.get("NO_COLOR")
-    is_forced = colour == "always" or (
-        colour == "auto" and may_colour and environment.get("FORCE_COLOR", "0") not in ("", "0")
-    )
-    wanted = is_forced or (colour == "auto" and is_terminal and may_colour and environment.get("TERM") != "dumb")
+    chosen = colour_of_environment() if colour == "auto" else colour == "always"
+    wanted = is_terminal if chosen is None else chosen
     if is_terminal:
         return Terminal(is_terminal, max(columns(), 20), wanted)
-    return Terminal(is_terminal, _forced_width(environment.get("COLUMNS", "")) if is_forced else None, wanted)
+    return Terminal(is_terminal, _forced_width(os.environ.get("COLUMNS", "")) if wanted else None, wanted)
 
 
 def columns() -> int:
@@ -127,10 +123,9 @@ def columns() -> int:
 
 def colours_stderr(colour: str) -> bool:
     """Return whether notes on stderr have colour: `colour` is auto, always or never, and stderr is a terminal."""
-    environment = os.environ
     if colour == "never" or not sys.stderr.isatty():
         return False
-    return colour == "always" or not (environment.get("NO_COLOR") or environment.get("TERM") == "dumb")
+    return colour == "always" or colour_of_environment() is not False
 
 
 def _forced_width(columns: str) -> int:
@@ -210,6 +205,10 @@ def shorten(text: str, width: int, *, keep_end: bool = False, keep_both: bool = 
     return "…" + text[len(text) - kept :]
 
 
+LEAST_ROOM = 24
+"""Cells for values below which they stand under their label instead of beside it."""
+
+
 class LiveLine(Protocol):
     """A redrawn line at the bottom of the terminal, which must be erased before anything else is written."""
 
@@ -248,14 +247,35 @@ def close_live_line() -> None:
 
 def say(text: str, paint: Callable[[str], str] = str) -> None:
     """Write a line to stderr, without secrets, in the look that `paint` gives it; a closed stderr is ignored."""
-    from deltacli.storage.secrets import without_secrets
-
-    text = without_secrets(text)
+    text = safe_text(text)
     if sys.stderr is not None and sys.stderr.isatty():
         text = _folded(text, columns())
     line = live_line()
     with nullcontext() if line is None else line.hidden():
         write_stderr(paint(text) + "\n")
+
+
+def safe_text(text: str) -> str:
+    """Return a text without secrets, whose commands have the `-C` of this run."""
+    from deltacli.cli.invocation import AT, invocation
+    from deltacli.storage.secrets import without_secrets
+
+    text = without_secrets(text)
+    if not invocation.directories or "deltacli " not in text:
+        return text
+    import re
+
+    from deltacli.core.errors import quoted
+
+    given = "".join(f"{AT} {quoted(directory)} " for directory in invocation.directories)
+    inserted = dumps(given).decode()[1:-1] if text.startswith("{") else given
+    return re.sub(rf"(?<![\w./-])deltacli (?=(?:{_first_words()})(?![\w-]))", lambda found: found[0] + inserted, text)
+
+
+def _first_words() -> str:
+    from deltacli.cli.command_tree import COMMANDS
+
+    return "|".join({name.split()[0] for name in COMMANDS})
 
 
 def _folded(text: str, width: int) -> str:
@@ -266,10 +286,7 @@ def _folded(text: str, width: int) -> str:
 
     start = re.match(r"[a-z]+: |  \S+(?: \S+)*  +| *", text)
     indent = " " * min(len(start[0]) if start else 0, width // 2)
-    from deltacli.cli.command_tree import COMMANDS
-
-    words = "|".join({"help", *(name.split()[0] for name in COMMANDS)})
-    said, *commands = re.split(rf"(?<= )(?=deltacli (?:--|(?:{words})(?: |$)))", text, maxsplit=1)
+    said, *commands = re.split(rf"(?<= )(?=deltacli (?:--?|(?:help|{_first_words()})(?: |$)))", text, maxsplit=1)
     others: list[str] = []
     if commands and re.search("[,;] | deltacli ", re.sub(_QUOTED, "", commands[0])):  # a sentence about commands
         commands, (said, *others) = [], pasted_lines(text, width)

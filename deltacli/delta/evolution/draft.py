@@ -327,7 +327,7 @@ def _of_layout(draft: Draft, place: ColumnPlace) -> Iterator[Refusal]:
     config, path = draft.config, physical_path(draft.config, place)
     if path[0] in config.partition_columns:
         message = f"{place.text} cannot be dropped: the table is partitioned by it"
-        yield Refusal("alter.partition-column", message, "write the table anew with other partitions")
+        yield Refusal("alter.partition-column", message, "rewrite the table with other partitions")
     for columns in draft.clustering:
         length = min(len(columns), len(path))
         if columns[:length] == path[:length]:

@@ -343,7 +343,7 @@ def of_readers(before: TableConfiguration, after: TableConfiguration) -> Iterato
         yield Caution(
             "alter.streams",
             f"changes and streams cannot be read across the commit, because it drops and adds {', '.join(again)}; "
-            "streams that have not delivered all versions before it have to begin anew after it. To avoid that, add "
+            "streams that have not delivered all versions before it have to start over after it. To avoid that, add "
             "the column in a commit of its own",
         )
     (_, had), (needed, has) = (used_features(config, has_vectors=False) for config in (before, after))

@@ -423,7 +423,7 @@ def rows_unknown(path: str) -> Refused:
     return Refused(
         f"{path} has no number of records, and the table gives ids to its rows",
         code="rowtracking.base-row-id-missing",
-        facts={"file": path, "needed": "numRecords in its statistics: so many ids are assigned"},
+        facts={"file": path, "needed": "numRecords in its statistics, the number of ids to assign"},
     )
 
 

@@ -230,7 +230,7 @@ def _own_expressions(change: Widened, ground: Ground) -> Iterator[Refusal]:
             message = (
                 f"{name} cannot become {change.to_type}: {field.name} is generated, and its expression has a fixed type"
             )
-            yield Refusal("widen.generation-expression", message, "write the table anew without the expression")
+            yield Refusal("widen.generation-expression", message, "rewrite the table without the expression")
         if field.metadata.get(INVARIANT_KEY) is not None:
             message = f"{name} cannot become {change.to_type}: {field.name} has an invariant"
             way_out = f"commit a metaData without delta.invariants of {field.name}, widen, add it again"

@@ -163,10 +163,10 @@ def _consent() -> Any:  # Any: a field
 class CheckpointPolicy:
     """Write a checkpoint when the log is this far behind."""
 
-    commits: int = option("Write a checkpoint from so many commits since the last one.", kind=Kind.COUNT, default=100)
-    log_bytes: int | None = option(
-        "Write a checkpoint from so many bytes of commits since the last one.", kind=Kind.SIZE
+    commits: int = option(
+        "Write a checkpoint once this many commits follow the last one.", kind=Kind.COUNT, default=100
     )
+    log_bytes: int | None = option("Write a checkpoint once commits of this size follow the last one.", kind=Kind.SIZE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,16 +216,16 @@ class ValidatePolicy(ValidateRequest):
 class AlertPolicy:
     """The thresholds of tables, None where there is none. Shares are parts of 1."""
 
-    log_bytes: int | None = option("Alert from so many bytes of log.", kind=Kind.SIZE)
+    log_bytes: int | None = option("Alert once the log has this size.", kind=Kind.SIZE)
     checkpoint_age: int | None = option(
         "Alert when newer commits exist and the last checkpoint is older.", kind=Kind.DURATION
     )
-    small_files: float | None = option("Alert from this share of data files below 16 MiB.", kind=Kind.SHARE)
+    small_files: float | None = option("Alert once this share of data files is below 16 MiB.", kind=Kind.SHARE)
     tombstones: float | None = option(
-        "Alert from this share of tombstones among all file actions of the table.", kind=Kind.SHARE
+        "Alert once this share of the table's file actions are tombstones.", kind=Kind.SHARE
     )
     least_files: int = option("Minimum number of data files for the alerts on shares.", kind=Kind.COUNT, default=20)
-    failed_rules: int | None = option("Alert from so many rules with errors or warnings.", kind=Kind.COUNT)
+    failed_rules: int | None = option("Alert once this many rules have errors or warnings.", kind=Kind.COUNT)
 
 
 class SentRuns(StrEnum):

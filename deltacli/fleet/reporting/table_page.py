@@ -349,14 +349,14 @@ def _headline(report: TableReport, advice: Sequence[JsonObject]) -> tuple[str, s
     for one in advice:
         if one["code"] == LOST_FILES:
             return f"{plural(one['now']['lostFiles'], 'live file')} lost", "bad"
-    return plural(len(advice), "recommendation") if advice else "nothing to improve", ""
+    return plural(len(advice), "suggestion") if advice else "nothing to improve", ""
 
 
 def _cards(found: JsonObject) -> Iterator[str]:
     files, log, cost, advice = found["files"], found["log"], found["cost"], found["advice"]
     worst = {one["severity"] for one in advice}
     if advice:
-        yield card("recommendations", format_count(len(advice)), kind="bad" if worst & {"error", "warning"} else "")
+        yield card("suggestions", format_count(len(advice)), kind="bad" if worst & {"error", "warning"} else "")
     yield card("files", format_count(files["count"]), below=f"median {format_size(files['medianBytes'])}")
     yield card("data", format_size(files["sizeBytes"]))
     yield card("rows", "unknown" if files["rows"] is None else format_count(files["rows"]))

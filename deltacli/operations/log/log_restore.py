@@ -378,7 +378,7 @@ def _require_proofs(
     before: LogListing,
 ) -> None:
     """Raise Refused for files of another address above the newest commit that both logs have: a copy of a table has its
-    id, and may have gone its own way. An empty log, and the backup of this very table, need no common commit.
+    id, and may have diverged from it. An empty log, and the backup of this very table, need no common commit.
     """
     if before.newest_version < 0 or is_address_of(storage, listed.table):
         return
@@ -397,7 +397,7 @@ def _require_proofs(
                 "backup of": listed.table,
                 "this table": storage.uri,
                 "compared": f"commit {common} is the newest that both have" if common >= 0 else "no commit is in both",
-                "why": "a copy of a table has its id, and may have gone its own way",
+                "why": "a copy of a table has its id, and may have diverged from it",
             },
             hint=command("undelete", sources=..., accept_commits=format_ranges(above).replace(" ", ""), dry_run=True),
         )

@@ -379,7 +379,7 @@ def _iceberg_refusals(schemas: Mapping[int, Schema | Unreadable], *, has_metadat
         found = f"{_ICEBERG_DIRECTORY}/ has Iceberg metadata" if has_metadata else f"{_ICEBERG} is {value}"
         yield Refusal(
             "paimon.iceberg",
-            f"{found}: when Paimon writes Iceberg metadata anew it reads every schema from 0 on, and "
+            f"{found}: when Paimon rewrites Iceberg metadata, it reads every schema from 0 on, and "
             "its commits fail where one is missing",
         )
 

@@ -99,7 +99,7 @@ class Break(NamedTuple):
             return f"version {self.version} removed column mapping: columns had other names in files before it"
         if self.column:
             return f"version {self.version} replaced the column {self.column}: files before it have the older type"
-        return f"version {self.version} replaced columns of the table: files before it do not have those of now"
+        return f"version {self.version} replaced columns of the table: older files do not have the current ones"
 
 
 def may_be_apart(first: TableConfiguration, end: TableConfiguration) -> bool:

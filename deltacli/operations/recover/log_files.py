@@ -392,7 +392,7 @@ def fault_of_log_file(storage: ReadStorage, file: StoredFile, digests: dict[str,
     try:
         if file.name.endswith(".parquet"):
             ends = storage.read_range(path, 0, 4), storage.read_range(path, max(file.size_bytes - 4, 0), 4)
-            return None if ends == (_MAGIC, _MAGIC) else "it is no Parquet file"
+            return None if ends == (_MAGIC, _MAGIC) else "it is not a Parquet file"
         if file.name == HINT_NAME:
             return None if isinstance(read_hint(read_hint_file(storage)), Hint) else "it names no checkpoint"
         data = storage.read(path)

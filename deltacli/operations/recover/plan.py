@@ -281,7 +281,7 @@ def _unproven(source: Source, proofs: Proofs, items: Sequence[LogItem]) -> Refus
         adding(_accepting(versions)),
         facts={
             "compared": compared,
-            "why": "a copy may have gone its own way, and its commits would lose rows of the table and bring others",
+            "why": "a copy may have diverged, and its commits would remove rows of the table and add others",
             "to accept": _accepting(versions),
         },
     )

@@ -262,7 +262,7 @@ def _require_seen(run: Run, seen: Mapping[str, StoredFile]) -> None:
     present = list_whole_log(run.table.storage) or {}
     for name, file in seen.items():
         if present.get(name) != file:
-            what = "is gone" if name not in present else "was written anew by somebody else"
+            what = "is gone" if name not in present else "was rewritten by another writer"
             raise NotNeededError(f"{name} {what} since the plan")
 
 

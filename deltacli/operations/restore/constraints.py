@@ -87,7 +87,7 @@ def differences(now: TableConfiguration, target: TableConfiguration, version: in
     if found is not None:
         yield Refusal(
             "restore.schema-differs",
-            f"the files of version {version} do not fit the schema of now: {found}",
+            f"the files of version {version} do not fit the current schema: {found}",
             "restore the whole table, or write these partitions with an engine",
         )
 

@@ -316,7 +316,7 @@ def refusal_of_partitioning(now: SmallState, target: SmallState, stay: int) -> I
         yield Refusal(
             "restore.partitioning",
             f"version {target.version} was partitioned by {then} and the table is by {ours}, and files stay "
-            f"({stay:,}), which have partition values of now",
+            f"({stay:,}), which have the current partition values",
             "write the rows of that version to a new table with an engine",
         )
 
@@ -333,7 +333,7 @@ def _vectors_refusal(*, has_feature: bool = True) -> Refusal:
     return Refusal(
         "restore.vectors-off",
         "files with deletion vectors would come back, and "
-        + (f"{VECTORS_ENABLED} is not true" if has_feature else "the protocol of now has no deletionVectors"),
+        + (f"{VECTORS_ENABLED} is not true" if has_feature else "the current protocol has no deletionVectors"),
         command("properties set", {VECTORS_ENABLED: "true"}) or f"set {VECTORS_ENABLED} to true",
     )
 

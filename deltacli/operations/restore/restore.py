@@ -538,7 +538,7 @@ def _clients(plan: RestorePlan, now: SmallState, target: SmallState) -> Iterator
         yield Noticing("share", "recipients of shares", "read the restored rows from their next request on")
     for transaction, then in skipped_applications(now, target):
         was = "had not committed then" if then is None else f"had committed {then:,} then"
-        effect = f"has committed {transaction.version:,} and {was}: it does not send again what it sent since"
+        effect = f"has committed {transaction.version:,} and {was}: it does not resend what it has sent since then"
         yield Noticing("application", transaction.app_id, effect)
 
 

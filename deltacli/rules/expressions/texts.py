@@ -265,7 +265,7 @@ PARTITION = AREA.info(
     "generated.partition",
     "The value of a generated partition column cannot come from the rows of the file.",
     broken="queries that filter by the source column skip the file, and miss its rows",
-    repair="write the rows of the file anew with an engine that computes the column",
+    repair="rewrite the rows of the file with an engine that computes the column",
     example='"partitionValues":{"day":"2024-01-01"}, and the least value of ts is 2025-03-01T00:00:00.000Z',
 )
 
@@ -410,7 +410,7 @@ TYPE = IDENTITY_AREA.error(
     "An identity column is not of type long.",
     spec="Delta-Spark: IdentityColumn",
     broken="engines refuse the table, or values do not fit the column",
-    repair="commit a metaData without the identity, or write the column anew as long",
+    repair="commit a metaData without the identity, or rewrite the column as long",
     example='{"name":"id","type":"integer",…,"metadata":{"delta.identity.start":1,…}}',
 )
 IMMUTABLE_CHANGED = IDENTITY_AREA.error(

@@ -200,7 +200,7 @@ def check_fallbacks(view: BranchesView) -> Iterator[Finding]:
 
 EVOLUTION_AREA = Area("Evolution", spec="Update Schema")
 
-_RESTORE = "restore what was there in a new version, and write the rows of younger files anew"
+_RESTORE = "restore the earlier definition in a new version, and rewrite the rows of newer files"
 
 
 ID_REUSED = EVOLUTION_AREA.error(

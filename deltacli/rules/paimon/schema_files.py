@@ -313,7 +313,7 @@ KEY_IN_PARTITION = FIELD_AREA.error(
     "The primary key has a column that is not a partition key.",
     spec="Schema",
     broken=_REFUSED,
-    repair="create the table anew with a longer primary key",
+    repair="recreate the table with a longer primary key",
     example='"primaryKeys": ["day"] with "partitionKeys": ["day"]',
 )
 BLOB = FIELD_AREA.error(

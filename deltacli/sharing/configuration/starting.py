@@ -83,7 +83,7 @@ def free_name(name: str, taken: Iterable[str]) -> str:
 
 _FILE = """\
 {schema}# What a Delta Sharing server shares: {serve}
-# A running server takes over a change of this file within a second. To open every table before:
+# A running server applies a change of this file within a second. To open every table before:
 # {check}
 version: 1
 host: localhost   # for other machines the server needs ssl, or a proxy with https

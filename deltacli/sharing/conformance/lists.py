@@ -25,7 +25,7 @@ ANSWERS_AREA = Area("Answers", Level.API)
 
 NO_ANSWER = ANSWERS_AREA.error(
     "share.no-answer",
-    "Every request gets an answer, and the whole of it.",
+    "Every request gets a complete answer.",
     spec="REST APIs",
     broken="clients repeat the request, then fail",
     repair="look into the log of the server for the request; keep proxies from cutting answers short",

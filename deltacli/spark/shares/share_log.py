@@ -370,7 +370,7 @@ class ShareLog(TableLog):
                 "the share has another table under this name than when the query began",
                 code="stream.other-table",
                 facts={"table id": self._id, "table id now": found},
-                hint="use another checkpointLocation: the stream begins anew",
+                hint="use another checkpointLocation, with which the stream starts over",
             )
 
     def _require_same_form(self, store: ShareStorage) -> None:

@@ -492,7 +492,7 @@ class AppendRows:
                 arrays.append(array if array.type.equals(wanted.type) else array.cast(wanted.type))
             except pa.ArrowInvalid as fault:
                 raise Refused(
-                    f"column {column.name} has values that are no {wanted.type}: {fault}",
+                    f"column {column.name} has values that are not {wanted.type}: {fault}",
                     code="append.value",
                     facts={"column": column.name},
                 ) from fault

@@ -541,8 +541,8 @@ def test_what_belongs_to_others_stays_and_is_named() -> None:
     assert {"commitInfo", "remove"} == set(restoring.newest_commit())
     assert ["the domains of others stay as they are: their"] == list(done.plan.notes)
     assert {
-        "s1": "has committed 9 and had committed 4 then: it does not send again what it sent since",
-        "s3": "has committed 7 and had not committed then: it does not send again what it sent since",
+        "s1": "has committed 9 and had committed 4 then: it does not resend what it has sent since then",
+        "s3": "has committed 7 and had not committed then: it does not resend what it has sent since then",
     } == {client.name: client.effect for client in done.plan.clients if client.kind == "application"}
 
 

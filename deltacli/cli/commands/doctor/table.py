@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from deltacli.cli.options.declared import TableArgument
+from deltacli.cli.command_tree import HERE
+from deltacli.cli.options.declared import TableHereArgument
 from deltacli.cli.results import has_stdout, open_sink, require_target
 from deltacli.cli.running.run import Run
 from deltacli.core.errors import EXIT_FINDINGS, UsageError
@@ -31,8 +32,8 @@ class DoctorOptions:
     check: bool = option("Exit with 1 if there is advice.", default=False)
 
 
-def doctor_table(run: Run, table: TableArgument, *, request: DoctorRequest, how: DoctorOptions) -> None:
-    """Give advice on a table, with the numbers of now and of afterwards.
+def doctor_table(run: Run, table: TableHereArgument = HERE, *, request: DoctorRequest, how: DoctorOptions) -> None:
+    """Give advice on a table, with its numbers before and after.
 
     \b
     Reads the log and lists the table; nothing is changed. Looks for small

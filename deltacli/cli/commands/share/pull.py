@@ -83,16 +83,8 @@ def share_pull(
     The local Delta table has the files of the shared one at a version. Run the
     command again to continue it: it downloads new files only, and commits all
     changes as one version. Files that the shared table no longer has become
-    tombstones, which vacuum deletes later. After an interruption, run the command
-    again: finished files are not downloaded a second time. Sizes, footers, numbers
-    of rows and deletion vectors are checked before anything is committed. These
-    checks do not find changed bytes inside of data pages: --verify data decodes
-    all data, and downloads local files again that cannot be decoded.
-
-    \b
-    With --as parquet, csv or ndjson the rows are written, as by deltacli read:
-    one complete file, or a directory of Parquet files. --where, --columns and
-    --limit choose rows, so they cannot be used for a Delta table.
+    tombstones, which vacuum deletes later. With --as parquet, csv or ndjson the
+    rows are written instead: one file, or a directory of Parquet files.
 
     \b
     Examples:
@@ -102,6 +94,14 @@ def share_pull(
       deltacli share pull acme.share#sales.main.orders --to orders --verify data
       deltacli share pull acme.share#sales.main.orders --to few.csv --limit 100
       deltacli share pull acme.share#sales.main.orders --to rows/ --as parquet
+
+    \b
+    After an interruption, run the command again: finished files are not downloaded
+    a second time. Sizes, footers, numbers of rows and deletion vectors are checked
+    before anything is committed. These checks do not find changed bytes inside of
+    data pages: --verify data decodes all data, and downloads local files again that
+    cannot be decoded. --where, --columns and --limit choose rows, so they cannot be
+    used for a Delta table.
     """
     chosen = form or _form_of(to)
     at_ms = parse_moment_of(version, timestamp)
