@@ -525,7 +525,7 @@ def test_a_live_file_that_is_gone_is_shown_before_anything_is_deleted(sample: Pa
     shown = " ".join(as_pasted(ESCAPE.sub("", "\n".join(lines))).split())
     assert (0, False) == (code, "next:" in shown), shown
     assert "not complete: version 14 lacks 1 file" in shown
-    assert f"deltacli undelete {table} --from COPY" in shown
+    assert f"to see and recover it: deltacli repair {table} --dry-run" in shown
     assert None is document["reach"]["firstVersion"]
 
 

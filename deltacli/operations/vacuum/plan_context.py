@@ -512,13 +512,12 @@ def log_notes(setting: PlanContext) -> Iterator[str]:
     if not setting.is_proven:
         yield (
             f"the log does not reach back {format_duration(setting.retention_ms)}, to "
-            f"{format_timestamp(setting.cutoff_ms)}, and tombstones are kept for "
-            f"{format_duration(setting.tombstones_ms)}: files whose removal time is unknown are kept"
+            f"{format_timestamp(setting.cutoff_ms)}: files whose removal time is unknown are kept"
         )
     if references.unknown_vector is not None:
         yield (
-            "the log names a deletion vector whose file is unknown "
-            f"({references.unknown_vector[:60]}): every file of deletion vectors is kept"
+            f"the file of a deletion vector is unknown ({references.unknown_vector[:60]}): every file of deletion "
+            "vectors is kept"
         )
 
 
@@ -708,42 +707,38 @@ def missing_commits(setting: PlanContext) -> str:
 def missing_notes(setting: PlanContext, lost: Amount) -> Iterator[str]:
     """Return a note on live files that are not in the listing."""
     if lost.files:
-        verb = "is" if lost.files == 1 else "are"
+        is_are, them = _words(lost.files)
         yield (
-            f"{plural(lost.files, 'live file')} ({format_size(lost.size_bytes)}) {verb} not in the listing, so version "
-            f"{setting.snapshot.version} cannot be read completely: lost, or in a directory that is not mounted; a "
-            "vacuum is refused only where more than a tenth is missing; to see the files: "
-            f"{command('validate', table=setting.table.uri, level='storage')}; to bring them back: "
-            f"{command('undelete', table=setting.table.uri, sources=['COPY'])}"
+            f"{plural(lost.files, 'live file')} ({format_size(lost.size_bytes)}) {is_are} missing, so version "
+            f"{setting.snapshot.version} cannot be read completely; to see and recover {them}: "
+            f"{command('repair', table=setting.table.uri, dry_run=True)}"
         )
 
 
 def unread_note(setting: PlanContext, rows: pyarrow.Table, fault: Unreadable | None) -> str:
     """Return a note on files that were kept because an older checkpoint is damaged."""
-    count, (is_are, them) = rows.num_rows, _words(rows)
+    count, (is_are, them) = rows.num_rows, _words(rows.num_rows)
     reason = "" if fault is None else f": {fault.message} [{fault.code}]"
     return (
-        f"{plural(count, 'file')} that the log does not name {is_are} kept ({_example(rows)}), because an older "
-        f"checkpoint that may name {them} is damaged{reason}; to see all damage: "
+        f"{plural(count, 'file')} {is_are} kept ({_example(rows)}), because a damaged older checkpoint may name {them}"
+        f"{reason}; to see all damage: "
         f"{command('validate', table=setting.table.uri)}"
     )
 
 
 def _lost_note(setting: PlanContext, rows: pyarrow.Table) -> str:
-    is_are, them = _words(rows)
+    count, (is_are, _) = rows.num_rows, _words(rows.num_rows)
     repair = _repair(setting, rows.column("hash").combine_chunks())
     return (
-        f"{plural(rows.num_rows, 'file')} that the log adds and does not remove {is_are} missing from version "
-        f"{setting.snapshot.version} and {is_are} kept ({_example(rows)}): a checkpoint lost {them} [{RULE}]; to see "
-        f"why: {command('validate', table=setting.table.uri)}{repair}"
+        f"{plural(count, 'file')} that a checkpoint lost {is_are} kept ({_example(rows)}) [{RULE}]; to see why: "
+        f"{command('validate', table=setting.table.uri)}{repair}"
     )
 
 
 def _gap_note(setting: PlanContext, rows: pyarrow.Table) -> str:
-    is_are, them = _words(rows)
+    count, (is_are, them) = rows.num_rows, _words(rows.num_rows)
     return (
-        f"{plural(rows.num_rows, 'file')} that the log adds {is_are} missing from version {setting.snapshot.version} "
-        f"and {is_are} kept ({_example(rows)}): the log has a gap, and it is not known whether "
+        f"{plural(count, 'file')} {is_are} kept ({_example(rows)}), because it is not known whether "
         f"{missing_commits(setting)} removed {them} [log.gap]; to see more: "
         f"{command('validate', table=setting.table.uri)}"
     )
@@ -799,8 +794,8 @@ def _lacks(setting: PlanContext, instance: CheckpointInstance, adds: NamedKeys) 
     return bool(pc.any(pc.invert(pc.is_in(keys, value_set=live))).as_py())
 
 
-def _words(rows: pyarrow.Table) -> tuple[str, str]:
-    return ("is", "it") if rows.num_rows == 1 else ("are", "them")
+def _words(files: int) -> tuple[str, str]:
+    return ("is", "it") if files == 1 else ("are", "them")
 
 
 def _example(rows: ArrowTable) -> str:

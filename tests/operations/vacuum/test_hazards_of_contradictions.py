@@ -165,7 +165,7 @@ def test_files_that_only_a_damaged_older_checkpoint_may_name_are_kept(damage: Ca
 
     assert {"gone.parquet"} == paths_of(plan)
     assert 2 == plan.kept.unproven
-    assert "an older checkpoint that may name them is damaged" in plan.notes[0]
+    assert "because a damaged older checkpoint may name them" in plan.notes[0]
     assert "kept" == found.verdict
     assert "damaged" in found.why
 
