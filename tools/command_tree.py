@@ -79,6 +79,10 @@ class Option:
     full_help: str
     variable: str | None = None
     repeatable: bool = False
+    required: bool = False
+    is_integer: bool = False
+    default: str | None = None
+    """The default as the help says it; None where there is none."""
 
     @property
     def section(self) -> str:
@@ -194,7 +198,16 @@ def _read_option(parameter: Any) -> Option:  # Any: typer's own click
         full_help=re.sub(r"\s{2,}", " ", text),
         variable=variable,
         repeatable=bool(parameter.multiple or parameter.count),
+        required=bool(parameter.required),
+        is_integer=parameter.value_type is int,
+        default=_read_default(parameter, text),
     )
+
+
+def _read_default(parameter: Any, text: str) -> str | None:  # Any: typer's own click
+    found = re.search(r"\[default: ([^]]*)\]$", text)
+    shown = parameter.default if parameter.show_default and not parameter.is_flag else None
+    return found[1] if found else None if shown is None else str(shown)
 
 
 def _read_argument(parameter: Any) -> Argument:  # Any: typer's own click

@@ -84,7 +84,10 @@ def variables_of(option: Option) -> set[str]:
     `-c, --config` of `share` is another file than the global `--config`, which has no short name.
     """
     is_own = option.spellings[:1] == ("-c",)
-    long_names = [name for name in option.spellings if name.startswith("--") and not is_own]
+    is_own = is_own or option.spellings == ("--profile",)  # that of a share, or of Paimon
+    long_names = [
+        name.replace("--profile-name", "--profile") for name in option.spellings if name[:2] == "--" and not is_own
+    ]
     named = {f"DELTACLI_{name[2:].upper().replace('-', '_')}" for name in long_names}
     return named | ({option.variable} if option.variable else set())
 

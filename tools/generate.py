@@ -18,6 +18,7 @@ import typer
 from deltacli.cli.app import build_app
 from deltacli.cli.help_page import command_page, group_page
 from deltacli.core.errors import ShellSpelling, spelled
+from deltacli.core.release import VERSION
 from deltacli.core.typing import JsonObject
 from deltacli.spark.care.fact_rows import FACTS, TABLE
 from tools.bash_completion import render_bash
@@ -35,8 +36,9 @@ from tools.rules_page import (
     render_rules_page,
     repair_outcomes,
 )
-from tools.schemas import render_schemas
+from tools.schemas import render_line_fields, render_schemas
 from tools.screens import render_screens
+from tools.whole_help import render_whole_help
 from tools.zsh_completion import render_zsh
 
 __all__ = ["files", "read_commands"]
@@ -87,6 +89,15 @@ def fill(text: str, tables: Mapping[str, list[str]]) -> str:
     return text
 
 
+PINNED = ("README.md", "docs/tasks/check-in-ci.md", "docs/validate.md", "examples/fleet/kubernetes-cronjob.yaml")
+"""Files that name the action, the hook or an image by its release."""
+
+
+def pinned(text: str) -> str:
+    """Return a text that names this release where it names one."""
+    return re.sub(r"(deltacli/deltacli[@:]v?|rev: v)\d+\.\d+\.\d+", rf"\g<1>{VERSION}", text)
+
+
 @spelled(ShellSpelling())
 def files() -> dict[str, str]:
     """Return every generated text file with its content, by path."""
@@ -99,12 +110,15 @@ def files() -> dict[str, str]:
     errors = render_errors_page()
     topics = render_help_topics({"scripting.md": scripting, "errors.md": errors})
     completed = with_known_words(root, tuple(json.loads(topics)))
+    help_pages = render_help_pages()
     return {
         "completions/deltacli.bash": render_bash(completed),
         "completions/_deltacli": render_zsh(completed),
         "completions/deltacli.fish": render_fish(completed),
-        "deltacli/cli/help_pages.json": render_help_pages(),
+        "deltacli/cli/help_all.json": render_whole_help(root, json.loads(help_pages), json.loads(topics), environment),
+        "deltacli/cli/help_pages.json": help_pages,
         "deltacli/cli/help_topics.json": topics,
+        "deltacli/cli/line_fields.json": render_line_fields(),
         "docs/errors.md": errors,
         "docs/repair.md": fill((ROOT / "docs" / "repair.md").read_text(encoding="utf-8"), {"tried": repair_outcomes()}),
         "docs/modules.md": render_module_index(ROOT / "deltacli"),
@@ -112,6 +126,7 @@ def files() -> dict[str, str]:
         "docs/paimon-rules.md": render_paimon_rules_page(),
         "docs/sharing-conformance.md": render_conformance_page(),
         "docs/scripting.md": scripting,
+        **{name: pinned((ROOT / name).read_text(encoding="utf-8")) for name in PINNED},
         "docs/spark-facts.md": fill((ROOT / "docs" / "spark-facts.md").read_text(encoding="utf-8"), fact_tables()),
         **{f"docs/{name}": page for name, page in render_reference(root, environment).items()},
         **{f"docs/man/{name}": page for name, page in pages.items()},

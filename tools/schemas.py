@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any
 
 from deltacli.delta.evolution.requests import KINDS
-from tools.fleet_schema import fleet_file_schema
+from deltacli.fleet.policy_file.init_and_check import fleet_file_schema
+from deltacli.sharing.configuration.starting import shares_schema
 
 HOME = Path(__file__).resolve().parent.parent / "docs" / "schemas"
 
@@ -97,7 +98,7 @@ _LINES = (
 )
 
 
-_WHOLE = (
+WHOLE = (
     ("log-backup", "log-backup", "what was copied"),
     ("log-restore", "log-restore", "what was put back, or would be"),
     ("log-crc", "log-crc", "a checksum file, written or compared"),
@@ -132,7 +133,7 @@ def render_schemas() -> dict[str, str]:
     """Return each generated file of docs/schemas by its name."""
     documents = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in HOME.glob("deltacli.*.json")}
     lines = {
-        **{name: _whole_line(documents[f"deltacli.{kind}"], name, said) for name, kind, said in _WHOLE},
+        **{name: _whole_line(documents[f"deltacli.{kind}"], name, said) for name, kind, said in WHOLE},
         "commit": _item_line(documents["deltacli.history"], "commit"),
         "add": _item_line(documents["deltacli.files"], "add"),
         "remove": _item_line(documents["deltacli.files"], "remove"),
@@ -150,21 +151,22 @@ def render_schemas() -> dict[str, str]:
             documents["deltacli.log-backup"], documents["deltacli.log-restore"], documents["deltacli.scan-files"]
         ),
         "lost-file": _part_line(documents["deltacli.undelete"], "lost-file", ()),
-        "candidate": _candidate_line(documents["deltacli.log-expire"], documents["deltacli.vacuum"]),
-        "verification": _part_line(documents["deltacli.checkpoint-verification"], "verification", ()),
+        "candidate": _of_several(_candidate_line(documents["deltacli.log-expire"], documents["deltacli.vacuum"])),
+        "verification": _of_several(_part_line(documents["deltacli.checkpoint-verification"], "verification", ())),
         "row": _row_line(documents["deltacli.read"], "row", "a row of a table"),
         "change": _row_line(documents["deltacli.changes"], "change", "a changed row of a table"),
         "schema-version": _part_line(documents["deltacli.history.paimon"], "schema-version", ()),
         "paimon-snapshot": _part_line(documents["deltacli.history.paimon"], "paimon-snapshot", ()),
         "paimon-field": _part_line(documents["deltacli.schema.paimon"], "paimon-field", ()),
         "schema-change": _part_line(documents["deltacli.schema-diff"], "schema-change", ()),
-        "schema-file": _part_line(documents["deltacli.vacuum.paimon"], "schema-file", ()),
+        "schema-file": _of_several(_part_line(documents["deltacli.vacuum.paimon"], "schema-file", ())),
         "repair-step": _part_line(documents["deltacli.repair"], "repair-step", ()),
         "repair": _last_line(documents["deltacli.repair"], "repair", "steps", "a repair, after its steps"),
         **_sharing_lines(documents),
         **_fleet_lines(documents),
         **_doctor_lines(documents),
         "fleet-file": fleet_file_schema(),
+        "shares-file": shares_schema(),
         "alter-file": _alter_file_schema(documents["deltacli.alter.delta"]),
         "deltacli.alter": _of_either_format(documents, "deltacli.alter"),
     }
@@ -172,6 +174,49 @@ def render_schemas() -> dict[str, str]:
     others = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in written}
     files = {f"{name}.json": json.dumps(schema, indent=2, ensure_ascii=False) + "\n" for name, schema in lines.items()}
     return {**files, "README.md": _index({**others, **lines})}
+
+
+_OF_ONE_STREAM = (("add", "remove"), ("schema-version", "paimon-snapshot"))
+"""Lines that are items of the same results."""
+
+
+def render_line_fields() -> str:
+    """Return the fields that lines of NDJSON can have, by type, nested ones behind a dot, `*` where an object has any.
+    Lines of one stream have those of each other; lines that end a list have none, because they are not items.
+    """
+    schemas = {name: json.loads(text) for name, text in render_schemas().items() if name.endswith(".json")}
+    lines = {schema["properties"]["type"]["const"]: schema for schema in schemas.values() if _is_line(schema)}
+    found = {name: sorted({*_fields_of(line, line, "")}) for name, line in lines.items()}
+    found |= {name: sorted({*found[one], *found[other]}) for one, other in _OF_ONE_STREAM for name in (one, other)}
+    found |= {
+        name: [] for name, line in lines.items() if ", after " in line["title"] or "what follows" in line["title"]
+    }
+    found |= {name: [] for name, kind, _ in WHOLE if "items" in _document(kind)["properties"]}
+    return json.dumps(dict(sorted(found.items())), separators=(",", ":")).replace("],", "],\n") + "\n"
+
+
+def _is_line(schema: Schema) -> bool:
+    return str(schema.get("title")).startswith("an NDJSON line: ")
+
+
+def _document(kind: str) -> Schema:
+    schema: Schema = json.loads((HOME / f"deltacli.{kind}.json").read_text(encoding="utf-8"))
+    return schema
+
+
+def _fields_of(schema: Schema, line: Schema, prefix: str, seen: tuple[str, ...] = ()) -> Iterator[str]:
+    if (name := schema.get("$ref")) is not None:
+        if name not in seen:
+            yield from _fields_of(line["$defs"][name.rpartition("/")[2]], line, prefix, (*seen, name))
+        return
+    for part in (*schema.get("oneOf", ()), *schema.get("anyOf", ()), *schema.get("allOf", ())):
+        yield from _fields_of({"additionalProperties": False, **part}, line, prefix, seen)
+    kinds = schema.get("type", [] if {"const", "enum", "oneOf", "anyOf", "allOf"} & schema.keys() else ["object"])
+    if "object" in kinds and schema.get("additionalProperties", True) is not False:
+        yield f"{prefix}*"
+    for name, inner in schema.get("properties", {}).items():
+        yield f"{prefix}{name}"
+        yield from _fields_of(inner, line, f"{prefix}{name}.", seen)
 
 
 def _of_either_format(documents: Mapping[str, Schema], kind: str) -> Schema:
@@ -318,6 +363,13 @@ def _part_line(document: Schema, kind: str, of_table: tuple[str, ...]) -> Schema
     return _with_parts(_line(kind, part["description"], properties, required, **rules), document)
 
 
+def _of_several(line: Schema) -> Schema:
+    """Return a line that has its table where the command has several."""
+    kind, *others = line["properties"].items()
+    table = {"type": "string", "description": "absolute URI of the table directory, of a command with several tables"}
+    return {**line, "properties": dict([kind, ("table", table), *others])}
+
+
 def _summary_line(document: Schema) -> Schema:
     table = document["$defs"]["table"]
     properties = {"level": document["properties"]["level"]}
@@ -426,7 +478,8 @@ def _index(schemas: Mapping[str, Schema]) -> str:
         [
             "# Schemas",
             "",
-            "JSON Schemas (draft 2020-12) of everything that is written as JSON, tested against real output.",
+            "JSON Schemas (draft 2020-12) of everything that is written as JSON, tested against real output. Those of",
+            "`fleet.toml` and `shares.yaml` are draft-07, which editors support.",
             "Later versions may add fields and remove none. Ignore fields that you do not recognize.",
             "",
             *rows,

@@ -48,6 +48,7 @@ from deltacli.cli.formats import (
     NDJSON,
     PARQUET,
     TABLE,
+    TEMPLATE,
     AnyFormat,
     EveryFormat,
     Format,
@@ -124,12 +125,13 @@ def _shared_options(formats: type[StrEnum]) -> dict[str, inspect.Parameter]:
         "Format of stdout.  [default: table]", "|".join(formats), spelled="--format", is_hidden=len(formats) == 1
     )
     json_option = Option("The same as --format json.", spelled="--json", is_hidden="json" not in list(formats))
+    has_items = NDJSON.name in list(formats)
     own = OUTPUT_OF_ROWS if PARQUET.name in list(formats) else OUTPUT_OF_ONE_FORMAT if len(formats) == 1 else None
     output = {"output": parameter_of("output", own, str | None)} if own else {}
     return {
         "output_format": parameter_of("output_format", format_option, formats | None),
         "as_json": parameter_of("as_json", json_option, bool, default=False),
-        **(options_of(GlobalOptions) or {}),
+        **{name: one for name, one in (options_of(GlobalOptions) or {}).items() if name != "template" or has_items},
         **output,
     }
 
@@ -208,13 +210,17 @@ def make_run(
 
     The name of the output file comes before the environment for its format.
     """
-    path = options.config or Variable.CONFIG.read()
-    settings = read_configuration(path)
-    configuration = f"in the configuration {path}"
+    path, profile = options.config or Variable.CONFIG.read(), options.profile_name or Variable.PROFILE.read()
+    settings = read_configuration(path, profile)
+    configuration = f"in the configuration {path}" + (f" with the profile {profile}" if profile else "")
     _require_readable(formats, options.output_format, as_json=options.as_json)
     given = "json" if options.as_json else options.output_format
+    if options.template is not None:
+        _require_template(options.template, given)
+        given = None
     is_named = names_choose and options.output is not None and format_named(options.output) is not None
     wished = _wished_format(EveryFormat if is_named else formats, given, settings, configuration)
+    wished = TABLE.name if options.template is not None else wished
     in_environment = one_of(ColourChoice, Variable.COLOR.read(), Variable.COLOR)
     in_settings = one_of(ColourChoice, settings.get("color"), f"color {configuration}")
     colours = options.colour or in_environment or in_settings or ColourChoice.AUTO
@@ -232,6 +238,10 @@ def make_run(
         require_target(output, "--output")
         require_directory(output)
         chosen = (_format_of_name(output, formats, given) if names_choose else None) or chosen
+    if options.template is not None:
+        if chosen is not TABLE or directory is not None:
+            raise UsageError(f"--template and --output {options.output} exclude each other", code="usage.template")
+        chosen = TEMPLATE._replace(template=options.template)
     is_quiet = options.quiet or settings.get("quiet") is True
     run = Run(
         format=chosen,
@@ -324,6 +334,15 @@ def _require_readable(formats: type[StrEnum], output_format: StrEnum | None, *, 
             "--json is not available: this command has a fixed format",
             hint=again_without(invocation.arguments, "--json"),
         )
+
+
+def _require_template(template: str, given: str | None) -> None:
+    """Raise UsageError for a template with errors, and for a format, which a template replaces."""
+    from deltacli.cli.formats.template import parse_template
+
+    if given not in (None, TABLE.name):
+        raise UsageError(f"--template and --format {given} exclude each other", code="usage.template")
+    parse_template(template)
 
 
 def _storage_options(settings: Mapping[str, Toml], given: list[str] | None) -> dict[str, str]:

@@ -58,6 +58,9 @@ class GlobalOptions:
     output: str | None = option(
         "Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.", "FILE"
     )
+    template: str | None = option(
+        "Write a line for each item of ndjson; {FIELD} is one of its fields, \\t a tab.", "'TEXT {FIELD}'"
+    )
     directory: str | None = option(
         "Run in this directory, where relative paths begin. Repeatable: each one is relative to the one before.",
         "DIR",
@@ -75,6 +78,9 @@ class GlobalOptions:
     )
     table_format: TableFormat | None = option("Format of the table, instead of detecting it.", "delta|paimon")
     config: str | None = option("TOML file with defaults for these options.", "FILE")
+    profile_name: str | None = option(
+        "Use [profile.NAME] of that file, whose keys override the others of the file.", "NAME"
+    )
     colour: ColourChoice | None = option(
         "Use of colour on stdout.  [default: auto]", "auto|always|never", spelled="--color"
     )

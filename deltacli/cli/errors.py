@@ -44,6 +44,7 @@ from deltacli.core.errors import (
     nearest_directory,
     option_of,
 )
+from deltacli.core.typing import JsonObject
 from deltacli.core.units import without_middle
 
 # -- what does the work of commands for Delta tables on a Paimon table -------------------------------------------------
@@ -96,8 +97,8 @@ def _instead_of(arguments: Sequence[str], table: str | None) -> Mapping[str, str
     return found if name is None else {key: value.replace("TABLE", name) for key, value in found.items()}
 
 
-def report_error(error: DeltacliError, arguments: Sequence[str], table: str | None) -> None:
-    """Write an error on stderr: as a JSON object, or as a line, indented facts and the next command.
+def report_error(error: DeltacliError, arguments: Sequence[str], table: str | None) -> JsonObject:
+    """Write an error on stderr, as a JSON object, or as a line, indented facts and the next command; and return it.
 
     `table` is the table as the user wrote it.
     """
@@ -128,11 +129,10 @@ def report_error(error: DeltacliError, arguments: Sequence[str], table: str | No
         for name in POSSIBLE:
             error.facts.pop(name, None)
     table = os.getcwd() if _is_left_out(error, arguments, table) else table
+    named, cause = error.table or table, error.cause_exit if isinstance(error, PartlyDone) else None
+    document = _document(error.code, error.exit_code, error.message, named, error.facts, hint, cause)
     if wants_json(arguments):
-        named, cause = error.table or table, error.cause_exit if isinstance(error, PartlyDone) else None
-        say_document(
-            *(error.code, error.exit_code, error.message), table=named, details=error.facts, hint=hint, cause_exit=cause
-        )
+        say_json(dumps(document))
     else:
         message = error.without_outcome if "--dry-run" in arguments else error.message
         if hint and hint == error.facts.get("fix"):
@@ -146,6 +146,7 @@ def report_error(error: DeltacliError, arguments: Sequence[str], table: str | No
     report_details(error, arguments)
     if hint and not wants_json(arguments):
         say(visible(f"hint: {hint}"))  # the last line, whatever is above it
+    return document
 
 
 def _as_asked(advice: str, error: DeltacliError, arguments: Sequence[str]) -> str:
@@ -188,13 +189,25 @@ def say_document(
     table: str | None = None,
     details: Mapping[str, str] = MappingProxyType({}),
     hint: str | None = None,
-    cause_exit: int | None = None,
 ) -> None:
-    """Write an error as one JSON object on stderr. Its command is one that a script can run. `cause_exit` is the exit
-    code of the error that ended work which was partly done.
+    """Write an error as one JSON object on stderr. Its command is one that a script can run."""
+    say_json(dumps(_document(code, exit_code, message, table, details, hint)))
+
+
+def _document(
+    code: str,
+    exit_code: int,
+    message: str,
+    table: str | None,
+    details: Mapping[str, str],
+    hint: str | None,
+    cause_exit: int | None = None,
+) -> JsonObject:
+    """Return an error as a JSON object. `cause_exit` is the exit code of the error that ended work which was partly
+    done.
     """
     line = (hint or "").partition("   #")[0]
-    document = {
+    return {
         "type": "error",
         "code": code,
         "exit": exit_code,
@@ -205,7 +218,6 @@ def say_document(
         "hint": hint,
         "command": line if is_command(line) and is_whole(line, invocation.arguments) else None,
     }
-    say_json(dumps(document))
 
 
 def _field(name: str) -> str:

@@ -50,7 +50,7 @@ _OPTIONS: Mapping[OptionHeading, str] = {
         --files --tombstones --schema --mapping --digest --brief --group --max-findings
         --fail-on --exit-zero --exit-code --write-baseline --trend --save-plan --save-plans --details --metrics --html
         --pages --write-pages --serve-metrics
-        --format --json --output
+        --format --json --template --output
     """,
     OptionHeading.SAFETY: """
         --dry-run --yes --check --check-files --force --replace --allow-retention-below --max-delete --keep-version
@@ -59,8 +59,8 @@ _OPTIONS: Mapping[OptionHeading, str] = {
         --max-missing
     """,
     OptionHeading.GLOBAL: """
-        -C --now --storage-option --retry-budget --allow-external --table-format --config --color --progress
-        --log-format --no-pager --quiet --verbose --help -V
+        -C --now --storage-option --retry-budget --allow-external --table-format --config --profile-name --color
+        --progress --log-format --no-pager --quiet --verbose --help -V
     """,
 }
 """OptionHeading -> its options, mostly by their long names; -V is the --version of the program."""
@@ -109,6 +109,7 @@ _WORDS = (
     ("deltacli help delta.appendOnly", "Explain a table property."),
     ("deltacli help deletionVectors", "Explain a table feature."),
     ("deltacli help topics", "List topics, such as tasks, json and exit-codes."),
+    ("deltacli help all", "List all commands; --json describes them."),
 )
 """A word of each kind that `deltacli help` explains."""
 _LEAST_WIDTH = 40

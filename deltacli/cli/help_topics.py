@@ -19,6 +19,8 @@ from deltacli.core.errors import UsageError
 from deltacli.core.typing import Json
 
 GENERATED = os.path.join(os.path.dirname(__file__), "help_topics.json")
+WHOLE = os.path.join(os.path.dirname(__file__), "help_all.json")
+"""The document of `deltacli help all --format json`."""
 
 
 def explain_word(words: Sequence[str], run: Callable[[Sequence[str]], int]) -> int:
@@ -28,6 +30,8 @@ def explain_word(words: Sequence[str], run: Callable[[Sequence[str]], int]) -> i
     Raises UsageError for a word that nothing has.
     """
     asked = words[1:2] if words[0] == "help" and words[1:] else list(_asked(words))
+    if asked == ["all"]:
+        return _explain_all(words)
     name = _OPTIONS.get("-".join(asked), "-".join(asked))
     option = name if name.startswith("-") else f"--{name}"
     rules, topics, meanings = _rules_called(name), explained(), _meanings_of(option)
@@ -51,6 +55,26 @@ def explain_word(words: Sequence[str], run: Callable[[Sequence[str]], int]) -> i
         sys.stdout.write("\n\n".join(fold_topic(title, blocks) for title, blocks in shown) + "\n")
         sys.stdout.flush()
     return ended
+
+
+def _explain_all(words: Sequence[str]) -> int:
+    """Write every command on a line of its own, or the generated document about all of them."""
+    given = dict(zip(words, [*words[1:], ""], strict=True)).get("--format")
+    wished = {word.partition("=")[2] for word in words if word.startswith("--format=")} | {given} - {None}
+    wished |= {"json"} & {word.removeprefix("--") for word in words}
+    if not wished <= {"json", "table"}:
+        raise UsageError(
+            "help all has two formats", facts={"expected": "table, json"}, hint="deltacli help all --format json"
+        )
+    with open(WHOLE, encoding="utf-8") as file:
+        document = file.read()
+    if "json" not in wished:
+        commands = [(one["name"], one["summary"]) for one in json.loads(document)["commands"]]
+        column = max(len(name) for name, _ in commands) + 2
+        document = "".join(f"{name:{column}}{summary}\n" for name, summary in commands)
+    sys.stdout.write(document)
+    sys.stdout.flush()
+    return 0
 
 
 def _asked(words: Sequence[str]) -> Iterator[str]:

@@ -8,7 +8,7 @@ import os
 import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, BinaryIO, Generic, NamedTuple, Protocol, TypeVar, cast
 
 from deltacli.cli.invocation import invocation
@@ -17,9 +17,11 @@ from deltacli.cli.render.columns import (
     DRAWN_ROWS,
     GAP,
     Column,
+    Labelled,
     Row,
     Section,
-    exact_line,
+    Sheet,
+    Surface,
     fit,
     item_columns,
     left_out,
@@ -36,8 +38,6 @@ from deltacli.core.units import without_middle
 if TYPE_CHECKING:
     import pyarrow
 
-    from deltacli.cli.render.columns import Column, Section
-    from deltacli.cli.render.terminal.console import Canvas
     from deltacli.cli.render.validate.report import ValidationReport
     from deltacli.cli.terminal.pager import Screen
     from deltacli.cli.terminal.term import Terminal
@@ -307,8 +307,8 @@ class Outcome(Result):
     said: Callable[[], Sequence[Section]]
     rows: Iterable[JsonObject]
     columns: Sequence[str]
-    drawn: Callable[[Canvas], None] | None = None
-    """Draws the result on a terminal; None: as its sections."""
+    drawn: Callable[[Surface], None] | None = None
+    """Draws the result; None: as its sections."""
     line: str | None = None
     """The type of its line; None: the kind."""
     table_format: str = "delta"
@@ -328,8 +328,10 @@ class Outcome(Result):
         return self.said()
 
     def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
-        if not draw_if_drawn(sink, terminal, self.drawn):
+        if self.drawn is None:
             super().draw(sink, terminal)
+        else:
+            self.drawn(surface_of(sink, terminal))
 
 
 @dataclass(eq=False, repr=False)
@@ -348,8 +350,8 @@ class Listing(Result, Generic[Listed]):
     last: JsonObject | None = None
     said: Callable[[Terminal], Sequence[Section]] = field(default=lambda _: [])
     lists: bool = True
-    drawn: Callable[[Canvas], None] | None = None
-    """Draws the result on a terminal; None: as its sections, or as a table of its rows."""
+    drawn: Callable[[Surface], None] | None = None
+    """Draws the result; None: as its sections, or as a table of its rows."""
 
     def document(self) -> Document:
         return Document({**self.fields, self.items_name: self.items})
@@ -367,10 +369,9 @@ class Listing(Result, Generic[Listed]):
         return self.said(terminal)
 
     def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
-        if draw_if_drawn(sink, terminal, self.drawn):
-            return
-
-        if sections := self.sections(terminal):
+        if self.drawn is not None:
+            self.drawn(surface_of(sink, terminal))
+        elif sections := self.sections(terminal):
             write_sections(sink, terminal, sections)
         elif self.lists:
             self.draw_rows(sink, terminal)
@@ -378,7 +379,7 @@ class Listing(Result, Generic[Listed]):
     def draw_rows(self, sink: BinaryIO, terminal: Terminal) -> None:
         """Write the rows as a table."""
 
-        shown = [column for column in self.columns if column.on_screen or not terminal.is_drawn]
+        shown = [column for column in self.columns if column.on_screen]
         write_whole_table(sink, terminal, shown, self.rows)
 
 
@@ -387,14 +388,13 @@ def field_grid(fields: Iterable[tuple[str, object]]) -> Grid:
     return RowGrid(item_columns(("field", "value")), ({"field": name, "value": value} for name, value in fields))
 
 
-def draw_if_drawn(sink: BinaryIO, terminal: Terminal, draw: Callable[[Canvas], None] | None) -> bool:
-    """Draw a result on a canvas where results are drawn, and return whether it was."""
-    if draw is None or not terminal.is_drawn:
-        return False
-    from deltacli.cli.render.terminal.console import Canvas
+def surface_of(sink: BinaryIO, terminal: Terminal) -> Surface:
+    """Return what a result is drawn on."""
+    if terminal.is_drawn:
+        from deltacli.cli.render.terminal.console import Canvas
 
-    draw(Canvas(sink, terminal))
-    return True
+        return Canvas(sink, terminal)
+    return Sheet(sink, shows_errors=errors_follow(sink))
 
 
 def line_of(item: JsonObject, kind: str) -> EncodedItems:
@@ -439,12 +439,10 @@ def write_sections(sink: BinaryIO, terminal: Terminal, sections: Sequence[Sectio
 
         draw_sections(Canvas(sink, terminal), sections)
         return
-    sections = [section for section in sections if section.lines]
-    width = max(len(section.label) for section in sections)
-    for section in sections:
-        for number, line in enumerate(section.lines):
-            label = "" if number else section.label
-            sink.write(encoded(f"{label:<{width}}  {visible(line)}\n"))
+    lines: list[Labelled] = [
+        ("" if number else one.label, line) for one in sections for number, line in enumerate(one.lines)
+    ]
+    surface_of(sink, terminal).draw_parts(lines)
 
 
 def write_columns(
@@ -471,14 +469,7 @@ def write_columns(
         canvas = Canvas(sink, terminal)
         return draw_table(canvas, columns, rows, note=note, heading=heading, keep_empty=keep_empty)
     columns = [column for column in columns if column.picture is None]
-    if terminal.width is None:
-        chosen = [replace(column, title=None) for column in columns]
-        if not keep_empty:
-            chosen = [c for c in chosen if not rows or any(c.value(row) is not None for row in rows)]
-        texts = [[_in_pipe(column, row) for column in chosen] for row in rows]
-        widths = _natural_widths(chosen, texts)
-    else:
-        chosen, texts, widths = _fitted(columns, rows, terminal, keep_empty=keep_empty)
+    chosen, texts, widths = _fitted(columns, rows, terminal, keep_empty=keep_empty)
     notes = [note(row) if note else None for row in rows]
     lines = _headings(terminal, chosen, widths) if chosen and heading else []
     titles = max(len(lines), 1)
@@ -493,12 +484,6 @@ def write_columns(
     if lines:
         sink.write(encoded("\n".join(lines) + "\n"))
     return [column.name for column in chosen]
-
-
-def _in_pipe(column: Column[Row], row: Row) -> str:
-    """Return a value uncut, a truth value in the words of a screen where the column has some."""
-    value = column.value(row)
-    return column.shown(row) if isinstance(value, bool) and column.text is not None else exact_line(value)
 
 
 def _headings(terminal: Terminal, columns: Sequence[Column[Any]], widths: Sequence[int]) -> list[str]:
@@ -547,8 +532,8 @@ def cuts_values(columns: Sequence[Column[Row]], rows: Sequence[Row], terminal: T
 def _fitted(
     columns: Sequence[Column[Row]], rows: Sequence[Row], terminal: Terminal, *, keep_empty: bool
 ) -> tuple[list[Column[Row]], list[list[str]], list[int]]:
-    """Choose the columns for a screen, and return them with the texts cut to their widths; forced colour cuts none."""
-    texts = [[column.shown(row) for column in columns] for row in rows]
+    """Choose the columns, and return them with their texts and widths: cut for a screen, whole for a pipe."""
+    texts = [[column.shown(row) if terminal.is_drawn else column.whole(row) for column in columns] for row in rows]
     natural = _natural_widths(columns, texts)
     width = terminal.width if terminal.is_terminal else None
     chosen, widths = fit(columns, texts, natural, width, keep_empty=keep_empty)

@@ -176,7 +176,7 @@ def _in_our_words(message: str) -> str:
     """Return a message of the command-line parser on one line, in the words of ours."""
     message = " ".join(message.replace(". Choose from:\n", ": ").replace(",\n", ", ").split())
     for theirs, ours in (
-        (r"^missing (argument|option) '([^']*)'", r"missing \1 \2"),
+        (r"^missing (argument|option) '([^']*?)(?:\.\.\.)?'", r"missing \1 \2"),
         (
             r"invalid value for '--format': ('\w*') is not one of 'table'$",
             r"\1: this command has one format and takes no --format",
@@ -204,7 +204,7 @@ def _meant(error: Exception, message: str, arguments: Sequence[str]) -> Meant | 
         said = "an argument is empty: a variable of the script may be unset"
         return Meant(None, again([word for word in arguments if word]), instead=said)
     if extra := re.fullmatch(r"unexpected argument: (\S+)", message):
-        return _for_extra(extra[1], options, arguments)
+        return for_extra(extra[1], options, arguments)
     if missing := re.fullmatch(r"missing (?:argument|option) (.+)", message):
         return _for_missing(missing[1], path, rest)
     if message.startswith("no such option: "):
@@ -249,7 +249,7 @@ def is_local_paimon(word: str) -> bool:
     return os.path.isdir(word) and not os.path.lexists(f"{word}/_delta_log") and is_paimon(open_storage(word))
 
 
-def _for_extra(word: str, options: Sequence[str], arguments: Sequence[str]) -> Meant | None:
+def for_extra(word: str, options: Sequence[str], arguments: Sequence[str]) -> Meant | None:
     """Return what was meant by a word too many: a version, a retention, the unit of the number before it, or another
     table.
     """

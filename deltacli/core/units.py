@@ -77,7 +77,7 @@ def format_timestamp(timestamp_ms: int) -> str:
         moment = EPOCH + timedelta(milliseconds=timestamp_ms)
     except OverflowError:
         return str(timestamp_ms)
-    return f"{moment:%Y-%m-%dT%H:%M:%S}.{moment.microsecond // 1000:03d}Z".rjust(24, "0")
+    return f"{moment.isoformat(timespec='milliseconds')[:23]}Z"  # strftime takes five times as long
 
 
 def format_moment(timestamp_ms: int) -> str:

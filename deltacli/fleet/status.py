@@ -523,21 +523,16 @@ class FleetStatus:
         return len(self.tables) - self.weights[Weight.NONE]
 
     @property
-    def rows(self) -> int:
-        """Return the number of alerts, and of tables without any."""
-        return sum(max(len(table.found), 1) for table in self.tables)
-
-    @property
     def headline(self) -> str:
         """Return how many tables have alerts, lose rows, and cannot be read, as the summary has them."""
         tables = plural(len(self.tables), "table")
         if not self.alerted:
             return f"{tables} without alerts" if self.tables or self.newest else "no run yet"
         lost, unreadable = self.weights[Weight.ROWS_LOST], self.weights[Weight.UNREADABLE]
-        parts = [f"{self.alerted:,} of {tables} {'has' if self.alerted == 1 else 'have'} alerts"]
-        parts += [f"{lost:,} {'loses' if lost == 1 else 'lose'} rows"] if lost else []
+        said = f"{self.alerted:,} of {tables} {'has' if self.alerted == 1 else 'have'} alerts"
+        parts = [f"{lost:,} {'has' if lost == 1 else 'have'} lost rows"] if lost else []
         parts += [f"{unreadable:,} cannot be read"] if unreadable else []
-        return ", ".join(parts)
+        return f"{said}: {', '.join(parts)}" if parts else said
 
     @property
     def unknown(self) -> dict[str, list[TableStatus]]:

@@ -168,7 +168,7 @@ class _Search:
         """Add a table, or those below a directory; return whether there was any or the directory was searched
         before.
         """
-        is_seen = _identity(target.storage, "") in self._seen
+        is_seen = identity(target.storage, "") in self._seen
         for below, is_paimon in self._search(target, "", 0):
             is_seen = True
             name = _join(target.name, quote(below) if target.name.startswith("file:") else below)
@@ -178,7 +178,7 @@ class _Search:
 
     def _search(self, target: Target, at: str, depth: int) -> Iterator[tuple[str, bool]]:
         """Yield the paths of the tables at and below a directory, and whether they are Paimon tables."""
-        place = _identity(target.storage, at)
+        place = identity(target.storage, at)
         if place in self._seen or depth > DEEPEST:
             return
         names = self._directories(target.storage, at, _join(target.name, at))
@@ -226,11 +226,16 @@ def _is_covered(target: Target, given: Set[str]) -> bool:
     return False
 
 
-def _identity(storage: ReadStorage, at: str) -> str:
+def identity(storage: ReadStorage, at: str = "") -> str:
     """Return the identity of a directory: on a local disk its path with links resolved."""
     if isinstance(storage, LocalStorage):
         return os.path.realpath(os.path.join(storage.root, at))
     return f"{storage.uri}/{at}"
+
+
+def is_pattern(storage: ReadStorage, name: str) -> bool:
+    """Return True for a name that is a pattern, and not that of something in the store that it opens."""
+    return _MAGIC.search(name) is not None and storage.kind_of("") is PathKind.MISSING
 
 
 def _join(name: str, below: str) -> str:

@@ -221,7 +221,7 @@ def test_a_table_that_lost_files_is_told_so_first_and_nothing_else_is_advised(tm
     ]
     doctor(tmp_path, "--html", "page.html")
     page = (tmp_path / "page.html").read_text()
-    assert f"deltacli repair {tmp_path}/tbl " in re.sub("<[^>]*>", "", page)
+    assert "deltacli repair ./tbl " in re.sub("<[^>]*>", "", page)
     assert "<title>./tbl: 2 live files lost</title>" in page
     assert '<h1 class="bad">./tbl: 2 live files lost</h1>' in page
     assert {"lostFiles": 2} == advice[0]["now"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -11,7 +12,7 @@ import pytest
 
 from deltacli.cli.formats import FORMATS
 from deltacli.cli.formats.csv import CsvForm, csv_block
-from deltacli.cli.render.columns import exact
+from deltacli.cli.render.columns import Column, exact
 from deltacli.cli.render.data import file_list
 from deltacli.cli.render.data.file_list import FileListing, FilesResult
 from deltacli.cli.results import RowGrid, write_columns
@@ -48,13 +49,13 @@ def listed(form: str, snapshot: Snapshot, listing: FileListing = BOTH, *, limit:
     return sink.getvalue()
 
 
-def row_by_row(snapshot: Snapshot) -> list[dict[str, Any]]:
+def row_by_row(snapshot: Snapshot, columns: Sequence[Column[dict[str, Any]]]) -> list[dict[str, Any]]:
     """The same rows as Python values."""
     return [
         row
         for kind, batches in (("add", snapshot.files()), ("remove", snapshot.tombstones()))
         for batch in batches
-        for row in file_list._rows(kind, batch)
+        for row in file_list._shown(columns, kind, batch).to_pylist(maps_as_pydicts="lossy")
     ]
 
 
@@ -63,14 +64,14 @@ def test_lists_of_files_are_written_in_columns_with_the_text_of_rows(
     form: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     snapshot = make_snapshot(5)
-    names = ("type", *fields_of(BOTH.kinds))
     expected = io.BytesIO()
     if form == "csv":
-        grid = RowGrid([file_list._exact_column(name) for name in names], row_by_row(snapshot))
-        expected.writelines(grid.written(CsvForm()))
+        columns = [file_list._exact_column(name) for name in ("type", *fields_of(BOTH.kinds))]
+        expected.writelines(RowGrid(columns, row_by_row(snapshot, columns)).written(CsvForm()))
     else:
-        write_columns(expected, PIPE, file_list._screen_columns(BOTH), row_by_row(snapshot))
-    monkeypatch.setattr(file_list, "_rows", None)
+        columns = file_list._screen_columns(BOTH)
+        write_columns(expected, PIPE, columns, row_by_row(snapshot, columns))
+    monkeypatch.setattr(file_list, "_write_screens", None)
 
     found = listed(form, snapshot)
 
@@ -92,8 +93,8 @@ def test_a_value_after_the_first_thousand_files_keeps_its_column() -> None:
 
     heading, *lines = listed("table", make_snapshot(2_500), listing).decode().splitlines()
 
-    assert ["size", "records", "deletedRows", "modificationTime", "path"] == heading.split()
-    assert ["1", "9", "2", "0", "z.parquet"] in [line.split() for line in lines[-3:]]
+    assert ["size", "records", "deleted", "modified", "(UTC)", "path"] == heading.split()
+    assert ["1", "B", "9", "2", "1970-01-01", "00:00:00", "z.parquet"] in [line.split() for line in lines[-3:]]
     assert 2_503 == len(lines)
 
 

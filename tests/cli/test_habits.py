@@ -1,13 +1,16 @@
-"""Habits of other programs: `-C DIR`, and TABLE left out."""
+"""Habits of other programs: TABLE left out, `-C DIR`, and profiles of the configuration."""
 
 from __future__ import annotations
 
 import shlex
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from deltacli.cli.command_tree import TABLE_OR_HERE
+from deltacli.cli.options.configuration import read_configuration
+from deltacli.cli.terminal.shell import with_files
 from tests.cli.support import deltacli
 from tools.command_tree import read_tree
 
@@ -132,3 +135,129 @@ def test_words_behind_two_dashes_are_no_directories(tmp_path: Path) -> None:
     result = deltacli("history", "--", "-C", cwd=tmp_path)
 
     assert (3, "this is not a Delta table") == (result.code, result.err.split(": ")[2])
+
+
+# -- profiles of the configuration -------------------------------------------------------------------------------------
+
+_SETTINGS = """
+format = "json"
+quiet = true
+retry_budget = "1x"
+[storage_options]
+a = "top"
+b = "top"
+[profile.test]
+format = "csv"
+retry_budget = "5s"
+storage_options = { b = "test", c = true }
+[profile.cluster]
+master = "local[1]"
+"""
+
+
+@pytest.fixture
+def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "deltacli.toml").write_text(_SETTINGS)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path / "deltacli.toml"
+
+
+def test_the_keys_of_a_profile_override_those_of_the_file(settings: Path) -> None:
+    found = read_configuration(str(settings), "test")
+
+    expected = {"format": "csv", "quiet": True, "retry_budget": "5s", "spark_conf": {}}
+    assert expected | {"storage_options": {"a": "top", "b": "test", "c": "true"}} == found
+
+
+def test_without_a_profile_the_file_is_as_without_profiles(settings: Path) -> None:
+    found = read_configuration(str(settings))
+
+    expected = {"format": "json", "quiet": True, "retry_budget": "1x", "spark_conf": {}}
+    assert expected | {"storage_options": {"a": "top", "b": "top"}} == found
+
+
+def test_a_profile_with_a_spark_master_replaces_the_server_of_the_file(settings: Path) -> None:
+    settings.write_text('remote = "sc://host"\n' + _SETTINGS)
+
+    found = read_configuration(str(settings), "cluster")
+
+    assert ("local[1]", None) == (found["master"], found.get("remote"))
+
+
+@pytest.mark.parametrize(
+    ("options", "environment", "first"),
+    [
+        ("", {"DELTACLI_PROFILE": "test"}, "version\n"),
+        ("--profile-name test", {}, "version\n"),
+        ("--profile-name test", {"DELTACLI_PROFILE": "none"}, "version\n"),
+        ("--profile-name test", {"DELTACLI_FORMAT": "table"}, "version  \n"),
+        ("--profile-name test --format table", {"DELTACLI_FORMAT": "json"}, "version  \n"),
+    ],
+)
+def test_a_profile_comes_after_options_and_the_environment(
+    options: str, environment: dict[str, Any], first: str, settings: Path, sample: Path
+) -> None:
+    words = ["history", str(sample), "--columns", "version", "--limit", "1", *options.split()]
+
+    result = deltacli(*words, DELTACLI_CONFIG=str(settings), **environment)
+
+    assert (0, first.strip()) == (result.code, result.out.splitlines()[0].strip())
+
+
+@pytest.mark.parametrize(
+    ("words", "environment", "message", "hint"),
+    [
+        (
+            "--config deltacli.toml --profile-name tset",
+            {},
+            "the configuration deltacli.toml has no profile 'tset'; did you mean 'test'?",
+            "deltacli history t --config deltacli.toml --profile-name test",
+        ),
+        (
+            "--config deltacli.toml",
+            {"DELTACLI_PROFILE": "tset"},
+            "the configuration deltacli.toml has no profile 'tset'; did you mean 'test'?",
+            "env DELTACLI_PROFILE=test deltacli history t --config deltacli.toml",
+        ),
+        (
+            "--config deltacli.toml --profile-name q",
+            {},
+            "the configuration deltacli.toml has no profile 'q'",
+            "deltacli help configuration",
+        ),
+        (
+            "--profile-name test",
+            {},
+            "profile test: there is no configuration file, which has the profiles",
+            "deltacli history t --profile-name test --config FILE",
+        ),
+        (
+            "--config bad.toml",
+            {},
+            "[profile.p] of the configuration bad.toml has an unknown key: formt; did you mean format?",
+            "deltacli help configuration",
+        ),
+        (
+            "--config value.toml --profile-name p",
+            {},
+            "format in the configuration value.toml with the profile p is 'xml'",
+            "deltacli history --help",
+        ),
+    ],
+)
+def test_a_wrong_profile_is_named(
+    words: str, environment: dict[str, Any], message: str, hint: str, settings: Path
+) -> None:
+    Path("bad.toml").write_text('[profile.p]\nformt = "csv"\n')
+    Path("value.toml").write_text('[profile.p]\nformat = "xml"\n')
+
+    result = deltacli("history", "t", *words.split(), cwd=settings.parent, **environment)
+
+    lines = result.err.splitlines()
+    assert (2, f"error: {message}", f"hint: {hint}") == (result.code, lines[0], lines[-1])
+
+
+def test_hints_keep_the_profile() -> None:
+    words = ["snapshot", "t", "--config", "c.toml", "--profile-name=test"]
+
+    assert "deltacli history t --config c.toml --profile-name test" == with_files("deltacli history t", words)

@@ -11,19 +11,23 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from deltacli.cli import help_page, help_topics
+from deltacli.cli.app import run
 from deltacli.cli.command_tree import COMMANDS, EXITS, FINDINGS, FORMER_OPTIONS, setting
 from deltacli.cli.command_tree import HEADINGS as HEADINGS_OF_COMMANDS
 from deltacli.cli.commands.completion import SCRIPTS
 from deltacli.cli.help_page import OptionHeading, section_of
+from deltacli.core.errors import EXIT_CODES
+from deltacli.core.typing import Json
 from deltacli.delta.evolution.requests import POSSIBLE
 from deltacli.delta.schema.widened_schema import POSSIBLE as WIDER_TYPES
 from deltacli.rules.framework.base import CATALOGUE
 from deltacli.rules.paimon.catalogue import PAIMON_CATALOGUE
 from deltacli.storage.base import RETRY_BUDGET
 from tests.cli.pty_session import Session
-from tests.cli.support import ROOT, deltacli
+from tests.cli.support import ROOT, deltacli, make_sample
 from tests.completions.shells import FILES
 from tools.command_tree import read_commands, read_tree
 from tools.error_codes import read_error_codes
@@ -32,26 +36,26 @@ from tools.generate import files
 ERRORS = (ROOT / "docs" / "errors.md").read_text(encoding="utf-8")
 HEADINGS = ("Usage", "Arguments", "Common options", *OptionHeading, "Exit codes")
 MOST_LINES = 60
+PAGES = json.loads(Path(help_page.GENERATED).read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize("command", [command.name for command in read_commands()])
 def test_help_shows_examples_first_and_exit_codes_last(command: str) -> None:
-    common, whole = deltacli(*command.split(), "--help"), deltacli(*command.split(), "--help-all")
+    common, whole = help_page.fold_common(PAGES[command]), help_page.fold(PAGES[command])
 
-    for result in (common, whole):
-        assert 0 == result.code
-        assert max(map(len, result.out.splitlines())) <= 80
-        assert "\x1b" not in result.out
-        headings = [line.split(":")[0] for line in result.out.splitlines() if line[:1] not in ("", " ")]
+    for text in (common, whole):
+        assert max(map(len, text.splitlines())) <= 80
+        assert "\x1b" not in text
+        headings = [line.split(":")[0] for line in text.splitlines() if line[:1] not in ("", " ")]
         assert [heading for heading in HEADINGS if heading in headings] == headings
-        assert result.out.index("Examples:") < result.out.index("Exit codes:")
-    assert "Common options:" in common.out
-    assert len(common.out.splitlines()) <= MOST_LINES
+        assert text.index("Examples:") < text.index("Exit codes:")
+    assert "Common options:" in common
+    assert len(common.splitlines()) <= MOST_LINES
 
 
 def test_help_has_what_its_examples_use_and_says_how_many_options_there_are_more() -> None:
     for command in read_commands():
-        shown = deltacli(*command.path, "--help").out
+        shown = help_page.fold_common(PAGES[command.name])
         examples, _, options = shown.partition("Common options:")
         (count,) = re.findall(r"^  (\d+) more options: deltacli [a-z -]+ --help-all \(", options, re.MULTILINE)
         listed = re.findall(r"^  (-.*?)(?:  |$)", options, re.MULTILINE)
@@ -65,7 +69,7 @@ def test_help_has_what_its_examples_use_and_says_how_many_options_there_are_more
 
 def test_help_all_explains_every_option() -> None:
     for command in read_commands():
-        whole = deltacli(*command.path, "--help-all").out
+        whole = help_page.fold(PAGES[command.name])
 
         assert [] == [one.spellings for one in command.options if one.spellings[-1] not in whole], command.name
     assert " --engine embedded|spark" in deltacli("help", "vacuum", "--all").out
@@ -82,6 +86,7 @@ def test_help_all_explains_every_option() -> None:
         (["-q", "help", "vacuum", "--help-all"], ["vacuum", "--help-all"]),
         (["help", "log", "--all"], ["log", "--help"]),
         (["-h"], ["--help"]),
+        (["share", "token", "rotate", "-h"], ["share", "token", "rotate", "--help"]),
     ],
     ids=" ".join,
 )
@@ -192,14 +197,13 @@ def test_help_has_the_width_of_the_terminal_and_bold_headings() -> None:
 @pytest.mark.parametrize("width", [60, 80])
 def test_no_page_breaks_a_word_or_an_example(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(help_page, "_looks", lambda: (width, False))
-    pages = json.loads(Path(help_page.GENERATED).read_text(encoding="utf-8"))
 
-    folded = {name: help_page.fold(page) for name, page in pages.items()}
-    common = [help_page.fold_common(page) for page in pages.values()]
+    folded = {name: help_page.fold(page) for name, page in PAGES.items()}
+    common = [help_page.fold_common(page) for page in PAGES.values()]
 
     assert [line for text in (*folded.values(), *common) for line in text.splitlines() if len(line) > width] == []
     words = {word for text in folded.values() for word in text.split()}
-    assert {word for page in pages.values() for word in page["description"].replace("\b", "").split()} <= words
+    assert {word for page in PAGES.values() for word in page["description"].replace("\b", "").split()} <= words
     assert "delta.deletedFileRetentionDuration," in words
     if width == 60:
         assert "    # to review, then\n    deltacli vacuum ./tbl --save-plan plan.parquet\n" in folded["vacuum"]
@@ -413,14 +417,12 @@ def test_help_is_found_behind_global_options_and_names_the_kinds_of_its_words() 
     assert deltacli("help", "config").out == deltacli("--no-pager", "help", "config").out
     shown = deltacli("help").out.split("\nHelp:\n")[1]
     words = re.findall(r"^  deltacli help (\S+)(?:  |$)", shown, re.MULTILINE)
-    assert 7 == len(words)
-    assert [0] * 7 == [deltacli("help", word).code for word in words]
+    assert 8 == len(words)
+    assert [0] * 8 == [deltacli("help", word).code for word in words]
 
 
 def test_optional_arguments_have_one_pair_of_brackets() -> None:
-    pages = json.loads(Path(help_page.GENERATED).read_text(encoding="utf-8"))
-
-    assert [] == [name for name, page in pages.items() if "[[" in " ".join(page["usage"])]
+    assert [] == [name for name, page in PAGES.items() if "[[" in " ".join(page["usage"])]
     assert "Usage: deltacli features [OPTIONS] TABLE [add|drop] [NAME]...\n" in deltacli("features", "--help").out
 
 
@@ -493,3 +495,98 @@ def test_help_has_variables_and_words_of_beginners_without_marks_of_markdown() -
     assert "default of --format" in deltacli("help", "DELTACLI_FORMAT").out
     assert deltacli("help", "cdf").out.startswith("delta.enableChangeDataFeed is a table property.")
     assert "*" not in deltacli("help", "permissions").out
+
+
+@pytest.fixture(scope="module")
+def whole() -> Json:
+    return json.loads(deltacli("help", "all", "--format", "json").out)
+
+
+def test_help_all_is_one_document_that_fits_its_schema(whole: Json) -> None:
+    schema = json.loads((ROOT / "docs" / "schemas" / "deltacli.help-all.json").read_text(encoding="utf-8"))
+
+    assert [] == [fault.message for fault in Draft202012Validator(schema).iter_errors(whole)]
+    assert deltacli("help", "all", "--json").out == deltacli("--json", "help", "all").out
+    assert [command.name for command in read_commands()] == [command["name"] for command in whole["commands"]]
+    for command, found in zip(read_commands(), whole["commands"], strict=True):
+        names = {one["name"] for one in (*found["options"], *whole["globalOptions"])}
+        assert names == {next((name for name in one.spellings if name[:2] == "--"), one.spellings[-1]) for one in command.options}
+    assert [*map(str, EXIT_CODES)] == [str(one["code"]) for one in whole["exitCodes"]]
+    assert 400 < len(whole["errors"])
+
+
+def test_help_all_says_what_changes_a_table_and_how_one_agrees_to_it(whole: Json) -> None:
+    found = {one["name"]: one for one in whole["commands"]}
+    consent = {name: one["consent"] for name, one in found.items()}
+
+    changing = {name for name, one in found.items() if one["changes"] == "table"}
+    assert {name for name in found if 8 in {one["code"] for one in found[name]["exitCodes"]}} <= changing
+    assert {name for name, modes in consent.items() if "dry-run" in modes} <= {
+        name for name, one in found.items() if one["changes"]
+    }
+    assert {"fleet run"} == {name for name in changing if "dry-run" not in consent[name]}
+    assert ["dry-run", "yes", "save-plan", "apply"] == consent["vacuum"]
+    assert (None, "files") == (found["validate"]["changes"], found["share token create"]["changes"])
+
+
+def test_help_all_describes_an_option_and_an_error(whole: Json) -> None:
+    (vacuum,) = (one for one in whole["commands"] if one["name"] == "vacuum")
+    options = {one["name"]: one for one in (*vacuum["options"], *whole["globalOptions"])}
+    (gap,) = (one for one in whole["errors"] if one["code"] == "vacuum.retention")
+
+    retention = options["--retention"]
+    assert ("duration", "selection", True) == (retention["type"], retention["group"], retention["common"])
+    assert ("choice", "full", False) == tuple(options["--mode"][key] for key in ("type", "default", "common"))
+    assert ["full", "lite"] == options["--mode"]["choices"]
+    assert ("DELTACLI_FORMAT", "DELTACLI_COLOR") == (options["--format"]["env"], options["--color"]["env"])
+    assert (True, False) == (options["--storage-option"]["secret"], options["--prefix"]["secret"])
+    assert ("integer", ["-q"]) == (options["--threads"]["type"], options["--quiet"]["aliases"])
+    assert ([4], True) == (gap["exit"], gap["wayOut"].startswith("omit --retention"))
+
+
+NDJSON = (
+    "history",
+    "snapshot --files",
+    "schema show",
+    "changes --from 0",
+    "validate",
+    "vacuum --dry-run",
+    "vacuum --explain part-x.parquet",
+    "features",
+    "restore --version 0 --dry-run",
+    "repair --dry-run",
+    "checkpoint --verify",
+    "alter --dry-run add c int",
+    "widen-type trip long --dry-run",
+)
+
+
+def test_the_lines_of_commands_are_those_that_help_all_names(
+    whole: Json, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    make_sample(tmp_path / "tbl")
+    monkeypatch.chdir(tmp_path)
+    declared = {one["name"]: one["documents"] for one in whole["commands"]}
+    stray = []
+
+    for line in NDJSON:
+        words = line.split()
+        depth = next(depth for depth in (2, 1) if " ".join(words[:depth]) in declared)
+        run([*words[:depth], "tbl", *words[depth:], "--format", "ndjson"])
+        types = {json.loads(one)["type"] for one in capfdbinary.readouterr().out.splitlines()}
+        if not types or not any(types <= {*one["lines"]} for one in declared[" ".join(words[:depth])]):
+            stray.append((line, types))
+
+    assert [] == stray
+
+
+def test_help_all_for_people_has_a_line_per_command() -> None:
+    shown = deltacli("help", "all")
+
+    assert (0, "") == (shown.code, shown.err)
+    assert len(read_commands()) == len(shown.out.splitlines())
+    assert "\nlog expire              Delete log files that no kept version needs.\n" in shown.out
+    assert (2, "hint: deltacli help all --format json") == (
+        (refused := deltacli("help", "all", "--format", "csv")).code,
+        refused.err.splitlines()[-1],
+    )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -94,3 +96,20 @@ def test_columns_know_their_values_without_the_document_of_a_commit(
     code = run(["history", str(trips), "--format", "csv"])
 
     assert (0, []) == (code, made)
+
+
+def test_a_copy_with_the_times_of_its_files_is_explained_once(trips: Path, tmp_path: Path) -> None:
+    copy, kept = tmp_path / "copy", tmp_path / "kept"
+    shutil.copytree(trips, copy)
+    shutil.copytree(trips, kept)
+    for number, file in enumerate(sorted((copy / "_delta_log").glob("*.json"))):
+        os.utime(file, (1_800_000_000, 1_800_000_000 + number / 1_000))
+
+    def notes(table: Path) -> list[str]:
+        with Session("history", table, "--no-pager", "--color", "never", "--limit", "0", size=(200, 60)) as session:
+            _, seen = session.finish()
+        return [line.strip() for line in as_pasted(seen).splitlines() if "have one time" in line]
+
+    said = "note: versions 0-14 have one time, that of their files, which a copy of the table sets; of the writers:"
+    assert [said] == [line[: len(said)] for line in notes(copy)]
+    assert [] == notes(kept)

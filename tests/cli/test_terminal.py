@@ -179,6 +179,33 @@ def test_the_last_line_names_the_next_command(
     assert (code, f"next: deltacli {following}") == (found, shown)
 
 
+def test_validate_ends_with_the_repairs_that_lose_nothing(
+    sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    names = ["a", "b c", "d", "e"]
+    for name in names:
+        shutil.copytree(sample, name)
+        Path(name, "_delta_log", "_last_checkpoint").write_text("{")
+    Path("b c", "_delta_log", f"{7:020}.json").unlink()  # the worst comes first
+    for file in Path("d").rglob("*.parquet"):
+        if "_delta_log" not in file.parts:
+            file.unlink()
+
+    def following(*tables: str) -> list[str]:
+        given = ["validate", *tables, "--level", "storage", "--storage-option", "k=v", "--color", "never"]
+        shown = as_pasted("\n".join(on_terminal(100, *given)[1])).splitlines()
+        return [line.removeprefix("next: ").split("   #")[0] for line in shown if line.startswith("next: ")]
+
+    kept = "--dry-run --storage-option k=v"
+    assert [f"deltacli repair a {kept}"] == following("a")
+    assert [f"deltacli repair {name} {kept}" for name in "dae"] == following("a", "d", "e")
+    shutil.copytree("a", "f")
+    shutil.copytree("a", "g")
+    assert [f"deltacli repair d {kept}", f"deltacli repair TABLE {kept}"] == following("a", "d", "e", "f", "g")
+    assert [f"deltacli repair 'b c' {kept}", f"deltacli repair a {kept}"] == following("b c", "a")
+
+
 def test_a_terminal_gets_ages_colour_a_limit_and_the_next_command(sample: Path) -> None:
     code, lines = on_terminal(140, "history", sample, "--now", "2026-01-04T17:00:00Z")
     plain = [ESCAPE.sub("", line) for line in lines]
@@ -223,13 +250,14 @@ def test_a_pipe_gets_the_columns_of_a_screen_uncut(sample: Path) -> None:
 
     assert "\x1b" not in piped.out
     assert "…" not in piped.out
-    assert 'predicate=["(day = 2026-01-02)"]' in piped.out
-    assert "+1 file, -8 files" in piped.out
-    assert "timestampSource" not in piped.out
-    assert max(map(len, piped.out.splitlines())) < 200
+    assert "version committed (UTC) operation parameters files rows engine" == " ".join(
+        piped.out.splitlines()[0].split()
+    )
+    assert "12 2026-01-03 09:00:00 OPTIMIZE day = 2026-01-02 +1 -8 sample/1" in " ".join(piped.out.split())
+    assert max(map(len, piped.out.splitlines())) < 130
+    assert "version  operationParameters" in chosen.out
     assert '{"predicate":"[\\"(day = 2026-01-02)\\"]"}' in chosen.out
     assert "fileModificationTime" in chosen.out
-    assert "2026-01-03T17:00:00.000Z" in piped.out
     assert "ago" not in piped.out
 
 

@@ -1,4 +1,4 @@
-"""The task pages for newcomers: their commands run in the order of the page on the sample tables of the demo, and show
+"""The task pages: their commands run in the order of the page on the sample tables of the demo, and show
 the output of the page on a terminal of 80 columns.
 """
 
@@ -109,6 +109,13 @@ def test_the_commands_of_a_page_run_and_show_its_output(page: str, newcomer: New
             newcomer.uncomment(block)
         elif language == "text":
             assert re.fullmatch(pattern_of(block), shown), f"expected:\n{block}\nshown:\n{shown}"
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_block_of_a_page_is_of_a_kind_that_is_compared_or_of_another_program(page: str) -> None:
+    kinds = re.findall(r"^```(.+)$", (TASKS / f"{page}.md").read_text(encoding="utf-8"), re.MULTILINE)
+
+    assert {*kinds} <= {"sh", "text", "toml", "yaml", "crontab"}
 
 
 def pattern_of(block: str) -> str:

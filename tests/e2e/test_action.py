@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
+from deltacli import __version__
 from tests.cli.conftest import BAD
 from tests.cli.support import ROOT, Result, make_sample
 from tests.e2e.test_exit_codes import program
@@ -147,8 +148,9 @@ def test_the_snippets_of_the_page_use_the_action_and_the_hook_as_they_are(lake: 
     page = (ROOT / "docs" / "validate.md").read_text(encoding="utf-8")
     documents = [yaml.safe_load(block) for block in re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)]
     steps = [step for document in documents for job in document.get("jobs", {}).values() for step in job["steps"]]
-    used = [step["with"] for step in steps if step.get("uses") == "./.deltacli"]
-    (hook,) = (hook for document in documents for repo in document.get("repos", ()) for hook in repo["hooks"])
+    used = [step["with"] for step in steps if step.get("uses") == f"deltacli/deltacli@v{__version__}"]
+    (repo,) = (repo for document in documents for repo in document.get("repos", ()))
+    (hook,) = repo["hooks"]
 
     codes = [start("validate", lake, tmp_path, **inputs).code for inputs in used]
     found = subprocess.run(
@@ -161,3 +163,4 @@ def test_the_snippets_of_the_page_use_the_action_and_the_hook_as_they_are(lake: 
 
     assert set() == {name for inputs in used for name in inputs} - set(ACTION["inputs"])
     assert ([1, 0], 1, "deltacli-validate") == (codes, found.returncode, hook["id"])
+    assert f"v{__version__}" == repo["rev"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,9 @@ import pytest
 
 from deltacli.cli.app import run
 from deltacli.cli.commands.fleet.plan import plan_result
-from deltacli.cli.render.fleet.status import status_result
-from deltacli.cli.terminal.term import Terminal, shorten
+from deltacli.cli.render.fleet.check import policy_check_result
+from deltacli.cli.render.fleet.status import StatusResult, status_result
+from deltacli.cli.terminal.term import Terminal, cells, shorten
 from deltacli.core.units import DAY_MS, format_timestamp
 from deltacli.engine.base import EmbeddedEngine
 from deltacli.fleet.planning.due import plan_fleet
@@ -49,10 +51,20 @@ def facts(table: str, **numbers: int) -> tuple[str, dict[str, Any]]:
     return "table-facts", {"table": table, "facts": {"logBytes": 9, "logFiles": 9, "commitsBehind": 0, **numbers}}
 
 
-def status_screen(width: int = 80, most: int = 0) -> list[str]:
+def status_of(sink: io.BytesIO, terminal: Terminal, most: int) -> StatusResult:
     status = read_status(Path("fleet-state"), (), read_fleet_file(Path("fleet.toml")), NOW_DAY)
+    result = status_result("fleet.toml", status, NOW_DAY, most=most)
+    result.draw(sink, terminal)
+    return result
+
+
+def shown_status(width: int, most: int) -> StatusResult:
+    return status_of(io.BytesIO(), Terminal(True, width, colour=False), most)
+
+
+def status_screen(width: int = 80, most: int = 0) -> list[str]:
     sink = io.BytesIO()
-    status_result("fleet.toml", status, NOW_DAY, most=most).draw(sink, Terminal(True, width, colour=False))
+    status_of(sink, Terminal(True, width, colour=False), most)
     return sink.getvalue().decode().splitlines()
 
 
@@ -74,25 +86,65 @@ def test_a_status_has_a_short_line_per_alert_and_the_worst_first(fleet: Path) ->
         facts(f"{fleet}/sound"),
     )
 
-    lines = status_screen()
+    lines = status_screen(most=20)
 
     table = [line.rstrip() for line in lines[2 : lines.index("")]]
     assert [
-        "z                validate: 12 data files are missing",
-        "lake/c           commit 3 is missing",
-        "lake/b           validate: 2 findings: x.y",
-        "lake/d           vacuum lacks consent = true in the policy",
-        "lake/a_harmless  last checkpoint is 326 days old (limit 2d)",
-        "                 100 % small files (limit 40 %)",
-        "sound",
-        "no room for group, log; to show them: deltacli --format csv",
-    ] == [line[:61].rstrip() for line in table]
-    assert "5 of 6 tables have alerts, 1 loses rows, 1 cannot be read" == lines[-1].removeprefix("status").strip()
+        ("z", "validate: 12 data files are missing"),
+        ("lake/c", "commit 3 is missing"),
+        ("lake/b", "validate: 2 findings: x.y"),
+        ("lake/d", "vacuum lacks consent = true in the policy"),
+        ("lake/a_harmless", "last checkpoint is 326 days old (limit 2d)"),
+        ("lake/a_harmless", "100 % small files (limit 40 %)"),
+        ("sound", "none"),
+    ] == [tuple(re.split(" {2,}", line)) for line in table]
+    assert "5 of 6 tables have alerts: 1 has lost rows, 1 cannot be read" == lines[-1].removeprefix("status").strip()
     following = [line.strip() for line in lines[lines.index("") :] if "deltacli " in line]
     assert "deltacli validate z" in following[0]
     assert max(map(len, lines)) <= 80
     assert ["z", "lake/c"] == [line.split()[0] for line in status_screen(most=2)[2:4]]
     assert [True, False] == ["more with --limit 0" in "\n".join(status_screen(most=most)) for most in (2, 0)]
+    assert "last checkpoint is 326 days old" in "\n".join(status_screen(most=0))
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_an_alert_of_many_tables_is_one_row_and_a_note_counts_tables(fleet: Path, width: int) -> None:
+    place = "/srv/warehouse/production/eu-central-1"
+    lost = [f"{place}/bronze/täglich_{number}" for number in range(4)]
+    refused = [f"{place}/silver/facts_{number}" for number in range(28)]
+    sound = f"{place}/gold/注文"
+    missing = {"message": "3 data files are missing", "details": {"findings": [MISSING]}}
+    write_run(
+        1,
+        *(step(table, "vacuum", "refused", code="fleet.consent", message="long") for table in refused),
+        *(step(table, "validate", "findings", **missing) for table in lost),
+        facts(sound),
+    )
+
+    lines = status_screen(width, most=20)
+    cut = shown_status(width, most=1)
+
+    rows = " ".join(" ".join(lines[4 : lines.index("", 2)]).split())
+    names = ", ".join(f"bronze/täglich_{number}" for number in range(4))
+    assert f"tables below {place}/" == lines[0]
+    assert [rows.count(word) for word in ("3 data files are missing", "lacks consent", "28 tables", "none")] == [1] * 4
+    assert all(name in rows for name in names.split(", "))
+    assert 1 == sum("add consent = true" in line for line in lines)
+    assert max(map(cells, lines)) <= width
+    assert [("showing 4 of 33 tables", "to show all"), ("", "to name each table")] == [
+        cut.left_out(),
+        shown_status(width, most=20).left_out(),
+    ]
+
+
+def test_a_pipe_has_the_columns_of_a_screen_with_whole_names(fleet: Path) -> None:
+    write_run(1, step("/srv/warehouse/a", "validate", "findings", message="x"), facts("/srv/warehouse/b"))
+    sink = io.BytesIO()
+
+    status_of(sink, Terminal(False, None, colour=False), 0)
+
+    rows = [re.split(" {2,}", line) for line in sink.getvalue().decode().partition("\n\n")[0].splitlines()]
+    assert [["table", "alert"], ["/srv/warehouse/a", "validate: x"], ["/srv/warehouse/b", "none"]] == rows
 
 
 @pytest.mark.parametrize("width", [80, 100, 120])
@@ -131,17 +183,20 @@ def test_next_commands_keep_the_policy_file_the_state_and_the_groups(
     assert f"to continue: {again} --resume\n" in second
 
 
-def test_a_plan_leaves_out_estimates_before_it_cuts_the_names_of_tables(tmp_path: Path) -> None:
+def test_a_plan_folds_the_names_of_tables(tmp_path: Path) -> None:
     names = ["lake/kernel/first-commit-missing", *(f"lake/{'long-' * 12}{number}" for number in range(2))]
     for name in names:
         TableBuilder().commits(2).write(tmp_path / name)
     (tmp_path / "fleet.toml").write_text(POLICY.replace('["lake/a"]', str(names).replace("'", '"')))
     planned = plan_fleet(read_fleet_file(tmp_path / "fleet.toml"), open_storage, EmbeddedEngine(), NOW_MS)
+    result = plan_result(planned, {})
+    result.most = 20
     sink = io.BytesIO()
 
-    plan_result(planned, {}).draw(sink, Terminal(True, 80, colour=False))
+    result.draw(sink, Terminal(True, 80, colour=False))
 
-    assert names[0] in sink.getvalue().decode()
+    lines = sink.getvalue().decode().splitlines()
+    assert "".join(line[:20].strip() for line in lines[2:5]).startswith("lake/kernel/first-commit-missing")
 
 
 def test_a_limit_holds_for_documents_lines_and_csv(fleet: Path) -> None:
@@ -193,9 +248,30 @@ def test_a_plan_shows_tables_with_the_same_steps_once(tmp_path: Path, width: int
     planned = plan_fleet(read_fleet_file(tmp_path / "fleet.toml"), open_storage, EmbeddedEngine(), NOW_MS)
     shown, piped = io.BytesIO(), io.BytesIO()
 
-    plan_result(planned, {}).draw(shown, Terminal(True, width, colour=False))
+    result = plan_result(planned, {})
+    result.most = 20
+    result.draw(shown, Terminal(True, width, colour=False))
     plan_result(planned, {}).draw(piped, Terminal(False, None, colour=False))
 
-    names = [row[:18].strip() for row in shown.getvalue().decode().splitlines()[2:6] if row[:18].strip()]
-    assert ["lake/long", "lake/a and 3 more"] == names
+    lines = shown.getvalue().decode().splitlines()
+    first = [re.split(r"  +(?:g  +)?", line)[:2] for line in lines[2:4]]
+    assert [["lake/long", "checkpoint"], ["5 tables", "validate"]] == sorted(first, reverse=True)
+    assert result.drawn_screen is not None
+    assert planned.summary()["calls"] == sum(row.row.step.estimate.calls for row in result.drawn_screen.rows)
     assert 6 == piped.getvalue().decode().partition("\n\n")[0].count("/lake/")
+
+
+def test_a_number_of_files_that_exempts_tables_is_no_alert(tmp_path: Path) -> None:
+    (tmp_path / "fleet.toml").write_text(
+        POLICY + '[policies.q]\nalerts = { failed-rules = 1 }\n[groups.h]\npolicy = "q"\ntables = ["b"]\n'
+    )
+    sink = io.BytesIO()
+
+    policy_check_result(read_fleet_file(tmp_path / "fleet.toml")).draw(sink, Terminal(True, 400, colour=False))
+
+    first, second = [re.split(" {2,}", line.strip()) for line in sink.getvalue().decode().splitlines()[2:4]]
+    assert (["checkpoint-age", "failed-rules", "small-files"], "tables with fewer than 20 data files") == (
+        sorted(first[-2].split()),
+        first[-1],
+    )
+    assert "failed-rules" == second[-1]

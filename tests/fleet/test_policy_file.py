@@ -9,16 +9,15 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from jsonschema import Draft202012Validator
+from jsonschema import Draft7Validator
 
 from deltacli.cli.app import run
 from deltacli.core.errors import UsageError
 from deltacli.core.units import DAY_MS
-from deltacli.fleet.policy_file.init_and_check import check_fleet_file
+from deltacli.fleet.policy_file.init_and_check import check_fleet_file, fleet_file_schema
 from deltacli.fleet.policy_file.model import CheckpointPolicy, VacuumPolicy
 from deltacli.fleet.policy_file.reading import key_lines, read_fleet_file, require_fleet_file
 from tests.cli.test_documents import validate
-from tools.fleet_schema import fleet_file_schema
 
 GOOD = """\
 exclude = ["lake/tmp"]
@@ -144,7 +143,7 @@ def test_an_empty_file_has_no_group(home: Path) -> None:
 
 
 def test_the_schema_accepts_the_file_and_refuses_what_the_reader_refuses(home: Path) -> None:
-    schema = Draft202012Validator(fleet_file_schema())
+    schema = Draft7Validator(fleet_file_schema())
 
     for old, new in [("", ""), ("max-delete", "max_delete"), ("= true", "= 1"), ("= 5", "= 0"), ('"7d"', '"7x"')]:
         text = GOOD.replace(old, new) if old else GOOD

@@ -104,6 +104,10 @@ def test_no_value_of_a_variable_is_a_bug(variable: Variable, place: Place, monke
 
 DOCUMENTS = {
     "configuration": ("history tbl --config", [f"{key} = {{}}\n" for key in sorted(_KEYS)]),
+    "profile of the configuration": (
+        "history tbl --profile-name p --config",
+        [f"[profile.p]\n{key} = {{}}\n" for key in sorted(_KEYS)],
+    ),
     "policy": ("fleet plan", [f"{key.name} = {{}}\n[groups.g]\ntables = ['tbl']\n" for key in TOP_KEYS]),
     "step": (
         "fleet plan",

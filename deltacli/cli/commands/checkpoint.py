@@ -1,4 +1,4 @@
-"""`deltacli checkpoint TABLE`."""
+"""`deltacli checkpoint TABLE...`."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import typer
 
 from deltacli.cli.options.declared import (
     Asked,
-    TableArgument,
+    TablesArgument,
     TimestampOption,
     VersionOption,
     chosen_version,
     parse_moment_of,
 )
 from deltacli.cli.results import Outcome
-from deltacli.cli.running.changing import Mode, Wording, run_change
+from deltacli.cli.running.changing import Mode, Wording, for_each_table, require_tables, run_change
 from deltacli.cli.running.run import EXPLAINED, Run
 from deltacli.cli.terminal.shell import quoted_table
 from deltacli.core.errors import EXIT_FINDINGS, UsageError
@@ -37,7 +37,7 @@ DryRun = Annotated[bool, Option("Show what would be written; write nothing.")]
 
 def checkpoint(
     run: Run,
-    table: TableArgument,
+    tables: TablesArgument,
     *,
     version: VersionOption = None,
     timestamp: TimestampOption = None,
@@ -57,24 +57,30 @@ def checkpoint(
     Examples:
       deltacli checkpoint ./tbl
       deltacli checkpoint ./tbl --if-behind 10 -q > /dev/null  # in cron
+      deltacli checkpoint './lake/**' --if-behind 10  # several tables
       deltacli checkpoint ./tbl --version 12
       deltacli checkpoint ./tbl --version 11 --layout multi-part --parts 2
       deltacli checkpoint ./tbl --verify
     """
 
+    require_tables(tables)
     given = {name: value for name, value in asked.values.items() if (name, value) not in _AS_WITHOUT}
     if given.get("if_behind", 0) < 0:
         raise UsageError(f"--if-behind {given['if_behind']} is negative")
     parse_moment_of(version, timestamp)
-    opened = run.open_table(table, writes=not (verify or dry_run))
-    if verify:
-        writing = Asked(CheckpointRequest, given).given(but=("v2_top", "stats"))
-        if refused := [*writing, *(["--dry-run"] if dry_run else [])]:
-            raise UsageError(f"--verify writes nothing; it cannot be combined with {', '.join(refused)}")
-        _verify(run, opened, table, chosen_version(opened, version, timestamp))
-        return
-    given["version"] = chosen_version(opened, version, timestamp)
-    _write(run, opened, table, Asked(CheckpointRequest, given).request(), dry_run=dry_run)
+
+    def use(run: Run, table: str) -> None:
+        opened = run.open_table(table, writes=not (verify or dry_run))
+        if verify:
+            writing = Asked(CheckpointRequest, given).given(but=("v2_top", "stats"))
+            if refused := [*writing, *(["--dry-run"] if dry_run else [])]:
+                raise UsageError(f"--verify writes nothing; it cannot be combined with {', '.join(refused)}")
+            _verify(run, opened, table, chosen_version(opened, version, timestamp))
+            return
+        chosen = {**given, "version": chosen_version(opened, version, timestamp)}
+        _write(run, opened, table, Asked(CheckpointRequest, chosen).request(), dry_run=dry_run)
+
+    for_each_table(run, tables, use, Mode(dry_run))
 
 
 def _write(run: Run, opened: Table, table: str, request: CheckpointRequest, *, dry_run: bool) -> None:

@@ -12,8 +12,8 @@ import typer
 
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.declared import Asked, TableArgument, argument, corrected_timestamp, parse_timestamp
-from deltacli.cli.render.columns import NOT_THE_NEWEST, Section
-from deltacli.cli.results import Document, Emit, Grid, Result, draw_if_drawn, grid_of, line_of
+from deltacli.cli.render.columns import NOT_THE_NEWEST, Labelled, Section, Surface
+from deltacli.cli.results import Document, Emit, Grid, Result, grid_of, line_of, surface_of
 from deltacli.cli.running.run import Run
 from deltacli.cli.terminal.shell import again, again_with, again_with_flags
 from deltacli.cli.terminal.term import Style, cells
@@ -29,11 +29,8 @@ from deltacli.storage.secrets import without_secrets
 from deltacli.table.api_arguments import errors_about
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-
     from deltacli.api.table import Table
     from deltacli.changing.plan import Amount
-    from deltacli.cli.render.terminal.console import Canvas
     from deltacli.cli.terminal.term import Terminal
     from deltacli.operations.diff import Changed, RowDiff, TableDiff
     from deltacli.paimon.schema_changes import Change
@@ -73,10 +70,7 @@ class _Compared(Result):
         return [section for section in diff_sections(self.found) if section.lines]
 
     def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
-        said = self.sections(terminal)
-
-        if not draw_if_drawn(sink, terminal, lambda canvas: _draw(canvas, said)):
-            super().draw(sink, terminal)
+        _draw(surface_of(sink, terminal), self.sections(terminal))
 
     @property
     def _uri(self) -> str:
@@ -199,16 +193,14 @@ def _by_key(rows: RowDiff) -> Iterator[str]:
 _STYLES = {"+": Style.ADDED, "-": Style.REMOVED, "~": Style.CHANGED}
 
 
-def _draw(canvas: Canvas, said: Sequence[Section]) -> None:
-    from deltacli.cli.render.terminal.plans import draw_parts
-
-    rows: list[tuple[str, RenderableType]] = []
+def _draw(canvas: Surface, said: Sequence[Section]) -> None:
+    rows: list[Labelled] = []
     room = canvas.width - max((cells(section.label) for section in said), default=0) - 2
     for section in said:
         for number, line in enumerate(section.lines):
             style = _STYLES.get(line[:1], section.style) if line[1:2] == " " else section.style
             rows.append(("" if number else section.label, canvas.text(line, style, room=room)))
-    draw_parts(canvas, rows)
+    canvas.draw_parts(rows)
 
 
 # -- `deltacli diff TABLE V1 V2` and `deltacli diff A B` ---------------------------------------------------------------

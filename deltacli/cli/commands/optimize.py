@@ -1,11 +1,11 @@
-"""`deltacli optimize TABLE`."""
+"""`deltacli optimize TABLE...`."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from deltacli.cli.options.declared import Asked, DryRunOption, TableArgument, YesOption
+from deltacli.cli.options.declared import Asked, DryRunOption, TablesArgument, YesOption
 from deltacli.cli.running.run import Run
 from deltacli.cli.terminal.shell import quoted_table
 from deltacli.core.errors import command, fill_hint
@@ -14,6 +14,8 @@ from deltacli.core.units import format_size, plural
 from deltacli.operations.optimize.request import OptimizeRequest
 
 if TYPE_CHECKING:
+    from deltacli.changing.plan import Amount
+    from deltacli.cli.running.changing import Mode
     from deltacli.operations.optimize.execute import OptimizeOutcome
     from deltacli.operations.optimize.plan import OptimizePlan
 
@@ -30,7 +32,7 @@ class OptimizeOptions:
     yes: YesOption = False
 
 
-def optimize(run: Run, table: TableArgument, *, asked: Asked[OptimizeRequest], how: OptimizeOptions) -> None:
+def optimize(run: Run, tables: TablesArgument, *, asked: Asked[OptimizeRequest], how: OptimizeOptions) -> None:
     """Compact small files, sort rows, and purge deleted rows. The rows stay the same.
 
     \b
@@ -48,6 +50,7 @@ def optimize(run: Run, table: TableArgument, *, asked: Asked[OptimizeRequest], h
       deltacli optimize ./tbl --zorder trip --yes
       deltacli optimize s3://lake/events --cluster --temp-dir /scratch --yes
       deltacli optimize ./tbl --purge --yes  # then vacuum removes the rows
+      deltacli optimize './lake/**' --dry-run  # several tables
       deltacli optimize ./tbl --check  # exit 1 if there is something to do
 
     \b
@@ -63,11 +66,19 @@ def optimize(run: Run, table: TableArgument, *, asked: Asked[OptimizeRequest], h
     --temp-dir. With --purge no deleted row and no dropped column is left in the
     files of the newest version.
     """
+    from deltacli.cli.running.changing import Mode, for_each_table, require_tables
+
+    require_tables(tables)
+    mode, request = Mode(how.dry_run, how.yes, how.check), asked.request()
+    for_each_table(run, tables, lambda run, table: _optimize(run, table, request, mode), mode)
+
+
+def _optimize(run: Run, table: str, request: OptimizeRequest, mode: Mode) -> None:
     from deltacli.cli.render.optimize import optimize_result
-    from deltacli.cli.running.changing import Mode, Wording, run_change
+    from deltacli.cli.running.changing import Wording, run_change
     from deltacli.operations.optimize.execute import Optimize
 
-    name, mode = quoted_table(table), Mode(how.dry_run, how.yes, how.check)
+    name = quoted_table(table)
     wording: Wording[OptimizePlan, OptimizeOutcome] = Wording(
         question=_question,
         planned=lambda plan, _: optimize_result(plan, None),
@@ -75,8 +86,9 @@ def optimize(run: Run, table: TableArgument, *, asked: Asked[OptimizeRequest], h
         following=lambda outcome: f"deltacli history {name} --limit 3" if outcome.versions else None,
         facts=lambda plan: _unreadable(plan) if plan.unreadable else {},
         before=lambda plan: _before(plan, table) if plan.unreadable else None,
+        deed=_deed,
     )
-    run_change(run, run.open_table(table, writes=not mode.only_plans), Optimize(asked.request()), wording, mode)
+    run_change(run, run.open_table(table, writes=not mode.only_plans), Optimize(request), wording, mode)
 
 
 def _before(plan: OptimizePlan, table: str) -> str:
@@ -89,11 +101,20 @@ def _unreadable(plan: OptimizePlan) -> dict[str, str]:
     return {"unreadable": count, **({} if plan.way_out is None else {"first": plan.way_out})}
 
 
+def _deed(plan: OptimizePlan) -> tuple[str, Amount]:
+    from deltacli.changing.plan import Amount
+
+    return _verb(plan), Amount(plan.selection.files, plan.selection.size_bytes)
+
+
+def _verb(plan: OptimizePlan) -> str:
+    return "purge" if plan.rules.purge else "rewrite" if plan.order is None else "sort"
+
+
 def _question(plan: OptimizePlan) -> str:
     chosen = plan.selection
-    verb = "purge" if plan.rules.purge else "rewrite" if plan.order is None else "sort"
     which = "" if plan.request.where is None else f" where {plan.request.where}"
     return (
-        f"{verb} {plural(chosen.files, 'file')} ({format_size(chosen.size_bytes)}) of {plan.table.uri}{which}: "
+        f"{_verb(plan)} {plural(chosen.files, 'file')} ({format_size(chosen.size_bytes)}) of {plan.table.uri}{which}: "
         f"{plural(chosen.outputs, 'new file')} in {plural(len(plan.groups), 'commit')}"
     )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO, TypeVar
 
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.declared import CommitMetadataOption, DryRunOption, TableArgument, YesOption, argument
-from deltacli.cli.render.columns import Column, Section
+from deltacli.cli.render.columns import Column, Section, Surface
 from deltacli.cli.results import Listing, Outcome, write_sections
 from deltacli.cli.running.changing import Mode, Wording, run_change
 from deltacli.cli.running.run import Run
@@ -23,7 +23,6 @@ from deltacli.core.typing import JsonObject
 
 if TYPE_CHECKING:
     from deltacli.api.table import Table
-    from deltacli.cli.render.terminal.console import Canvas
     from deltacli.delta.protocol.clients import ClientAccess
     from deltacli.delta.protocol.feature_changes import ShownFeature
     from deltacli.delta.protocol.features import Protocol
@@ -95,8 +94,8 @@ def change_result(outcome: PropertiesOutcome | FeaturesOutcome, *, is_done: bool
     columns = ("key", "before", "after") if is_of_properties else ("feature", "neededBy")
     said = _change_sections(outcome.table, content, is_done=is_done)
 
-    def draw(canvas: Canvas) -> None:
-        from deltacli.cli.render.terminal.plans import draw_settings
+    def draw(canvas: Surface) -> None:
+        from deltacli.cli.render.schemas.altering import draw_settings
 
         draw_settings(canvas, content, said)
 

@@ -81,7 +81,7 @@ class ConversionResult(Result):
             lines = [visible(line) for line in self.found.text.split("\n")]
             sink.write(encoded("\n".join(lines) + "\n"))
         else:
-            shown = [column for column in _columns() if column.on_screen or not terminal.is_drawn]
+            shown = [column for column in _columns() if column.on_screen]
             write_columns(sink, terminal, shown, list(self.found.losses))
 
 

@@ -8,8 +8,17 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, BinaryIO
 
 from deltacli.cli.options.declared import DryRunOption, TableArgument, YesOption
-from deltacli.cli.render.columns import Section, file_amount, refused
-from deltacli.cli.results import BatchGrid, Document, Emit, EncodedItems, Grid, Result, draw_if_drawn, line_of
+from deltacli.cli.render.columns import (
+    PlanRow,
+    Section,
+    Surface,
+    file_amount,
+    plan_table,
+    refusal_rows,
+    refused,
+    section_rows,
+)
+from deltacli.cli.results import BatchGrid, Document, Emit, EncodedItems, Grid, Result, line_of, surface_of
 from deltacli.cli.running.changing import Mode, Wording, run_change
 from deltacli.cli.running.run import Run
 from deltacli.cli.terminal.shell import quoted_table
@@ -22,8 +31,6 @@ from deltacli.operations.recover.plan import MISSING, PLANNED, RESTORED, STILL_M
 from deltacli.operations.recover.verify import other_size
 
 if TYPE_CHECKING:
-    from deltacli.cli.render.terminal.console import Canvas
-    from deltacli.cli.render.terminal.plans import PlanRow
     from deltacli.operations.recover.plan import UndeletePlan
     from deltacli.operations.recover.sources import Journal
     from deltacli.operations.recover.undelete import UndeleteResult
@@ -57,10 +64,7 @@ class UndeleteScreen(Result):
         return [*_sections(self._plan_so_far, self.restored), *self._left]
 
     def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
-        if not draw_if_drawn(
-            sink, terminal, lambda canvas: _draw(canvas, self._plan_so_far, self.restored, self._left)
-        ):
-            super().draw(sink, terminal)
+        _draw(surface_of(sink, terminal), self._plan_so_far, self.restored, self._left)
 
     @property
     def _put(self) -> Sequence[str] | None:
@@ -226,17 +230,15 @@ _ABOVE = ("table", "version", "needed")
 _IN_TABLE = ("would restore", "restored", "refused")
 
 
-def _draw(canvas: Canvas, plan: UndeletePlan, restored: Journal | None, left: Sequence[Section]) -> None:
+def _draw(canvas: Surface, plan: UndeletePlan, restored: Journal | None, left: Sequence[Section]) -> None:
     """Draw what comes back and from where, and what stays lost."""
-    from deltacli.cli.render.terminal.plans import draw_parts, plan_table, refusal_rows, section_rows
 
     sections = [
         section._replace(lines=list(_lost_files(plan))) if section.label == "missing" and section.lines else section
         for section in (*_sections(plan, restored), *left)
     ]
     rows = list(_drawn_rows(plan, "restore" if restored is None else "restored"))
-    draw_parts(
-        canvas,
+    canvas.draw_parts(
         section_rows(canvas, [section for section in sections if section.label in _ABOVE]),
         plan_table(canvas, rows, "from") if rows else [],
         [
@@ -249,15 +251,14 @@ def _draw(canvas: Canvas, plan: UndeletePlan, restored: Journal | None, left: Se
 
 
 def _drawn_rows(plan: UndeletePlan, verb: str) -> Iterator[PlanRow]:
-    from deltacli.cli.render.terminal.plans import PlanRow
 
     kinds, missing = _by_kind(plan, PLANNED), _by_kind(plan, MISSING)
     if len(kinds) > 1 or (missing and not kinds):
-        yield PlanRow(verb, "all" if kinds else "nothing", plan.found.files, plan.found.size_bytes if kinds else None)
+        yield (verb, "all" if kinds else "nothing", plan.found.files, plan.found.size_bytes if kinds else None, "")
     for (kind, source), (files, size_bytes) in kinds.items():
-        yield PlanRow(verb, kind, files, size_bytes, source)
+        yield (verb, kind, files, size_bytes, source)
     for (kind, _), (files, size_bytes) in missing.items():
-        yield PlanRow("missing", kind, files, size_bytes or None, "in no source")
+        yield ("missing", kind, files, size_bytes or None, "in no source")
 
 
 # -- `deltacli undelete TABLE` -----------------------------------------------------------------------------------------

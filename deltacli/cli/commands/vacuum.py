@@ -1,9 +1,10 @@
-"""`deltacli vacuum TABLE`."""
+"""`deltacli vacuum TABLE...`."""
 
 from __future__ import annotations
 
 from deltacli.cli.invocation import invocation
-from deltacli.cli.options.declared import Asked, TableArgument
+from deltacli.cli.options.declared import Asked, TablesArgument
+from deltacli.cli.running.changing import Mode, for_each_table, require_tables
 from deltacli.cli.running.run import Run
 from deltacli.cli.running.table_formats import ask
 from deltacli.cli.running.vacuum import VacuumOptions
@@ -16,7 +17,7 @@ EXIT_CODES = (0, 2, 3, 4, 5, 6, 7, 8, 70)
 RUNS_ON_CLUSTER = True
 
 
-def vacuum(run: Run, table: TableArgument, *, asked: Asked[VacuumRequest], how: VacuumOptions) -> None:
+def vacuum(run: Run, tables: TablesArgument, *, asked: Asked[VacuumRequest], how: VacuumOptions) -> None:
     """Delete files that no retained version needs.
 
     \b
@@ -30,6 +31,7 @@ def vacuum(run: Run, table: TableArgument, *, asked: Asked[VacuumRequest], how: 
     Examples:
       deltacli vacuum ./tbl --dry-run
       deltacli vacuum ./tbl --retention 14d --yes  # in cron
+      deltacli vacuum './lake/**' --dry-run  # several tables
       deltacli vacuum ./tbl --save-plan plan.parquet  # to review, then
       deltacli vacuum ./tbl --apply plan.parquet --yes
       deltacli vacuum ./tbl --explain day=2026-01-01/part-0.parquet
@@ -41,19 +43,26 @@ def vacuum(run: Run, table: TableArgument, *, asked: Asked[VacuumRequest], how: 
     are kept. Of a Paimon table --schemas deletes schema files that nothing has
     needed since the retention began.
     """
+    require_tables(tables)
     _require_one_errand(asked, how)
     request = asked.request()
     if request.commit_metadata and not request.log_entries:
         raise UsageError("--commit-metadata and --no-log-entries exclude each other")
 
     of_delta = asked.given(but=("retention_ms", "allow_retention_below_ms"))
-    ask(
-        run,
-        table,
-        lambda opened: opened.vacuum(request, how),
-        given={**dict.fromkeys(of_delta, OF_DELTA), **run.of_one_format},
-        writes=not how.dry_run and how.save_plan is None and how.explain is None,
-    )
+    given = {**dict.fromkeys(of_delta, OF_DELTA), **run.of_one_format}
+    writes = not how.dry_run and how.save_plan is None and how.explain is None
+
+    def use(run: Run, table: str) -> None:
+        ask(run, table, lambda opened: opened.vacuum(request, how), given=given, writes=writes)
+
+    of_one = {
+        "--save-plan": how.save_plan,
+        "--apply": how.apply,
+        "--explain": how.explain,
+        "--purge-older": how.purge_older_ms,
+    }
+    for_each_table(run, tables, use, Mode(how.dry_run, how.yes), of_one)
 
 
 def _require_one_errand(asked: Asked[VacuumRequest], how: VacuumOptions) -> None:

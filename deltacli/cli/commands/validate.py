@@ -31,6 +31,7 @@ from deltacli.cli.running.finding_filter import (
     list_rules,
     next_command,
     read_baseline_file,
+    repairs_without_loss,
     require_baseline_target,
     require_known,
 )
@@ -542,7 +543,8 @@ def _say_what_next(run: Run, request: ValidateRequest, report: ValidationReport)
     if not run.is_on_screen:
         return
     if (following := next_command(report, OWN_RULES)) is not None:
-        run.say_next(following)
+        for line in (following, *repairs_without_loss(report, following)):
+            run.say_next(line)
     elif not report.counts.rules and request.level != LevelChoice.DATA and report.table_format == "delta":
         level = dict(pairwise(LevelChoice))[LevelChoice(request.level)]
         run.say_next(again_with(invocation.arguments, "--level", level))

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from deltacli.cli.results import EncodedItems, Result
     from deltacli.cli.terminal.term import Terminal
 
-    Write = Callable[[BinaryIO, Result, Terminal], None]
+    Write = Callable[..., None]
+    """Takes a stream, a result and a terminal, and a template where the format has one."""
 
 
 class Content(Enum):
@@ -48,6 +49,8 @@ class Format(NamedTuple):
     is_paged: bool = False
     cleaning: Cleaning = Cleaning.JSON
     endings: tuple[str, ...] = ()
+    template: str | None = None
+    """The text of `--template`."""
 
     @property
     def is_for_eyes(self) -> bool:
@@ -57,7 +60,7 @@ class Format(NamedTuple):
     def write(self, sink: BinaryIO, result: Result, terminal: Terminal) -> None:
         """Write a result."""
         write: Write = getattr(import_module(self.module), f"write_{self.name}")
-        write(sink, result, terminal)
+        write(sink, result, terminal, *([] if self.template is None else [self.template]))
 
 
 TABLE = Format("table", is_paged=True, cleaning=Cleaning.NONE)
@@ -67,6 +70,8 @@ CSV = Format("csv", "deltacli.cli.formats.csv", cleaning=Cleaning.TEXT, endings=
 MARKDOWN = Format(
     "markdown", "deltacli.cli.formats.csv", is_paged=True, cleaning=Cleaning.NONE, endings=(".md", ".markdown")
 )
+TEMPLATE = Format("template", "deltacli.cli.formats.template", is_streamed=True, cleaning=Cleaning.NONE)
+"""What `--template` chooses; it has no name on the command line."""
 PARQUET = Format("parquet", content=Content.ROWS, endings=(".parquet",))
 
 FORMATS: Mapping[str, Format] = {

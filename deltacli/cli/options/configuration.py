@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any
 
 from deltacli.cli.invocation import invocation
-from deltacli.cli.terminal.shell import again, without_value
+from deltacli.cli.terminal.shell import again, again_with, quoted, without_value
 from deltacli.core.errors import UsageError, nearest_name
 from deltacli.core.typing import Toml
 from deltacli.core.units import parse_duration
@@ -28,6 +28,7 @@ class Variable(StrEnum):
     FORMAT = "DELTACLI_FORMAT"
     MASTER = "DELTACLI_MASTER"
     PAGER = "DELTACLI_PAGER"
+    PROFILE = "DELTACLI_PROFILE"
     PROGRESS = "DELTACLI_PROGRESS"
     REMOTE = "DELTACLI_REMOTE"
     RETRY_BUDGET = "DELTACLI_RETRY_BUDGET"
@@ -37,9 +38,17 @@ class Variable(StrEnum):
         return environment.get(self)
 
 
-def read_configuration(path: str | None) -> dict[str, Toml]:
-    """Return the content of the configuration file; empty where there is none. Raises UsageError."""
+def read_configuration(path: str | None, profile: str | None = None) -> dict[str, Toml]:
+    """Return the content of the configuration file, with that of one of its profiles over it: its keys, and those of
+    its tables. Empty where there is no file. Raises UsageError.
+    """
     if not path:
+        if profile:
+            raise UsageError(
+                f"profile {profile}: there is no configuration file, which has the profiles",
+                code="usage.config",
+                hint=again_with(invocation.arguments, "--config", "FILE"),
+            )
         return {}
     import tomllib
 
@@ -54,16 +63,55 @@ def read_configuration(path: str | None) -> dict[str, Toml]:
         ) from fault
     except ValueError as fault:  # of tomllib, also for a number of thousands of digits
         raise UsageError(f"the configuration {path} is not TOML: {fault}", code="usage.config") from fault
+    profiles = settings.pop("profile", {})
+    if not isinstance(profiles, dict) or not all(isinstance(one, dict) for one in profiles.values()):
+        raise UsageError(f"profile in the configuration {path} is not a table of tables", code="usage.config")
+    known = {name: _checked(one, path, f"[profile.{name}] of ") for name, one in profiles.items()}
+    found = _checked(settings, path)
+    if not profile:
+        return found
+    if profile not in known:
+        raise _unknown_profile(path, profile, known)
+    own = known[profile]
+    for one, other in (("master", "remote"), ("remote", "master")):
+        if one in own and other not in own:
+            found.pop(other, None)
+    return {**found, **own, **{name: {**found[name], **own[name]} for name in _TABLES}}
+
+
+_TABLES = ("storage_options", "spark_conf")
+
+
+def _checked(settings: Mapping[str, Toml], path: str, place: str = "") -> dict[str, Toml]:
+    """Return the content of the file, or of one of its tables, with each of `_TABLES`. Raises UsageError."""
     if unknown := sorted(set(settings) - _KEYS):
+        known = _KEYS if place else _KEYS | {"profile"}
         raise UsageError(
-            f"the configuration {path} has an unknown key: {unknown[0]}{_asked(unknown[0], _KEYS)}",
+            f"{place}the configuration {path} has an unknown key: {unknown[0]}{_asked(unknown[0], known)}",
             code="usage.config",
-            facts={"known": ", ".join(sorted(_KEYS))},
+            facts={"known": ", ".join(sorted(known))},
         )
     if not isinstance(settings.get("quiet", False), bool):
-        raise UsageError(f"quiet in the configuration {path} is neither true nor false", code="usage.config")
+        raise UsageError(f"quiet in {place}the configuration {path} is neither true nor false", code="usage.config")
     _check_prefixes(path, settings.get("allow_external", []))
-    return {**settings, **{name: _texts(settings, name, path) for name in ("storage_options", "spark_conf")}}
+    return {**settings, **{name: _texts(settings, name, place + path) for name in _TABLES}}
+
+
+def _unknown_profile(path: str, profile: str, known: Iterable[str]) -> UsageError:
+    """Return the error for a profile that the file does not have."""
+    names = sorted(known)
+    near = nearest_name(profile, names)
+    hint: str | None = None
+    if near is not None:
+        is_given = any(word.partition("=")[0] == "--profile-name" for word in invocation.arguments)
+        hint = again_with(invocation.arguments, "--profile-name", near)
+        hint = hint if is_given else f"env {Variable.PROFILE}={quoted(near)} {again(invocation.arguments)}"
+    return UsageError(
+        f"the configuration {path} has no profile {profile!r}" + ("" if near is None else f"; did you mean {near!r}?"),
+        code="usage.config",
+        facts={"profiles": ", ".join(names) or "none"},
+        hint=hint,
+    )
 
 
 def _without_file(path: str) -> str:

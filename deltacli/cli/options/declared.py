@@ -37,6 +37,9 @@ def argument(meaning: str, metavar: str) -> Any:  # Any: what typer's own functi
 
 
 TableArgument = Annotated[str, argument("Table directory: a path or URI.", "TABLE")]
+TablesArgument = Annotated[
+    list[str], argument("Table directories, or patterns such as 'lake/**': paths or URIs.", "TABLE...")
+]
 TableHereArgument = Annotated[
     str, argument("Table directory: a path or URI.  [default: the current directory]", "TABLE")
 ]

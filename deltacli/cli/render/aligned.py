@@ -31,7 +31,7 @@ def write_aligned(
     screens = _screens(batches)
     first, second = next(screens, None), next(screens, None)
     if first is None:
-        sink.write(_heading(columns, [cells(column.name) for column in columns]))
+        sink.write(_heading(columns, [cells(column.heading()) for column in columns]))
         return
     kept = list(range(len(columns)))
     if second is None and not keep_empty:
@@ -45,13 +45,24 @@ def write_aligned(
 
 
 def texts_of(columns: Sequence[Column[Any]], batch: pyarrow.RecordBatch) -> pyarrow.RecordBatch:
-    """Return the columns of a batch that have the names of `columns`, as texts."""
+    """Return the columns of a batch that have the names of `columns`, as the texts of a screen."""
+    import pyarrow as pa
+
+    names = [column.name for column in columns]
+    return pa.RecordBatch.from_arrays([_texts(column, batch.column(column.name)) for column in columns], names)
+
+
+def _texts(column: Column[Any], values: pyarrow.Array) -> pyarrow.Array:
+    """Return the texts of a column; values that occur often are written once."""
     import pyarrow as pa
 
     from deltacli.cli.render.data.values import text_column
 
-    names = [column.name for column in columns]
-    return pa.RecordBatch.from_arrays([text_column(batch.column(name)) for name in names], names)
+    if column.text is None:
+        return text_column(values)
+    found = values.dictionary_encode()
+    texts = [column.whole({column.name: value}) for value in found.dictionary.to_pylist()]
+    return pa.array(texts, pa.string()).take(found.indices)
 
 
 def _screens(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
@@ -105,9 +116,7 @@ def _aligned(columns: Sequence[Column[Any]], rows: pyarrow.RecordBatch, *, headi
 
 
 def _heading(columns: Sequence[Column[Any]], widths: Sequence[int]) -> bytes:
-    titles = [
-        pad(visible(column.name), width, right=column.right) for column, width in zip(columns, widths, strict=True)
-    ]
+    titles = [pad(column.heading(), width, right=column.right) for column, width in zip(columns, widths, strict=True)]
     return encoded(GAP.join(titles).rstrip() + "\n") if titles else b""
 
 
@@ -117,7 +126,7 @@ def _padded(column: Column[Any], text: pyarrow.Array, *, is_last: bool) -> tuple
 
     if text.null_count:
         text = pc.coalesce(text, pa.scalar(""))
-    least = cells(visible(column.name))
+    least = cells(column.heading())
     raw = characters(text)
     if CONTROL.search(raw) or not _takes_one_cell_each(raw):
         texts = [visible(value) for value in text.to_pylist()]

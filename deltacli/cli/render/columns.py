@@ -1,20 +1,22 @@
-"""Columns of a result, and rows of them for the eye."""
+"""Columns, sections and plans of a result, drawn on a terminal or written into a pipe."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Container, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import methodcaller
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, Generic, NamedTuple, Protocol, TypeVar
 
-from deltacli.cli.terminal.term import Style, Terminal, cells, for_screen, visible
+from deltacli.cli.terminal.term import Style, Terminal, cells, encoded, for_screen, pasted_lines, visible
 from deltacli.core.documents import dumps
 from deltacli.core.errors import QUOTED, UsageError, nearest_name
 from deltacli.core.made_once import pattern
 from deltacli.core.typing import JsonObject
-from deltacli.core.units import format_size, parse_names, plural
+from deltacli.core.units import format_count, format_size, parse_names, plural, without_middle
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
     from rich.text import Text
 
     from deltacli.cli.render.terminal.console import Canvas
@@ -38,8 +40,8 @@ _FOLDED = 16
 class Column(Generic[Row]):
     """One column. `name` is the CSV header, the word of `--columns` and the key in documents.
 
-    `value` is exact (for CSV, JSON and pipes), `text` is for the eye; `priority` 1 stays longest when the screen is
-    narrow.
+    `value` is exact (for CSV, JSON, and a pipe where the user chose the columns), `text` is for the eye; `priority` 1
+    stays longest when the screen is narrow.
 
     `least` is the width below which the column is left out rather than shortened.
     """
@@ -67,6 +69,8 @@ class Column(Generic[Row]):
     """A bar in place of the text, drawn on so many cells (`least`). Such a column is shown only where rich draws, and
     left out where the text of every row is empty.
     """
+    is_age: bool = False
+    """The text is an age."""
     subtitle: str | None = None
     """What stands below the title on a drawn screen, such as the type of the values."""
 
@@ -75,6 +79,10 @@ class Column(Generic[Row]):
 
     def below_heading(self) -> str:
         return visible(self.subtitle or "")
+
+    def whole(self, row: Row) -> str:
+        """Return the text for a pipe: as on a screen, but file names keep their bytes, and times are absolute."""
+        return visible(self.text(row) if self.text and not self.is_age else exact(self.value(row)))
 
     def shown(self, row: Row) -> str:
         return for_screen(self.text(row) if self.text else exact(self.value(row)))
@@ -101,8 +109,13 @@ def item_columns(names: Iterable[str]) -> list[Column[JsonObject]]:
 
 
 def usual(columns: Sequence[Column[Row]], terminal: Terminal) -> list[Column[Row]]:
-    """The columns shown when nobody chose any: in a pipe those of a screen that have values of their own."""
+    """The columns shown when nobody chose any: in a pipe those of a screen, without ages."""
     return [column for column in columns if column.on_screen and (terminal.is_drawn or column.in_pipe)]
+
+
+def exactly(columns: Sequence[Column[Row]], terminal: Terminal) -> Sequence[Column[Row]]:
+    """Return columns that the user chose: in a pipe with their names and exact values."""
+    return columns if terminal.is_drawn else [replace(column, title=None, text=None) for column in columns]
 
 
 def choose(columns: Sequence[Column[Row]], wanted: str | None) -> list[Column[Row]]:
@@ -132,13 +145,6 @@ def unknown_column(name: str, known: Sequence[str]) -> UsageError:
     return UsageError(f"there is no column {name!r}", code="usage.column", facts={"columns": ", ".join(known)}).asking(
         name, nearest, QUOTED
     )
-
-
-def exact_line(value: object) -> str:
-    """A value uncut on one line: line breaks and other control characters as their escapes, so that a row stays a
-    row.
-    """
-    return visible(exact(value))
 
 
 def pad(text: str, width: int, *, right: bool) -> str:
@@ -253,4 +259,186 @@ def without_repetition(sections: Iterable[Section]) -> list[Section]:
             ]
         )
         for section in sections
+    ]
+
+
+# -- what parts are drawn on -------------------------------------------------------------------------------------------
+
+Labelled = tuple[str, "RenderableType"]
+"""A value and the label before it; a label of "" goes on with the one above."""
+
+
+class Surface(Protocol):
+    """What a result is drawn on: the `Canvas` of a terminal, or the `Sheet` of a pipe."""
+
+    is_screen: bool
+    """Whether pictures are drawn: bars, strips."""
+    width: int
+    never_cuts: bool
+    is_ascii: bool
+
+    @property
+    def shows_errors(self) -> bool:
+        """Whether the error that follows is read in the same place."""
+
+    def text(
+        self, value: str, style: Style = Style.PLAIN, *, folds: bool = True, room: int | None = None
+    ) -> RenderableType:
+        """Return a text with control characters as escapes."""
+
+    def joined(self, parts: Iterable[Any], *, folds: bool = True) -> RenderableType:  # Any: see `Canvas.joined`
+        """Return one text made of parts, each with a style of its own."""
+
+    def matrix(
+        self, titles: Sequence[str], rows: Iterable[Sequence[RenderableType]], *, right: Sequence[int] = ()
+    ) -> RenderableType:
+        """Return a small table of texts; the columns in `right` hold numbers."""
+
+    def grid(self, rows: Iterable[Labelled]) -> RenderableType:
+        """Return values beside their labels."""
+
+    def draw_parts(self, *parts: RenderableType | list[Labelled]) -> None:
+        """Draw grids (as their rows) and other parts, an empty line between two; empty ones are left out."""
+
+
+class Sheet:
+    """A pipe or a file: every value is whole, in one line, without colour and rich."""
+
+    is_screen = False
+    width = sys.maxsize
+    never_cuts = True
+    is_ascii = True
+
+    def __init__(self, sink: BinaryIO, *, shows_errors: bool) -> None:
+        self._sink = sink
+        self.shows_errors = shows_errors
+
+    def text(self, value: str, style: Style = Style.PLAIN, **_: object) -> str:  # noqa: ARG002  (no colour)
+        """Return a text with control characters as escapes."""
+        return visible(without_middle(value))
+
+    def joined(self, parts: Iterable[Any], **_: object) -> str:  # Any: a text, or one with a style
+        """Return the parts as one text."""
+        return "".join(self.text(part if isinstance(part, str) else part[0]) for part in parts)
+
+    def matrix(
+        self, titles: Sequence[str], rows: Iterable[Sequence[RenderableType]], *, right: Sequence[int] = ()
+    ) -> str:
+        """Return the lines of a table, in columns."""
+        texts = [titles, *([self.text(str(value)) for value in row] for row in rows)]
+        widths = [max(map(cells, column)) for column in zip(*texts, strict=True)]
+        lines = (
+            [
+                pad(text, width, right=place in right)
+                for place, (text, width) in enumerate(zip(row, widths, strict=True))
+            ]
+            for row in texts
+        )
+        return "\n".join(GAP.join(line).rstrip() for line in lines)
+
+    def grid(self, rows: Iterable[Labelled]) -> str:
+        """Return a line for each value, behind its label."""
+        rows = list(rows)
+        width = max((len(label) for label, _ in rows), default=0)
+        return "\n".join(f"{label:<{width}}{GAP}{self.text(str(value))}" for label, value in rows)
+
+    def draw_parts(self, *parts: RenderableType | list[Labelled]) -> None:
+        """Write parts below each other, an empty line between two; the labels have one width."""
+        longest = max((len(label) for part in parts if isinstance(part, list) for label, _ in part), default=0)
+        texts = [
+            self.grid((f"{label:<{longest}}", value) for label, value in part) if isinstance(part, list) else str(part)
+            for part in parts
+            if part
+        ]
+        self._sink.write(encoded("\n\n".join(texts) + "\n"))
+
+
+# -- plans -------------------------------------------------------------------------------------------------------------
+
+_ACTIONS = {"delete": Style.REMOVED, "keep": Style.GOOD, "unrecognized": Style.WARNING}
+_LABEL_CELLS = 12
+"""Of the labels of a plan, with the gap behind them."""
+_STRIP_CELLS = 60
+_CELLS_PER_VERSION = 3
+_MARKS = {Style.REMOVED: "░", Style.CHANGED: "▒", Style.ADDED: "█"}
+_ASCII_MARKS = {Style.REMOVED: "-", Style.CHANGED: "~", Style.ADDED: "+"}
+
+Spans = Sequence[tuple[int, int]]
+"""Ranges of versions, both ends included."""
+
+
+PlanRow = tuple[str, str, int | None, int | None, str]
+"""Some files of a plan: what is done (delete, keep, unrecognized), their kind, number and bytes (None: not counted),
+and a remark.
+"""
+
+
+def plan_table(canvas: Surface, rows: Sequence[PlanRow], remarks: str) -> RenderableType:
+    """Return the files of a plan by action and kind; `remarks` is the title of the last column."""
+    texts: list[list[RenderableType]] = []
+    previous = ""
+    for action, kind, files, size_bytes, remark in rows:
+        texts.append(
+            [
+                canvas.text("" if action == previous else action, _ACTIONS.get(action, Style.PLAIN)),
+                kind,
+                "" if files is None else format_count(files),
+                canvas.text("" if size_bytes is None else format_size(size_bytes), Style.SIZE),
+                canvas.text(remark, Style.QUIET),
+            ]
+        )
+        previous = action
+    return canvas.matrix(("", "kind", "files", "size", remarks), texts, right=(2, 3))
+
+
+def version_strip(canvas: Surface, first: int, last: int, lost: Spans, label_cells: int = 0) -> RenderableType:
+    """Return the versions from `first` to `last` as blocks between their numbers: lost, kept, or both in one block.
+
+    `label_cells` is the room that is taken beside the strip.
+    """
+    count = last - first + 1
+    ends = len(f"{first:,} {last:,}") + 1
+    room = max(min(canvas.width - label_cells - ends, _STRIP_CELLS), 1)
+    blocks = min(count, room)
+    repeat = max(min(room // blocks, _CELLS_PER_VERSION), 1)
+    marks = _ASCII_MARKS if canvas.is_ascii else _MARKS
+    drawn = [(f"{first:,} ", Style.QUIET)]
+    for block in range(blocks):
+        start, end = first + count * block // blocks, first + count * (block + 1) // blocks
+        missing = sum(max(min(end, to + 1) - max(start, begin), 0) for begin, to in lost)
+        style = Style.ADDED if not missing else Style.REMOVED if missing == end - start else Style.CHANGED
+        drawn.append((marks[style] * repeat, style))
+    return canvas.joined([*drawn, (f" {last:,}", Style.QUIET)], folds=False)
+
+
+def refusal_rows(
+    canvas: Surface, refusals: Iterable[tuple[str, str, str | None]], *, error_has_code: bool = False
+) -> list[Labelled]:
+    """Return rows of a grid: the message and the code of each refusal, and below it what overrides it.
+
+    The codes only, where the error with their messages and overrides follows on the same terminal or pipe, and nothing
+    where the error has the codes, too.
+    """
+    refusals = list(refusals)
+    rows: list[Labelled] = []
+    if canvas.shows_errors:
+        return [] if error_has_code else [("refused", canvas.text(code, Style.PROBLEM)) for _, code, _ in refusals]
+    for message, code, override in refusals:
+        parts = [(message, Style.PROBLEM)] + ([] if message.endswith("]") else [(f" [{code}]", Style.QUIET)])
+        rows.append(("refused", canvas.joined(parts)))
+        if override:
+            label = "override: " if override.startswith("--") else "fix: "
+            first, *others = pasted_lines(f"{label}{override}", canvas.width - _LABEL_CELLS)
+            rows.append(("", canvas.joined([label, (first.removeprefix(label.strip()).strip(), Style.NEXT)])))
+            rows += [("", canvas.text(line, Style.NEXT)) for line in others]
+    return rows
+
+
+def section_rows(canvas: Surface, sections: Iterable[Section]) -> list[Labelled]:
+    """Return rows of a grid: the lines of sections beside their labels."""
+    room = canvas.width - _LABEL_CELLS
+    return [
+        ("" if number else section.label, canvas.text(part, section.style))
+        for section in sections
+        for number, part in enumerate(part for line in section.lines for part in pasted_lines(line, room))
     ]

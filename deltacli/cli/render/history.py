@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import contextlib
 import json
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from deltacli.cli.invocation import invocation
-from deltacli.cli.render.columns import DRAWN_ROWS, GAP, Column, Section, choose, exact, unknown_column, usual
+from deltacli.cli.render.columns import DRAWN_ROWS, GAP, Column, Section, choose, exact, exactly, unknown_column, usual
 from deltacli.cli.results import Document, Emit, Grid, Result, RowGrid, emit_lines, write_columns
 from deltacli.cli.terminal.shell import again_with, again_with_flags, again_without_limit, quoted_table
 from deltacli.cli.terminal.term import Style, Terminal
@@ -27,7 +28,9 @@ from deltacli.core.units import (
     format_size,
     format_spans,
     format_timestamp,
+    ranges_of,
 )
+from deltacli.delta.log.segment import TimestampSource
 from deltacli.operations.read.history import PROVENANCE_FIELDS, History, HistoryItem
 
 if TYPE_CHECKING:
@@ -314,9 +317,6 @@ def _whole(value: object) -> int | None:
 
 # -- the history of a Delta table as a result --------------------------------------------------------------------------
 
-_IN_WORDS = ("operationParameters", "operationMetrics")
-"""Columns of objects, which a pipe gets in words when nobody chose columns."""
-
 
 @dataclass
 class HistoryResult(Result):
@@ -349,15 +349,16 @@ class HistoryResult(Result):
         return [Section("table", [self.found.table]), Section("missing", [_versions(self.found.gaps)])]
 
     def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
-        shown = self.columns if self.is_chosen else usual(self.columns, terminal)
-        if terminal.width is None and not self.is_chosen:
-            shown = [replace(one, value=one.text) if one.name in _IN_WORDS and one.text else one for one in shown]
+        shown = exactly(self.columns, terminal) if self.is_chosen else usual(self.columns, terminal)
         rows = list(_lines(self.found))
         if terminal.is_drawn and not self.is_chosen and len(rows) <= DRAWN_ROWS:
             from deltacli.cli.render.terminal.console import Canvas
 
             self.no_room = draw_history(Canvas(sink, terminal), self.found, shown, rows)
             return
+        if not terminal.is_drawn and not self.is_chosen:
+            drawn = _drawn_columns(shown, rows, sys.maxsize, never_cuts=True)
+            shown = [replace(one, picture=None) if one.name in _NUMBER_CELLS else one for one in drawn]
         write_columns(sink, terminal, shown, rows, note=lambda line: line.gap, keep_empty=self.is_chosen)
 
     def notes(self, table: str, *, on_screen: bool) -> Iterator[str]:
@@ -367,6 +368,11 @@ class HistoryResult(Result):
             yield self.no_room
         if found.asked and found.oldest and min(found.asked) < found.oldest:
             yield f"note: the log begins at version {found.oldest}; older commits are no longer there"
+        if on_screen and (copied := _copied_at_once(found.items)):
+            yield (
+                f"note: {_versions(copied)} have one time, that of their files, which a copy of the table sets; of the "
+                f"writers: deltacli history {name} --columns version,operation,commitInfoTimestampMs"
+            )
         if found.missing:
             yield f"{_missing(found)}: deltacli validate {name}"
         if not found.is_complete:
@@ -413,6 +419,24 @@ def shown_commits(read: Callable[[], History], columns: str | None, now_ms: int,
             facts={"columns": ", ".join(known)},
         ).asking(absent[0], near)
     return HistoryResult(found, chosen if columns else available, bool(columns))
+
+
+_COPIED = 3
+"""Versions of one second from which a copy is suspected."""
+
+
+def _copied_at_once(items: Sequence[HistoryItem]) -> list[tuple[int, int]]:
+    """Return the ranges of the versions whose files are of the same second, although their writers took longer."""
+    of_second: dict[int, list[HistoryItem]] = {}
+    for item in items:
+        if item.time is not None and item.time.source is not TimestampSource.IN_COMMIT:
+            of_second.setdefault(item.time.timestamp_ms // 1_000, []).append(item)
+    found: list[int] = []
+    for same in of_second.values():
+        written = [at for item in same if type(at := (item.commit_info or {}).get("timestamp")) is int]
+        if len(same) >= _COPIED and written and max(written) - min(written) >= _COPIED * 1_000:
+            found += [item.version for item in same]
+    return ranges_of(found)
 
 
 def _lines(found: History) -> Iterator[HistoryLine]:
@@ -476,7 +500,7 @@ def draw_history(
 
     if len(history.times_ms) > _MANY_COMMITS:
         canvas.draw(commits_per_day(canvas, history.times_ms), canvas.text(""))
-    drawn = _drawn_columns(canvas, columns, rows)
+    drawn = _drawn_columns(columns, rows, canvas.width, never_cuts=canvas.never_cuts)
     names = draw_table(canvas, _with_room(canvas, drawn, rows), rows, note=lambda line: line.gap)
     if any(changes_of(line.item.commit_info).rows_updated for line in rows if line.item) and "rows" in names:
         canvas.draw(canvas.text("rows: + added, ~ updated, - deleted", Style.QUIET))
@@ -533,7 +557,7 @@ def commits_per_day(canvas: Canvas, times_ms: Sequence[int]) -> Text:
 
 
 def _drawn_columns(
-    canvas: Canvas, columns: Sequence[Column[HistoryLine]], rows: Sequence[HistoryLine]
+    columns: Sequence[Column[HistoryLine]], rows: Sequence[HistoryLine], width: int, *, never_cuts: bool
 ) -> list[Column[HistoryLine]]:
     changes = {line.item.version: changes_of(line.item.commit_info) for line in rows if line.item is not None}
     drawn: list[Column[HistoryLine]] = []
@@ -541,10 +565,10 @@ def _drawn_columns(
     problem_cells = max((len(line.item.problem or "") for line in rows if line.item is not None), default=0)
     for column in columns:
         match column.name:
-            case "timestamp" if canvas.width < _NARROW and not canvas.never_cuts:
+            case "timestamp" if width < _NARROW and not never_cuts:
                 drawn.append(replace(column, text=_to_the_minute, least=16))
             case "operation":
-                is_whole = canvas.width >= _OPERATION_FROM and not problem_cells
+                is_whole = width >= _OPERATION_FROM and not problem_cells
                 least = _OPERATION_CELLS if is_whole else column.least
                 drawn.append(replace(column, least=least))
             case "problem":  # a code is never cut
@@ -552,7 +576,7 @@ def _drawn_columns(
             case "operationParameters":
                 drawn.append(replace(column, text=parameters_in_words))
             case "operationMetrics":
-                drawn += _change_columns(canvas, changes, with_files=not has_counts)
+                drawn += _change_columns(width, changes, with_files=not has_counts)
             case _:
                 drawn.append(column)
     return drawn
@@ -562,7 +586,7 @@ def _to_the_minute(line: HistoryLine) -> str:
     return format_moment(line.time.timestamp_ms)[:16] if line.time else ""
 
 
-def _change_columns(canvas: Canvas, changes: Mapping[int, Changes], *, with_files: bool) -> list[Column[HistoryLine]]:
+def _change_columns(width: int, changes: Mapping[int, Changes], *, with_files: bool) -> list[Column[HistoryLine]]:
     """Return the columns `files` and `rows`, whose numbers stand below each other, and a bar of the rows, or of the
     files where no commit counts its rows.
     """
@@ -581,8 +605,8 @@ def _change_columns(canvas: Canvas, changes: Mapping[int, Changes], *, with_file
         return split_bar(canvas, amounts, largest, width)
 
     return [
-        *([_numbers(canvas, "files", changes, _file_parts)] if with_files else []),
-        _numbers(canvas, "rows", changes, _row_parts),
+        *([_numbers(width, "files", changes, _file_parts)] if with_files else []),
+        _numbers(width, "rows", changes, _row_parts),
         Column(
             "changes",
             lambda _: None,
@@ -607,31 +631,39 @@ def _row_parts(changes: Changes) -> Parts:
 
 
 def _numbers(
-    canvas: Canvas, name: str, changes: Mapping[int, Changes], of: Callable[[Changes], Parts]
+    width: int, name: str, changes: Mapping[int, Changes], of: Callable[[Changes], Parts]
 ) -> Column[HistoryLine]:
     """Return a column of signed numbers: each sign in a place of its own where a commit has several and the screen has
     room, else close together.
     """
     every = [[_signed(number, sign) for number, sign, _ in of(one)] for one in changes.values()]
-    has_places = canvas.width >= _WIDE and any(sum(map(bool, texts)) > 1 for texts in every)
+    has_places = width >= _WIDE and any(sum(map(bool, texts)) > 1 for texts in every)
     places = [max(map(len, texts)) if has_places else 0 for texts in zip(*every, strict=True)]
     lengths = [places] if has_places else [[len(text) for text in texts] for texts in every]
+
+    def parts(line: HistoryLine) -> Iterator[tuple[str, Style]]:
+        for (number, sign, style), place in (
+            zip(of(changes[line.item.version]), places, strict=True) if line.item else ()
+        ):
+            if place or number:
+                yield _signed(number, sign).rjust(place), style
 
     def draw(line: HistoryLine, _: Canvas, __: int) -> Text:
         from rich.text import Text
 
         drawn = Text(no_wrap=True)
-        if line.item is None:
-            return drawn
-        for (number, sign, style), place in zip(of(changes[line.item.version]), places, strict=True):
-            if place or number:
-                drawn.append((" " if drawn else "") + _signed(number, sign).rjust(place), str(style))
+        for text, style in parts(line):
+            drawn.append((" " if drawn else "") + text, str(style))
         return drawn
+
+    def text(line: HistoryLine) -> str:
+        written = " ".join(text for text, _ in parts(line))
+        return "" if written.isspace() else written
 
     return Column(
         name,
         lambda _: None,
-        text=lambda line: "x" if line.item and any(n for n, _, _ in of(changes[line.item.version])) else "",
+        text=text,
         picture=draw,
         right=True,
         priority=3,

@@ -6,7 +6,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from deltacli.cli.render.columns import Column, Section, file_amount, item_columns, refused
+from deltacli.cli.render.columns import (
+    Column,
+    Labelled,
+    Section,
+    Surface,
+    file_amount,
+    item_columns,
+    plan_table,
+    refusal_rows,
+    refused,
+    section_rows,
+    version_strip,
+)
 from deltacli.cli.results import Listing
 from deltacli.cli.terminal.term import Style
 from deltacli.core.documents import dumps, envelope
@@ -24,9 +36,7 @@ from deltacli.core.units import (
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
-    from rich.text import Text
 
-    from deltacli.cli.render.terminal.console import Canvas
     from deltacli.core.errors import Refusal
     from deltacli.operations.checkpoint.checkpoint import CheckpointResult
     from deltacli.operations.checkpoint.verify import Verification
@@ -131,26 +141,24 @@ def _details(one: Verification) -> str:
     )
 
 
-def draw_checkpoint(canvas: Canvas, result: CheckpointResult) -> None:
+def draw_checkpoint(canvas: Surface, result: CheckpointResult) -> None:
     """Draw a checkpoint that was written, or would be, its files, and what the sections say besides."""
-    from deltacli.cli.render.terminal.plans import draw_parts, section_rows
-    from deltacli.cli.render.terminal.tables import matrix
 
     sections = checkpoint_sections(result)
     if result.skipped:
-        draw_parts(canvas, section_rows(canvas, sections))
+        canvas.draw_parts(section_rows(canvas, sections))
         return
     above = [section for section in sections if section.label in ("table", "version", "checkpoint")]
     below = [section for section in sections if section.label not in ("table", "version", "checkpoint", "files")]
-    parts: list[RenderableType | list[tuple[str, RenderableType]]] = [section_rows(canvas, above)]
+    parts: list[RenderableType | list[Labelled]] = [section_rows(canvas, above)]
     if result.files:
-        parts.append(matrix(canvas, ("file", "size", "rows"), _checkpoint_files(canvas, result), right=(1, 2)))
-    draw_parts(canvas, *parts, section_rows(canvas, below))
+        parts.append(canvas.matrix(("file", "size", "rows"), _checkpoint_files(canvas, result), right=(1, 2)))
+    canvas.draw_parts(*parts, section_rows(canvas, below))
 
 
-def _checkpoint_files(canvas: Canvas, result: CheckpointResult) -> list[list[str | Text]]:
+def _checkpoint_files(canvas: Surface, result: CheckpointResult) -> list[list[RenderableType]]:
     shown = result.files if canvas.never_cuts else result.files[:_LISTED]
-    rows: list[list[str | Text]] = [
+    rows: list[list[RenderableType]] = [
         [file.path, _size(canvas, file.size_bytes), "" if file.rows is None else format_count(file.rows)]
         for file in shown
     ]
@@ -160,7 +168,7 @@ def _checkpoint_files(canvas: Canvas, result: CheckpointResult) -> list[list[str
     return rows
 
 
-def _size(canvas: Canvas, size_bytes: int) -> Text:
+def _size(canvas: Surface, size_bytes: int) -> RenderableType:
     return canvas.text(format_size(size_bytes), Style.SIZE)
 
 
@@ -251,35 +259,32 @@ def _refusal(refusal: Refusal) -> str:
     return f"{refusal.message}{rule}" + (f"; override with {refusal.override}" if refusal.override else "")
 
 
-def draw_expiry(plan: ExpiryPlan, outcome: ExpiryOutcome | None, canvas: Canvas) -> None:
+def draw_expiry(plan: ExpiryPlan, outcome: ExpiryOutcome | None, canvas: Surface) -> None:
     """Draw what of a log is deleted, which versions are lost, and what the sections say besides."""
-    from deltacli.cli.render.terminal.plans import draw_parts, refusal_rows, section_rows
 
     sections = expiry_sections(plan, outcome)
     above = [section for section in sections if section.label in ("table", "cutoff", "log begins")]
     below = [section for section in sections if section.label in ("versions", "deleted")]
     rows = [*_strip(canvas, plan), *section_rows(canvas, below)]
     rows += refusal_rows(canvas, [(one.message, one.code, one.override) for one in plan.refusals])
-    draw_parts(canvas, section_rows(canvas, above), _expired_table(canvas, plan, outcome), rows)
+    canvas.draw_parts(section_rows(canvas, above), _expired_table(canvas, plan, outcome), rows)
 
 
-def _expired_table(canvas: Canvas, plan: ExpiryPlan, outcome: ExpiryOutcome | None) -> RenderableType:
-    from deltacli.cli.render.terminal.plans import PlanRow, plan_table
+def _expired_table(canvas: Surface, plan: ExpiryPlan, outcome: ExpiryOutcome | None) -> RenderableType:
 
     verb = _verb(outcome)
     kinds = plan.as_json()["candidates"]["byKind"]
-    rows = [PlanRow(verb, kind, amount["files"], amount["sizeBytes"]) for kind, amount in sorted(kinds.items())]
+    rows = [(verb, kind, amount["files"], amount["sizeBytes"], "") for kind, amount in sorted(kinds.items())]
     if len(rows) != 1:
-        total = PlanRow(verb, "all", len(plan.files), plan.size_bytes) if rows else PlanRow(verb, "nothing", 0, None)
+        total = (verb, "all", len(plan.files), plan.size_bytes, "") if rows else (verb, "nothing", 0, None, "")
         rows = [total, *rows]
     kept = f"{plural(plan.kept_versions, 'version')} can still be rebuilt"
-    return plan_table(canvas, [*rows, PlanRow("keep", "log", None, None, kept)], "")
+    return plan_table(canvas, [*rows, ("keep", "log", None, None, kept)], "")
 
 
-def _strip(canvas: Canvas, plan: ExpiryPlan) -> list[tuple[str, RenderableType]]:
-    from deltacli.cli.render.terminal.plans import version_strip
+def _strip(canvas: Surface, plan: ExpiryPlan) -> list[Labelled]:
 
-    if not plan.lost_versions:
+    if not plan.lost_versions or not canvas.is_screen:
         return []
     first, lost = plan.lost_versions[0], ranges_of(plan.lost_versions)
     return [("", version_strip(canvas, first, plan.newest_version, lost, label_cells=16))]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from deltacli.cli.invocation import invocation
-from deltacli.cli.render.columns import Column, Section, refused, usual
+from deltacli.cli.render.columns import Column, Section, exactly, refused, usual
 from deltacli.cli.render.schemas.tree import branches, rooted
 from deltacli.cli.results import (
     Document,
@@ -116,7 +116,7 @@ class PaimonHistoryResult(Result):
         return [Section("table", [self.found.table]), Section("missing", [gaps_text(missing)])]
 
     def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
-        shown = self.columns if self.is_chosen else usual(self.columns, terminal)
+        shown = exactly(self.columns, terminal) if self.is_chosen else usual(self.columns, terminal)
         write_whole_table(sink, terminal, shown, list(self.found.events), keep_empty=self.is_chosen)
 
     def notes(self, table: str, *, on_screen: bool) -> Iterator[str]:
@@ -510,7 +510,7 @@ class _SchemaVacuumShown(Result):
         write_sections(sink, terminal, self.sections(terminal))
         if self.lists:
             sink.write(b"\n")
-            shown = [column for column in _columns() if column.on_screen or not terminal.is_drawn]
+            shown = [column for column in _columns() if column.on_screen]
             write_columns(sink, terminal, shown, list(self.plan.files))
 
     def _content(self) -> dict[str, Json]:
@@ -587,6 +587,7 @@ def schema_vacuum_wording(name: str, *, lists: bool) -> Wording[SchemaVacuumPlan
         lambda result: _SchemaVacuumShown(*result, dry_run=False, lists=lists),
         lambda _: f"deltacli history {quoted_table(name)}",
         deletes_by_age=True,
+        deed=lambda plan: ("delete", plan.amount),
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from deltacli.cli.render.columns import Section, file_amount, refused
+from deltacli.cli.render.columns import Section, Surface, file_amount, refusal_rows, refused, section_rows
 from deltacli.cli.results import Grid, Outcome, grid_of
 from deltacli.cli.terminal.term import Style
 from deltacli.core.typing import RecordBatch
@@ -16,10 +16,9 @@ from deltacli.operations.restore.difference import COLUMNS
 from deltacli.operations.restore.restore import changed_file_batches
 
 if TYPE_CHECKING:
-    from rich.text import Text
+    from rich.console import RenderableType
 
     from deltacli.changing.plan import Amount
-    from deltacli.cli.render.terminal.console import Canvas
     from deltacli.operations.restore.restore import RestoreOutcome, RestorePlan
 
 _NAMED = 5
@@ -118,25 +117,22 @@ _ABOVE = ("table", "version", "restore", "limited to")
 _IN_TABLE = ("bring back", "remove", "keep", "refused")
 
 
-def _draw(plan: RestorePlan, said: Sequence[Section], canvas: Canvas) -> None:
+def _draw(plan: RestorePlan, said: Sequence[Section], canvas: Surface) -> None:
     """Draw what comes back and goes, and what becomes of it; `said` are the sections of the text form."""
-    from deltacli.cli.render.terminal.plans import draw_parts, refusal_rows, section_rows
-    from deltacli.cli.render.terminal.tables import matrix
 
     if plan.is_noop and not plan.refusals:
-        draw_parts(canvas, section_rows(canvas, said))
+        canvas.draw_parts(section_rows(canvas, said))
         return
     found = plan.difference
-    stays: list[str | Text] = [canvas.text("keep"), format_count(found.unchanged), "", ""]
+    stays: list[RenderableType] = [canvas.text("keep"), format_count(found.unchanged), "", ""]
     rows = [
         _drawn_row(canvas, "bring back", found.added_amount, Style.ADDED),
         _drawn_row(canvas, "remove", found.removed_amount, Style.REMOVED),
         stays,
     ]
-    draw_parts(
-        canvas,
+    canvas.draw_parts(
         section_rows(canvas, [section for section in said if section.label in _ABOVE]),
-        matrix(canvas, ("", "files", "size", "rows"), rows, right=(1, 2, 3)),
+        canvas.matrix(("", "files", "size", "rows"), rows, right=(1, 2, 3)),
         [
             *section_rows(canvas, [section for section in said if section.label not in (*_ABOVE, *_IN_TABLE)]),
             *refusal_rows(canvas, [(one.message, one.code, plan.filled(one) or None) for one in plan.refusals]),
@@ -144,7 +140,7 @@ def _draw(plan: RestorePlan, said: Sequence[Section], canvas: Canvas) -> None:
     )
 
 
-def _drawn_row(canvas: Canvas, name: str, amount: Amount, style: Style) -> list[str | Text]:
+def _drawn_row(canvas: Surface, name: str, amount: Amount, style: Style) -> list[RenderableType]:
     rows = "unknown" if amount.rows is None else format_count(amount.rows)
     return [
         canvas.text(name, style if amount.files else Style.PLAIN),

@@ -3,7 +3,8 @@ configuration."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -84,8 +85,8 @@ def _token_columns(now_ms: int, *, has_secret: bool) -> list[Column[JsonObject]]
         Column("recipient", lambda one: one["recipient"], priority=1),
         Column("id", lambda one: one["id"], priority=1),
         Column("state", lambda one: one["state"], priority=1, style=_style),
-        Column("created", lambda one: one.get("created"), text=_age_of("createdMs", now_ms), priority=3),
-        Column("expires", lambda one: one.get("expires"), text=_age_of("expiresMs", now_ms), priority=2),
+        Column("created", lambda one: one.get("created"), text=_age_of("createdMs", now_ms), priority=3, is_age=True),
+        Column("expires", lambda one: one.get("expires"), text=_age_of("expiresMs", now_ms), priority=2, is_age=True),
         Column("notBefore", lambda one: one.get("notBefore"), priority=4),
     ]
     if has_secret:
@@ -137,8 +138,8 @@ def keys_result(file: Path, keys: ServerKeys, now_ms: int, *, dry_run: bool) -> 
     columns: list[Column[JsonObject]] = [
         Column("id", lambda one: one["id"], priority=1),
         Column("state", lambda one: one["state"], priority=1),
-        Column("starts", lambda one: one["starts"], text=lambda one: format_age(one["startsMs"], now_ms), priority=2),
-        Column("retires", lambda one: one.get("retires"), text=_age_of("retiresMs", now_ms), priority=2),
+        Column("starts", lambda one: one["starts"], text=_age_of("startsMs", now_ms), priority=2, is_age=True),
+        Column("retires", lambda one: one.get("retires"), text=_age_of("retiresMs", now_ms), priority=2, is_age=True),
     ]
     fields = share_fields("share-keys", keyFile=str(file), action="rotate", dryRun=dry_run)
     return Listing(fields, "share-key", items, columns, items, items_name="keys")
@@ -201,14 +202,23 @@ def listing_result(profile: str, entries: Sequence[ListedEntry]) -> Listing[Json
     columns = [*item_columns(("share", "schema", "table")), Column("id", lambda one: one.get("id"), on_screen=False)]
     if any(entry.access_modes for entry in entries):
         columns.append(Column("accessModes", lambda one: " ".join(one.get("accessModes", ())) or None))
-    return Listing(
-        share_fields("share-ls", profile=profile),
-        "share-entry",
-        items,
-        columns,
-        items,
-        drawn=partial(_draw, profile, entries),
-    )
+    fields = share_fields("share-ls", profile=profile)
+    return _Tree(fields, "share-entry", items, columns, items, tree=partial(_draw, profile, entries))
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class _Tree(Listing[JsonObject]):
+    """A list that a terminal shows as a tree."""
+
+    tree: Callable[[Canvas], None]
+
+    def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
+        if not terminal.is_drawn:
+            super().draw(sink, terminal)
+            return
+        from deltacli.cli.render.terminal.console import Canvas
+
+        self.tree(Canvas(sink, terminal))
 
 
 def _as_json(entry: ListedEntry) -> dict[str, Json]:

@@ -212,7 +212,7 @@ def draw_snapshot(
 ) -> None:
     """Draw the panels of a snapshot; without a layout there are no file sizes and no partitions."""
     from deltacli.cli.render.terminal.console import Canvas
-    from deltacli.cli.render.terminal.tables import PANEL_WIDTH, grid, panel
+    from deltacli.cli.render.terminal.tables import PANEL_WIDTH, panel
 
     canvas = Canvas(sink, terminal)
     sections = {section.label: section for section in state_sections(summary, terminal, only_counts=False)}
@@ -224,7 +224,7 @@ def draw_snapshot(
         if title == "log":
             rows = [*rows[:1], *_checkpoint_rows(canvas, summary), *rows[1:]]
         if rows:
-            content.append(grid(canvas, rows, width=min(canvas.width, PANEL_WIDTH) - 4))
+            content.append(canvas.grid(rows, width=min(canvas.width, PANEL_WIDTH) - 4))
         if title == "data" and layout is not None:
             content += _layout_parts(canvas, layout, None if is_shared(summary.snapshot.table.uri) else name)
         if content:
@@ -266,14 +266,12 @@ def _checkpoint_rows(canvas: Canvas, summary: SnapshotSummary) -> Iterator[Row]:
 
 
 def _layout_parts(canvas: Canvas, layout: FileLayout, name: str | None) -> Iterator[RenderableType]:
-    from deltacli.cli.render.terminal.tables import matrix
-
     classes = layout.classes()
     total = sum(files for _, _, files in classes)
     if not total:
         return
     yield canvas.text("")
-    yield matrix(canvas, ("file size", "files", ""), _histogram(canvas, classes), right=(1,))
+    yield canvas.matrix(("file size", "files", ""), _histogram(canvas, classes), right=(1,))
     if (remark := _small_files(layout, total)) is not None:
         yield canvas.text(remark if name is None else f"{remark}; to merge them:", Style.WARNING)
         if name is not None:
@@ -282,7 +280,7 @@ def _layout_parts(canvas: Canvas, layout: FileLayout, name: str | None) -> Itera
         count = len(layout.partition_bytes)
         title = "partition" if count <= _PARTITIONS else f"largest of {plural(count, 'partition')}"
         yield canvas.text("")
-        yield matrix(canvas, (title, "files", "size", ""), _partitions(canvas, layout), right=(1, 2))
+        yield canvas.matrix((title, "files", "size", ""), _partitions(canvas, layout), right=(1, 2))
 
 
 def _histogram(canvas: Canvas, classes: Sequence[tuple[int, int | None, int]]) -> Iterator[Sequence[str | Text]]:

@@ -8,7 +8,19 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from deltacli.cli.render.aligned import ROWS_PER_SCREEN, texts_of, write_aligned
-from deltacli.cli.render.columns import Column, Section, file_amount, refused
+from deltacli.cli.render.columns import (
+    Column,
+    Labelled,
+    PlanRow,
+    Section,
+    Surface,
+    file_amount,
+    plan_table,
+    refusal_rows,
+    refused,
+    section_rows,
+    version_strip,
+)
 from deltacli.cli.results import (
     BatchGrid,
     Document,
@@ -17,8 +29,8 @@ from deltacli.cli.results import (
     Grid,
     Result,
     RowForm,
-    draw_if_drawn,
     line_of,
+    surface_of,
     write_columns,
 )
 from deltacli.cli.terminal.term import Style, Terminal
@@ -30,11 +42,7 @@ from deltacli.operations.vacuum.plan import Mode, Reason, VacuumOutcome
 
 if TYPE_CHECKING:
     import pyarrow
-    from rich.console import RenderableType
 
-    from deltacli.cli.render.columns import Section
-    from deltacli.cli.render.terminal.console import Canvas
-    from deltacli.cli.render.terminal.plans import PlanRow
     from deltacli.core.errors import Refusal
     from deltacli.operations.vacuum.explain import ExplainedCommit, FileExplanation
     from deltacli.operations.vacuum.plan import Ages, Reason, VacuumOutcome, VacuumPlan
@@ -74,9 +82,7 @@ class VacuumResult(Result):
         return vacuum_sections(self.plan, self.outcome, terminal)
 
     def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
-
-        if not draw_if_drawn(sink, terminal, lambda canvas: draw_vacuum(canvas, terminal, self.plan, self.outcome)):
-            super().draw(sink, terminal)
+        draw_vacuum(surface_of(sink, terminal), terminal, self.plan, self.outcome)
         if self.lists and self.plan.files:
             sink.write(b"\n")
             _write_screens(sink, terminal, self.plan)
@@ -416,16 +422,14 @@ _ABOVE = ("table", "version", "cutoff", "mode", "limited to")
 _IN_TABLE = ("delete", "planned", "keep", "refused")
 
 
-def draw_vacuum(canvas: Canvas, terminal: Terminal, plan: VacuumPlan, outcome: VacuumOutcome | None) -> None:
+def draw_vacuum(canvas: Surface, terminal: Terminal, plan: VacuumPlan, outcome: VacuumOutcome | None) -> None:
     """Draw what is deleted and kept, the versions that lose files, and what became of the plan."""
-    from deltacli.cli.render.terminal.plans import draw_parts, plan_table, refusal_rows, section_rows
 
     sections = vacuum_sections(plan, outcome, terminal)
     above = [section for section in sections if section.label in _ABOVE]
     below = [section for section in sections if section.label not in (*_ABOVE, *_IN_TABLE)]
     rows = list(_drawn_rows(plan, terminal, "delete" if outcome is None else "planned"))
-    draw_parts(
-        canvas,
+    canvas.draw_parts(
         section_rows(canvas, above),
         plan_table(canvas, rows, "age or reason"),
         [
@@ -440,27 +444,24 @@ def draw_vacuum(canvas: Canvas, terminal: Terminal, plan: VacuumPlan, outcome: V
 
 
 def _drawn_rows(plan: VacuumPlan, terminal: Terminal, verb: str) -> Iterator[PlanRow]:
-    from deltacli.cli.render.terminal.plans import PlanRow
 
     if len(plan.totals) != 1:
-        yield PlanRow(verb, "all" if plan.files else "nothing", plan.files, plan.size_bytes if plan.files else None)
+        yield (verb, "all" if plan.files else "nothing", plan.files, plan.size_bytes if plan.files else None, "")
     for reason, total in plan.totals.items():
         ages = span_of_ages(plan, total.ages, terminal)
-        yield PlanRow(verb, kind_name(reason), total.amount.files, total.amount.size_bytes, ages)
+        yield (verb, kind_name(reason), total.amount.files, total.amount.size_bytes, ages)
     kept = plan.kept
     if kept.live.files:
-        yield PlanRow("keep", "live", kept.live.files, kept.live.size_bytes, "in the newest version")
+        yield ("keep", "live", kept.live.files, kept.live.size_bytes, "in the newest version")
     for name, why in kept_kinds(plan).items():
         count = getattr(kept, name)
         if count:
-            yield PlanRow("keep", name.replace("outside_selection", "not selected"), count, None, why)
+            yield ("keep", name.replace("outside_selection", "not selected"), count, None, why)
     if kept.foreign.files:
-        yield PlanRow(
-            UNRECOGNIZED, "kept", kept.foreign.files, kept.foreign.size_bytes, "--include-foreign deletes them"
-        )
+        yield (UNRECOGNIZED, "kept", kept.foreign.files, kept.foreign.size_bytes, "--include-foreign deletes them")
 
 
-def _examples(canvas: Canvas, plan: VacuumPlan) -> Iterator[tuple[str, RenderableType]]:
+def _examples(canvas: Surface, plan: VacuumPlan) -> Iterator[Labelled]:
     """Yield some of the files that are not part of a table."""
     names = plan.kept.foreign_examples[:5]
     for number, name in enumerate(names):
@@ -469,12 +470,11 @@ def _examples(canvas: Canvas, plan: VacuumPlan) -> Iterator[tuple[str, Renderabl
         yield "", canvas.text(f"and {plan.kept.foreign.files - len(names):,} more")
 
 
-def _strip(canvas: Canvas, plan: VacuumPlan) -> Iterator[tuple[str, RenderableType]]:
+def _strip(canvas: Surface, plan: VacuumPlan) -> Iterator[Labelled]:
     """Yield the versions that lose files and those that do not."""
-    from deltacli.cli.render.terminal.plans import version_strip
 
     reach = plan.reach
-    if reach.first_version is None:
+    if reach.first_version is None or not canvas.is_screen:
         return
     first = reach.first_version if reach.oldest_before is None else min(reach.oldest_before, reach.first_version)
     if first <= plan.snapshot_version:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeAlias, TypeVar
 
 import typer
 
@@ -23,7 +24,11 @@ from deltacli.core.errors import EXIT_FINDINGS, NOTHING_CHANGED, DeltacliError, 
 from deltacli.core.units import format_timestamp
 
 if TYPE_CHECKING:
+    from deltacli.changing.plan import Amount
     from deltacli.table.handle import TableHandle
+
+    Use: TypeAlias = Callable[[Run, str], None]
+    """Runs a command on one table."""
 
 # -- confirmation ------------------------------------------------------------------------------------------------------
 
@@ -167,6 +172,10 @@ class Wording(Generic[P, O]):
     """The same command does what could not be done."""
     facts: Callable[[P], Mapping[str, str]] = lambda _: {}
     """What the refusal to go on without a confirmation names as well."""
+    deed: Callable[[P], tuple[str, Amount]] | None = None
+    """What is done with how many files, for a question about several tables; None: the command takes one table."""
+    refused: Callable[[Refused], None] = lambda _: None
+    """Completes the refusal with what this command can do about it."""
 
 
 def run_change(run: Run, table: TableHandle, change: Change[P, O], wording: Wording[P, O], mode: Mode) -> P | O:
@@ -174,7 +183,7 @@ def run_change(run: Run, table: TableHandle, change: Change[P, O], wording: Word
 
     Raises what it raises, Refused without confirmation, and Exit where `--check` found a change that is due.
     """
-    try:
+    with _with_ways_out(wording):
         plan = plan_change(change, table)
         for note in (*plan.basis.cautions, *wording.notes(plan)):
             run.note(f"note: {note}")
@@ -184,8 +193,21 @@ def run_change(run: Run, table: TableHandle, change: Change[P, O], wording: Word
             if not mode.only_plans:
                 change.outcome(plan).require_complete()
             return plan
-        return _execute(run, table, change, wording, mode, plan)
+        pending = Pending(run, table, change, wording, mode, plan)
+        if run.part is None:
+            return pending.execute(ask=True)
+        if pending.asks and not mode.yes:
+            run.write(wording.planned(plan, True))
+        run.part.pending = pending
+        return plan
+
+
+@contextmanager
+def _with_ways_out(wording: Wording[P, O]) -> Iterator[None]:
+    try:
+        yield
     except Refused as refused:
+        wording.refused(refused)
         if refused.hint is None and (option := wording.overrides.get(refused.code)) is not None:
             refused.hint = again_with(invocation.arguments, option)
         raise
@@ -208,14 +230,80 @@ def _show(run: Run, plan: P, refusal: Refused | None, wording: Wording[P, O], mo
         run.say_next(again_without(invocation.arguments, "--dry-run"))
 
 
-def _execute(run: Run, table: TableHandle, change: Change[P, O], wording: Wording[P, O], mode: Mode, plan: P) -> O:
+class Pending(Generic[P, O]):
+    """A change that is planned, and not executed yet."""
+
+    def __init__(
+        self, run: Run, table: TableHandle, change: Change[P, O], wording: Wording[P, O], mode: Mode, plan: P
+    ) -> None:
+        self._run, self._table, self._change, self._mode = run, table, change, mode
+        self._wording, self._plan = wording, plan
+
+    @property
+    def asks(self) -> bool:
+        """Return True if somebody has to agree."""
+        return self._wording.question is not None
+
+    @property
+    def deed(self) -> tuple[str, Amount]:
+        """Return what is done with how many files."""
+        assert self._wording.deed is not None
+        return self._wording.deed(self._plan)
+
+    @property
+    def facts(self) -> Mapping[str, str]:
+        """Return what a refusal without a confirmation names."""
+        return self._wording.facts(self._plan)
+
+    def execute(self, *, ask: bool = False) -> O:
+        """Execute the plan. Somebody agreed to it, or is to be asked here. Raises what `carry_out` does."""
+        given = (self._run, self._table, self._change, self._wording, self._mode, self._plan)
+        if ask:
+            return _execute(*given, is_agreed=False)
+        self._run.confirm()
+        with _with_ways_out(self._wording):
+            return _execute(*given, is_agreed=True)
+
+
+def require_tables(tables: Sequence[str]) -> None:
+    """Raise UsageError for a second table that is, probably, the value of an option, or a part of another one."""
+    for name in tables[1:]:
+        from deltacli.cli.running.many import require_table
+
+        require_table(name, tables)
+
+
+def for_each_table(
+    run: Run, tables: Sequence[str], use: Use, mode: Mode, of_one: Mapping[str, object] = MappingProxyType({})
+) -> None:
+    """Use the table of a command, or each of several. `of_one`: options that work on one table, and their values."""
+    if len(tables) == 1 and not {*"*?["} & {*tables[0]}:
+        use(run, tables[0])
+        return
+    from deltacli.cli.running.many import run_many
+
+    run_many(run, tables, use, mode, of_one)
+
+
+def _execute(
+    run: Run,
+    table: TableHandle,
+    change: Change[P, O],
+    wording: Wording[P, O],
+    mode: Mode,
+    plan: P,
+    *,
+    is_agreed: bool,
+) -> O:
     gates: list[Gate[P, O]] = []
 
     def ask(planned: P) -> Consent:
         if wording.question is None:
             return standing(planned)
-        show = lambda: run.write(wording.planned(planned, True))  # noqa: E731
-        require_confirmation(run, wording.question(planned), yes=mode.yes, show_plan=show, facts=wording.facts(planned))
+        if not (is_agreed and planned is plan):
+            what, facts = wording.question(planned), wording.facts(planned)
+            show = lambda: run.write(wording.planned(planned, True))  # noqa: E731
+            require_confirmation(run, what, yes=mode.yes, show_plan=show, facts=facts)
         if wording.deletes_by_age:
             require_now_is_not_ahead(run)
         return standing(planned) if mode.yes else for_plan(planned)

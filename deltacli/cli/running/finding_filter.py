@@ -87,6 +87,37 @@ def next_command(report: ValidationReport, without: Container[str] = ()) -> str 
     return found + " --dry-run" if found.startswith("deltacli repair ") and "--dry-run" not in found else found
 
 
+def repairs_without_loss(report: ValidationReport, shown: str | None) -> list[str]:
+    """Return the commands that show what can be repaired without losing a row and without another source: one for each
+    of a few tables, else a pattern. `shown` is the next command that is shown anyway.
+    """
+    from deltacli.rules.framework.base import Level, Severity
+    from deltacli.rules.framework.repairs import Family, StepKind, row_of
+
+    commands = {}
+    for table in report.tables:
+        levels = [
+            found.rule.level
+            for found in table.findings
+            if found.severity is not Severity.INFO
+            and (row := row_of(found.rule.id)).family is not Family.LOG
+            and not row.loses
+            and {StepKind.REBUILD, StepKind.QUARANTINE} & {*row.steps}
+        ]
+        if levels and table.validation.is_readable and not is_shared(table.name):
+            deepest = next((one for one in (Level.DATA, Level.FOOTERS) if one in levels), None)
+            level = f" --level {deepest.value}" if deepest else ""
+            commands[table.name] = f"deltacli repair {quoted_table(table.name)}{level} --dry-run"
+    if len(commands) > _MOST_REPAIRS:
+        return [f"deltacli repair TABLE --dry-run   # {len(commands):,} tables can be repaired without loss"]
+    repaired = shown is not None and shown.startswith("deltacli repair ")
+    covered = {name for name in commands if repaired and f" {quoted_table(name)} " in f"{shown} "}
+    return [line for name, line in commands.items() if name not in covered]
+
+
+_MOST_REPAIRS = 3
+
+
 def _plan_of_repair(table: str, rule: Rule) -> str | None:
     """Return the command that shows what a repair of a finding would do; None for a rule without steps."""
     from deltacli.operations.validate.findings import LevelChoice

@@ -15,7 +15,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 from deltacli.cli.command_tree import TableFormat, path_of
-from deltacli.cli.formats import PARQUET, TABLE, Content, Format
+from deltacli.cli.formats import MARKDOWN, PARQUET, TABLE, Content, Format
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.declared import DEFAULT_ROWS
 from deltacli.cli.results import open_sink
@@ -30,6 +30,7 @@ from deltacli.core.units import format_size, format_timestamp, plural, some_of
 
 if TYPE_CHECKING:
     from deltacli.cli.render.data.rows import Written
+    from deltacli.cli.render.fleet.check import FleetListing
     from deltacli.core.errors import UsageError
     from deltacli.core.typing import Json
     from deltacli.storage import Allowed, Storage
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from deltacli.api.table import Table
     from deltacli.cli.render.columns import Section
     from deltacli.cli.results import Result
+    from deltacli.cli.running.many import Part
     from deltacli.engine.base import Engine
     from deltacli.engine.spark.engine import SparkSettings
     from deltacli.storage import Allowed, ReadStorage, Storage
@@ -53,7 +55,7 @@ if TYPE_CHECKING:
 
     Handled = TypeVar("Handled", bound=TableHandle)
 
-_NEXT = "next: "
+_NEXT, _NOTE = "next: ", "note: "
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -75,6 +77,8 @@ class Run:
     is_paged: bool = True
     retry_budget_ms: int | None = None
     allow_external: tuple[str, ...] = ()
+    part: Part | None = None
+    """The table of several that this run is about."""
     directory: str | None = None
     """Where `--output` names a directory: rows are written there as Parquet, and the result says what was written."""
     colours_notes: bool = False
@@ -147,7 +151,13 @@ class Run:
         """Write a result in the run's format to its destination; of a confirmed plan only what has become of it."""
         invocation.is_reporting = invocation.has_agreed
         self._written[:] = [result]
+        if self.part is not None:
+            self.part.result = result
+            if self.format not in (TABLE, MARKDOWN):
+                return
         with self.sink() as sink:
+            if self.part is not None:
+                self.part.head(self, sink)
             if new := self._new_sections(result):
                 from deltacli.cli.results import write_sections
 
@@ -184,7 +194,9 @@ class Run:
 
     def say_next(self, command: str, *, also_in_pipe: bool = False) -> None:
         """Name the next command below a result on a terminal, or wherever notes go."""
-        if self.is_on_screen or also_in_pipe:
+        if self.part is not None and not also_in_pipe:
+            self.part.following.append(command)
+        elif self.is_on_screen or also_in_pipe:
             self.note(f"next: {command}")
 
     def note(self, text: str) -> None:
@@ -193,10 +205,12 @@ class Run:
         """
         if self.quiet or _is_spoiled(text):
             return
+        if self.part is not None and text.startswith(_NOTE):
+            text = f"{_NOTE}{self.part.name}: {text.removeprefix(_NOTE)}"
         if text.startswith(_NEXT):
             text = _NEXT + with_files(text.removeprefix(_NEXT), invocation.arguments)
         if self.log_is_json:
-            say_json(dumps({"type": "note", "message": text.removeprefix("note: ")}))
+            say_json(dumps({"type": "note", "message": text.removeprefix(_NOTE)}))
             return
         text = as_typed(text, invocation.arguments)
         if self.colours_notes and text.startswith(_NEXT):
@@ -588,6 +602,19 @@ def note_the_cut(run: Run, rows: int, most: int) -> None:
     """Note how many rows a limit leaves out: none if it is 0, nor in formats of findings."""
     if most and rows > most and run.format.content is not Content.FINDINGS:
         run.note(f"showing {most:,} of {rows:,} rows; to show all: {again_without_limit(invocation.arguments)}")
+
+
+def note_left_out(run: Run, result: FleetListing[Any], *, may_repeat: bool = True) -> None:
+    """Note what a limit leaves out: of a table for people in tables, else in rows or items. `may_repeat`: the command
+    shows the same once more.
+    """
+    if result.drawn_screen is None or not run.terminal.is_drawn:
+        rows = result.items if run.format.errors_are_json else result.rows
+        note_the_cut(run, len(rows), result.most)
+        return
+    said, how = result.left_out()
+    if said or (how and may_repeat):
+        run.note("; ".join(filter(None, (said, f"{how}: {again_without_limit(invocation.arguments)}"))))
 
 
 def note_findings(run: Run, found: Snapshot, at_ms: int | None) -> None:

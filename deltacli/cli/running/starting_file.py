@@ -13,6 +13,7 @@ from deltacli.cli.render.fleet.check import FleetListing, fleet_fields
 from deltacli.cli.results import open_sink, require_directory, require_target
 from deltacli.cli.terminal.shell import again_with
 from deltacli.cli.terminal.term import Style
+from deltacli.core.documents import dumps
 from deltacli.core.errors import NotATable, Refused, StorageFailed, command
 from deltacli.core.typing import JsonObject
 from deltacli.core.units import plural
@@ -72,6 +73,27 @@ def write_new(file: str, text: bytes, *, force: bool, code: str) -> None:
             raise StorageFailed(f"{file} may not have been written", facts={"why": cause})
 
 
+def schema_beside(file: str, schema: JsonObject) -> str | None:
+    """Return the path of the schema of a new file, for editors; None where another file has its name."""
+    path = f"{os.path.splitext(file)[0]}.schema.json"
+    try:
+        with open(path, "rb") as found:
+            is_own = str(schema["title"]).encode() in found.read(_HEAD_BYTES)
+    except FileNotFoundError:
+        return path
+    return path if is_own else None
+
+
+_HEAD_BYTES = 400
+
+
+def write_schema(path: str | None, schema: JsonObject) -> None:
+    """Write a schema, if it has a path."""
+    if path is not None:
+        with open_sink(path) as sink:
+            sink.write(dumps(schema) + b"\n")
+
+
 def _exists(file: str, code: str) -> Refused:
     group = path_of(invocation.arguments)[0]
     hint = command(f"{group} check", file) if group == "fleet" else command(f"{group} check", config=file)
@@ -85,9 +107,14 @@ _MOST_NAMED = 3
 
 
 def policy_result(
-    file: str, directory: str, tables: Sequence[str], others: Sequence[str], failures: Sequence[Failure]
+    file: str,
+    directory: str,
+    tables: Sequence[str],
+    others: Sequence[str],
+    failures: Sequence[Failure],
+    schema: str | None = None,
 ) -> FleetListing[JsonObject]:
-    """Return the tables of a new policy file, and what could not be searched."""
+    """Return the tables of a new policy file, and what could not be searched. `schema` is its schema for editors."""
     items: list[JsonObject] = [{"table": without_secrets(table)} for table in tables]
     place = without_secrets(directory)
     said = f"a policy for {plural(len(items), 'table')} at and below {place}"
@@ -95,13 +122,13 @@ def policy_result(
         first = ", ".join(map(without_secrets, others[:_MOST_NAMED])) + (", …" if len(others) > _MOST_NAMED else "")
         said += f"; {plural(len(others), 'table')} of another format left out: {first}"
     columns: list[Column[JsonObject]] = [Column("table", lambda one: one["table"], keep_both=True)]
-    return _result("fleet-init", file, {"directory": place}, items, columns, len(others), failures, said)
+    return _result("fleet-init", file, {"directory": place}, items, columns, len(others), failures, said, schema)
 
 
 def configuration_result(
-    file: str, tables: Sequence[StartedTable], others: int, failures: Sequence[Failure]
+    file: str, tables: Sequence[StartedTable], others: int, failures: Sequence[Failure], schema: str | None = None
 ) -> FleetListing[JsonObject]:
-    """Return the tables of a new configuration, and what could not be searched."""
+    """Return the tables of a new configuration, and what could not be searched. `schema` is its schema for editors."""
     items: list[JsonObject] = [{"table": one.full_name, "location": without_secrets(one.location)} for one in tables]
     said = f"{plural(len({one.share for one in tables}), 'share')} of {plural(len(items), 'table')}"
     if others:
@@ -110,7 +137,7 @@ def configuration_result(
         Column("table", lambda one: one["table"], keep_both=True, priority=1),
         Column("location", lambda one: one["location"], keep_both=True, priority=2),
     ]
-    return _result("share-init", file, {}, items, columns, others, failures, said)
+    return _result("share-init", file, {}, items, columns, others, failures, said, schema)
 
 
 def _result(
@@ -122,6 +149,7 @@ def _result(
     others: int,
     failures: Sequence[Failure],
     said: str,
+    schema: str | None,
 ) -> FleetListing[JsonObject]:
     failed = [(without_secrets(one.name), without_secrets(one.fault.message)) for one in failures]
     content = {
@@ -131,6 +159,7 @@ def _result(
     }
     sections = [
         Section("problems", [f"{name}: {message}" for name, message in failed], Style.PROBLEM),
+        Section("keys", [f"{schema}: described for editors"] if schema else []),
         Section("wrote", [f"{file}: {said}"], Style.GOOD),
     ]
     return FleetListing(

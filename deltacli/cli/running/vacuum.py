@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.changing.change import Change, O, P, plan_change
+from deltacli.changing.plan import Amount
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.declared import BranchOption, DryRunOption, YesOption
 from deltacli.cli.results import Outcome, Result, require_target
@@ -92,11 +93,8 @@ def _carry_out(
     condition: str = "if no reader is older",
 ) -> None:
     """Carry out a vacuum in the mode of the options. `condition` is that under which a shorter retention is safe."""
-    try:
-        run_change(run, table, change, replace(wording, repeats=True), Mode(options.dry_run, options.yes))
-    except Refused as refused:
-        _keep_retention(refused, condition)
-        raise
+    told = replace(wording, repeats=True, refused=lambda refused: _keep_retention(refused, condition))
+    run_change(run, table, change, told, Mode(options.dry_run, options.yes))
 
 
 def _keep_retention(refused: Refused, condition: str) -> None:
@@ -223,6 +221,7 @@ class VacuumCommand(NamedTuple):
             notes=lambda plan: plan.notes,
             before=lambda plan: "" if plan.missing_live.files else None,
             deletes_by_age=True,
+            deed=lambda plan: ("delete", Amount(plan.files, plan.size_bytes)),
         )
         _carry_out(self.run, self.table, change, wording, self.how)
         if self.how.yes and not self.how.dry_run and plans:

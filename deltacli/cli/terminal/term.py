@@ -205,6 +205,10 @@ def shorten(text: str, width: int, *, keep_end: bool = False, keep_both: bool = 
     return "…" + text[len(text) - kept :]
 
 
+LEAST_ROOM = 24
+"""Cells for values below which they stand under their label instead of beside it."""
+
+
 class LiveLine(Protocol):
     """A redrawn line at the bottom of the terminal, which must be erased before anything else is written."""
 
@@ -243,9 +247,7 @@ def close_live_line() -> None:
 
 def say(text: str, paint: Callable[[str], str] = str) -> None:
     """Write a line to stderr, without secrets, in the look that `paint` gives it; a closed stderr is ignored."""
-    from deltacli.storage.secrets import without_secrets
-
-    text = _from_outside(without_secrets(text))
+    text = safe_text(text)
     if sys.stderr is not None and sys.stderr.isatty():
         text = _folded(text, columns())
     line = live_line()
@@ -253,10 +255,12 @@ def say(text: str, paint: Callable[[str], str] = str) -> None:
         write_stderr(paint(text) + "\n")
 
 
-def _from_outside(text: str) -> str:
-    """Return a text whose commands have the `-C` of this run."""
+def safe_text(text: str) -> str:
+    """Return a text without secrets, whose commands have the `-C` of this run."""
     from deltacli.cli.invocation import AT, invocation
+    from deltacli.storage.secrets import without_secrets
 
+    text = without_secrets(text)
     if not invocation.directories or "deltacli " not in text:
         return text
     import re

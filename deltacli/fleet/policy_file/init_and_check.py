@@ -1,19 +1,35 @@
-"""The policy file that `fleet init` writes: what deletes is a comment, and the tables that were found are listed."""
+"""The policy file that `fleet init` writes, and its JSON Schema: what deletes is a comment, and the tables that were
+found are listed.
+"""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import orjson
 
 from deltacli.core.errors import UsageError, command, parameter
+from deltacli.core.request_fields import Kind
+from deltacli.core.typing import Json
+from deltacli.core.units import DURATIONS_MS
 from deltacli.delta.log.segment import LOG_DIRECTORY
 from deltacli.fleet.planning.discovery import exclusion, split_pattern
-from deltacli.fleet.policy_file.model import Entry, FleetFile, Group, Problem
+from deltacli.fleet.policy_file.model import (
+    GROUP_KEYS,
+    POLICY_KEYS,
+    SECTION_KEYS,
+    TOP_KEYS,
+    WEBHOOK_KEYS,
+    Entry,
+    FleetFile,
+    Group,
+    Key,
+    Problem,
+)
 from deltacli.fleet.policy_file.reading import read_fleet_file
 from deltacli.storage.secrets import without_secrets
 
@@ -22,7 +38,7 @@ from deltacli.storage.secrets import without_secrets
 _MOST_NAMES = 50
 
 _FILE = """\
-# Policy file of deltacli. What each key means: docs/fleet.md.
+{schema}# Policy file of deltacli. What each key means: docs/fleet.md.
 # Relative paths belong to the directory of this file.
 
 # A policy has a table per step. Steps run when they are due; `{plan}` shows which.
@@ -54,8 +70,10 @@ validate = {{ every = "7d", level = "storage" }}   # log: commits and checkpoint
 """
 
 
-def starting_policy(directory: str, file: str, tables: Sequence[str]) -> str:
-    """Return a policy file for the tables found at and below a directory. `tables` are paths or URIs, as found."""
+def starting_policy(directory: str, file: str, tables: Sequence[str], schema: str | None = None) -> str:
+    """Return a policy file for the tables found at and below a directory. `tables` are paths or URIs, as found.
+    `schema` is the file with the schema for editors.
+    """
     home = os.path.dirname(os.path.abspath(file))
     named = [_entry(table, home) for table in tables]
     shown = [f"#   {_commented(name)}" for name in named[:_MOST_NAMES]]
@@ -73,6 +91,7 @@ def starting_policy(directory: str, file: str, tables: Sequence[str]) -> str:
         "",
     ]
     return _FILE.format(
+        schema="" if schema is None else f"#:schema ./{os.path.basename(schema)}\n",
         groups="\n".join(group),
         example=_quoted(_commented(named[0])),
         plan=command("fleet plan"),
@@ -102,6 +121,67 @@ def _quoted(text: str) -> str:
 
 def _commented(text: str) -> str:
     return re.sub(r"[\x00-\x1f\x7f\ud800-\udfff]", "?", without_secrets(text))
+
+
+# -- the JSON Schema of the file, for editors --------------------------------------------------------------------------
+
+Schema = dict[str, Json]
+
+_UNITS = ("".join(f"[{letter}{letter.upper()}]" for letter in unit) for unit in DURATIONS_MS)
+_DURATION = rf"^\s*[0-9]{{1,15}}\s*({'|'.join(_UNITS)})\s*$"
+_SIZE = r"^\s*[0-9]{1,15}(\.[0-9]{1,9})?\s*([KMGTPkmgtp]i?[Bb]?|[KMGTPkmgtp]I[Bb]?|[Bb])?\s*$"
+_SHARE = r"^\s*[0-9]+(\.[0-9]+)? ?%\s*$"
+_TIME = "([01][0-9]|2[0-3]):[0-5][0-9]"
+
+_KINDS: dict[Kind, Schema] = {
+    Kind.TEXT: {"type": "string", "minLength": 1},
+    Kind.TEXTS: {"type": "array", "items": {"type": "string", "minLength": 1}},
+    Kind.FLAG: {"type": "boolean"},
+    Kind.COUNT: {"type": "integer", "minimum": 1},
+    Kind.SIZE: {"anyOf": [{"type": "integer", "minimum": 1}, {"type": "string", "pattern": _SIZE}]},
+    Kind.DURATION: {"type": "string", "pattern": _DURATION},
+    Kind.SHARE: {"type": "string", "pattern": _SHARE},
+    Kind.WINDOW: {"type": "string", "pattern": rf"^\s*{_TIME}\s*-\s*{_TIME}\s*$"},
+    Kind.LIMIT: {"type": "string", "minLength": 1},
+}
+
+
+def fleet_file_schema() -> Schema:
+    """Return the JSON Schema of the content of a policy file, in the draft that editors know."""
+    sections = {name: {"anyOf": [{"const": False}, _table(keys)]} for name, keys in SECTION_KEYS.items()}
+    policy = _table(POLICY_KEYS)
+    policy["properties"] |= sections
+    group = _table(GROUP_KEYS) | {
+        "required": ["policy"],
+        "anyOf": [{"required": [name]} for name in ("globs", "prefixes", "tables", "lists")],
+    }
+    top = _table(TOP_KEYS)
+    top["properties"] |= {
+        "webhook": _table(WEBHOOK_KEYS) | {"required": ["url"]},
+        "policies": {"type": "object", "additionalProperties": policy},
+        "groups": {"type": "object", "minProperties": 1, "additionalProperties": group},
+    }
+    return {
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "title": "fleet.toml, the policy file of many tables",
+        "$comment": "generated from the keys of the file, do not edit",
+        **top,
+        "required": ["groups"],
+    }
+
+
+def _table(keys: Iterable[Key]) -> Schema:
+    return {
+        "type": "object",
+        "additionalProperties": False,
+        "properties": {key.name: _value(key) for key in keys},
+    }
+
+
+def _value(key: Key) -> Schema:
+    schema: Schema = {"enum": list(key.choices)} if key.choices else dict(_KINDS[key.kind])
+    default = "" if key.default is None else f" Default: {key.default}."
+    return {"description": f"{key.meaning}{default}", **schema}
 
 
 # -- `fleet check` -----------------------------------------------------------------------------------------------------

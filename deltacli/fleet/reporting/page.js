@@ -131,7 +131,7 @@
     cell.append(make("span", one.w <= WORST ? "bad" : "", joined(one.b[0])));
     if (one.b.length > 1) cell.append(make("span", "dim", ` +${one.b.length - 1}`));
     const first = one.n.find(([, isCommand]) => isCommand);
-    if (one.w <= WORST && first) cell.append(remedy(first[0]));
+    if (one.o && one.w <= WORST && first) cell.append(remedy(first[0]));  // else it is above, under the alert of several tables
     return cell;
   }
   function trend(one) {

@@ -5,11 +5,12 @@ The data are a JSON block, which the script of the page draws by text nodes only
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 
 from deltacli.core.documents import dumps
-from deltacli.core.errors import UsageError, command, is_command, parameter
+from deltacli.core.errors import UsageError, command, is_command, parameter, quoted_table
 from deltacli.core.typing import Json
 from deltacli.core.units import format_count, format_moment, format_size
 from deltacli.fleet.policy_file.model import short_name, table_uri
@@ -18,7 +19,7 @@ from deltacli.fleet.status import Cause, FleetStatus, TableStatus, Weight, find_
 from deltacli.storage.secrets import without_secrets
 
 _NUMBERS = ("liveFiles", "liveBytes", "rows", "logBytes", "tombstones", "findings")
-_MARKS = {"losesRows": (Weight.ROWS_LOST, "loses rows"), "unreadable": (Weight.UNREADABLE, "cannot be read")}
+_MARKS = {"losesRows": (Weight.ROWS_LOST, "rows lost"), "unreadable": (Weight.UNREADABLE, "cannot be read")}
 _IN_ROW = {"liveFiles": ("files", format_count), "liveBytes": ("data", format_size), "logBytes": ("log", format_size)}
 _FIRST_ROWS = 200
 """Tables that are listed without the script, which replaces their rows."""
@@ -40,10 +41,11 @@ def status_page(
     """Return the page. `pages`: tables by their shown names -> addresses of their own pages, relative to this one.
     `faults`: tables whose page could not be written -> why.
     """
-    causes = find_causes((table.shown_name, table.found) for table in status.tables)
+    found = find_causes((table.shown_name, table.found) for table in status.tables)
+    causes = [cause for cause in found if len(cause.tables) > 1]  # the row of a table has what is its own
     body = f"""<header>
 <h1 class="{"bad" if status.alerted else "good"}">{text(status.headline)}</h1>
-<p>Tables of {text(file)}</p>
+<p>Tables of {text(file)}; commands are for its directory</p>
 <p class="dim">{text(_run(status))}. Written {text(format_moment(now_ms))} UTC.</p>
 </header>
 <div class="cards">{"".join(_cards(status))}</div>
@@ -56,7 +58,7 @@ def status_page(
 <input type="search" id="find" placeholder="Find a table or an alert" aria-label="Find a table or an alert">
 <select id="group" aria-label="Group"><option value="">all groups</option></select>
 <select id="only" aria-label="Alerts"><option value="">with and without alerts</option>
-<option value="alerts">with alerts</option><option value="losesRows">that lose rows</option>
+<option value="alerts">with alerts</option><option value="losesRows">with lost rows</option>
 <option value="unreadable">that cannot be read</option></select>
 <span class="dim" id="shown"></span>
 </div>
@@ -127,7 +129,7 @@ def _run(status: FleetStatus) -> str:
     newest = status.newest
     if newest is None:
         return "No run yet"
-    return f"Newest run: {newest.state}, started {format_moment(newest.started_ms)} UTC ({newest.run})"
+    return f"Newest run: {newest.state}, started {format_moment(newest.started_ms)} UTC"
 
 
 def _first_run(status: FleetStatus) -> str:
@@ -143,17 +145,18 @@ def _cards(status: FleetStatus) -> Iterable[str]:
         ("tables", "tables", ""),
         ("alerts", "tables with alerts", ""),
         ("unreadable", "tables that cannot be read", "in their newest version"),
-        ("losingRows", "tables that lose rows", "by missing or damaged files"),
+        ("losingRows", "tables that have lost rows", "files are missing or damaged"),
         ("unknown", "thresholds without data", "until a run reads the numbers"),
         ("runs", "runs so far", ""),
     ):
-        kind = "bad" if name in ("alerts", "unreadable", "losingRows") and summary[name] else ""
-        yield card(title, f"{summary[name]:,}", kind=kind, below=below)
+        kind = "bad" if name in ("alerts", "unreadable", "losingRows") else ""
+        if summary[name]:
+            yield card(title, f"{summary[name]:,}", kind=kind, below=below)
 
 
 def _alerts(causes: Sequence[Cause], file: str) -> str:
-    """Return the causes of the alerts, each with the number of its tables and what to do about the first of them, which
-    the script makes links.
+    """Return causes of alerts, each with the number of its tables and what to do about the first of them, which the
+    script makes links.
     """
     if not causes:
         return ""
@@ -164,19 +167,24 @@ def _alerts(causes: Sequence[Cause], file: str) -> str:
     ]
     left = len(causes) - _MOST_CAUSES
     more = [f'<li id="others">{left:,} more, in the tables below</li>'] if left > 0 else []
-    return f'<h2>Alerts</h2>\n<ul id="alerts">{"".join(shown + more)}</ul>\n'
+    return f'<h2>Alerts of several tables</h2>\n<ul id="alerts">{"".join(shown + more)}</ul>\n'
 
 
 def _remedies(cause: Cause, file: str) -> str:
     """Return what to do about a cause: once where it is the same for all tables, else for each of the first tables.
     Then the other tables, which a click shows.
     """
-    advised = dict.fromkeys(advice for _, advice in cause.first)
+    advised = {advice: _remedy(_short(advice, name, file)) for name, advice in cause.first}
     if len(advised) < 2:
-        remedies = [f"<br>{_remedy(advice)}" for advice in advised]
+        remedies = [f"<br>{remedy}" for remedy in advised.values()]
     else:
-        remedies = [f"<br><b>{text(short_name(name, file))}</b><br>{_remedy(advice)}" for name, advice in cause.first]
+        remedies = [f"<br><b>{text(short_name(name, file))}</b><br>{advised[advice]}" for name, advice in cause.first]
     return "".join(remedies) + _others(cause, file, len(_named(cause)))
+
+
+def _short(advice: str, table: str, file: str) -> str:
+    """Return a command with the short name of its table, which leads to it from the directory of the policy file."""
+    return advice.replace(quoted_table(table), quoted_table(short_name(table, file)))
 
 
 def _named(cause: Cause) -> Sequence[str]:
@@ -219,11 +227,13 @@ def _data(
         [places[name] for name in (cause.tables[0], *_named(cause), *_listed(cause))] for cause in causes[:_MOST_CAUSES]
     ]
     trends = {name: [list(point) for point in points] for name, points in status.trends.items()}
+    affected = Counter(alert.cause for table in status.tables for alert in table.found)
     newest = status.newest
     since_ms = newest.started_ms if newest is not None and newest.finished_ms is not None else 0
     tables = [
         _table(table, file, since_ms)
         | {key: of[table.shown_name] for key, of in (("l", pages), ("f", faults)) if table.shown_name in of}
+        | ({"o": 1} if table.found and affected[table.found[0].cause] == 1 else {})
         for table in status.tables
     ]
     marks = [[mark, title] for mark, (_, title) in _MARKS.items()]
@@ -249,7 +259,7 @@ def _table(table: TableStatus, file: str, since_ms: int) -> dict[str, Json]:
         "w": table.weight.value,
         "a": [alert.message for alert in found],
         "b": [alert.brief for alert in found],
-        "n": [[advice, is_command(advice)] for advice in table.advice],
+        "n": [[_short(advice, table.shown_name, file), is_command(advice)] for advice in table.advice],
         "s": steps,
         "v": {name: table.numbers[name] for name in _NUMBERS if name in table.numbers},
         "p": log,

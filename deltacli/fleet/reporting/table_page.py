@@ -307,14 +307,14 @@ _NONE = '<p class="dim">None.</p>'
 
 
 def table_page(report: TableReport, name: str, index: str | None = None) -> str:
-    """Return the page of a table, which its user calls `name`. Commands have its full path or URI: a page is read
-    anywhere. `index` is the address of the page of all tables, relative to this one.
+    """Return the page of a table, which its user calls `name`, as its commands do. `index` is the address of the page
+    of all tables, relative to this one.
     """
-    where = plain_name(without_secrets(report.uri))
-    found = report.as_json(where)
+    where, named = plain_name(without_secrets(report.uri)), without_secrets(name)
+    found = report.as_json(named)
     areas = _map(found["partitions"], found["files"]["sizeBytes"])
     said, kind = _headline(report, found["advice"])
-    title = f"{without_secrets(name)}: {said}"
+    title = f"{named}: {said}"
     back = "" if index is None else f'<nav><a href="{text(index)}">All tables</a></nav>\n'
     body = f"""{back}<header>
 <h1 class="{kind}">{text(title)}</h1>
@@ -324,7 +324,7 @@ def table_page(report: TableReport, name: str, index: str | None = None) -> str:
 <main>
 <div class="cards">{"".join(_cards(found))}</div>
 <h2>Advice</h2>
-{_advice(found["advice"], is_complete=not found["notes"])}{_way_back(report, where)}
+{_advice(found["advice"], is_complete=not found["notes"])}{_way_back(report, named)}
 {_notes(found["notes"])}<h2>Commits</h2>
 {_commits(found["timeline"])}
 <h2>Sizes of files</h2>
@@ -349,20 +349,22 @@ def _headline(report: TableReport, advice: Sequence[JsonObject]) -> tuple[str, s
     for one in advice:
         if one["code"] == LOST_FILES:
             return f"{plural(one['now']['lostFiles'], 'live file')} lost", "bad"
-    return f"{plural(len(advice), 'suggestion')}", ""
+    return plural(len(advice), "suggestion") if advice else "nothing to improve", ""
 
 
 def _cards(found: JsonObject) -> Iterator[str]:
     files, log, cost, advice = found["files"], found["log"], found["cost"], found["advice"]
     worst = {one["severity"] for one in advice}
-    yield card("advice", format_count(len(advice)), kind="bad" if worst & {"error", "warning"} else "")
+    if advice:
+        yield card("suggestions", format_count(len(advice)), kind="bad" if worst & {"error", "warning"} else "")
     yield card("files", format_count(files["count"]), below=f"median {format_size(files['medianBytes'])}")
     yield card("data", format_size(files["sizeBytes"]))
     yield card("rows", "unknown" if files["rows"] is None else format_count(files["rows"]))
     if found["partitions"]["columns"]:
         yield card("partitions", format_count(found["partitions"]["count"]))
     yield card("log", format_size(log["sizeBytes"]), below=plural(log["files"], "file"))
-    yield card("commits after the checkpoint", format_count(log["commitsBehind"]))
+    if log["commitsBehind"]:
+        yield card("commits after the checkpoint", format_count(log["commitsBehind"]))
     yield card("requests per read", format_count(cost["requestsPerRead"]))
     if cost["dollarsPerMonth"] is not None:
         yield card("per month, estimated", dollars(cost["dollarsPerMonth"]))
@@ -376,11 +378,11 @@ def _advice(items: Sequence[JsonObject], *, is_complete: bool) -> str:
     return f'<ol class="advice">{"".join(map(_one_advice, items))}</ol>'
 
 
-def _way_back(report: TableReport, where: str) -> str:
+def _way_back(report: TableReport, name: str) -> str:
     """Return the command that reports how missing commits come back."""
     if report.facts.gap is None:
         return ""
-    return f"<pre>{command_line(command('repair', table=where, dry_run=True))}</pre>"
+    return f"<pre>{command_line(command('repair', table=name, dry_run=True))}</pre>"
 
 
 def _one_advice(one: JsonObject) -> str:
@@ -388,8 +390,8 @@ def _one_advice(one: JsonObject) -> str:
     advised = one["command"]
     severity = text(one["severity"])
     return (
-        f'<li class="{severity}"><h3>{text(one["code"])} <span class="dim">{severity}</span></h3>'
-        f"<p>{words(one['message'])}</p><dl><dt>now</dt><dd>{words(numbers(one['now']))}</dd>"
+        f'<li class="{severity}"><h3>{words(one["message"])}</h3>'
+        f'<p class="dim">{severity}: {text(one["code"])}</p><dl><dt>now</dt><dd>{words(numbers(one["now"]))}</dd>'
         f"<dt>afterwards</dt><dd>{words(numbers(one['after']))}</dd>"
         + (f"<dt>saves</dt><dd>{words(gain)}</dd>" if gain else "")
         + f"</dl>{f'<pre>{command_line(advised)}</pre>' if advised else ''}</li>"

@@ -14,7 +14,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Literal, NamedTuple
 from urllib.parse import urlsplit
 
 from deltacli.core.errors import FileMissing
@@ -141,9 +142,42 @@ OpenStore = Callable[[str, Mapping[str, str]], "Storage"]
 
 MOST_TABLES = 200_000
 _NAMESPACE = uuid.UUID("6d5b7a0e-6a0b-4d0c-9a53-0c7b7d9f3c11")
-_SHARE = frozenset({"name", "id", "schemas", "storageOptions"})
-_SCHEMA = frozenset({"name", "tables", "storageOptions"})
-_TABLE = frozenset({"name", "location", "id", "historyShared", "cdfEnabled", "startVersion", "storageOptions"})
+
+
+class ShareKey(NamedTuple):
+    """A key of a mapping of the file. `of`: the keys of the mapping, or of each mapping of the list, that it has.
+    `limits`: the least and the greatest number.
+    """
+
+    kind: Literal["text", "texts", "flag", "number", "mapping", "list", "options", "proxy"]
+    meaning: str
+    of: Mapping[str, ShareKey] = MappingProxyType({})
+    is_required: bool = False
+    limits: tuple[int, int] | None = None
+
+
+Keys = Mapping[str, ShareKey]
+_OPTIONS = ShareKey("options", "Options of the store for everything below. Secrets are ${NAME} or file:PATH.")
+_TABLE: Keys = {
+    "name": ShareKey("text", "Name of the table. Where location has a wildcard, it contains ${dir}."),
+    "location": ShareKey("text", "Path or URI of the table; * in one directory shares every match.", is_required=True),
+    "id": ShareKey("text", "Id of the table. Default: one made from its name."),
+    "historyShared": ShareKey("flag", "Share older versions and changes, too. Default: false."),
+    "cdfEnabled": ShareKey("flag", "The former name of historyShared."),
+    "startVersion": ShareKey("number", "The oldest version that is shared. Default: 0."),
+    "storageOptions": _OPTIONS,
+}
+_SCHEMA: Keys = {
+    "name": ShareKey("text", "Name of the schema.", is_required=True),
+    "tables": ShareKey("list", "Tables of the schema.", _TABLE),
+    "storageOptions": _OPTIONS,
+}
+_SHARE: Keys = {
+    "name": ShareKey("text", "Name of the share.", is_required=True),
+    "id": ShareKey("text", "Id of the share."),
+    "schemas": ShareKey("list", "Schemas of the share.", _SCHEMA),
+    "storageOptions": _OPTIONS,
+}
 
 
 @dataclass
@@ -363,17 +397,6 @@ _WITHOUT_EFFECT = {
 }
 """Keys of the reference server that change nothing here -> why."""
 
-_OF_REFERENCE = (
-    *("ssl", "host", "port", "endpoint", "preSignedUrlTimeoutSeconds"),
-    *("evaluatePredicateHints", "evaluateJsonPredicateHints", "queryTablePageSizeLimit"),
-    *("queryTablePageTokenTtlMs", "refreshTokenTtlMs"),
-)
-_OUR_OWN = (
-    *("publicUrl", "behindProxy", "adminHost", "adminPort", "limits", "audit", "cacheBytes", "proxyFiles"),
-    *("keyFile", "wildcardRefreshSeconds"),
-)
-SERVER_KEYS = frozenset({*_OF_REFERENCE, *_OUR_OWN, *_WITHOUT_EFFECT})
-
 _LIMITS = {
     "bodyBytes": ("body_bytes", 1, 2**30),
     "headerBytes": ("header_bytes", 1_024, 2**20),
@@ -388,7 +411,55 @@ _LIMITS = {
     "connections": ("connections", 1, 1_000_000),
     "connectionsPerAddress": ("connections_per_address", 0, 1_000_000),
 }
-_SSL = frozenset({"selfSigned", "certificateFile", "certificateKeyFile", "certificatePasswordFile"})
+_LIMIT_KEYS: Keys = {
+    key: ShareKey("number", f"Default: {getattr(Limits, name):,}.", limits=(least, most))
+    for key, (name, least, most) in _LIMITS.items()
+}
+_SSL: Keys = {
+    "selfSigned": ShareKey("flag", "A setting of other servers, which is refused."),
+    "certificateFile": ShareKey("text", "File with the certificate and those above it."),
+    "certificateKeyFile": ShareKey("text", "File with the private key."),
+    "certificatePasswordFile": ShareKey("text", "File with the password of the private key."),
+}
+_AUDIT: Keys = {
+    "file": ShareKey("text", "File in which requests are recorded.", is_required=True),
+    "rotateBytes": ShareKey("number", "Size at which the file is rotated.", limits=(4_096, 2**50)),
+    "keep": ShareKey("number", "Number of old files that are kept.", limits=(1, 10_000)),
+}
+_AUTHORIZATION: Keys = {
+    "bearerToken": ShareKey("text", "Token for everything, as ${NAME} or file:PATH.", is_required=True),
+}
+_OF_REFERENCE: Keys = {
+    "ssl": ShareKey("mapping", "The certificate of the server.", _SSL),
+    "host": ShareKey("text", "Address to listen on. Default: localhost."),
+    "port": ShareKey("number", "Port to listen on. Default: 80.", limits=(0, 65_535)),
+    "endpoint": ShareKey("text", "Path of the endpoint. Default: /delta-sharing."),
+    "preSignedUrlTimeoutSeconds": ShareKey("number", "Seconds for which URLs of files are valid."),
+    "evaluatePredicateHints": ShareKey("flag", "Leave out files by SQL hints. Default: true."),
+    "evaluateJsonPredicateHints": ShareKey("flag", "Leave out files by JSON hints. Default: true."),
+    "queryTablePageSizeLimit": ShareKey("number", "Files per page of an answer."),
+    "queryTablePageTokenTtlMs": ShareKey("number", "Milliseconds for which the token of a page is valid."),
+    "refreshTokenTtlMs": ShareKey("number", "Milliseconds for which a refresh token is valid."),
+}
+_OUR_OWN: Keys = {
+    "publicUrl": ShareKey("text", "The address in profiles, where recipients reach the server by another one."),
+    "behindProxy": ShareKey("flag", "A proxy in front of the server terminates https. Default: false."),
+    "adminHost": ShareKey("text", "Address of the metrics. Default: 127.0.0.1."),
+    "adminPort": ShareKey("number", "Port of the metrics. Default: none.", limits=(1, 65_535)),
+    "limits": ShareKey("mapping", "What one connection, request and recipient may use.", _LIMIT_KEYS),
+    "audit": ShareKey("mapping", "Where requests are recorded.", _AUDIT),
+    "cacheBytes": ShareKey("number", "Bytes of the cache of snapshots."),
+    "proxyFiles": ShareKey("proxy", "Whether URLs of files lead to this server, which reads the store itself."),
+    "keyFile": ShareKey("text", "File with the keys that sign tokens and URLs of files."),
+    "wildcardRefreshSeconds": ShareKey("number", "Seconds after which wildcards are looked up again."),
+}
+_SERVER: Keys = {
+    **_OF_REFERENCE,
+    **_OUR_OWN,
+    **{key: ShareKey("text", f"Has no effect: {reason}.") for key, reason in _WITHOUT_EFFECT.items()},
+}
+SERVER_KEYS = frozenset(_SERVER)
+
 _URL = re.compile(r"[!$&()*+,./0-9:;=@A-Z\[\]_a-z~%-]{1,2000}")
 _HOST = re.compile(r"[A-Za-z0-9_.\-:%\[\]]{1,255}")
 
@@ -499,7 +570,7 @@ def _limits(top: Fields) -> Limits:
     fields = top.fields("limits")
     if fields is None:
         return Limits()
-    fields.require_known(_LIMITS)
+    fields.require_known(_LIMIT_KEYS)
     defaults = Limits()
     return Limits(
         **{
@@ -513,7 +584,7 @@ def _audit(top: Fields) -> Audit | None:
     fields = top.fields("audit")
     if fields is None:
         return None
-    fields.require_known({"file", "rotateBytes", "keep"})
+    fields.require_known(_AUDIT)
     fields.required("file")
     file = fields.path("file")
     assert file is not None
@@ -525,8 +596,19 @@ def _audit(top: Fields) -> Audit | None:
 
 
 VERSION = 1
-_TOP = frozenset({"version", "shares", "authorization", "recipients", "include", "storageOptions"}) | SERVER_KEYS
-_INCLUDED = frozenset({"version", "shares", "storageOptions"})
+_INCLUDED: Keys = {
+    "version": ShareKey("number", "Version of the format of this file.", is_required=True, limits=(VERSION, VERSION)),
+    "shares": ShareKey("list", "What is shared.", _SHARE),
+    "storageOptions": _OPTIONS,
+}
+TOP_KEYS: Keys = {
+    **_INCLUDED,
+    "authorization": ShareKey("mapping", "One token for everything; recipients have one each.", _AUTHORIZATION),
+    "recipients": ShareKey("text", "File with the recipients and their grants."),
+    "include": ShareKey("texts", "Other files with shares; patterns are allowed."),
+    **_SERVER,
+}
+"""The keys of the file, with those of its mappings below them."""
 
 
 def read_configuration(
@@ -542,7 +624,7 @@ def read_configuration(
     """
     source = ConfigurationFile(Path(path), environment)
     top = source.read()
-    top.require_known(_TOP)
+    top.require_known(TOP_KEYS)
     _require_version(top)
     reader = CatalogReader(open_store)
     options = reader.options_of(top, {})
@@ -596,7 +678,7 @@ def _included(top: Fields) -> list[ConfigurationFile]:
 
 def _read_included(source: ConfigurationFile) -> Fields:
     fields = source.read()
-    if outside := next((key for key in fields if key in _TOP - _INCLUDED), None):
+    if outside := next((key for key in fields if key in TOP_KEYS and key not in _INCLUDED), None):
         raise fields.fault(outside, "is allowed in the main file only", expected="version, shares, storageOptions")
     fields.require_known(_INCLUDED)
     _require_version(fields)
@@ -608,7 +690,7 @@ def _read_authorization(top: Fields) -> str | None:
     fields = top.fields("authorization")
     if fields is None:
         return None
-    fields.require_known({"bearerToken"})
+    fields.require_known(_AUTHORIZATION)
     token, is_clear = fields.secret("bearerToken")
     if token is None:
         raise fields.source.fault(fields.line, "authorization has no bearerToken")

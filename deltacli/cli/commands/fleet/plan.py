@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
-from itertools import groupby
-from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, overload
 
@@ -23,10 +21,10 @@ from deltacli.cli.options.declared import (
     fleet_command,
 )
 from deltacli.cli.render.columns import Column, Section
-from deltacli.cli.render.fleet.check import FleetListing, Items, Named, fleet_fields, name_column, of_row, under_names
+from deltacli.cli.render.fleet.check import FleetListing, Items, Screen, fleet_fields, of_row, table_screen
 from deltacli.cli.results import open_sink
-from deltacli.cli.running.run import Run, note_the_cut, settle_limit
-from deltacli.cli.terminal.term import Style
+from deltacli.cli.running.run import Run, note_left_out, settle_limit
+from deltacli.cli.terminal.term import Style, Terminal
 from deltacli.core.errors import EXIT_FINDINGS, EXIT_OK, DeltacliError, UsageError
 from deltacli.core.made_once import cached_property
 from deltacli.core.typing import Json, JsonObject
@@ -104,7 +102,7 @@ def plan_result(plan: FleetPlan, exact: ExactPlans) -> FleetListing[FleetPlanRow
         items_name="tables",
         last={"type": "fleet-plan", "file": file, **content},
         said=lambda _: said,
-        on_screen=lambda: _on_screen(rows, file),
+        screen=lambda terminal, most: _screen(rows, file, terminal, most),
     )
 
 
@@ -130,13 +128,13 @@ def _rows(plan: FleetPlan, exact: ExactPlans) -> Iterator[FleetPlanRow]:
 def _columns() -> list[Column[FleetPlanRow]]:
     return [
         Column("table", lambda row: row.name, priority=1, least=20, keep_end=True, folds=True),
-        Column("group", lambda row: row.group, priority=4),
-        Column("step", lambda row: row.step and row.step.kind, _step, _style, priority=1, least=19),
-        Column("why", lambda row: row.why, style=_style, priority=1, least=33, folds=True),
+        Column("group", lambda row: row.group, priority=7, is_minor=True),
+        Column("step", lambda row: row.step and row.step.kind, style=_style, priority=1, least=10),
+        Column("why", lambda row: row.why, _why, _style, priority=1, least=26, folds=True),
         Column("plan", _exact, priority=2, least=12, folds=True),
         Column("consent", _consent, on_screen=False),
-        Column("calls", lambda row: row.step and row.step.estimate.calls, right=True, priority=6),
-        Column("bytes", lambda row: row.step and row.step.estimate.size_bytes, _size, right=True, priority=6),
+        Column("calls", lambda row: row.step and row.step.estimate.calls, right=True, priority=4),
+        Column("bytes", lambda row: row.step and row.step.estimate.size_bytes, _size, right=True, priority=4),
         Column(
             "seconds",
             lambda row: row.step and round(row.step.estimate.seconds, 3),
@@ -148,22 +146,27 @@ def _columns() -> list[Column[FleetPlanRow]]:
     ]
 
 
-def _on_screen(rows: Sequence[FleetPlanRow], file: str) -> tuple[Sequence[Column[Named]], Sequence[Named]]:
-    """Return the rows for a screen: what cannot be read comes first, and tables with the same steps are shown once."""
-    alike: dict[Hashable, dict[str, list[FleetPlanRow]]] = {}
-    tables = [list(of_table) for _, of_table in groupby(rows, attrgetter("name"))]
-    for of_table in sorted(tables, key=lambda of_table: of_table[0].problem is None):
-        due = tuple((row.group, row.step and (row.step.kind, row.step.consent), row.why) for row in of_table)
-        is_one = any(row.problem is not None or row.exact is not None for row in of_table)
-        alike.setdefault(of_table[0].name if is_one else due, {}).setdefault(of_table[0].name, []).extend(of_table)
-    named = []
-    for tables_alike in alike.values():
-        first, *others = tables_alike.values()
-        for number, (name, row) in enumerate(under_names(((row.name, row) for row in first), file)):
-            more = f" and {len(others):,} more" if others and not number else ""
-            named.append(Named(name + more, _sum_of([row, *(other[number] for other in others)])))
-    width = 32 + max((len(f" and {len(one) - 1:,} more") for one in alike.values() if len(one) > 1), default=0)
-    return [name_column(width), *(of_row(column) for column in _columns()[1:] if column.on_screen)], named
+def _screen(rows: Sequence[FleetPlanRow], file: str, terminal: Terminal, most: int) -> Screen:
+    """Return the rows for people: what cannot be read comes first. Where there is a limit, tables for which a step is
+    due for the same reason share a row.
+    """
+    return table_screen(
+        ((row.name, row) for row in sorted(rows, key=lambda row: row.problem is None)),
+        [
+            of_row(replace(column, value=_why) if column.name == "why" else column)
+            for column in _columns()[1:]
+            if column.on_screen
+        ],
+        file,
+        terminal,
+        merged=_sum_of if most else None,
+        same=lambda row: (
+            *(row.group, row.step and (row.step.kind, row.step.consent), row.why),
+            row.name if row.exact is not None else "",
+        ),
+        is_named=lambda row: row.problem is not None,
+        least=18,
+    )
 
 
 def _sum_of(rows: Sequence[FleetPlanRow]) -> FleetPlanRow:
@@ -184,10 +187,8 @@ def _consent(row: FleetPlanRow) -> bool | None:
     return row.step.consent if row.step and row.step.is_destructive else None
 
 
-def _step(row: FleetPlanRow) -> str:
-    if row.step is None:
-        return ""
-    return row.step.kind if row.step.consent else f"{row.step.kind} (no consent)"
+def _why(row: FleetPlanRow) -> str:
+    return row.why if row.step is None or row.step.consent else f"{row.why}; lacks consent = true"
 
 
 def _style(row: FleetPlanRow) -> Style:
@@ -292,7 +293,7 @@ def fleet_plan(
     result = plan_result(planned, exact)
     result.most = most
     run.write(result)
-    note_the_cut(run, len(result.items if run.format.errors_are_json else result.rows), most)
+    note_left_out(run, result)
     if planned.due:
         run.say_next(fleet_command("run", file, choice.state, choice.only))
     if code := planned.exit_code or (EXIT_FINDINGS if exit_code and planned.due else EXIT_OK):

@@ -8,7 +8,14 @@ import typer
 
 from deltacli.cli.options.declared import FLEET_FILE, FleetFileArgument, argument, fleet_command
 from deltacli.cli.running.run import Run, settle_limit
-from deltacli.cli.running.starting_file import find_tables, policy_result, require_new, write_new
+from deltacli.cli.running.starting_file import (
+    find_tables,
+    policy_result,
+    require_new,
+    schema_beside,
+    write_new,
+    write_schema,
+)
 from deltacli.core.errors import EXIT_FINDINGS, PartlyDone
 from deltacli.core.request_fields import Option
 
@@ -30,22 +37,26 @@ def fleet_init(
 
     \b
     The file has comments. Its policy writes checkpoints, validates, and sets
-    thresholds. The steps that delete files are there as comments. An existing file
-    is refused (exit 4) without --force. Directories that cannot be searched are
-    reported, and the exit code is 5; the file is written all the same.
+    thresholds. The steps that delete files are there as comments. Editors check the
+    keys by the schema that is written beside it. An existing file is refused (exit 4)
+    without --force. Directories that cannot be searched are reported, and the exit
+    code is 5; the file is written all the same.
 
     \b
     Examples:
       deltacli fleet init ./lake
       deltacli fleet init s3://lake/silver silver.toml
     """
-    from deltacli.fleet.policy_file.init_and_check import starting_policy
+    from deltacli.fleet.policy_file.init_and_check import fleet_file_schema, starting_policy
 
     require_new(file, "FILE", force=force, code=_EXISTS)
     found = find_tables(run, directory)
     names = [table.name for table in found.tables]
-    write_new(file, starting_policy(directory, file, names).encode(), force=force, code=_EXISTS)
-    result = policy_result(file, directory, names, found.others, found.failures)
+    keys = fleet_file_schema()
+    schema = schema_beside(file, keys)
+    write_new(file, starting_policy(directory, file, names, schema).encode(), force=force, code=_EXISTS)
+    write_schema(schema, keys)
+    result = policy_result(file, directory, names, found.others, found.failures, schema)
     result.most = settle_limit(run, None)
     run.write(result)
     run.say_next(fleet_command("plan", file), also_in_pipe=True)

@@ -10,7 +10,7 @@ import typer
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.declared import FLEET_FILE, FleetFileArgument, FleetLimitOption, fleet_command
 from deltacli.cli.running.changing import require_now_is_not_ahead
-from deltacli.cli.running.run import Run, note_the_cut, settle_limit
+from deltacli.cli.running.run import Run, note_left_out, settle_limit
 from deltacli.cli.terminal.interrupts import Interrupted
 from deltacli.cli.terminal.shell import again_with
 from deltacli.core.errors import StorageFailed
@@ -71,7 +71,7 @@ def fleet_run(
     result = run_result(report, look)
     result.most = most
     run.write(result)
-    note_the_cut(run, len(result.items if run.format.errors_are_json else result.rows), most)
+    note_left_out(run, result, may_repeat=False)
     if report.left:
         run.say_next(again_with(invocation.arguments, "--resume"), also_in_pipe=True)
     elif report.exit_code:

@@ -13,7 +13,7 @@ import typer
 from deltacli.cli.formats import FindingFormat
 from deltacli.cli.options.declared import FLEET_FILE, FleetFileArgument, FleetLimitOption, fleet_command
 from deltacli.cli.results import has_stdout, open_sink, require_target
-from deltacli.cli.running.run import Run, note_the_cut, settle_limit
+from deltacli.cli.running.run import Run, note_left_out, settle_limit
 from deltacli.cli.terminal.interrupts import Interrupted
 from deltacli.core.errors import DeltacliError, UsageError, adding
 from deltacli.core.request_fields import option
@@ -109,8 +109,9 @@ def fleet_status(
         gc.enable()
     _write_files(run, known, found, files)
     if has_stdout(run.output, files.html, files.metrics):
-        run.write(status_result(str(found.path), known, run.clock(), run_command=run_command, most=most))
-        note_the_cut(run, known.rows if run.terminal.is_drawn else len(known.tables), most)
+        result = status_result(str(found.path), known, run.clock(), run_command=run_command, most=most)
+        run.write(result)
+        note_left_out(run, result)
     _note_files(run, files.html, files.metrics)
     if known.exit_code:
         raise typer.Exit(known.exit_code)

@@ -9,7 +9,15 @@ import typer
 
 from deltacli.cli.options.declared import SHARES, ConfigurationOption, argument, read_shares
 from deltacli.cli.running.run import Run, settle_limit
-from deltacli.cli.running.starting_file import configuration_result, find_tables, require_new, whole, write_new
+from deltacli.cli.running.starting_file import (
+    configuration_result,
+    find_tables,
+    require_new,
+    schema_beside,
+    whole,
+    write_new,
+    write_schema,
+)
 from deltacli.cli.terminal.shell import quoted
 from deltacli.core.errors import EXIT_FINDINGS, PartlyDone
 from deltacli.core.request_fields import Option
@@ -33,23 +41,26 @@ def share_init(
     \b
     The file has comments. Each directory becomes a share, each directory of tables
     in it a schema. The newest version of the tables is shared, with recipients
-    only. An existing file is refused (exit 4) without --force. Directories that
-    cannot be searched are reported, and the exit code is 5; the file is written
-    all the same.
+    only. Editors check the keys by the JSON Schema that is written beside it. An
+    existing file is refused (exit 4) without --force. Directories that cannot be
+    searched are reported, and the exit code is 5; the file is written all the same.
 
     \b
     Examples:
       deltacli share init ./lake
       deltacli share init s3://lake/silver -c silver.yaml
     """
-    from deltacli.sharing.configuration.starting import named_tables, starting_configuration
+    from deltacli.sharing.configuration.starting import named_tables, shares_schema, starting_configuration
 
     require_new(config, "--config", force=force, code=_EXISTS)
     found = {directory: find_tables(run, directory) for directory in dict.fromkeys(directories)}
     tables = named_tables([(whole(name), [table.name for table in one.tables]) for name, one in found.items()])
-    write_new(config, starting_configuration(config, tables).encode(), force=force, code=_EXISTS)
+    keys = shares_schema()
+    schema = schema_beside(config, keys)
+    write_new(config, starting_configuration(config, tables, schema).encode(), force=force, code=_EXISTS)
+    write_schema(schema, keys)
     failures = [failure for one in found.values() for failure in one.failures]
-    result = configuration_result(config, tables, sum(len(one.others) for one in found.values()), failures)
+    result = configuration_result(config, tables, sum(len(one.others) for one in found.values()), failures, schema)
     result.most = settle_limit(run, None)
     run.write(result)
     run.say_next(f"deltacli share recipient add NAME --grant {quoted(tables[0].share)}", also_in_pipe=True)

@@ -115,7 +115,7 @@ class FilesResult(Result):
         columns = _screen_columns(self._listing)
         if not terminal.is_drawn:
             columns = [column for column in columns if column.picture is None]
-            texts = (_texts(columns, kind, batch) for kind, batch in self._batches())
+            texts = (texts_of(columns, _shown(columns, kind, batch)) for kind, batch in self._batches())
             write_aligned(sink, columns, texts, keep_empty=False)
         else:
             _write_screens(sink, terminal, columns, self._batches())
@@ -212,9 +212,12 @@ def _values(kind: str, batch: Any, name: str) -> Any:  # Any: RecordBatch; an Ar
     return pa.nulls(batch.num_rows)
 
 
-def _rows(kind: str, batch: RecordBatch) -> Iterator[dict[str, RecordBatch]]:
-    for row in batch.to_pylist(maps_as_pydicts="lossy"):
-        yield {"type": kind, **row}
+def _shown(columns: Sequence[Column[Any]], kind: str, batch: RecordBatch) -> RecordBatch:
+    """Return the columns of a screen but its bar."""
+    import pyarrow as pa
+
+    names = [column.name for column in columns if column.picture is None]
+    return pa.RecordBatch.from_arrays([_values(kind, batch, name) for name in names], names)
 
 
 def _exact_column(name: str) -> Column[dict[str, Any]]:
@@ -228,11 +231,11 @@ def _screen_columns(listing: FileListing) -> list[Column[dict[str, Any]]]:
     columns: list[Column[dict[str, Any]]] = []
     if len(listing.kinds) > 1:
         columns.append(Column("type", lambda row: row["type"], priority=2, least=6))
-    columns.append(_number_column("size", lambda row: row.get("size"), format_size, priority=1, least=9))
+    columns.append(_number_column("size", format_size, priority=1, least=9))
     columns.append(_size_bar())
     if "add" in listing.kinds:
-        columns.append(_number_column("records", _records, format_count, priority=3))
-        columns.append(_number_column("deletedRows", _deleted, format_count, priority=4, title="deleted"))
+        columns.append(_number_column("records", format_count, priority=3))
+        columns.append(_number_column("deletedRows", format_count, priority=4, title="deleted"))
         columns.append(_moment_column("modificationTime", "modified (UTC)"))
     if "remove" in listing.kinds:
         columns.append(_moment_column("deletionTimestamp", "deleted (UTC)"))
@@ -260,19 +263,13 @@ def _size_bar() -> Column[dict[str, Any]]:
 
 
 def _number_column(
-    name: str,
-    value: Callable[[dict[str, Any]], int | None],
-    written: Callable[[int], str],
-    *,
-    priority: int,
-    least: int = 7,
-    title: str | None = None,
+    name: str, written: Callable[[int], str], *, priority: int, least: int = 7, title: str | None = None
 ) -> Column[dict[str, Any]]:
     def text(row: dict[str, Any]) -> str:
-        found = value(row)
+        found = row.get(name)
         return "" if found is None else written(found)
 
-    return Column(name, value, text=text, right=True, priority=priority, least=least, title=title)
+    return Column(name, lambda row: row.get(name), text, right=True, priority=priority, least=least, title=title)
 
 
 def _moment_column(name: str, title: str) -> Column[dict[str, Any]]:
@@ -285,27 +282,6 @@ def _moment_column(name: str, title: str) -> Column[dict[str, Any]]:
     )
 
 
-def _records(row: dict[str, Any]) -> int | None:
-    from deltacli.delta.log.file_actions import parse_num_records
-
-    return parse_num_records(row["stats"]) if row.get("stats") else None
-
-
-def _deleted(row: dict[str, Any]) -> int | None:
-    vector = row.get("deletionVector")
-    found = vector.get("cardinality") if vector else None
-    return found if isinstance(found, int) else None
-
-
-def _texts(columns: Sequence[Column[Any]], kind: str, batch: Any) -> Any:  # Any: RecordBatches
-    import pyarrow as pa
-
-    from deltacli.cli.render.data.values import text_column
-
-    texts = [text_column(_values(kind, batch, column.name)) for column in columns]
-    return pa.RecordBatch.from_arrays(texts, [column.name for column in columns])
-
-
 def _write_screens(
     sink: BinaryIO, terminal: Terminal, columns: Sequence[Column[dict[str, Any]]], batches: Iterator[tuple[str, Any]]
 ) -> None:
@@ -316,7 +292,8 @@ def _write_screens(
     first = True
     for kind, batch in batches:
         for start in range(0, batch.num_rows, ROWS_PER_SCREEN):
-            held += _rows(kind, batch.slice(start, ROWS_PER_SCREEN))
+            shown = _shown(columns, kind, batch.slice(start, ROWS_PER_SCREEN))
+            held += shown.to_pylist(maps_as_pydicts="lossy")
             if len(held) > ROWS_PER_SCREEN:
                 write_columns(sink, terminal, columns, held[:ROWS_PER_SCREEN], heading=first, is_part=True)
                 held, first = held[ROWS_PER_SCREEN:], False

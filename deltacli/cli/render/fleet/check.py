@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, overload
 
 from deltacli.cli.render.columns import Column, Row, Section
@@ -18,7 +19,7 @@ from deltacli.cli.results import (
     write_sections,
     write_whole_table,
 )
-from deltacli.cli.terminal.term import Style, Terminal
+from deltacli.cli.terminal.term import Style, Terminal, encoded, visible
 from deltacli.core.documents import SCHEMA_VERSION, dumps
 from deltacli.core.typing import Json, JsonObject
 from deltacli.core.units import plural
@@ -55,13 +56,35 @@ class Items(Sequence[JsonObject]):
         return self._make(self._tables[place])
 
 
+class TableRow(NamedTuple):
+    """A row for people: what its first column shows, and the tables that it is about. `is_counted`: they have no name
+    there.
+    """
+
+    name: str
+    row: Any  # of any kind
+    tables: Sequence[str]
+    is_counted: bool = False
+
+
+class Screen(NamedTuple):
+    """The rows and columns for people. Names are relative to the directory `root`, if there is one."""
+
+    columns: Sequence[Column[TableRow]]
+    rows: Sequence[TableRow]
+    root: str = ""
+
+
 @dataclass
 class FleetListing(Listing[Row]):
-    """The rows, then the sections. A terminal has rows and columns of its own where there are `on_screen` ones."""
+    """The rows, then the sections. People get rows and columns of their own where there is a `screen`."""
 
     most: int = 0
     """The number of rows shown; 0 shows all."""
-    on_screen: Callable[[], tuple[Sequence[Column[Any]], Sequence[Any]]] | None = None  # Any: rows of a screen
+    screen: Callable[[Terminal, int], Screen] | None = None
+    """Returns what a terminal or a pipe shows, given the number of rows; none of them is left out yet."""
+    drawn_screen: Screen | None = None
+    """What was drawn, with the rows that were left out."""
 
     def document(self) -> Document:
         is_whole = self.fields["complete"] and not self.is_cut(len(self.items))
@@ -83,14 +106,13 @@ class FleetListing(Listing[Row]):
     def _first(self, all_of_them: Sequence[Any]) -> Sequence[Any]:  # Any: rows or items
         return all_of_them[: self.most] if self.is_cut(len(all_of_them)) else all_of_them
 
-    def shown(self, terminal: Terminal) -> tuple[Sequence[Column[Any]], Sequence[Any]]:
-        """Return the columns and all rows."""
-        if self.on_screen is None or not terminal.is_drawn:
-            return [column for column in self.columns if column.on_screen or not terminal.is_drawn], self.rows
-        return self.on_screen()
-
     def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
-        columns, rows = self.shown(terminal)
+        columns: Sequence[Column[Any]] = [column for column in self.columns if column.on_screen]
+        rows: Sequence[Any] = self.rows
+        if self.screen is not None:
+            self.drawn_screen = columns, rows, root = self.screen(terminal, self.most)
+            if root and rows:
+                sink.write(encoded(terminal.paint(f"tables below {visible(root)}", Style.QUIET) + "\n\n"))
         if rows:
             write_whole_table(sink, terminal, columns, self._first(rows))
             sink.write(b"\n")
@@ -100,37 +122,75 @@ class FleetListing(Listing[Row]):
     def draw_more(self, sink: BinaryIO, terminal: Terminal) -> None:
         """Write what is between the rows and the sections."""
 
-
-class Named(NamedTuple):
-    """A row with the name of its table, which is blank where the row above has the same."""
-
-    name: str
-    row: Any  # of any kind
-
-
-def under_names(rows: Iterable[tuple[str, Row]], file: str) -> list[Named]:
-    """Return rows with the short names of their tables."""
-    named: list[Named] = []
-    last = None
-    for name, row in rows:
-        named.append(Named("" if name == last else short_name(name, file), row))
-        last = name
-    return named
+    def left_out(self) -> tuple[str, str]:
+        """Return what a limit leaves out of the screen that was drawn, and what shows it; empty texts for nothing."""
+        assert self.drawn_screen is not None
+        rows = self._first(self.drawn_screen.rows)
+        shown = {table for row in rows for table in row.tables}
+        tables = {table for row in self.drawn_screen.rows for table in row.tables}
+        if len(shown) < len(tables):
+            return f"showing {len(shown):,} of {plural(len(tables), 'table')}", "to show all"
+        return ("", "to name each table") if any(row.is_counted for row in rows) else ("", "")
 
 
-def name_column(least: int = 20) -> Column[Named]:
-    """Return the column of the short names, of at least so many characters."""
-    return Column("table", lambda one: one.name, priority=0, least=least, keep_both=True)
+_NAMED = 3
+"""Tables with the same row that are always named."""
+_LONG = 12
+"""Characters from which a directory that all tables share is left out of their names."""
 
 
-def of_row(column: Column[Row], of: Callable[[Any], Row] = lambda row: row, *, once: bool = False) -> Column[Named]:
+def table_screen(
+    rows: Iterable[tuple[str, Row]],
+    columns: Sequence[Column[TableRow]],
+    file: str,
+    terminal: Terminal,
+    *,
+    merged: Callable[[Sequence[Row]], Row] | None = None,
+    same: Callable[[Row], Hashable] = id,
+    is_named: Callable[[Row], bool] = bool,
+    least: int = 20,
+) -> Screen:
+    """Return rows with the names of their tables: as they are, or with those that are the `same` `merged` into one,
+    which names its tables, or counts them where they are many and need no name. A table's column has at least so many
+    characters.
+    """
+    all_of_them = list(rows)
+    short = {name: short_name(name, file) if terminal.is_drawn else name for name, _ in all_of_them}
+    root = _common_root(list(short.values())) if terminal.is_drawn else ""
+    shown: list[TableRow] = []
+    alike: dict[Hashable, list[tuple[str, Row]]] = {}
+    for number, (name, row) in enumerate(all_of_them):
+        alike.setdefault(number if merged is None else same(row), []).append((name, row))
+    for of_row in alike.values():
+        row = of_row[0][1] if merged is None else merged([row for _, row in of_row])
+        tables = list(dict.fromkeys(name for name, _ in of_row))
+        if is_counted := len(tables) > _NAMED and not is_named(row):
+            said = plural(len(tables), "table")
+        else:
+            said = ", ".join(short[name].removeprefix(root) for name in tables)
+        is_below = merged is None and terminal.is_drawn and bool(shown) and shown[-1].tables == tables
+        shown.append(TableRow("" if is_below else said, row, tables, is_counted))
+    column: Column[TableRow] = Column("table", lambda one: one.name, priority=1, least=least, folds=True)
+    return Screen([column, *columns], shown, root)
+
+
+def _common_root(names: Sequence[str]) -> str:
+    """Return the directory that all of several names begin with, if it is long enough to be left out of them."""
+    if len(names) < 2:
+        return ""
+    pairs = zip(min(names).split("/")[:-1], max(names).split("/")[:-1], strict=False)
+    root = "/".join(name for name, _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+    return "" if len(root) < _LONG or root.endswith(":/") else f"{root}/"
+
+
+def of_row(column: Column[Row], of: Callable[[Any], Row] = lambda row: row, *, once: bool = False) -> Column[TableRow]:
     """Return a column for rows below names. `once`: it is blank in the rows of a table but the first."""
     style, picture = column.style, column.picture
 
-    def text(one: Named) -> str:
+    def text(one: TableRow) -> str:
         return "" if once and not one.name else column.shown(of(one.row))
 
-    def drawn(one: Named, canvas: Canvas, width: int) -> Text:
+    def drawn(one: TableRow, canvas: Canvas, width: int) -> Text:
         assert picture is not None
         return canvas.text("") if once and not one.name else picture(of(one.row), canvas, width)
 
@@ -143,6 +203,7 @@ def of_row(column: Column[Row], of: Callable[[Any], Row] = lambda row: row, *, o
         priority=column.priority,
         least=column.least,
         title=column.title,
+        is_minor=column.is_minor,
         folds=column.folds,
         picture=None if picture is None else drawn,
     )
@@ -157,7 +218,8 @@ def policy_check_result(found: FleetFile) -> FleetListing[JsonObject]:
         Column("includes", _includes, priority=2, folds=True, least=16),
         Column("excludes", lambda one: " ".join(one["exclude"]), priority=4, folds=True, least=16),
         Column("steps", lambda one: " ".join(one["steps"]), priority=1, folds=True, least=16),
-        Column("alerts", lambda one: " ".join(one["alerts"]), priority=3, folds=True, least=16, in_pipe=False),
+        Column("alerts", _thresholds, priority=3, folds=True, least=16, in_pipe=False),
+        Column("exempt", _exempt, priority=4, folds=True, least=16, in_pipe=False),
     ]
     content = {
         "problems": [problem.as_json() for problem in found.problems],
@@ -196,6 +258,20 @@ def _texts(entries: Sequence[Entry]) -> list[str]:
 
 def _includes(one: JsonObject) -> str:
     return " ".join([*one["globs"], *one["prefixes"], *one["tables"]])
+
+
+def _thresholds(one: JsonObject) -> str | None:
+    return " ".join(name for name in one["alerts"] if name != _EXEMPTION) or None
+
+
+def _exempt(one: JsonObject) -> str | None:
+    """Return which tables have no alerts on shares of files."""
+    has_shares = not _OF_SHARES.isdisjoint(one["alerts"])
+    return f"tables with fewer than {plural(one['alerts'][_EXEMPTION], 'data file')}" if has_shares else None
+
+
+_EXEMPTION = "least-files"
+_OF_SHARES = frozenset({"small-files", "tombstones"})
 
 
 def _sections(found: FleetFile) -> list[Section]:

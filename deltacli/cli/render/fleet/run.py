@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from typing import NamedTuple
 
 from deltacli.cli.render.columns import Column, Section
-from deltacli.cli.render.fleet.check import FleetListing, Named, fleet_fields, name_column, of_row, under_names
-from deltacli.cli.terminal.term import Style
+from deltacli.cli.render.fleet.check import FleetListing, Screen, fleet_fields, of_row, table_screen
+from deltacli.cli.terminal.term import Style, Terminal
 from deltacli.core.typing import Json
 from deltacli.core.units import plural
 from deltacli.fleet.running.run import FleetReport, StepReport, TableReport
@@ -16,6 +16,8 @@ from deltacli.storage.secrets import without_secrets
 
 _GOOD = frozenset({"done", "nothing"})
 _UNREADABLE = "unreadable"
+_NAMED = frozenset({_UNREADABLE, "findings", "failed", "partly"})
+"""States in which somebody has to look at the table itself."""
 _WORST_FIRST = (_UNREADABLE, "findings", "failed", "partly", "refused", "leased", "done", "nothing")
 
 
@@ -28,6 +30,7 @@ class RunRow(NamedTuple):
     state: str
     exit_code: int
     message: str
+    seconds: float | None = None
 
 
 def run_result(report: FleetReport, look: str = "deltacli fleet status") -> FleetListing[RunRow]:
@@ -57,7 +60,7 @@ def run_result(report: FleetReport, look: str = "deltacli fleet status") -> Flee
         items_name="tables",
         last={"type": "fleet-run", "file": file, **content},
         said=lambda _: said,
-        on_screen=lambda: _on_screen(rows, file),
+        screen=lambda terminal, most: _screen(rows, file, terminal, most),
     )
 
 
@@ -74,25 +77,47 @@ def _rows_of(table: TableReport) -> Iterator[RunRow]:
         problem = table.problem
         yield RunRow(name, table.group, None, _UNREADABLE, problem.exit_code, problem.sentence)
     for step in {step.step.kind: step for step in table.steps}.values():  # of one that was done again, the last
-        yield RunRow(name, table.group, step, step.outcome.state, step.outcome.exit_code, step.outcome.message)
+        outcome = step.outcome
+        yield RunRow(
+            name, table.group, step, outcome.state, outcome.exit_code, outcome.message, step.duration_ms / 1_000
+        )
 
 
 def _columns() -> list[Column[RunRow]]:
     return [
         Column("table", lambda row: row.name, priority=1, least=20, keep_end=True, folds=True),
-        Column("group", lambda row: row.group, priority=5),
+        Column("group", lambda row: row.group, priority=7, is_minor=True),
         Column("step", lambda row: row.step.step.kind if row.step else None, priority=1, least=10),
         Column("state", lambda row: row.state, style=_style, priority=1, least=10),
         Column("exit", lambda row: row.exit_code, right=True, priority=4),
         Column("message", lambda row: row.message, priority=2, least=30, folds=True),
-        Column("seconds", _seconds, _time, right=True, priority=6, title="time"),
+        Column("seconds", lambda row: row.seconds, _time, right=True, priority=6, title="time", is_minor=True),
     ]
 
 
-def _on_screen(rows: Sequence[RunRow], file: str) -> tuple[Sequence[Column[Named]], Sequence[Named]]:
-    """Return the rows for a screen."""
-    named = under_names(((row.name, row) for row in rows), file)
-    return [name_column(), *map(of_row, _columns()[1:])], named
+def _screen(rows: Sequence[RunRow], file: str, terminal: Terminal, most: int) -> Screen:
+    """Return the rows for people. Where there is a limit, tables with the same outcome share a row."""
+    return table_screen(
+        ((row.name, row) for row in rows),
+        [of_row(column) for column in _columns()[1:]],
+        file,
+        terminal,
+        merged=_sum_of if most else None,
+        same=_same,
+        is_named=lambda row: row.state in _NAMED,
+        least=18,
+    )
+
+
+def _same(row: RunRow) -> Hashable:
+    """Return what tables of one row have in common. What was done with numbers is said of each table."""
+    is_own = row.state == "done" and any(map(str.isdigit, row.message))
+    return row.group, row.step and row.step.step.kind, row.state, row.message, row.name if is_own else ""
+
+
+def _sum_of(rows: Sequence[RunRow]) -> RunRow:
+    seconds = [row.seconds for row in rows if row.seconds is not None]
+    return rows[0]._replace(seconds=sum(seconds) if seconds else None)
 
 
 def _weight(row: RunRow) -> int:
@@ -104,12 +129,8 @@ def _style(row: RunRow) -> Style:
     return Style.GOOD if row.state in _GOOD else Style.PROBLEM
 
 
-def _seconds(row: RunRow) -> float | None:
-    return row.step.duration_ms / 1_000 if row.step else None
-
-
 def _time(row: RunRow) -> str:
-    return f"{row.step.duration_ms / 1_000:,.1f} s" if row.step else ""
+    return "" if row.seconds is None else f"{row.seconds:,.1f} s"
 
 
 def _sections(report: FleetReport, look: str) -> list[Section]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-import sys
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import zip_longest
@@ -13,7 +13,14 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from deltacli.cli.render.columns import Column, Section
-from deltacli.cli.render.fleet.check import FleetListing, Items, Named, fleet_fields, name_column, of_row, under_names
+from deltacli.cli.render.fleet.check import (
+    FleetListing,
+    Items,
+    Screen,
+    fleet_fields,
+    of_row,
+    table_screen,
+)
 from deltacli.cli.render.validate.report import CheckedTable, ValidationReport
 from deltacli.cli.results import write_columns
 from deltacli.cli.terminal.term import Style, Terminal
@@ -184,11 +191,8 @@ def status_result(
     moving = any(len(total.values) > 1 for total in totals)
 
     def said(terminal: Terminal) -> list[Section]:
-        least = 1 if 0 < most < status.rows else sys.maxsize if terminal.is_drawn else 2  # a row has what is its own
-        common = [cause for cause in causes if len(cause.tables) >= least]
-        shown = [cause.sentence_by(short_name(cause.tables[0], file)) for cause in common]
         written = [] if terminal.is_drawn and moving else totals
-        return _sections(status, written, shown, _advice(causes, file), now_ms, run_command, is_whole=most == 0)
+        return _sections(status, written, _advice(causes, file), now_ms, run_command, is_whole=most == 0)
 
     return StatusResult(
         fleet_fields("fleet-status", file) | content,
@@ -200,7 +204,7 @@ def status_result(
         last={"type": "fleet-status", "file": file, **content},
         said=said,
         most=most,
-        on_screen=lambda: _on_screen(status.tables, file, now_ms),
+        screen=lambda terminal, most: _screen(status.tables, file, now_ms, terminal, most),
         totals=totals,
         status=status,
     )
@@ -222,7 +226,7 @@ def _counted(total: Total) -> str:
 def _columns(now_ms: int) -> list[Column[TableStatus]]:
     return [
         Column("table", lambda one: one.shown_name, priority=1, least=20, keep_end=True, folds=True),
-        Column("group", lambda one: one.group, priority=5),
+        Column("group", lambda one: one.group, priority=5, is_minor=True),
         *(_step_column(kind, now_ms) for kind in ORDER),
         Column("logBytes", _log_bytes, _log_size, right=True, priority=4, title="log"),
         Column("trend", lambda _: None, _has_trend, picture=_trend, priority=5, least=_SPARK_CELLS, in_pipe=False),
@@ -230,22 +234,57 @@ def _columns(now_ms: int) -> list[Column[TableStatus]]:
     ]
 
 
-def _on_screen(
-    tables: Sequence[TableStatus], file: str, now_ms: int
-) -> tuple[Sequence[Column[Named]], Sequence[Named]]:
-    """Return a row for each alert, and one for each table without any."""
+_AlertRow = tuple[TableStatus, Alert | None]
+
+
+def _screen(tables: Sequence[TableStatus], file: str, now_ms: int, terminal: Terminal, most: int) -> Screen:
+    """Return a row for each alert of each table, and one for each table without any. Where there is a limit, each
+    alert has one row; without one, a terminal has the steps, too.
+    """
     none: list[Alert | None] = [None]
-    rows = [(table.shown_name, (table, alert)) for table in tables for alert in table.found or none]
-    alerts: Column[tuple[TableStatus, Alert | None]] = Column(
-        "alert", lambda row: row[1] and row[1].brief, style=_alert_style, priority=1, least=52, folds=True
+    rows: list[tuple[str, _AlertRow]] = [
+        (table.shown_name, (table, alert)) for table in tables for alert in table.found or none
+    ]
+    alerts: Column[_AlertRow] = Column(
+        "alert", lambda row: row[1].brief if row[1] else "none", style=_alert_style, priority=1, least=48, folds=True
     )
+    if most:
+        affected = Counter(_same(row) for _, row in rows)
+        rows.sort(key=lambda one: (_weight(one[1]), -affected[_same(one[1])]))
+        return table_screen(
+            rows,
+            [of_row(alerts)],
+            file,
+            terminal,
+            merged=_merged,
+            same=_same,
+            is_named=lambda row: _weight(row) <= Weight.FAILED,
+            least=26,
+        )
     others = [of_row(column, itemgetter(0), once=True) for column in _columns(now_ms)[1:-1]]
-    return [name_column(), of_row(alerts), *others], under_names(rows, file)
+    return table_screen(rows, [of_row(alerts), *(others if terminal.is_drawn else [])], file, terminal)
+
+
+def _weight(row: _AlertRow) -> Weight:
+    return Weight.NONE if row[1] is None else row[1].weight
+
+
+def _same(row: _AlertRow) -> Hashable:
+    """Return what alerts of one row have in common: the text, or the cause of those that are not named each."""
+    alert = row[1]
+    return alert and (alert.cause, alert.brief if alert.weight <= Weight.FAILED else "")
+
+
+def _merged(rows: Sequence[_AlertRow]) -> _AlertRow:
+    table, alert = rows[0]
+    if alert is None or all(other is not None and other.brief == alert.brief for _, other in rows):
+        return table, alert
+    return table, alert._replace(brief=alert.cause)
 
 
 def _step_column(kind: str, now_ms: int) -> Column[TableStatus]:
     told, style = partial(_told, kind, now_ms), partial(_style, kind)
-    return Column(kind, partial(_state, kind), told, style, priority=3, least=14)
+    return Column(kind, partial(_state, kind), told, style, priority=3, least=14, is_age=True)
 
 
 def _state(kind: str, table: TableStatus) -> str | None:
@@ -296,7 +335,6 @@ def _trend(table: TableStatus, canvas: Canvas, width: int) -> Text:
 def _sections(
     status: FleetStatus,
     totals: Sequence[Total],
-    causes: list[str],
     advice: Sequence[str],
     now_ms: int,
     run_command: str,
@@ -313,7 +351,6 @@ def _sections(
     numbers = ", ".join(_counted(total) for total in totals)
     sections = [
         Section("totals", [numbers] if numbers else []),
-        Section("alerts", first(causes), Style.PROBLEM),
         Section("no data", _unknown(status)),
         Section("to do", first([one for one in advice if not is_command(one)])),
         Section("next", first([one for one in advice if is_command(one)], _MOST_COMMANDS)),

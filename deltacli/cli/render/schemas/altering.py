@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from deltacli.cli.invocation import invocation
-from deltacli.cli.render.columns import Section, file_amount, refused
+from deltacli.cli.render.columns import Labelled, Section, Surface, file_amount, refusal_rows, refused, section_rows
 from deltacli.cli.results import Outcome
 from deltacli.cli.running.changing import Wording
 from deltacli.cli.terminal.shell import as_typed, quoted_table
-from deltacli.cli.terminal.term import Style
+from deltacli.cli.terminal.term import LEAST_ROOM, Style, cells
+from deltacli.core.typing import JsonObject
 from deltacli.core.units import plural, some_of
 from deltacli.operations.change.widen_type import WideningOutcome
 
 if TYPE_CHECKING:
-    from deltacli.cli.render.terminal.console import Canvas
+    from rich.console import RenderableType
+
     from deltacli.delta.evolution.draft import Effect
     from deltacli.delta.log.actions import Action
     from deltacli.delta.protocol.clients import ClientAccess
@@ -45,9 +47,7 @@ def alteration_result(outcome: AlterationOutcome, dry_run: bool) -> Outcome:
     """Return a plan, or what was committed, as a result."""
     content = outcome.as_json(dry_run=dry_run)
 
-    def draw(canvas: Canvas) -> None:
-        from deltacli.cli.render.terminal.plans import draw_alteration
-
+    def draw(canvas: Surface) -> None:
         draw_alteration(canvas, outcome, _sections(outcome, dry_run=dry_run))
 
     return Outcome(
@@ -152,9 +152,7 @@ def widening_result(outcome: WideningOutcome, dry_run: bool) -> Outcome:
     """Return a plan, or what was committed, as a result."""
     content = outcome.as_json(dry_run=dry_run)
 
-    def draw(canvas: Canvas) -> None:
-        from deltacli.cli.render.terminal.plans import draw_widening
-
+    def draw(canvas: Surface) -> None:
         draw_widening(canvas, outcome, _widening_sections(outcome, dry_run=dry_run))
 
     return Outcome(
@@ -241,3 +239,178 @@ def _consequences(outcome: WideningOutcome) -> Iterator[str]:
     yield "writers that started before the commit fail and must be restarted"
     if all(one.code != "alter.streams" for one in outcome.plan.warnings):
         yield "streaming readers stop at the commit and must be restarted with the new schema"
+
+
+# -- changes of settings, types and protocols --------------------------------------------------------------------------
+
+Grid = list[Labelled]
+
+
+def change(canvas: Surface, before: str | None, after: str | None) -> RenderableType:
+    """Return `before → after` coloured as a diff; None: there is no such value."""
+    absent = "(not set)"
+    return canvas.joined(
+        [
+            (absent if before is None else before, Style.QUIET if before is None else Style.REMOVED),
+            " -> " if canvas.is_ascii else " → ",
+            (absent if after is None else after, Style.QUIET if after is None else Style.ADDED),
+        ]
+    )
+
+
+def draw_widening(canvas: Surface, outcome: WideningOutcome, said: Sequence[Section]) -> None:
+    """Draw what widening columns changes, who reads and writes the table then, and what forbids it; `said` are the
+    sections of the text form.
+    """
+    sections = {section.label: section for section in said}
+    plan = outcome.plan
+    if plan.is_noop:
+        canvas.draw_parts(section_rows(canvas, sections.values()))
+        return
+    due: list[list[RenderableType]] = [[one.column, change(canvas, one.from_type, one.to_type)] for one in plan.due]
+    parts: list[RenderableType | Grid] = [
+        _chosen(canvas, sections, "table", "commit"),
+        canvas.matrix(("column", "type"), due),
+    ]
+    if plan.protocol_after is not None or plan.enables_property:
+        parts.append(
+            protocol_matrix(
+                canvas, plan.protocol_before, plan.protocol_after or plan.protocol_before, plan.added_features
+            )
+        )
+    if plan.enables_property:
+        parts.append([("property", canvas.joined(["delta.enableTypeWidening ", change(canvas, None, "true")]))])
+    if outcome.clients:
+        parts.append(client_matrix(canvas, outcome.clients))
+    refusals = [(one.message, one.code, as_typed(one.hint or "", invocation.arguments)) for one in outcome.refusals]
+    parts.append([*_chosen(canvas, sections, "files", "then", "warnings"), *refusal_rows(canvas, refusals)])
+    canvas.draw_parts(*parts)
+
+
+def draw_alteration(canvas: Surface, outcome: AlterationOutcome, said: Sequence[Section]) -> None:
+    """Draw what `alter` changes, before and after, who reads and writes the table then, and what forbids it."""
+    from deltacli.delta.evolution.requests import KIND_OF
+
+    sections = {section.label: section for section in said}
+    evolution = outcome.evolution
+    if evolution.is_noop:
+        canvas.draw_parts(section_rows(canvas, sections.values()))
+        return
+    due: list[list[RenderableType]] = [
+        [KIND_OF[type(one.change)], one.subject, change(canvas, one.before, one.after)] for one in evolution.due
+    ]
+    parts: list[RenderableType | Grid] = [_chosen(canvas, sections, "table", "commit")]
+    if due:
+        parts.append(
+            canvas.matrix(("change", "target", "before → after" if not canvas.is_ascii else "before -> after"), due)
+        )
+    before, after = evolution.before, evolution.after
+    if before.protocol != after.protocol:
+        added = sorted(after.config.features - before.config.features)
+        parts.append(protocol_matrix(canvas, before.protocol, after.protocol, added))
+    if outcome.clients:
+        parts.append(client_matrix(canvas, outcome.clients))
+    refusals = [
+        (one.message, one.code, as_typed(one.hint or "", invocation.arguments) or None) for one in outcome.refusals
+    ]
+    parts.append([*_chosen(canvas, sections, "warnings"), *refusal_rows(canvas, refusals)])
+    canvas.draw_parts(*parts)
+
+
+def draw_settings(canvas: Surface, content: JsonObject, said: Sequence[Section]) -> None:
+    """Draw a change of properties or features that was made, or would be; `said` are the sections of the text form."""
+    sections = {section.label: section for section in said}
+    changes = content["changes"]
+    if not changes:
+        canvas.draw_parts(section_rows(canvas, sections.values()))
+        return
+    is_of_features = "feature" in changes[0]
+    before, after = content["protocolBefore"], content["protocolAfter"]
+    parts: list[RenderableType | Grid] = [_chosen(canvas, sections, "table", "version")]
+    if is_of_features:
+        rows = [[canvas.text(f"+{one['feature']}", Style.ADDED), one.get("neededBy", "")] for one in changes]
+        heading = ("feature", "needed by") if any(needed for _, needed in rows) else ("feature",)
+        parts.append(canvas.matrix(heading, [row[: len(heading)] for row in rows]))
+    else:
+        parts.append(_properties(canvas, changes))
+    if before != after:
+        from deltacli.delta.log.state import read_protocol
+        from deltacli.table.known_clients import clients_after
+
+        added = [one["feature"] for one in changes if "feature" in one] or sorted(_features(after) - _features(before))
+        parts.append(protocol_matrix(canvas, before, after, added))
+        had = read_protocol(before, "protocol").supported_features
+        if clients := clients_after(added, used=not is_of_features, before=had):
+            parts.append(client_matrix(canvas, clients))
+    parts.append(_chosen(canvas, sections, "readers", "writers", "clients"))
+    canvas.draw_parts(*parts)
+
+
+def _properties(canvas: Surface, changes: Sequence[JsonObject]) -> RenderableType:
+    """Return what becomes of each property: as a table, or below its key where the table would fold keys."""
+    rows = [(one["key"], change(canvas, one.get("before"), one.get("after"))) for one in changes]
+    if max(cells(key) for key, _ in rows) + 2 + LEAST_ROOM > canvas.width:
+        return canvas.grid(rows)
+    return canvas.matrix(("property", "before → after" if not canvas.is_ascii else "before -> after"), rows)
+
+
+def _chosen(canvas: Surface, sections: Mapping[str, Any], *labels: str) -> Grid:  # Any: Section
+    return section_rows(canvas, [sections[label] for label in labels if label in sections])
+
+
+def protocol_matrix(canvas: Surface, before: JsonObject, after: JsonObject, added: Sequence[str]) -> RenderableType:
+    """Return what a protocol demands of those that read and write the table, before and after. Of the features that
+    are listed afterwards, those in `added` are new; the others were implied by the versions.
+    """
+    rows: list[list[RenderableType]] = []
+    for title, version, listed in (
+        ("read", "minReaderVersion", "readerFeatures"),
+        ("write", "minWriterVersion", "writerFeatures"),
+    ):
+        old, new = str(before.get(version)), str(after.get(version))
+        versions = canvas.text(new) if old == new else change(canvas, old, new)
+        rows.append([title, versions, _features_text(canvas, after.get(listed) or (), added)])
+    return canvas.matrix(("to", "version", "features"), rows)
+
+
+def _features_text(canvas: Surface, names: Sequence[str], added: Sequence[str]) -> RenderableType:
+    parts: list[tuple[str, Style]] = []
+    for name in sorted(names):
+        parts += [(", ", Style.PLAIN)] if parts else []
+        parts.append((f"+{name}", Style.ADDED) if name in added else (name, Style.PLAIN))
+    return canvas.joined(parts)
+
+
+def _features(protocol: JsonObject) -> set[str]:
+    return {*(protocol.get("readerFeatures") or ()), *(protocol.get("writerFeatures") or ())}
+
+
+def client_matrix(canvas: Surface, clients: Sequence[ClientAccess]) -> RenderableType:
+    """Return which clients read and write the table afterwards, from which version on, and which lose that."""
+    rows: list[list[RenderableType]] = [
+        [one.name, _reads(canvas, one), _writes(canvas, one), one.since or "", ", ".join(one.sources)]
+        for one in clients
+    ]
+    titles = ("client", "read", "write", "from version", "source")
+    narrow = canvas.width < _WIDE and not canvas.never_cuts
+    return canvas.matrix(titles[:-1] if narrow else titles, [row[:-1] for row in rows] if narrow else rows)
+
+
+_WIDE = 110
+"""Cells from which the sources of what is known of clients have room."""
+
+
+def _answer(canvas: Surface, does: bool | None) -> RenderableType:
+    if does is None:
+        return canvas.text("unknown", Style.QUIET)
+    return canvas.text("yes", Style.GOOD) if does else canvas.text("no", Style.PROBLEM)
+
+
+def _reads(canvas: Surface, one: ClientAccess) -> RenderableType:
+    return canvas.text("loses", Style.PROBLEM) if one.loses_reads else _answer(canvas, one.reads)
+
+
+def _writes(canvas: Surface, one: ClientAccess) -> RenderableType:
+    if one.loses_writes:
+        return canvas.text("loses", Style.PROBLEM)
+    return _answer(canvas, one.writes) if one.client.writes else canvas.text("never", Style.QUIET)

@@ -7,21 +7,19 @@ Two functions draw most results without a change to their callers: `results.writ
 `results.write_sections`. For more than that:
 
     canvas = Canvas(sink, run.terminal)
-    canvas.draw(panel(canvas, "data", grid(canvas, [("files", "12"), ("size", canvas.text("3.2 GiB", Style.SIZE))])))
+    canvas.draw(panel(canvas, "data", canvas.grid([("files", "12"), ("size", canvas.text("3.2 GiB", Style.SIZE))])))
 
 `Style` of `terminal/term.py` says what a text is (an error, a path, an operation that deletes) and how that looks.
 
-`console.py`: `Canvas(sink, terminal)` with `width`, `is_ascii`, `never_cuts`, `text(value, style)`, `joined(parts)` and
-`draw(*renderables)`.
+`console.py`: `Canvas(sink, terminal)` with `width`, `is_ascii`, `never_cuts`, `text(value, style)`, `joined(parts)`,
+`matrix` (a small table of texts), `grid` (labels with folded values), `draw_parts` and `draw(*renderables)`. What uses
+only the methods of `Surface` in `render/columns.py` is written into a pipe, too: there it is a `Sheet`.
 
-`tables.py`: `draw_table` draws the `Column`s of `render/columns.py`; `matrix` draws a small table of texts; `bar`,
-`split_bar` (what was added and what was removed) and `sparkline`; `grid`
-(labels with folded values), `panel`, `draw_sections`, `change` (before → after as a diff).
+`tables.py`: `draw_table` draws the `Column`s of `render/columns.py`; `bar`, `split_bar` (what was added and what was
+removed) and `sparkline`; `panel`, `draw_sections`.
 
-`plans.py`: `plan_table` (delete, keep, unrecognized), `version_strip`, `refusal_rows`, and `draw_parts` for the whole.
-
-`findings.py` and `plans.py` make renderables of the objects of several commands; those of one command are drawn in
-its module of `render/`, such as `snapshot.py`.
+`findings.py` makes renderables of the objects of several commands; those of one command are drawn in its module of
+`render/`, such as `snapshot.py`.
 
 Texts that come from a table go through `Canvas.text`, which shows control and direction characters as escapes. Strings
 are never passed to rich as they are: it would read markup in them.

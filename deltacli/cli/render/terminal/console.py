@@ -6,15 +6,19 @@ import io
 import os
 import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, BinaryIO
 
+from rich.box import Box
 from rich.cells import cell_len, get_character_cell_size
-from rich.console import Console
+from rich.console import Console, Group
+from rich.padding import Padding
+from rich.table import Table
 from rich.text import Text
 
 from deltacli.cli.terminal.term import (
     GLUE,
+    LEAST_ROOM,
     Style,
     Terminal,
     break_words,
@@ -30,6 +34,9 @@ from deltacli.core.units import without_middle
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+Labelled = tuple[str, "RenderableType"]
+"""A value and the label before it."""
+
 _STYLED_BLANKS = re.compile(r"\x1b\[[0-9;]*m( +)\x1b\[0m")
 _BLANK_ENDS = re.compile(r" +((?:\x1b\[0m)?) *$", re.MULTILINE)
 
@@ -39,7 +46,9 @@ _FILLER = "\ufdd0"
 
 
 class Canvas:
-    """Draws with rich into the sink of a run."""
+    """Draws with rich into the sink of a run: the `Surface` of a terminal."""
+
+    is_screen = True
 
     def __init__(self, sink: BinaryIO, terminal: Terminal, *, is_ascii: bool | None = None) -> None:
         self._sink = sink
@@ -76,6 +85,11 @@ class Canvas:
         if self.is_ascii:
             return safe.replace("…", "...").encode("ascii", "backslashreplace").decode("ascii")
         return safe.replace(_FILLER, "\\ufdd0").replace(GLUE, "\\U0010fffd")
+
+    @property
+    def shows_errors(self) -> bool:
+        """Whether the error that follows is read on the same terminal."""
+        return sys.stderr is not None and sys.stderr.isatty()
 
     def joined(self, parts: Iterable[str | Text | tuple[str, Style]], *, folds: bool = True) -> Text:
         """Return one text made of parts, each with a style of its own."""
@@ -115,6 +129,56 @@ class Canvas:
         whole.no_wrap = True
         return whole
 
+    def grid(self, rows: Iterable[Labelled], *, width: int | None = None) -> RenderableType:
+        """Return values beside their labels, each folded below itself: a label of "" goes on with the one above. On a
+        narrow screen each label stands above its values, which are indented.
+        """
+        lines = [
+            (self.text(label, Style.LABEL, folds=False), self.text(value) if isinstance(value, str) else value)
+            for label, value in rows
+        ]
+        room = self.width if width is None else width
+        longest = max((label.cell_len for label, _ in lines), default=0)
+        if room - longest - 2 < min(LEAST_ROOM, longest + 2):
+            stacked: list[RenderableType] = []
+            for label, value in lines:
+                stacked += [*([label] if label.plain else []), Padding(value, (0, 0, 0, 2))]
+            return Group(*stacked)
+        table = Table.grid(padding=(0, 2, 0, 0))
+        table.add_column(width=longest, no_wrap=True)
+        table.add_column(overflow="fold")
+        for label, value in lines:
+            table.add_row(label, value)
+        return table
+
+    def matrix(
+        self, titles: Sequence[str], rows: Iterable[Sequence[RenderableType]], *, right: Sequence[int] = ()
+    ) -> RenderableType:
+        """Return a small table of texts with a line below its titles; the columns in `right` hold numbers."""
+        table = empty_table(str(Style.HEADING), is_ascii=self.is_ascii)
+        for index, title in enumerate(titles):
+            table.add_column(
+                self.text(title, Style.HEADING, folds=False),
+                justify="right" if index in right else "left",
+                overflow="fold",
+                no_wrap=index in right,
+            )
+        for row in rows:
+            table.add_row(*(self.text(value) if isinstance(value, str) else value for value in row))
+        return table
+
+    def draw_parts(self, *parts: RenderableType | list[Labelled]) -> None:
+        """Draw grids (as their rows) and other parts below each other, an empty line between two; empty ones are left
+        out. The labels of all grids have one width.
+        """
+        longest = max((len(label) for part in parts if isinstance(part, list) for label, _ in part), default=0)
+        drawn: list[RenderableType] = []
+        for part in parts:
+            if part:
+                rows = [(f"{label:<{longest}}", value) for label, value in part] if isinstance(part, list) else part
+                drawn += [*([Text("")] if drawn else []), self.grid(rows) if isinstance(rows, list) else rows]
+        self.draw(*drawn)
+
     def draw(self, *renderables: RenderableType, width: int | None = None) -> None:
         """Draw below each other, `width` cells wide (default: as wide as the screen), and write the lines."""
         self._console.width = self.width if width is None else width
@@ -123,6 +187,23 @@ class Canvas:
         lines = _BLANK_ENDS.sub(r"\1", _STYLED_BLANKS.sub(r"\1", unglued(self._drawn.take()).replace(_FILLER, "")))
         # The sink is written here, not by rich, which takes a closed pipe for its own affair and ends the process.
         self._sink.write(encoded(lines))
+
+
+_LINE_BELOW_HEADING = Box("    \n    \n ── \n    \n    \n ── \n    \n    \n")
+_ASCII_LINE = Box("    \n    \n -- \n    \n    \n -- \n    \n    \n", ascii=True)
+
+
+def empty_table(header_style: str, *, is_ascii: bool, show_header: bool = True) -> Table:
+    """Return a table with a line below its titles."""
+    return Table(
+        box=_ASCII_LINE if is_ascii else _LINE_BELOW_HEADING,
+        show_edge=False,
+        pad_edge=False,
+        padding=(0, 1, 0, 0),
+        show_header=show_header,
+        header_style=header_style,
+        border_style=str(Style.FRAME),
+    )
 
 
 def measured(text: str) -> str:

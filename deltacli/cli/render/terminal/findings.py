@@ -12,7 +12,6 @@ from rich.padding import Padding
 from rich.text import Text
 
 from deltacli.cli.render.terminal.console import Canvas
-from deltacli.cli.render.terminal.tables import grid, matrix
 from deltacli.cli.render.validate.findings import TableVerdict, advice_of, all_sentence, judge, values_of
 from deltacli.cli.render.validate.report import (
     CheckedTable,
@@ -268,7 +267,7 @@ def _others(canvas: Canvas, table: CheckedTable, first: Finding, others: Sequenc
         ]
         for finding in others
     ]
-    return matrix(canvas, titles, rows)
+    return canvas.matrix(titles, rows)
 
 
 def _block(
@@ -296,7 +295,7 @@ def _fix(canvas: Canvas, table: CheckedTable, finding: Finding) -> RenderableTyp
 
 
 def _pairs(canvas: Canvas, rows: Iterable[tuple[str, str]]) -> RenderableType:
-    return grid(canvas, [(f"{label:<8}", _value(canvas, value)) for label, value in rows])
+    return canvas.grid([(f"{label:<8}", _value(canvas, value)) for label, value in rows])
 
 
 def _value(canvas: Canvas, text: str) -> Text:

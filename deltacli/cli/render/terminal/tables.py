@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rich.box import Box
 from rich.cells import cell_len
 from rich.console import Group
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from deltacli.cli.render.columns import GAP, Column, Row, fit, spread, with_values
-from deltacli.cli.render.terminal.console import Canvas, measured
+from deltacli.cli.render.terminal.console import Canvas, empty_table, measured
 from deltacli.cli.terminal.term import Style, break_words, cells, pasted_lines
 
 if TYPE_CHECKING:
@@ -21,39 +21,6 @@ if TYPE_CHECKING:
     from deltacli.cli.render.columns import Section
 
 # -- labelled values ---------------------------------------------------------------------------------------------------
-
-LEAST_ROOM = 24
-"""Cells for the values below which they stand under their label instead of beside it."""
-
-
-def grid(
-    canvas: Canvas, rows: Iterable[tuple[str, str | RenderableType]], *, width: int | None = None
-) -> RenderableType:
-    """Return values beside their labels, each folded below itself: a label of "" goes on with the one above."""
-    lines = [
-        (canvas.text(label, Style.LABEL, folds=False), canvas.text(value) if isinstance(value, str) else value)
-        for label, value in rows
-    ]
-    room = canvas.width if width is None else width
-    longest = max((label.cell_len for label, _ in lines), default=0)
-    if room - longest - 2 < min(LEAST_ROOM, longest + 2):
-        return Group(*_stacked(lines))
-    table = Table.grid(padding=(0, 2, 0, 0))
-    table.add_column(width=longest, no_wrap=True)
-    table.add_column(overflow="fold")
-    for label, value in lines:
-        table.add_row(label, value)
-    return table
-
-
-def _stacked(rows: Sequence[tuple[Text, RenderableType]]) -> Iterable[RenderableType]:
-    """On a narrow screen: each label above its values, which are indented."""
-    from rich.padding import Padding
-
-    for label, value in rows:
-        if label.plain:
-            yield label
-        yield Padding(value, (0, 0, 0, 2))
 
 
 def panel(canvas: Canvas, title: str, *content: RenderableType, style: Style = Style.FRAME) -> RenderableType:
@@ -76,36 +43,34 @@ PANEL_WIDTH = 120
 """Cells; longer lines are hard to read, and a box with much air in it, too."""
 
 
-def change(canvas: Canvas, before: str | None, after: str | None) -> Text:
-    """Return `before → after` coloured as a diff; None: there is no such value."""
-    absent = "(not set)"
-    return canvas.joined(
-        [
-            (absent if before is None else before, Style.QUIET if before is None else Style.REMOVED),
-            " -> " if canvas.is_ascii else " → ",
-            (absent if after is None else after, Style.QUIET if after is None else Style.ADDED),
-        ]
-    )
-
-
 def draw_sections(canvas: Canvas, sections: Sequence[Section]) -> None:
-    """Draw sections as a grid: lines are folded, none is cut, and commands can be pasted."""
-    room = canvas.width - max((cells(section.label) for section in sections), default=0) - 2
-    rows = [
-        (
-            "" if number else section.label,
-            canvas.text(part, section.style, room=room if part in section.lines else None),
-        )
+    """Draw sections as a grid: lines are folded, none is cut, and commands can be pasted. Where a word of a command has
+    no room beside its label, such as a long path, the lines of the section stand below it.
+    """
+    longest = max((cells(section.label) for section in sections), default=0)
+    room = canvas.width - longest - 2
+    below = [
+        any(line.startswith("deltacli ") and max(map(cells, pasted_lines(line, room))) > room for line in section.lines)
         for section in sections
-        for number, part in enumerate(part for line in section.lines for part in pasted_lines(line, room))
     ]
-    canvas.draw(grid(canvas, rows))
+    rows: list[tuple[str, str | RenderableType]] = []
+    for section, is_below in zip(sections, below, strict=True):
+        if is_below:
+            lines = [part for line in section.lines for part in pasted_lines(line, canvas.width - 2)]
+            canvas.draw(*([canvas.grid(rows)] if rows else []), canvas.text(section.label, Style.LABEL))
+            canvas.draw(*(Padding(canvas.text(line, section.style), (0, 0, 0, 2)) for line in lines))
+            rows = []
+            continue
+        label = f"{section.label:<{longest}}" if any(below) else section.label
+        rows += [
+            ("" if number else label, canvas.text(part, section.style, room=room if part in section.lines else None))
+            for number, part in enumerate(part for line in section.lines for part in pasted_lines(line, room))
+        ]
+    if rows:
+        canvas.draw(canvas.grid(rows))
 
 
 # -- tables of results, drawn by rich ----------------------------------------------------------------------------------
-
-_LINE_BELOW_HEADING = Box("    \n    \n ── \n    \n    \n ── \n    \n    \n")
-_ASCII_LINE = Box("    \n    \n -- \n    \n    \n -- \n    \n    \n", ascii=True)
 
 _LONG_WORD = 24
 """Cells from which a word may be folded where nothing may be cut."""
@@ -164,20 +129,8 @@ def _narrowest(column: Column[Any], index: int, texts: Sequence[Sequence[str]], 
     return min(natural, max(column.least, cell_len(column.heading()), min(words, _LONG_WORD)))
 
 
-def _empty(canvas: Canvas, header_style: str, *, show_header: bool = True) -> Table:
-    return Table(
-        box=_ASCII_LINE if canvas.is_ascii else _LINE_BELOW_HEADING,
-        show_edge=False,
-        pad_edge=False,
-        padding=(0, 1, 0, 0),
-        show_header=show_header,
-        header_style=header_style,
-        border_style=str(Style.FRAME),
-    )
-
-
 def _table(canvas: Canvas, columns: Sequence[Column[Any]], widths: Sequence[int], *, heading: bool) -> Table:
-    table = _empty(canvas, "", show_header=heading)
+    table = empty_table("", is_ascii=canvas.is_ascii, show_header=heading)
     for column, width in zip(columns, widths, strict=True):
         is_whole = not column.folds and not canvas.never_cuts
         table.add_column(
@@ -220,31 +173,6 @@ def _gap(canvas: Canvas, remark: str) -> RenderableType:
 
     mark = "-" if canvas.is_ascii else "─"
     return Rule(canvas.text(remark.strip(), Style.PROBLEM, folds=False), characters=mark, style=str(Style.DELETES))
-
-
-def matrix(
-    canvas: Canvas,
-    titles: Sequence[str],
-    rows: Iterable[Sequence[str | Text]],
-    *,
-    right: Sequence[int] = (),
-) -> RenderableType:
-    """Return a small table of texts with a line below its titles; the columns in `right` hold numbers."""
-    table = _empty(canvas, str(Style.HEADING))
-    for index, title in enumerate(titles):
-        table.add_column(
-            canvas.text(title, Style.HEADING, folds=False),
-            justify="right" if index in right else "left",
-            overflow="fold",
-            no_wrap=index in right,
-        )
-    for row in rows:
-        table.add_row(*_texts(canvas, row))
-    return table
-
-
-def _texts(canvas: Canvas, values: Iterable[str | Text]) -> Iterator[Text]:
-    return (canvas.text(value) if isinstance(value, str) else value for value in values)
 
 
 _EIGHTHS = " ▏▎▍▌▋▊▉"

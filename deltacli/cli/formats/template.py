@@ -1,0 +1,143 @@
+"""`--template`: a line of the user's form for each item, with the fields that its line of NDJSON has."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, BinaryIO
+
+import orjson
+
+from deltacli.cli.invocation import invocation
+from deltacli.cli.render.columns import exact
+from deltacli.cli.terminal.shell import again_with
+from deltacli.cli.terminal.term import Terminal, encoded, visible
+from deltacli.core.documents import loads
+from deltacli.core.errors import UsageError, nearest_name
+from deltacli.core.typing import Json, JsonObject
+
+if TYPE_CHECKING:
+    from deltacli.cli.results import EncodedItems, Result
+
+Parts = Sequence[tuple[str, str]]
+"""A text, or the name of a field."""
+
+OPEN = "*"
+"""In place of a field: the object may have others."""
+
+_TOKEN = re.compile(r"\{\{|\}\}|\{([^{}]+)\}|\\[nt\\]|[^{}\\]+|\\")
+_LITERALS = {"{{": "{", "}}": "}", r"\n": "\n", r"\t": "\t", r"\\": "\\"}
+_SHOWN = 20
+_ALIKE, _NEARLY_THE_SAME = 0.6, 0.81
+"""The similarity above which a name counts as misspelt: of a field, and of a key that only some items have."""
+
+
+def parse_template(text: str) -> Parts:
+    """Return the parts of a template. Raises UsageError where it is empty, has a brace without a pair, or no field
+    between two.
+    """
+    parts: list[tuple[str, str]] = []
+    end = 0
+    while end < len(text) or not text:
+        token = _TOKEN.match(text, end)
+        name = "" if token is None else (token[1] or "").strip()
+        if token is None or (token[1] is not None and not all(name.split("."))):
+            raise UsageError(
+                f"invalid --template at character {end + 1}: {text[end : end + _SHOWN]}",
+                code="usage.template",
+                facts={"expected": "{FIELD} or {FIELD.FIELD}; {{ and }} for braces, \\t for a tab, \\n for a line end"},
+            )
+        parts.append(("" if name else _LITERALS.get(token[0], token[0]), name))
+        end = token.end()
+    return parts
+
+
+def write_template(sink: BinaryIO, result: Result, _terminal: Terminal, template: str) -> None:
+    """Write a line per item. Raises UsageError for a field that no item can have, before the first line, and for one
+    that none had, after the last.
+    """
+    lines = TemplateLines(template)
+
+    def emit(block: EncodedItems) -> None:
+        sink.write(b"".join(encoded(line) for line in lines.of(bytes(block.data))))
+        if result.is_live:
+            sink.flush()
+
+    result.lines(emit)
+    lines.require_found()
+
+
+class TemplateLines:
+    """Makes the lines for items."""
+
+    def __init__(self, template: str) -> None:
+        self._template, self._parts = template, parse_template(template)
+        self._fields = line_fields()
+        self._types: set[str] = set()
+        self._absent: dict[str, Sequence[str]] = {}
+        """Fields of objects with any keys that no item had so far, with other fields."""
+
+    def of(self, data: bytes) -> Iterator[str]:
+        """Yield the line of each item in some lines of NDJSON. Raises UsageError for a field that it cannot have."""
+        for text in data.splitlines():
+            item = loads(text)
+            assert isinstance(item, dict)
+            if not (fields := self._fields.get(kind := item["type"], [OPEN])):  # not an item: it ends a list
+                continue
+            row = item.get(kind)
+            item |= row if isinstance(row, dict) else {}  # columns of a table
+            if kind not in self._types:
+                self._types.add(kind)
+                of_row = [*row, *(f"{name}.{OPEN}" for name in row)] if isinstance(row, dict) else []
+                self._require_known([*fields, *of_row], item)
+            yield "".join(text or self._value(name, item) for text, name in self._parts) + "\n"
+
+    def _value(self, name: str, item: Json) -> str:
+        rest = name
+        while isinstance(item, dict):
+            if rest in item:
+                self._absent.pop(name, None)
+                return visible(exact(item[rest]))
+            key = next((key for key in item if rest.startswith(f"{key}.")), None)  # keys may have dots, too
+            if key is None:
+                break
+            item, rest = item[key], rest[len(key) + 1 :]
+        return ""
+
+    def _require_known(self, known: Sequence[str], item: JsonObject) -> None:
+        maps = tuple(one.removesuffix(OPEN) for one in known if one.endswith(f".{OPEN}"))
+        is_open = OPEN in known
+        names = [*(one for one in known if not one.endswith(OPEN)), *(item if is_open else ())]
+        for _, name in self._parts:
+            if not name or name in names or name.startswith(maps):
+                continue
+            near = nearest_name(name, names, ignores_case=True, alike=_NEARLY_THE_SAME if is_open else _ALIKE)
+            if is_open and near is None:
+                self._absent[name] = names
+                continue
+            inner = next((one for one in names if one.endswith(f".{name}")), None)
+            raise self._unknown(f"there is no field {name!r}", name, inner or near, names)
+
+    def require_found(self) -> None:
+        """Raise UsageError for a field that no item had."""
+        for name, names in self._absent.items():
+            raise self._unknown(f"no item has a field {name!r}", name, None, names)
+
+    def _unknown(self, message: str, name: str, near: str | None, known: Sequence[str]) -> UsageError:
+        meant = self._template.replace(f"{{{name}}}", f"{{{near}}}")
+        return UsageError(
+            f"{message}; did you mean {near}?" if near else message,
+            code="usage.template",
+            facts={"fields": ", ".join(sorted({one for one in known if "." not in one}))},
+            hint=again_with(invocation.arguments, "--template", meant) if near else None,
+        )
+
+
+def line_fields() -> Mapping[str, Sequence[str]]:
+    """Return the fields of each line of NDJSON, nested ones behind a dot, by its type; none of those that are no items
+    but end a list.
+    """
+    with open(os.path.join(os.path.dirname(os.path.dirname(__file__)), "line_fields.json"), "rb") as file:
+        found: dict[str, list[str]] = orjson.loads(file.read())
+    return found

@@ -1,0 +1,308 @@
+"""One command on several tables: a plan of each, one question, then one after another, and one document of all."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+import typer
+
+from deltacli.changing.plan import NO_FILES
+from deltacli.cli.command_tree import path_of
+from deltacli.cli.errors import report_error
+from deltacli.cli.formats import MARKDOWN, TABLE
+from deltacli.cli.invocation import invocation
+from deltacli.cli.results import Document, Emit, EncodedItems, Grid, Result, RowForm, line_of
+from deltacli.cli.running.changing import Mode, require_confirmation
+from deltacli.cli.terminal.interrupts import Interrupted
+from deltacli.cli.terminal.shell import again
+from deltacli.cli.terminal.term import Style, encoded, safe_text, visible
+from deltacli.core.documents import SCHEMA_VERSION, dumps, loads
+from deltacli.core.errors import DeltacliError, UsageError
+from deltacli.core.units import format_size, plural, some_of
+from deltacli.storage.secrets import without_secrets
+from deltacli.table.discover import find_tables, identity, is_pattern
+
+if TYPE_CHECKING:
+    from typing import Any, BinaryIO, TypeAlias
+
+    import pyarrow
+
+    from deltacli.cli.running.changing import Pending, Use
+    from deltacli.cli.running.run import Run
+    from deltacli.core.typing import JsonObject
+
+    AnyPending: TypeAlias = Pending[Any, Any]  # Any: a plan and an outcome of any change
+
+# -- one of the tables -------------------------------------------------------------------------------------------------
+
+_NAMED = 5
+ORDER = (70, 8, 7, 3, 2, 5, 6, 4, 1, 0)
+"""Exit codes, the one that counts first."""
+
+
+class Part:
+    """One of the tables, what became of it, and what is left to be done on it."""
+
+    def __init__(self, name: str, uri: str, fault: DeltacliError | None = None) -> None:
+        self.typed, self.name, self.uri, self.fault = name, without_secrets(name), uri, fault
+        self.result: Result | None = None
+        self.error: JsonObject | None = None
+        self.pending: AnyPending | None = None
+        self.exit_code = 0
+        self.following: list[str] = []
+        self.others: list[str] = []
+        """What was written before, of any table."""
+
+    def fail(self, fault: DeltacliError) -> None:
+        """Report an error, which becomes the document of the table."""
+        document = report_error(fault, invocation.arguments, self.name)
+        self.error = loads(safe_text(dumps(document).decode()).encode())
+        self.exit_code = fault.exit_code
+
+    @contextlib.contextmanager
+    def kept(self) -> Iterator[None]:
+        """Keep the exit code of what is done on the table, and report an error, so that the others can go on."""
+        try:
+            yield
+        except DeltacliError as fault:
+            self.fail(fault)
+        except typer.Exit as ended:
+            self.exit_code = ended.exit_code
+
+    def head(self, run: Run, sink: BinaryIO) -> None:
+        """Write the heading above a result for people."""
+        name = visible(self.name)
+        line = f"### {name}\n" if run.format is MARKDOWN else run.terminal.paint(f"{name}:", Style.HEADING)
+        sink.write(encoded(("\n" if self.others else "") + line + "\n"))
+        self.others.append(self.name)
+
+
+# -- the results of all ------------------------------------------------------------------------------------------------
+
+
+class _Results(Result):
+    """The documents of all tables, in their order; where one failed, its error."""
+
+    def __init__(self, parts: Sequence[Part], *, is_whole: bool) -> None:
+        self._parts = [part for part in parts if part.error is not None or part.result is not None]
+        self._is_complete = is_whole and all(part.error is None for part in self._parts)
+
+    def document(self) -> Document:
+        documents = [part.error or _whole(part.result) for part in self._parts if part.error or part.result]
+        fields = {"kind": "deltacli.many", "schemaVersion": SCHEMA_VERSION, "complete": self._is_complete}
+        return Document({**fields, "documents": documents})
+
+    def lines(self, emit: Emit) -> bool:
+        for part in self._parts:
+            if part.error is not None:
+                emit(line_of({name: value for name, value in part.error.items() if name != "type"}, "error"))
+            elif part.result is not None:
+                part.result.lines(_Naming(part.uri, emit))
+        return self._is_complete
+
+    def grid(self) -> Grid:
+        return _Rows([part for part in self._parts if part.error is None])
+
+
+def _whole(result: Result | None) -> JsonObject:
+    assert result is not None
+    document = result.document()
+    if document.items is None:
+        return document.fields
+    items = b"".join(bytes(block.data) for block in document.items)
+    fields = {name: value for name, value in document.fields.items() if name != "complete"}
+    return {**fields, "items": loads(b"[" + items[:-2] + b"]"), **document.after()}
+
+
+class _Naming:
+    """Writes lines of NDJSON with the table that they are about, behind their type."""
+
+    def __init__(self, uri: str, emit: Emit) -> None:
+        self._named, self._emit = b'"table":' + dumps(uri) + b",", emit
+
+    def __call__(self, block: EncodedItems) -> None:
+        import re
+
+        named = re.sub(
+            rb'^(\{"type":"[a-z-]+",)(?!"table":)',
+            lambda found: found[1] + self._named,
+            bytes(block.data),
+            flags=re.MULTILINE,
+        )
+        self._emit(EncodedItems(block.count, memoryview(named)))
+
+
+class _Rows(NamedTuple):
+    """The rows of all tables, behind the table of each."""
+
+    parts: Sequence[Part]
+
+    def written(self, form: RowForm) -> Iterator[bytes | memoryview]:
+        for number, part in enumerate(self.parts):
+            if part.result is not None:
+                yield from part.result.grid().written(_WithTable(form, part.uri, has_header=number == 0))
+
+
+class _WithTable:
+    """A form whose rows have the table in front."""
+
+    def __init__(self, form: RowForm, uri: str, *, has_header: bool) -> None:
+        self.is_for_eyes = form.is_for_eyes
+        self._form, self._uri, self._has_header = form, uri, has_header
+
+    def header(self, names: Sequence[str], right: Sequence[bool] = ()) -> bytes:
+        return self._form.header(["table", *names], [False, *right]) if self._has_header else b""
+
+    def row(self, values: Sequence[object]) -> bytes:
+        return self._form.row([self._uri, *values])
+
+    def block(self, columns: Sequence[pyarrow.Array], rows: int, null: str = "") -> EncodedItems:
+        import pyarrow as pa
+
+        return self._form.block([pa.repeat(self._uri, rows), *columns], rows, null)
+
+
+# -- a run on several tables -------------------------------------------------------------------------------------------
+
+
+def run_many(run: Run, names: Sequence[str], use: Use, mode: Mode, of_one: Mapping[str, object]) -> None:
+    """Run a command on several tables, and raise Exit with the exit code that counts first.
+
+    All are planned and shown before a question about all of them. An error on one table does not stop the others, but
+    nothing is done where the command line is wrong for one. `of_one`: options that work on one table, and their values.
+    Raises UsageError, also for these.
+    """
+    given = {**of_one, "--output": None if run.output == "-" else run.output}
+    for option, value in given.items():
+        if value is not None and value is not False:
+            raise UsageError(f"{option} works on one table", facts={"tables": some_of(names, _NAMED)})
+    parts = _parts(run, names)
+    _plan(run, parts, use)
+    is_whole = False
+    try:
+        refused = _execute(run, parts, mode)
+        is_whole = True
+    finally:
+        if run.format not in (TABLE, MARKDOWN):
+            run.write(_Results(parts, is_whole=is_whole))
+    failed = [part.name for part in parts if part.error is not None]
+    if failed and run.format is TABLE:
+        run.note(
+            f"note: {len(parts) - len(failed):,} of {plural(len(parts), 'table')} done; failed: {', '.join(failed)}"
+        )
+    following = {line for part in parts for line in part.following}
+    if len(following) == 1:
+        run.say_next(following.pop())
+    if code := first_exit([refused, *(part.exit_code for part in parts)]):
+        raise typer.Exit(code)
+
+
+def require_table(name: str, names: Sequence[str]) -> None:
+    """Raise UsageError for one of several words that probably is the value of an option, or a part of another table."""
+    if "://" in name or {*"*?["} & {*name}:
+        return
+    if os.path.isdir(name):
+        around = next((other for other in names if _is_inside(name, other)), None)
+        if around is not None and not os.path.isdir(os.path.join(name, "_delta_log")):
+            kept = [word for word in invocation.arguments if word != name]
+            raise UsageError(f"unexpected argument: {name}; it is inside the table {around}", hint=again(kept))
+        return
+    from deltacli.cli.help_page import commands_with
+    from deltacli.cli.usage import for_extra
+
+    command = " ".join(path_of(invocation.arguments))
+    options = [option for option in ("--retention", "--version") if command in commands_with(option)]
+    meant = None if os.path.exists(name) else for_extra(name, options, invocation.arguments)
+    if meant is not None or "=" in name:
+        question = f"; did you mean {meant.name}?" if meant is not None else ""
+        raise UsageError(f"unexpected argument: {name}{question}", hint=None if meant is None else meant.hint)
+
+
+def _is_inside(name: str, other: str) -> bool:
+    return os.path.realpath(name).startswith(os.path.realpath(other) + os.sep)
+
+
+def first_exit(codes: Sequence[int]) -> int:
+    """Return the exit code of several that counts first."""
+    return min(codes, key=ORDER.index)
+
+
+def _parts(run: Run, names: Sequence[str]) -> list[Part]:
+    """Return the tables at paths and those that match patterns, each once. Raises UsageError."""
+    found: dict[str, Part] = {}
+    for name in names:
+        storage = run.open_other(name)
+        try:
+            if not is_pattern(storage, name):
+                _add(run, found, identity(storage), Part(name, storage.uri))
+                continue
+            targets = find_tables([name], run.open_either, progress=run.progress)
+        except UsageError:
+            raise
+        except DeltacliError as fault:
+            found[name] = Part(name, storage.uri, fault)
+            continue
+        for path, failure in targets.failures:
+            found[path] = Part(path, storage.uri, failure)
+        for target in targets.tables:
+            part = Part(target.name, target.storage.uri)
+            _add(run, found, identity(target.storage), part)
+    return list(found.values())
+
+
+def _add(run: Run, found: dict[str, Part], place: str, part: Part) -> None:
+    if (same := found.setdefault(place, part)) is not part:
+        run.note(f"note: {part.name} is the same table as {same.name}, which is done once")
+
+
+def _plan(run: Run, parts: Sequence[Part], use: Use) -> None:
+    """Use each table, which shows its plan; what is to be executed is kept for later. Raises Exit for a wrong command
+    line.
+    """
+    for part in parts:
+        part.others = parts[0].others
+        with part.kept():
+            if part.fault is not None:
+                raise part.fault
+            try:
+                use(replace(run, part=part, confirmed=[], _written=[]), part.typed)
+            except UsageError as wrong:
+                part.fail(wrong)
+                raise typer.Exit(wrong.exit_code) from wrong
+        if part.error is not None and part.exit_code == UsageError.exit_code:
+            raise typer.Exit(part.exit_code)
+
+
+def _execute(run: Run, parts: Sequence[Part], mode: Mode) -> int:
+    """Ask once, and execute the plans one after another. Return the exit code of the answer."""
+    planned = [(part, part.pending) for part in parts if part.pending is not None]
+    try:
+        if asking := [(part, pending) for part, pending in planned if pending.asks]:
+            facts = {f"{part.name}, {name}": fact for part, one in asking for name, fact in one.facts.items()}
+            require_confirmation(run, _question(asking), yes=mode.yes, show_plan=lambda: None, facts=facts)
+    except DeltacliError as refused:
+        report_error(refused, invocation.arguments, None)
+        return refused.exit_code
+    for done, (part, pending) in enumerate(planned):
+        invocation.is_reporting = False
+        try:
+            with part.kept():
+                pending.execute()
+        except Interrupted as interruption:
+            interruption.outcome = (
+                f"{done} of {plural(len(planned), 'table')} done; {part.name}: {interruption.outcome}"
+            )
+            raise
+    return 0
+
+
+def _question(asking: Sequence[tuple[Part, AnyPending]]) -> str:
+    deeds = [pending.deed for _, pending in asking]
+    total = sum((amount for _, amount in deeds), NO_FILES)
+    each = ", ".join(f"{part.name} {amount.files:,}" for (part, _), (_, amount) in zip(asking, deeds, strict=True))
+    count = f"{plural(total.files, 'file')} ({format_size(total.size_bytes)})"
+    return f"{deeds[0][0]} {count} of {plural(len(asking), 'table')}: {each}"

@@ -1,0 +1,289 @@
+"""`checkpoint`, `vacuum` and `optimize` on several tables: plans, one consent, exit codes, documents."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from deltacli.cli.running.many import ORDER, first_exit
+from deltacli.core.errors import EXIT_CODES
+from tests.cli.pty_session import Session
+from tests.cli.support import Result, deltacli
+from tests.docs.test_schemas import faults, line_faults
+
+Json = dict[str, Any]  # Any: JSON values
+
+NOW = ("--now", "2026-02-01")
+COMMANDS = {"vacuum": [*NOW], "optimize": [], "checkpoint": []}
+
+
+@pytest.fixture
+def several(sample: Path, tmp_path: Path) -> Path:
+    """A directory with the tables a, b and c."""
+    for name in "abc":
+        shutil.copytree(sample, tmp_path / name)
+    return tmp_path
+
+
+def newest(table: Path) -> int:
+    return max(int(path.stem) for path in (table / "_delta_log").glob("*.json"))
+
+
+def many(result: Result) -> list[Json]:
+    """Return the documents of a result, which match their schemas."""
+    assert [] == faults(result.document, "deltacli.many")
+    found: list[Json] = result.document["documents"]
+    for one in found:
+        assert [] == faults(one, one.get("kind", "error"))
+    return found
+
+
+def broken(table: Path) -> None:
+    """Break the newest commit of a table."""
+    (table / "_delta_log" / f"{newest(table):020}.json").write_text("{")
+
+
+# -- plans and consent -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_table_of_several_has_the_document_that_it_has_alone(command: str, several: Path) -> None:
+    words = ["--json", "--dry-run", *(COMMANDS[command] or NOW)]
+    alone = [deltacli(command, name, *words, cwd=several).document for name in "abc"]
+
+    result = deltacli(command, *"abc", *words, cwd=several)
+
+    assert (0, "", True) == (result.code, result.err, result.document["complete"])
+    assert alone == many(result)
+
+
+def test_without_consent_all_plans_are_shown_and_nothing_is_changed(several: Path) -> None:
+    result = deltacli("vacuum", *"abc", *NOW, cwd=several)
+    document = deltacli("vacuum", *"abc", *NOW, "--json", cwd=several)
+
+    assert ["a:", "b:", "c:"] == [line for line in result.out.splitlines() if line.endswith(":")]
+    lines = result.err.splitlines()
+    what = "delete 33 files (54.6 KiB) of 3 tables: a 11, b 11, c 11"
+    assert (4, f"error: nothing was changed: confirmation is required to {what}") == (result.code, lines[0])
+    assert "hint: deltacli vacuum a b c --now 2026-02-01 --yes" == lines[-1]
+    assert [True] * 3 == [one["dryRun"] for one in many(document)]
+    assert (4, "consent.missing") == (document.code, document.error["code"])
+    assert [14] * 3 == [newest(several / name) for name in "abc"]
+
+
+@pytest.mark.parametrize("answer", ["y", "n"])
+def test_one_question_has_the_sums_and_the_number_of_each_table(answer: str, several: Path) -> None:
+    tables = [several / name for name in "abc"]
+
+    with Session("optimize", *tables, "--color", "never", "--no-pager", size=(400, 200)) as session:
+        asked = session.read_until("[y/N] ")
+        session.type(f"{answer}\n")
+        code, said = session.finish()
+
+    each = ", ".join(f"{table} 21" for table in tables)
+    assert f"rewrite 63 files (98.1 KiB) of 3 tables: {each}? [y/N]" in asked
+    assert 1 == said.count("[y/N]")
+    assert (answer == "n") is ("cancelled; nothing was changed" in said)
+    expected = (0, [15] * 3) if answer == "y" else (4, [14] * 3)
+    assert expected == (code, [newest(table) for table in tables])
+
+
+def test_yes_executes_all(several: Path) -> None:
+    result = deltacli("vacuum", *"abc", *NOW, "--yes", "--json", cwd=several)
+
+    assert (0, "") == (result.code, result.err)
+    assert [(11, 15, 16)] * 3 == [
+        (one["deleted"]["files"], one["startVersion"], one["endVersion"]) for one in many(result)
+    ]
+
+
+def test_checkpoints_need_no_consent(several: Path) -> None:
+    result = deltacli("checkpoint", *"abc", "--version", "13", "--json", cwd=several)
+
+    assert (0, [13] * 3) == (result.code, [one["version"] for one in many(result)])
+    assert all((several / name / "_delta_log" / f"{13:020}.checkpoint.parquet").exists() for name in "abc")
+
+
+# -- one of several that fails -----------------------------------------------------------------------------------------
+
+
+def test_an_error_on_one_table_does_not_stop_the_others(several: Path) -> None:
+    broken(several / "b")
+
+    result = deltacli("vacuum", *"abc", *NOW, "--yes", "--json", cwd=several)
+
+    first, second, third = many(result)
+    assert (3, False) == (result.code, result.document["complete"])
+    assert ("error", 3, "b") == (second["type"], second["exit"], second["table"])
+    assert result.error == second
+    assert (11, 11) == (first["deleted"]["files"], third["deleted"]["files"])
+
+
+def test_a_refused_plan_of_one_table_leaves_the_others_to_be_confirmed(several: Path) -> None:
+    shutil.copytree(several / "a", several / "b" / "inner")
+
+    result = deltacli("vacuum", *"abc", *NOW, "--yes", cwd=several)
+
+    assert (4, [16, 14, 16]) == (result.code, [newest(several / name) for name in "abc"])
+    assert result.err.startswith("error: b: nothing was changed: ")
+    assert "note: 2 of 3 tables done; failed: b" == result.err.splitlines()[-1]
+
+
+def replaced(table: Path) -> None:
+    """Put a copy of a table in its place."""
+    shutil.copytree(table, table.with_name("copy"))
+    shutil.rmtree(table)
+    table.with_name("copy").rename(table)
+
+
+def rewritten(table: Path) -> None:
+    """Put another commit in the place of the newest one."""
+    os.utime(table / "_delta_log" / f"{14:020}.json", ns=(0, 0))
+
+
+def compacted(table: Path) -> None:
+    """Do by another run a part of what the plan wants to do. It does the rest, as on one table."""
+    assert 0 == deltacli("optimize", table, "--where", "day = '2026-01-01'", "--yes").code
+
+
+@pytest.mark.parametrize(
+    ("happens", "code", "said", "versions"),
+    [
+        (replaced, 4, "plan.other-place", [15, 14, 15]),
+        (rewritten, 4, "plan.other-past", [15, 14, 15]),
+        (compacted, 0, '"conflict":', [15, 16, 15]),
+    ],
+)
+def test_each_plan_is_looked_at_again_before_the_deed(
+    happens: Callable[[Path], None], code: int, said: str, versions: list[int], several: Path
+) -> None:
+    tables = [several / name for name in "abc"]
+
+    with Session("optimize", *tables, "--format", "ndjson", "--color", "never", size=(400, 200)) as session:
+        session.read_until("[y/N] ")
+        happens(tables[1])
+        session.type("y\n")
+        ended, seen = session.finish()
+
+    assert (code, versions) == (ended, [newest(table) for table in tables])
+    assert said in seen
+
+
+def test_a_wrong_command_line_for_one_table_changes_none(several: Path) -> None:
+    (several / "p" / "schema").mkdir(parents=True)
+    (several / "p" / "schema" / "schema-0").write_text('{"id":0,"fields":[]}')
+
+    result = deltacli("optimize", "a", "p", "--yes", "--json", cwd=several)
+
+    assert (2, "", "table.format", "p") == (result.code, result.out, result.error["code"], result.error["table"])
+    assert 14 == newest(several / "a")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "vacuum a b --save-plan plan.parquet",
+        "vacuum a b --apply plan.parquet --yes",
+        "vacuum a b --apply plan.parquet --accept-copy --yes",
+        "vacuum a b --explain x",
+        "vacuum a b --quarantine q --purge-older 1d",
+        "checkpoint a b --output x",
+    ],
+)
+def test_options_of_one_table_are_refused(words: str, several: Path) -> None:
+    result = deltacli(*words.split(), cwd=several)
+
+    assert (2, "") == (result.code, result.out)
+    assert result.err.splitlines()[0].endswith(" works on one table")
+    assert not (several / "plan.parquet").exists()
+
+
+@pytest.mark.parametrize("first", range(9))
+def test_the_exit_code_that_counts_first_is_that_of_the_run(first: int) -> None:
+    order = (70, 8, 7, 3, 5, 6, 4, 1, 0)
+
+    assert order[first] == first_exit(order[first:]) == first_exit(order[: first - 1 if first else None : -1])
+
+
+def test_every_exit_code_has_its_place() -> None:
+    assert sorted(EXIT_CODES) == sorted(ORDER)
+
+
+# -- which tables ------------------------------------------------------------------------------------------------------
+
+
+def test_a_table_that_is_named_twice_is_done_once(several: Path) -> None:
+    os.symlink("a", several / "link")
+
+    result = deltacli("checkpoint", "a", "./a", "link", str(several / "b"), "--dry-run", "--json", cwd=several)
+
+    assert [(several / name).as_uri() for name in "ab"] == [one["table"] for one in many(result)]
+    assert ["./a", "link"] == [json.loads(line)["message"].split()[0] for line in result.err.splitlines()]
+    assert "link is the same table as a, which is done once" in result.err
+
+
+def test_a_pattern_stands_for_the_tables_that_match(several: Path) -> None:
+    (several / "deep").mkdir()
+    (several / "c").rename(several / "deep" / "c")
+
+    result = deltacli("checkpoint", "./**", "--dry-run", "--json", cwd=several)
+    none = deltacli("checkpoint", "x*", "--json", cwd=several)
+
+    assert [(several / name).as_uri() for name in ("a", "b", "deep/c")] == [one["table"] for one in many(result)]
+    assert (3, "no table matches this pattern") == (none.code, many(none)[0]["message"])
+
+
+def test_a_directory_without_a_log_is_not_searched_for_tables(several: Path) -> None:
+    result = deltacli("checkpoint", ".", "a", "--dry-run", cwd=several)
+
+    assert 3 == result.code
+    assert result.err.startswith("error: .: this is not a Delta table")
+
+
+# -- formats -----------------------------------------------------------------------------------------------------------
+
+
+def test_eight_tables_are_one_document_one_stream_and_one_table(sample: Path, tmp_path: Path) -> None:
+    names = [f"t{number}" for number in range(8)]
+    for name in names:
+        shutil.copytree(sample, tmp_path / name)
+    uris = [(tmp_path / name).as_uri() for name in names]
+    words = ["vacuum", *names, *NOW, "--dry-run"]
+
+    document = deltacli(*words, "--files", "--json", cwd=tmp_path)
+    lines = [json.loads(line) for line in deltacli(*words, "--format", "ndjson", cwd=tmp_path).out.splitlines()]
+    header, *rows = deltacli(*words, "--format", "csv", cwd=tmp_path).out.splitlines()
+
+    assert uris == [one["table"] for one in many(document)]
+    assert [11] * 8 == [len(one["items"]) for one in many(document)]
+    assert {"type": "end", "complete": True, "count": 96} == lines.pop()
+    assert [] == [fault for line in lines for fault in line_faults(line)]
+    assert [uri for uri in uris for _ in range(12)] == [line["table"] for line in lines]
+    assert "table,path,sizeBytes,modificationTimeMs,reason,removedAtVersion" == header
+    assert [uri for uri in uris for _ in range(11)] == [row.split(",")[0] for row in rows]
+
+
+def test_a_stream_has_the_error_of_a_table_and_is_not_complete(several: Path) -> None:
+    result = deltacli("checkpoint", "x", "b", "--verify", "--format", "ndjson", cwd=several)
+
+    lines = [json.loads(line) for line in result.out.splitlines()]
+    assert ["error", "verification", "end"] == [line["type"] for line in lines]
+    assert [] == [fault for line in lines for fault in line_faults(line)]
+    assert (3, False, "x") == (result.code, lines[-1]["complete"], lines[0]["table"])
+
+
+def test_text_has_a_heading_for_each_table(several: Path) -> None:
+    result = deltacli("optimize", "a", "b", "--dry-run", cwd=several)
+    markdown = deltacli("optimize", "a", "b", "--dry-run", "--format", "markdown", cwd=several)
+    check = deltacli("optimize", "a", "b", "--check", cwd=several)
+
+    alone = [deltacli("optimize", name, "--dry-run", cwd=several).out for name in "ab"]
+    assert f"a:\n{alone[0]}\nb:\n{alone[1]}" == result.out
+    assert ["### a", "### b"] == [line for line in markdown.out.splitlines() if line.startswith("#")]
+    assert 1 == check.code

@@ -1,0 +1,94 @@
+"""`--template`: a line for each item, with its fields."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from deltacli.cli.formats.template import parse_template
+from deltacli.core.errors import UsageError
+from tests.cli.support import deltacli
+from tests.support.actions import add, birth, commit_info
+from tests.support.builder import TableBuilder
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    parameters = {"mode": "Append", "partitionBy": "[]"}
+    written = commit_info(operation="WRITE", operationParameters=parameters, userMetadata="a\nb\tc", jobId=7)
+    builder = TableBuilder().commit(*birth(), written, add("a.parquet"), add("lost.parquet"))
+    return builder.commit(commit_info(operation="OPTIMIZE")).write(tmp_path)
+
+
+def test_a_line_has_the_fields_of_an_item(table: Path) -> None:
+    template = r"{version}\t{{{operation}}} {operationParameters.mode}|{userMetadata}|{jobId}|{hasCommitInfo}"
+
+    ran = deltacli("history", table, "--template", template, DELTACLI_FORMAT="json")
+
+    assert ("1\t{OPTIMIZE} |||true\n0\t{WRITE} Append|a\\nb\\tc|7|true\n", 0) == (ran.out, ran.code)
+
+
+def test_an_object_is_json(table: Path) -> None:
+    history = deltacli("history", table, "--template", "{operationParameters}", "--limit", "0")
+
+    assert '{"mode":"Append","partitionBy":"[]"}' == history.out.splitlines()[1]
+
+
+def test_what_ends_a_list_is_not_an_item(table: Path) -> None:
+    words = (
+        "validate",
+        table,
+        "--level",
+        "storage",
+        "--select",
+        "data.file-missing",
+        "--template",
+        "{rule}: {location.line}",
+    )
+
+    ran = deltacli(*words)
+
+    assert (["data.file-missing: 4", "data.file-missing: 5"], 1) == (
+        sorted(ran.out.splitlines()),
+        ran.code,
+    )
+
+
+@pytest.mark.parametrize("template", ["", "{", "}", "{}", "{a", "{a{b}", "{a.}", "a}b", "{.a}"])
+def test_a_template_with_errors_is_refused(template: str) -> None:
+    with pytest.raises(UsageError, match="template"):
+        parse_template(template)
+
+
+@pytest.mark.parametrize(
+    ("command", "template", "near"),
+    [
+        ("history", "{verison}", "{version}"),
+        ("history", "{verison} {operation}", "{version} {operation}"),
+        ("snapshot --files", "{pth}", "{path}"),
+        ("validate --level storage", "{path}", "{location.path}"),
+        ("history", "{jobs}", None),
+        ("snapshot --files", "{nothing.like.it}", None),
+    ],
+)
+def test_a_field_that_no_item_has_is_refused(command: str, template: str, near: str | None, table: Path) -> None:
+    name, *options = command.split()
+
+    ran = deltacli(name, table, *options, "--template", template)
+
+    assert (2, near is not None) == (ran.code, f"--template '{near}'" in ran.err)
+    assert near is None or ran.out == ""
+
+
+@pytest.mark.parametrize("other", [("--json",), ("--format", "csv"), ("--output", "out.csv")])
+def test_a_template_excludes_other_formats(other: tuple[str, ...], table: Path, tmp_path: Path) -> None:
+    ran = deltacli("history", table, "--template", "{version}", *other, cwd=tmp_path.parent)
+
+    assert (2, "") == (ran.code, ran.out)
+
+
+def test_a_field_is_missing_in_items_of_another_type(table: Path) -> None:
+    ran = deltacli("snapshot", table, "--files", "--template", "{path} {deletionTimestamp}|")
+
+    assert (["a.parquet |", "lost.parquet |"], 0) == (sorted(ran.out.splitlines()), ran.code)
