@@ -35,6 +35,11 @@ class Result:
     err: str
 
     @property
+    def words(self) -> str:
+        """stdout, with a blank between two words."""
+        return " ".join(self.out.split())
+
+    @property
     def document(self) -> Any:  # Any: JSON
         return json.loads(self.out)
 

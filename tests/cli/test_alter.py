@@ -45,9 +45,9 @@ def test_a_plan_is_refused_without_consent_and_names_the_option(home: Path) -> N
     found = document(alter(home, "mapping", "name", "--json"))
 
     assert (4, before) == (shown.code, versions(home))
-    assert "changes   mapping  delta.columnMapping.mode  none -> name" in shown.out
-    assert "protocol  reader 1, writer 2 -> reader 3, writer 7" in shown.out
-    assert "duckdb: reads it in 1.5.5, loses writing" in shown.out
+    assert "mapping delta.columnMapping.mode none -> name" in shown.words
+    assert "read 1 -> 3 +columnMapping write 2 -> 7 " in shown.words
+    assert "duckdb yes loses 1.5.5 " in shown.words
     assert "hint: deltacli alter tbl mapping name --dry-run --upgrade-protocol" in shown.err
     assert [("alter.protocol-upgrade-needed", "--upgrade-protocol")] == [
         (refusal["code"], refusal["wayOut"]) for refusal in found["refusals"]

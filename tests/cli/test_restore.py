@@ -43,16 +43,11 @@ def test_a_dry_run_shows_the_plan_and_changes_nothing(home: Path) -> None:
     done = restore(home, "--version", "3", "--dry-run")
 
     assert (0, "") == (done.code, done.err)
-    assert [
-        f"table       file://{home}/tbl",
-        "version     14, newest",
-        "restore     3, committed 2026-01-01 21:00:00 UTC",
-        "bring back  6 files, 11.1 KiB, 580 rows",
-        "remove      18 files, 27.7 KiB, 1,030 rows",
-        "keep        3 files",
-        "changes     unset delta.deletedFileRetentionDuration",
-        "commit      version 15, would be committed",
-    ] == done.out.splitlines()[:8]
+    assert done.words.startswith(
+        f"table file://{home}/tbl version 14, newest restore 3, committed 2026-01-01 21:00:00 UTC files size rows "
+        "bring back 6 11.1 KiB 580 remove 18 27.7 KiB 1,030 keep 3 "
+        "changes unset delta.deletedFileRetentionDuration commit version 15, would be committed"
+    )
     assert 15 == len(list((home / "tbl" / "_delta_log").glob("*.json")))
 
 

@@ -279,7 +279,7 @@ def test_a_dry_run_of_a_feature_that_is_refused_shows_the_plan(home: Path) -> No
     result = deltacli("features", "tbl", "add", "catalogManaged", "--dry-run", cwd=home)
 
     assert 4 == result.code
-    assert "would change  catalogManaged" in result.out
+    assert "feature +catalogManaged" in result.words
     assert "cannot be added by itself" in result.err
 
 

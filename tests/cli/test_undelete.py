@@ -281,8 +281,8 @@ def test_the_plan_and_the_question_name_what_is_replaced(table: Path) -> None:
     asked = deltacli("undelete", table, "--from", table.parent / "copy")
     line = "p=2/part-00002.parquet: 501 bytes instead of 508"
     assert asked.code == 4
-    assert f"would replace  1 file: {line}" in asked.out.splitlines()
-    assert "files          part-00000.parquet" in asked.out.splitlines()
+    assert f"would replace 1 file: {line}" in asked.words
+    assert "files part-00000.parquet" in asked.words
     assert f"replace 1 file of another size ({line})" in asked.err
     items = checked(undelete(table, "--from", str(table.parent / "copy"), "--dry-run"))["items"]
     assert {one["path"]: one["presentSizeBytes"] for one in items} == {  # type: ignore[attr-defined]

@@ -78,15 +78,18 @@ def test_a_dry_run_shows_the_plan_and_changes_nothing(home: Path) -> None:
     assert (0, "", before) == (done.code, done.err, content(home))
     assert [
         f"table     file://{home}/tbl",
-        "columns   ride.fare  decimal(8,2) -> decimal(10,2)",
         "commit    version 15, would be committed",
-        "protocol  reader 1, writer 2 -> reader 3, writer 7",
-        "          added: typeWidening",
-        "property  delta.enableTypeWidening=true",
-    ] == done.out.splitlines()[:6]
-    assert "clients   deltalake: loses access, no known version reads it" in done.out
-    assert "spark: reads and writes it from 4.0" in done.out
-    assert "files     21 files, 32.7 KiB, 1,230 rows keep the older types" in done.out
+        "",
+        "column     type",
+        "ride.fare  decimal(8,2) -> decimal(10,2)",
+        "",
+        "to     version  features",
+        "read   1 -> 3   +typeWidening",
+    ] == done.out.splitlines()[:8]
+    assert "property delta.enableTypeWidening (not set) -> true" in done.words
+    assert "deltalake loses loses " in done.words
+    assert "spark yes yes 4.0 " in done.words
+    assert "files 21 files, 32.7 KiB, 1,230 rows keep the older types" in done.words
 
 
 def test_a_dry_run_overrides_consent(home: Path) -> None:
