@@ -58,7 +58,10 @@ def test_a_checkpoint_in_a_pipe(home: Path) -> None:
     assert [
         "version 14",
         "checkpoint classic, written and read back",
-        "files _delta_log/00000000000000000014.checkpoint.parquet, … , 34 rows",
+        "",
+        "file size rows",
+        "_delta_log/00000000000000000014.checkpoint.parquet … 34",
+        "",
         "actions 21 add, 1 metaData, 1 protocol, 11 remove",
         "readers begin at version 14; 4 commits fewer to replay",
         "hint _last_checkpoint names version 14",

@@ -244,7 +244,7 @@ def test_an_unbuffered_stdout_gets_every_byte_or_an_error() -> None:
         (("snapshot",), "x.md", b"| "),
         (("validate",), "x.sarif", b'{"$schema":'),
         (("validate", "--format", "sarif"), "x.json", b'{"$schema":'),
-        (("history",), "x.txt", b"version  timestamp"),
+        (("history",), "x.txt", b"version  committed (UTC)"),
         (("log", "cat", "--actions", "commitInfo"), "x.jsonl", b'{"commitInfo":'),
         (("schema", "convert", "--to", "delta"), "x.json", b'{"type":"struct"'),
     ],

@@ -85,7 +85,7 @@ def test_of_a_copied_log_vacuum_and_validate_say_until_when_removed_files_are_ke
     found = deltacli("validate", "tbl", "--level", "storage", *now, cwd=tmp_path).out
     later = deltacli("vacuum", "tbl", "--dry-run", "--now", "2026-02-08T00:01:00Z", cwd=tmp_path).out
 
-    kept = re.search(r"retained  \d+, removed files, until (2026-02-0\d) 00:00:00 UTC: the log was copied", planned)
+    kept = re.search(r"retained +\d+ +removed files, until (2026-02-0\d) 00:00:00 UTC: the log was copied", planned)
     assert kept, planned
     assert (
         f"its retention has ended; a vacuum keeps it until {kept[1]} 00:00:00 UTC, because the log was copied" in found

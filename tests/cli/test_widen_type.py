@@ -110,8 +110,8 @@ def test_a_refused_plan_is_shown_and_names_the_options_that_are_missing(options:
 
     assert (4, before) == (done.code, content(home))
     assert "commit    none, the change is refused" in done.out
-    assert "[widen.protocol-upgrade-needed]; --upgrade-protocol" in done.out
-    assert "[widen.not-enabled]; --enable" in done.out
+    assert "[widen.protocol-upgrade-needed]\n          override: --upgrade-protocol\n" in done.out
+    assert "[widen.not-enabled]\n          override: --enable\n" in done.out
     said = "" if "--dry-run" in options else "nothing was changed: "
     assert done.err.startswith(f"error: tbl: {said}the protocol lacks typeWidening")
     assert [("widen.protocol-upgrade-needed", "--upgrade-protocol"), ("widen.not-enabled", "--enable")] == [

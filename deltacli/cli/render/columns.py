@@ -411,15 +411,19 @@ def version_strip(canvas: Surface, first: int, last: int, lost: Spans, label_cel
     return canvas.joined([*drawn, (f" {last:,}", Style.QUIET)], folds=False)
 
 
-def refusal_rows(canvas: Surface, refusals: Iterable[tuple[str, str, str | None]]) -> list[Labelled]:
+def refusal_rows(
+    canvas: Surface, refusals: Iterable[tuple[str, str, str | None]], *, error_has_code: bool = False
+) -> list[Labelled]:
     """Return rows of a grid: the message and the code of each refusal, and below it what overrides it.
 
-    The codes only, where the error with their messages and overrides follows on the same terminal or pipe.
+    The codes only, where the error with their messages and overrides follows on the same terminal or pipe, and nothing on
+    a terminal where the error has the codes, too.
     """
     refusals = list(refusals)
     rows: list[Labelled] = []
     if canvas.shows_errors:
-        return [("refused", canvas.text(code, Style.PROBLEM)) for _, code, _ in refusals]
+        is_known = error_has_code and not isinstance(canvas, Sheet)
+        return [] if is_known else [("refused", canvas.text(code, Style.PROBLEM)) for _, code, _ in refusals]
     for message, code, override in refusals:
         parts = [(message, Style.PROBLEM)] + ([] if message.endswith("]") else [(f" [{code}]", Style.QUIET)])
         rows.append(("refused", canvas.joined(parts)))

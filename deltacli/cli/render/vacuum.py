@@ -436,7 +436,9 @@ def draw_vacuum(canvas: Surface, terminal: Terminal, plan: VacuumPlan, outcome: 
             *_examples(canvas, plan),
             *_strip(canvas, plan),
             *section_rows(canvas, below),
-            *refusal_rows(canvas, [(one.message, one.code, one.override) for one in plan.refusals]),
+            *refusal_rows(
+                canvas, [(one.message, one.code, one.override) for one in plan.refusals], error_has_code=True
+            ),
         ],
     )
 
