@@ -69,8 +69,8 @@ class Column(Generic[Row]):
     """A bar in place of the text, drawn on so many cells (`least`). Such a column is shown only where rich draws, and
     left out where the text of every row is empty.
     """
-    is_age: bool = False
-    """The text is an age."""
+    is_rounded: bool = False
+    """The text is an age, or a time to the second: a pipe has the value."""
     subtitle: str | None = None
     """What stands below the title on a drawn screen, such as the type of the values."""
 
@@ -82,7 +82,7 @@ class Column(Generic[Row]):
 
     def whole(self, row: Row) -> str:
         """Return the text for a pipe: as on a screen, but file names keep their bytes, and times are absolute."""
-        return visible(self.text(row) if self.text and not self.is_age else exact(self.value(row)))
+        return visible(self.text(row) if self.text and not self.is_rounded else exact(self.value(row)))
 
     def shown(self, row: Row) -> str:
         return for_screen(self.text(row) if self.text else exact(self.value(row)))

@@ -91,6 +91,7 @@ def history_columns(now_ms: int, *, counts: bool) -> list[Column[HistoryLine]]:
             priority=2,
             least=19,
             title="committed (UTC)",
+            is_rounded=True,
         ),
         Column(
             "age",

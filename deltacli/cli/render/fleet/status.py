@@ -284,7 +284,7 @@ def _merged(rows: Sequence[_AlertRow]) -> _AlertRow:
 
 def _step_column(kind: str, now_ms: int) -> Column[TableStatus]:
     told, style = partial(_told, kind, now_ms), partial(_style, kind)
-    return Column(kind, partial(_state, kind), told, style, priority=3, least=14, is_age=True)
+    return Column(kind, partial(_state, kind), told, style, priority=3, least=14, is_rounded=True)
 
 
 def _state(kind: str, table: TableStatus) -> str | None:
