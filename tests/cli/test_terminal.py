@@ -253,7 +253,7 @@ def test_a_pipe_gets_the_columns_of_a_screen_uncut(sample: Path) -> None:
     assert "version committed (UTC) operation parameters files rows engine" == " ".join(
         piped.out.splitlines()[0].split()
     )
-    assert "12 2026-01-03 09:00:00 OPTIMIZE day = 2026-01-02 +1 -8 sample/1" in " ".join(piped.out.split())
+    assert "12 2026-01-03T09:00:00.000Z OPTIMIZE day = 2026-01-02 +1 -8 sample/1" in " ".join(piped.out.split())
     assert max(map(len, piped.out.splitlines())) < 130
     assert "version  operationParameters" in chosen.out
     assert '{"predicate":"[\\"(day = 2026-01-02)\\"]"}' in chosen.out
