@@ -210,8 +210,9 @@ def check_in_fresh_environments(pythons: Mapping[str, str]) -> None:
 def lint() -> None:
     """Lint the recipes and the workflow; name what could not be."""
     must(ROOT, PROGRAMS / "hadolint", PACKAGING / "Dockerfile")
+    workflows = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
     workflow = ROOT / ".github" / "workflows" / "release.yml"
-    must(ROOT, PROGRAMS / "check-jsonschema", "--builtin-schema", "vendor.github-workflows", workflow)
+    must(ROOT, PROGRAMS / "check-jsonschema", "--builtin-schema", "vendor.github-workflows", *workflows)
     must(ROOT, PROGRAMS / "check-jsonschema", "--builtin-schema", "vendor.github-actions", ROOT / "action.yml")
     parse = "import sys, rattler_build as r; r.Stage0Recipe.from_file(sys.argv[1])"
     must(ROOT, PROGRAMS / "python", "-c", parse, DIST / "recipe.yaml")
