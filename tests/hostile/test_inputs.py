@@ -230,7 +230,7 @@ def test_no_error_repeats_the_secret_of_an_address_in_any_parameter(
             continue
         ended = run_here(case.argv(address))
         os.chdir(place.root)
-        text = ended.err if case.command in SHOWING_TEXTS else ended.err + ended.out.decode()
+        text = ended.err if {case.command, case.parameter} & SHOWING_TEXTS else ended.err + ended.out.decode()
         shown += [(str(case), text[:300])] if SECRET in text else []
         place.again()
         os.chdir(place.root)
@@ -238,8 +238,8 @@ def test_no_error_repeats_the_secret_of_an_address_in_any_parameter(
     assert [] == shown
 
 
-SHOWING_TEXTS = ("alter", "properties")
-"""Commands whose results show the texts that they were given for the table."""
+SHOWING_TEXTS = frozenset({"alter", "properties", "--template"})
+"""Commands whose results show texts that they were given for the table, and the option that is the form of a result."""
 
 
 def test_a_limit_of_no_bytes_is_reached_by_every_log(place: Place) -> None:

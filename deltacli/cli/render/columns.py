@@ -416,8 +416,8 @@ def refusal_rows(
 ) -> list[Labelled]:
     """Return rows of a grid: the message and the code of each refusal, and below it what overrides it.
 
-    The codes only, where the error with their messages and overrides follows on the same terminal or pipe, and nothing on
-    a terminal where the error has the codes, too.
+    The codes only, where the error with their messages and overrides follows on the same terminal or pipe, and nothing
+    on a terminal where the error has the codes, too.
     """
     refusals = list(refusals)
     rows: list[Labelled] = []

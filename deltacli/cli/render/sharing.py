@@ -85,8 +85,12 @@ def _token_columns(now_ms: int, *, has_secret: bool) -> list[Column[JsonObject]]
         Column("recipient", lambda one: one["recipient"], priority=1),
         Column("id", lambda one: one["id"], priority=1),
         Column("state", lambda one: one["state"], priority=1, style=_style),
-        Column("created", lambda one: one.get("created"), text=_age_of("createdMs", now_ms), priority=3, is_rounded=True),
-        Column("expires", lambda one: one.get("expires"), text=_age_of("expiresMs", now_ms), priority=2, is_rounded=True),
+        Column(
+            "created", lambda one: one.get("created"), text=_age_of("createdMs", now_ms), priority=3, is_rounded=True
+        ),
+        Column(
+            "expires", lambda one: one.get("expires"), text=_age_of("expiresMs", now_ms), priority=2, is_rounded=True
+        ),
         Column("notBefore", lambda one: one.get("notBefore"), priority=4),
     ]
     if has_secret:
@@ -139,7 +143,9 @@ def keys_result(file: Path, keys: ServerKeys, now_ms: int, *, dry_run: bool) -> 
         Column("id", lambda one: one["id"], priority=1),
         Column("state", lambda one: one["state"], priority=1),
         Column("starts", lambda one: one["starts"], text=_age_of("startsMs", now_ms), priority=2, is_rounded=True),
-        Column("retires", lambda one: one.get("retires"), text=_age_of("retiresMs", now_ms), priority=2, is_rounded=True),
+        Column(
+            "retires", lambda one: one.get("retires"), text=_age_of("retiresMs", now_ms), priority=2, is_rounded=True
+        ),
     ]
     fields = share_fields("share-keys", keyFile=str(file), action="rotate", dryRun=dry_run)
     return Listing(fields, "share-key", items, columns, items, items_name="keys")

@@ -64,6 +64,11 @@ def require_confirmation(
     run.confirm()
 
 
+def ask_about_all(run: Run, what: str, facts: Mapping[str, str], *, yes: bool) -> None:
+    """Ask once about several plans, which are shown already. Raises Refused without confirmation."""
+    require_confirmation(run, what, yes=yes, show_plan=lambda: None, facts=facts)
+
+
 def confirmed(run: Run, what: str, show_plan: Callable[[], None], *, dry_run: bool, yes: bool) -> bool:
     """Return whether to make the change: False for a dry run, which only notes it and shows the plan. Raises Refused
     without confirmation.

@@ -17,7 +17,7 @@ from deltacli.cli.errors import report_error
 from deltacli.cli.formats import MARKDOWN, TABLE
 from deltacli.cli.invocation import invocation
 from deltacli.cli.results import Document, Emit, EncodedItems, Grid, Result, RowForm, line_of
-from deltacli.cli.running.changing import Mode, require_confirmation
+from deltacli.cli.running.changing import Mode, ask_about_all
 from deltacli.cli.terminal.interrupts import Interrupted
 from deltacli.cli.terminal.shell import again
 from deltacli.cli.terminal.term import Style, encoded, safe_text, visible
@@ -297,7 +297,7 @@ def _execute(run: Run, parts: Sequence[Part], mode: Mode) -> int:
     try:
         if asking := [(part, pending) for part, pending in planned if pending.asks]:
             facts = {f"{part.name}, {name}": fact for part, one in asking for name, fact in one.facts.items()}
-            require_confirmation(run, _question(asking), yes=mode.yes, show_plan=lambda: None, facts=facts)
+            ask_about_all(run, _question(asking), facts, yes=mode.yes)
     except DeltacliError as refused:
         report_error(refused, invocation.arguments, None)
         return refused.exit_code

@@ -162,7 +162,7 @@ def test_a_table_that_is_shared_by_directory_only_is_shown_as_such(proxy: Proxy,
     assert {"newest": ["dir"], "t": ["url", "dir"]} == {
         item["table"]: item["accessModes"] for item in document["items"]
     }
-    assert ["accessModes", "dir", "url dir"] == [" ".join(line.split()[4:]) for line in table.out.splitlines()]
+    assert ["accessModes", "dir", "url dir"] == [" ".join(line.split()[3:]) for line in table.out.splitlines()]
 
 
 def test_head_asks_for_the_files_of_a_few_rows_only(proxy: Proxy, command: Run) -> None:
