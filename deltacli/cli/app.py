@@ -210,6 +210,9 @@ def make_run(
 
     The name of the output file comes before the environment for its format.
     """
+    for name, given_name in (("--config", options.config), ("--profile-name", options.profile_name)):
+        if given_name == "":
+            raise UsageError(f"{name} is empty: a variable of the script may be unset", code="usage.config")
     path, profile = options.config or Variable.CONFIG.read(), options.profile_name or Variable.PROFILE.read()
     settings = read_configuration(path, profile)
     configuration = f"in the configuration {path}" + (f" with the profile {profile}" if profile else "")
@@ -506,7 +509,7 @@ def _convert_here(option: Click, hint: Any) -> None:  # Any: annotations
     def convert(value: Any) -> Any:  # Any: a text of the command line, or a default
         kind = option.value_type
         try:
-            converted = value if isinstance(value, kind) else kind(value)
+            converted = value if isinstance(value, kind) else _parsed(value, kind)
         except ValueError:
             choices = ", ".join(repr(str(choice)) for choice in kind) if issubclass(kind, StrEnum) else ""
             expected = f"one of {choices}" if choices else "a whole number" if kind is int else "a number"
@@ -522,6 +525,13 @@ def _convert_here(option: Click, hint: Any) -> None:  # Any: annotations
         return value if option.callback is None else option.callback(context, option, value)
 
     option.process_value = process_value
+
+
+def _parsed(text: str, kind: Callable[[str], Any]) -> Any:  # Any: what `kind` makes
+    """Return a value of a text. Raises ValueError, also for digits and blanks that only Python takes for a number."""
+    if kind is int and not (text.isascii() and text.lstrip("+-").isdecimal()):
+        raise ValueError(text)
+    return kind(text)
 
 
 def _require_values(options: Sequence[Click], arguments: Sequence[str]) -> None:
@@ -652,16 +662,25 @@ def run(argv: Sequence[str]) -> int:
 
 def _run_in(directories: Sequence[str], arguments: Sequence[str]) -> int:
     """Run one command in the directory of `-C`, and return its exit code."""
+    if not directories:
+        return _run(arguments)
     with contextlib.ExitStack() as entered:
+        with contextlib.suppress(OSError):  # a directory that is gone is not returned to
+            entered.callback(_return_to, os.getcwd())
         for directory in directories:
             try:
-                entered.enter_context(contextlib.chdir(directory))
+                os.chdir(directory)
             except (OSError, ValueError) as fault:
                 invocation.directories = ()
                 reason = (getattr(fault, "strerror", None) or str(fault)).lower()
                 report_error(UsageError(f"{AT} {directory}: {reason}"), arguments, None)
                 return UsageError.exit_code
         return _run(arguments)
+
+
+def _return_to(directory: str) -> None:
+    with contextlib.suppress(OSError):
+        os.chdir(directory)
 
 
 def _run(arguments: Sequence[str]) -> int:
@@ -715,6 +734,12 @@ def _report_unexpected(error: Exception, arguments: Sequence[str]) -> int:
     if not isinstance(error, OSError):
         _report_bug(error, arguments)
         return EXIT_BUG
+    try:
+        os.getcwd()
+    except OSError:
+        gone = Unreadable("the current directory does not exist any more", code="table.path-missing", hint="cd /")
+        report_error(gone, arguments, None)
+        return gone.exit_code
     # Stores translate their own OSErrors: this one comes from stdout or a temporary file.
     reason = (error.strerror or str(error)).lower()
     failure = StorageFailed(f"the result cannot be written: {reason}", code="output.unwritable")

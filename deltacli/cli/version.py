@@ -36,16 +36,21 @@ def _version_document() -> JsonObject:
 def commit_of(git: Path) -> str | None:
     """Return the commit that is checked out, from the files of `.git`; None if that is not a clone's, or in doubt."""
     try:
-        if git.is_file():  # of a worktree
-            git = (git.parent / git.read_text().removeprefix("gitdir:").strip()).resolve()
-        head = (git / "HEAD").read_text().strip()
-        if not head.startswith("ref: "):
-            return head
-        name, shared = head.removeprefix("ref: "), git / "commondir"
-        home = git / shared.read_text().strip() if shared.exists() else git
-        if (home / name).exists():
-            return (home / name).read_text().strip()
-        packed = (line.split() for line in (home / "packed-refs").read_text().splitlines())
-        return next((words[0] for words in packed if words[1:] == [name]), None)
-    except OSError:
+        found = _checked_out(git)
+    except (OSError, ValueError):
         return None
+    return found if found and len(found) in (40, 64) and not set(found) - set("0123456789abcdef") else None
+
+
+def _checked_out(git: Path) -> str | None:
+    if git.is_file():  # of a worktree
+        git = (git.parent / git.read_text().removeprefix("gitdir:").strip()).resolve()
+    head = (git / "HEAD").read_text().strip()
+    if not head.startswith("ref: "):
+        return head
+    name, shared = head.removeprefix("ref: "), git / "commondir"
+    home = git / shared.read_text().strip() if shared.exists() else git
+    if (home / name).exists():
+        return (home / name).read_text().strip()
+    packed = (line.split() for line in (home / "packed-refs").read_text().splitlines())
+    return next((words[0] for words in packed if words[1:] == [name]), None)

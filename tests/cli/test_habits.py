@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +14,7 @@ import pytest
 from deltacli.cli.command_tree import TABLE_OR_HERE
 from deltacli.cli.options.configuration import read_configuration
 from deltacli.cli.terminal.shell import with_files
-from tests.cli.support import deltacli
+from tests.cli.support import ROOT, deltacli
 from tools.command_tree import read_tree
 
 # -- TABLE left out ----------------------------------------------------------------------------------------------------
@@ -261,3 +264,32 @@ def test_hints_keep_the_profile() -> None:
     words = ["snapshot", "t", "--config", "c.toml", "--profile-name=test"]
 
     assert "deltacli history t --config c.toml --profile-name test" == with_files("deltacli history t", words)
+
+
+@pytest.mark.parametrize("option", ["--config", "--profile-name"])
+def test_an_empty_name_is_refused_instead_of_the_environment_s(option: str, settings: Path) -> None:
+    result = deltacli("history", "t", option, "", cwd=settings.parent, DELTACLI_PROFILE="p")
+
+    assert (2, f"error: {option} is empty: a variable of the script may be unset") == (
+        result.code,
+        result.err.splitlines()[0],
+    )
+
+
+@pytest.mark.parametrize("number", ["１２", "1_0", " 5", "٣", "5.0", ""])
+def test_a_number_has_ascii_digits_only(number: str, sample: Path) -> None:
+    result = deltacli("history", sample, f"--limit={number}")
+
+    assert 2 == result.code
+    assert "is not a whole number" in result.err
+
+
+def test_a_current_directory_that_is_gone_is_named(tmp_path: Path) -> None:
+    (gone := tmp_path / "gone").mkdir()
+    shell = f'cd "{gone}" && rmdir "{gone}" && "{sys.executable}" -m deltacli history'
+
+    done = subprocess.run(
+        ["sh", "-c", shell], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)}, check=False
+    )
+
+    assert (3, "error: the current directory does not exist any more") == (done.returncode, done.stderr.splitlines()[0])

@@ -53,3 +53,10 @@ def test_the_commit_is_read_from_clones_worktrees_and_packed_references(tmp_path
         unborn, loose, beside, *packed, commit_of(tmp_path / "side" / ".git")
     ]  # fmt: skip
     assert commit_of(tmp_path / ".git") is None
+
+
+@pytest.mark.parametrize("head", [b"", b"garbage", b"ref: refs/heads/none", b"\xff\xfe", b"ref: \0"])
+def test_a_head_that_names_no_commit_is_none(head: bytes, tmp_path: Path) -> None:
+    (tmp_path / "HEAD").write_bytes(head)
+
+    assert commit_of(tmp_path) is None
