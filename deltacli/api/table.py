@@ -240,6 +240,34 @@ class Table(BeforeChange, LogCare, Undo):
         return self._made(Widening(request), dry_run=dry_run)
 
     @named
+    def plan_widen_type(
+        self,
+        *changes: tuple[str, str],
+        enable: bool = False,
+        upgrade_protocol: bool = False,
+        check_files: bool = False,
+        commit_metadata: Mapping[str, str] = NO_METADATA,
+    ) -> WideningOutcome:
+        """Return what `widen_type` with the same parameters would do; refusals are in the plan. Raises as it does."""
+        return self.widen_type(
+            *changes,
+            enable=enable,
+            upgrade_protocol=upgrade_protocol,
+            check_files=check_files,
+            commit_metadata=commit_metadata,
+            dry_run=True,
+        )
+
+    @named
+    def execute_widen_type(self, plan: WideningOutcome) -> WideningOutcome:
+        """Commit a plan of this table. If another writer was first, it is planned again, and committed if the effects
+        are the same; else ConflictLost is raised. Raises as `widen_type` does.
+        """
+        from deltacli.operations.change.widen_type import Widening
+
+        return self._execute(Widening(plan.request), plan)
+
+    @named
     @takes(AlterationRequest)
     def alter(self, request: AlterationRequest) -> AlterationOutcome:
         """Make changes of columns and of what describes the table in one commit, and return the outcome.
@@ -414,6 +442,20 @@ class Table(BeforeChange, LogCare, Undo):
         return self._made(PropertiesChange(edits), dry_run=dry_run, refuses=True)
 
     @named
+    def plan_set_properties(
+        self, values: Mapping[str, str], *, force: bool = False, commit_metadata: Mapping[str, str] = NO_METADATA
+    ) -> PropertiesOutcome:
+        """Return the plan of `set_properties`, for `execute_properties`. Raises as it does."""
+        return self.set_properties(values, force=force, commit_metadata=commit_metadata, dry_run=True)
+
+    @named
+    def plan_unset_properties(
+        self, keys: Sequence[str], *, commit_metadata: Mapping[str, str] = NO_METADATA
+    ) -> PropertiesOutcome:
+        """Return the plan of `unset_properties`, for `execute_properties`. Raises as it does."""
+        return self.unset_properties(keys, commit_metadata=commit_metadata, dry_run=True)
+
+    @named
     def execute_properties(self, plan: PropertiesOutcome) -> PropertiesOutcome:
         """Commit a plan of `set_properties` or `unset_properties`. If another writer was first, it is made again, and
         committed if it comes to the same; else ConflictLost is raised. Raises as they do.
@@ -433,6 +475,13 @@ class Table(BeforeChange, LogCare, Undo):
         from deltacli.operations.change.properties_and_features import FeaturesAddition
 
         return self._made(FeaturesAddition(names, commit_metadata), dry_run=dry_run, refuses=True)
+
+    @named
+    def plan_add_features(
+        self, names: Sequence[str], *, commit_metadata: Mapping[str, str] = NO_METADATA
+    ) -> FeaturesOutcome:
+        """Return what `add_features` with the same parameters would do. Raises as it does."""
+        return self.add_features(names, commit_metadata=commit_metadata, dry_run=True)
 
     @named
     def execute_add_features(self, plan: FeaturesOutcome) -> FeaturesOutcome:
@@ -464,6 +513,15 @@ class Table(BeforeChange, LogCare, Undo):
         from deltacli.operations.change.drop_feature import DropFeature
 
         return self._made(DropFeature(name, truncate_history, commit_metadata), dry_run=dry_run)
+
+    @named
+    def plan_drop_features(
+        self, name: str, *, truncate_history: bool = False, commit_metadata: Mapping[str, str] = NO_METADATA
+    ) -> FeatureDrop:
+        """Return the steps that `drop_features` with the same parameters would take. Raises as it does."""
+        return self.drop_features(
+            name, truncate_history=truncate_history, commit_metadata=commit_metadata, dry_run=True
+        )
 
     @named
     def execute_drop_features(self, plan: FeatureDrop) -> FeatureDrop:

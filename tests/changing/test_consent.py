@@ -200,8 +200,8 @@ def _agree(storage: Any, event: Event, consent: Callable[[Plan], Consent], shown
 def test_a_plan_that_is_executed_later_is_what_was_read() -> None:
     storage = a_table()
     table = open_at(storage)
-    plans = [table.set_properties({"owner": "us"}, dry_run=True) for _ in range(2)]
-    adds = [table.add_features(["deletionVectors"], dry_run=True) for _ in range(2)]
+    plans = [table.plan_set_properties({"owner": "us"}) for _ in range(2)]
+    adds = [table.plan_add_features(["deletionVectors"]) for _ in range(2)]
     alters = [table.plan_alter([add("c", "int")]) for _ in range(2)]
 
     assert 1 == table.execute_properties(plans[0]).committed_version
@@ -212,7 +212,10 @@ def test_a_plan_that_is_executed_later_is_what_was_read() -> None:
         table.execute_add_features(adds[1]).committed_version,
         table.execute_alter(alters[1]).committed_version,
     ]
-    plan = table.drop_features("deletionVectors", dry_run=True)
+    widens = [table.plan_widen_type(("c", "long"), enable=True, upgrade_protocol=True) for _ in range(2)]
+    assert [4, None] == [table.execute_widen_type(one).committed_version for one in widens]
+    assert 5 == table.execute_properties(table.plan_unset_properties(["owner"])).committed_version
+    plan = table.plan_drop_features("deletionVectors")
     with pytest.raises(UsageError, match="another table"):
         open_at(MemoryStorage("other")).execute_drop_features(plan)
     assert table.execute_drop_features(plan).is_made

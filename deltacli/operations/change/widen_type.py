@@ -82,6 +82,7 @@ class WideningImpact:
 class WideningOutcome(OneCommit):
     """A planned or executed change. `committed_version` is None where nothing was committed."""
 
+    request: WidenRequest
     plan: WideningPlan
     clients: tuple[ClientAccess, ...]
     impact: WideningImpact | None = None
@@ -174,7 +175,7 @@ class Widening:
             require_possible(snapshot, _request(plan, snapshot))
         counts = self.with_impact and now is None and not plan.is_noop
         impact = _impact(snapshot, plan, values_of) if counts else None
-        return WideningOutcome(basis_of(snapshot), plan, _clients(plan), impact, refused_files=refused)
+        return WideningOutcome(basis_of(snapshot), self.request, plan, _clients(plan), impact, refused_files=refused)
 
     def outcome(self, plan: WideningOutcome) -> WideningOutcome:
         """Return the plan: nothing is committed yet."""
