@@ -137,6 +137,21 @@ def test_an_alert_of_many_tables_is_one_row_and_a_note_counts_tables(fleet: Path
     ]
 
 
+def test_rows_that_are_cut_are_noted_also_where_each_table_has_one(fleet: Path) -> None:
+    counts = {"liveFiles": 100, "smallFiles": 100, "tombstones": 0, "rules": {}}
+    old = {"commitsBehind": 1, "checkpointMs": NOW_DAY - 326 * DAY_MS}
+    tables = [f"{fleet}/lake/{name}" for name in ("t1", "t2")]
+    write_run(
+        1,
+        *(facts(table, **old) for table in tables),
+        *(step(table, "validate", "done", details=counts) for table in tables),
+    )
+
+    assert [("showing 1 of 2 rows", "to show all"), ("", "")] == [
+        shown_status(80, most=most).left_out() for most in (1, 2)
+    ]
+
+
 def test_a_pipe_has_the_columns_of_a_screen_with_whole_names(fleet: Path) -> None:
     write_run(1, step("/srv/warehouse/a", "validate", "findings", message="x"), facts("/srv/warehouse/b"))
     sink = io.BytesIO()
