@@ -5,6 +5,7 @@ The data are a JSON block, which the script of the page draws by text nodes only
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
@@ -45,7 +46,7 @@ def status_page(
     causes = [cause for cause in found if len(cause.tables) > 1]  # the row of a table has what is its own
     body = f"""<header>
 <h1 class="{"bad" if status.alerted else "good"}">{text(status.headline)}</h1>
-<p>Tables of {text(file)}; commands are for its directory</p>
+<p>Tables of {text(file)}; commands are for the directory {text(os.path.dirname(os.path.abspath(file)))}</p>
 <p class="dim">{text(_run(status))}. Written {text(format_moment(now_ms))} UTC.</p>
 </header>
 <div class="cards">{"".join(_cards(status))}</div>
@@ -111,7 +112,8 @@ def _row(table: TableStatus, file: str, pages: Mapping[str, str], faults: Mappin
     link = f' <a class="page" href="{text(pages.get(name, ""))}" aria-label="the page of {shown}">page</a>'
     why = f'<span class="fault dim">page not written: {text(faults.get(name, ""))}</span>'
     marks = [f'<span class="mark bad">{title}</span> ' for weight, title in _MARKS.values() if weight in weights]
-    alerts = "<br>".join(words(alert.brief) for alert in table.found)
+    advised = [_remedy(_short(advice, name, file)) for advice in table.advice]
+    alerts = "<br>".join([*(words(alert.brief) for alert in table.found), *advised])
     numbers = [
         f'<td class="number" data-label="{title}">{words(shown_as(table.numbers[number]))}</td>'
         if number in table.numbers
