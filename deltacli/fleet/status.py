@@ -530,7 +530,7 @@ class FleetStatus:
             return f"{tables} without alerts" if self.tables or self.newest else "no run yet"
         lost, unreadable = self.weights[Weight.ROWS_LOST], self.weights[Weight.UNREADABLE]
         said = f"{self.alerted:,} of {tables} {'has' if self.alerted == 1 else 'have'} alerts"
-        parts = [f"{lost:,} {'has' if lost == 1 else 'have'} lost rows"] if lost else []
+        parts = [f"{lost:,} may lose rows"] if lost else []
         parts += [f"{unreadable:,} cannot be read"] if unreadable else []
         return f"{said}: {', '.join(parts)}" if parts else said
 

@@ -221,9 +221,9 @@ def test_a_table_that_lost_files_is_told_so_first_and_nothing_else_is_advised(tm
     ]
     doctor(tmp_path, "--html", "page.html")
     page = (tmp_path / "page.html").read_text()
-    assert "deltacli repair ./tbl " in re.sub("<[^>]*>", "", page)
-    assert "<title>./tbl: 2 live files lost</title>" in page
-    assert '<h1 class="bad">./tbl: 2 live files lost</h1>' in page
+    assert f"deltacli repair {tmp_path}/tbl " in re.sub("<[^>]*>", "", page)
+    assert f"<title>{tmp_path}/tbl: 2 live files lost</title>" in page
+    assert f'<h1 class="bad">{tmp_path}/tbl: 2 live files lost</h1>' in page
     assert {"lostFiles": 2} == advice[0]["now"]
     assert absent in advice[0]["message"]
     assert cut in advice[0]["message"]
@@ -235,7 +235,7 @@ def test_the_page_of_a_table_with_a_gap_has_the_gap_in_its_title(tmp_path: Path)
 
     deltacli("doctor", "table", "./tbl", "--html", "page.html", cwd=tmp_path)
 
-    expected = r'<h1 class="bad">./tbl: version \d cannot be rebuilt: commit 2 is missing</h1>'
+    expected = r'<h1 class="bad">/[^<]*/tbl: version \d cannot be rebuilt: commit 2 is missing</h1>'
     assert re.search(expected, (tmp_path / "page.html").read_text())
 
 
@@ -291,3 +291,14 @@ def test_a_page_of_a_log_with_a_gap_names_it_and_the_command_for_it(sample: Path
     page = (tmp_path / "page.html").read_text()
     assert "<dt>problems of the log</dt><dd>log.gap" in page
     assert f"<pre>deltacli repair {table}" in page
+
+
+def test_a_page_names_the_whole_path_of_the_table(tmp_path: Path) -> None:
+    TableBuilder().commits(4).write(tmp_path / "tbl")
+    (tmp_path / "tbl" / "_delta_log" / "00000000000000000002.json").unlink()
+
+    deltacli("doctor", "table", ".", "--html", "../page.html", cwd=tmp_path / "tbl")
+
+    page = (tmp_path / "page.html").read_text()
+    assert f"<title>{tmp_path}/tbl: " in page
+    assert f"<pre>deltacli repair {tmp_path}/tbl " in page

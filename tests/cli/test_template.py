@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from deltacli.cli.formats.template import parse_template
+from deltacli.cli.command_tree import COMMANDS
+from deltacli.cli.formats import template as templates
+from deltacli.cli.formats.template import line_fields, parse_template
 from deltacli.core.errors import UsageError
 from tests.cli.support import deltacli
 from tests.support.actions import add, birth, commit_info
@@ -55,7 +57,7 @@ def test_what_ends_a_list_is_not_an_item(table: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("template", ["", "{", "}", "{}", "{a", "{a{b}", "{a.}", "a}b", "{.a}"])
+@pytest.mark.parametrize("template", ["", "{", "}", "{}", "{a", "{a{b}", "{a.}", "a}b", "{.a}", "a", "{{.version}}"])
 def test_a_template_with_errors_is_refused(template: str) -> None:
     with pytest.raises(UsageError, match="template"):
         parse_template(template)
@@ -92,3 +94,35 @@ def test_a_field_is_missing_in_items_of_another_type(table: Path) -> None:
     ran = deltacli("snapshot", table, "--files", "--template", "{path} {deletionTimestamp}|")
 
     assert (["a.parquet |", "lost.parquet |"], 0) == (sorted(ran.out.splitlines()), ran.code)
+
+
+@pytest.mark.parametrize("template", ["{commitedVersion}", "{version} {dryrun}", "{{.version}}"])
+def test_a_change_is_not_made_where_its_line_cannot_be(template: str, table: Path) -> None:
+    ran = deltacli("restore", table, "--version", "0", "--yes", "--template", template)
+
+    assert (2, "", 2) == (ran.code, ran.out, len([*(table / "_delta_log").glob("*.json")]))
+    assert "--template '{" in ran.err
+
+
+def test_a_field_of_another_result_of_a_change_is_empty_and_noted(table: Path) -> None:
+    words = ("features", table, "add", "deletionVectors", "--yes", "--template", "{committedVersion}|{active}")
+
+    ran = deltacli(*words)
+
+    assert ("2|\n", 0) == (ran.out, ran.code)
+    assert "note: there is no field 'active'" in ran.err
+
+
+def test_fields_in_the_way_of_other_programs_are_explained(table: Path) -> None:
+    ran = deltacli("history", table, "--template", "{{.version}}")
+
+    assert (2, "") == (ran.code, ran.out)
+    assert "such as {version}" in ran.err
+    assert "--template '{version}'" in ran.err
+
+
+def test_the_types_of_commands_exist() -> None:
+    types = {**templates._OF_CHANGES, **templates._OF_READERS}
+
+    assert {*types} <= {*COMMANDS}
+    assert {kind for of_command in types.values() for kind in of_command} <= {*line_fields()}

@@ -5,6 +5,7 @@ keys that the program does not know.
 from __future__ import annotations
 
 import json
+import os
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -154,3 +155,29 @@ def test_init_writes_the_schema_beside_the_file_but_not_over_another_one(tmp_pat
         (tmp_path / "other.schema.json").read_text(),
         (tmp_path / "other.toml").read_text()[:25],
     )
+
+
+@pytest.mark.parametrize("command", ["fleet", "share"])
+@pytest.mark.parametrize("kind", ["link", "pipe", "directory", "edited"])
+def test_what_has_the_name_of_the_schema_is_kept_and_named(command: str, kind: str, tmp_path: Path) -> None:
+    make_sample(tmp_path / "lake" / "t")
+    file, target = tmp_path / "own.schema.json", tmp_path / "lake" / "t" / "new.json"
+    schema = fleet_file_schema() if command == "fleet" else shares_schema()
+    match kind:
+        case "link":
+            file.symlink_to(target)
+        case "pipe":
+            os.mkfifo(file)
+        case "directory":
+            file.mkdir()
+        case _:
+            file.write_text(json.dumps({**schema, "edited": True}))
+    before = file.lstat()
+
+    ran = deltacli(command, "init", "lake", *(["own.toml"] if command == "fleet" else ["-c", "own.yaml"]), cwd=tmp_path)
+
+    after = file.lstat()
+    assert (0, False) == (ran.code, target.exists())
+    assert (before.st_ino, before.st_mtime_ns, before.st_mode) == (after.st_ino, after.st_mtime_ns, after.st_mode)
+    assert "own.schema.json is not the schema of this version, and is kept" in ran.err
+    assert "described for editors" not in ran.out

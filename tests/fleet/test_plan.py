@@ -20,6 +20,7 @@ from deltacli.fleet.policy_file.reading import require_fleet_file
 from deltacli.fleet.running.journal import Journal, JournalWriter
 from deltacli.fleet.running.run import summarize
 from deltacli.storage import open_storage
+from tests.cli.support import deltacli
 from tests.cli.test_documents import validate
 from tests.support import damage
 from tests.support.builder import EPOCH_MS, TableBuilder
@@ -331,3 +332,14 @@ def test_a_bug_in_one_table_does_not_hide_the_others(
 
     problems = {table.name.rpartition("/")[2]: table.problem.exit_code for table in found.tables if table.problem}
     assert {"behind": 70, "gap": 3, "torn": 3} == problems
+
+
+def test_a_row_of_all_tables_is_not_cut_in_a_pipe(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        TableBuilder().commits(9).write(tmp_path / name)
+    (tmp_path / "fleet.toml").write_text(f"{POLICY}[groups.all]\npolicy = 'light'\ntables = ['a', 'b']\n")
+
+    ran = deltacli("fleet", "plan", "--limit", "1", cwd=tmp_path)
+
+    assert "a, " in ran.out
+    assert "showing" not in ran.err

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, BinaryIO
 
 import orjson
 
+from deltacli.cli.command_tree import path_of
 from deltacli.cli.invocation import invocation
 from deltacli.cli.render.columns import exact
 from deltacli.cli.terminal.shell import again_with
-from deltacli.cli.terminal.term import Terminal, encoded, visible
+from deltacli.cli.terminal.term import Terminal, encoded, say, visible
 from deltacli.core.documents import loads
 from deltacli.core.errors import UsageError, nearest_name
 from deltacli.core.typing import Json, JsonObject
@@ -33,10 +34,76 @@ _ALIKE, _NEARLY_THE_SAME = 0.6, 0.81
 """The similarity above which a name counts as misspelt: of a field, and of a key that only some items have."""
 
 
+_OF_CHANGES: Mapping[str, Sequence[str]] = {
+    "alter": ("alteration", "alter"),
+    "checkpoint": ("checkpoint", "verification"),
+    "features": ("feature", "features", "feature-drop"),
+    "fleet init": ("fleet-init-table",),
+    "fleet run": ("fleet-run-table",),
+    "log backup": ("file",),
+    "log compact": ("log-compact",),
+    "log crc": ("log-crc",),
+    "log expire": ("candidate",),
+    "log restore": ("file",),
+    "optimize": ("optimize",),
+    "properties": ("property", "properties"),
+    "repair": ("repair-step", "repair-undo"),
+    "restore": ("restore",),
+    "share init": ("share-init-table",),
+    "share key rotate": ("share-key",),
+    "share pull": ("share-pull",),
+    **dict.fromkeys(
+        [f"share recipient {name}" for name in ("add", "grant", "list", "remove", "revoke")]
+        + [f"share token {name}" for name in ("create", "list", "revoke", "rotate")],
+        ("share-recipient", "share-token"),
+    ),
+    "undelete": ("lost-file",),
+    "vacuum": ("candidate", "vacuum-explain", "vacuum-purge", "schema-file"),
+    "widen-type": ("widen-type",),
+}
+"""The types of the items of commands that can change something, and so may not fail after it."""
+
+_OF_READERS: Mapping[str, Sequence[str]] = {
+    **dict.fromkeys(["doctor access", "doctor storage", "doctor table"], ("advice", "doctor-command", "doctor-probe")),
+    "explain": ("explain",),
+    "fleet check": ("fleet-group",),
+    "fleet plan": ("fleet-table",),
+    "fleet status": ("fleet-status-table",),
+    "reach": ("reach",),
+    "snapshot": ("snapshot", "add", "remove", "file", "paimon-state"),
+    "validate": ("finding", "rule"),
+}
+"""Those of other commands whose items have known fields. The items of the rest are looked at when they come."""
+
+
 def parse_template(text: str) -> Parts:
-    """Return the parts of a template. Raises UsageError where it is empty, has a brace without a pair, or no field
-    between two.
+    """Return the parts of a template. Raises UsageError where it is empty, has a brace without a pair, no field between
+    two, no field at all, or one that no item of the command of this run can have.
     """
+    parts = _parts_of(text)
+    if not any(name for _, name in parts):
+        meant = _OTHER_BRACES.sub(r"{\1}", text)
+        raise UsageError(
+            f"--template has no field: {text}",
+            code="usage.template",
+            facts={"expected": "a field, such as {version}; {{ and }} stand for braces"},
+            hint=None if meant == text else again_with(invocation.arguments, "--template", meant),
+        )
+    path = " ".join(path_of(invocation.arguments))
+    if types := _OF_CHANGES.get(path) or _OF_READERS.get(path):
+        fields = line_fields()
+        known = list(dict.fromkeys(field for kind in types for field in fields[kind]))
+        for _, name in parts:
+            if fault := _fault_of(name, known, text):
+                raise fault
+    return parts
+
+
+_OTHER_BRACES = re.compile(r"\{\{\s*\.?([\w.-]+)\s*\}\}")
+"""A field in the templates of other programs."""
+
+
+def _parts_of(text: str) -> Parts:
     parts: list[tuple[str, str]] = []
     end = 0
     while end < len(text) or not text:
@@ -55,7 +122,7 @@ def parse_template(text: str) -> Parts:
 
 def write_template(sink: BinaryIO, result: Result, _terminal: Terminal, template: str) -> None:
     """Write a line per item. Raises UsageError for a field that no item can have, before the first line, and for one
-    that none had, after the last.
+    that none had, after the last; commands that can change something only note it.
     """
     lines = TemplateLines(template)
 
@@ -72,7 +139,7 @@ class TemplateLines:
     """Makes the lines for items."""
 
     def __init__(self, template: str) -> None:
-        self._template, self._parts = template, parse_template(template)
+        self._template, self._parts = template, _parts_of(template)
         self._fields = line_fields()
         self._types: set[str] = set()
         self._absent: dict[str, Sequence[str]] = {}
@@ -106,32 +173,52 @@ class TemplateLines:
         return ""
 
     def _require_known(self, known: Sequence[str], item: JsonObject) -> None:
-        maps = tuple(one.removesuffix(OPEN) for one in known if one.endswith(f".{OPEN}"))
-        is_open = OPEN in known
-        names = [*(one for one in known if not one.endswith(OPEN)), *(item if is_open else ())]
+        known = [*known, *(item if OPEN in known else ())]
         for _, name in self._parts:
-            if not name or name in names or name.startswith(maps):
-                continue
-            near = nearest_name(name, names, ignores_case=True, alike=_NEARLY_THE_SAME if is_open else _ALIKE)
-            if is_open and near is None:
-                self._absent[name] = names
-                continue
-            inner = next((one for one in names if one.endswith(f".{name}")), None)
-            raise self._unknown(f"there is no field {name!r}", name, inner or near, names)
+            if fault := _fault_of(name, known, self._template):
+                self._report(fault)
+            elif name and OPEN in known and not _is_known(name, known):
+                self._absent[name] = known
 
     def require_found(self) -> None:
         """Raise UsageError for a field that no item had."""
         for name, names in self._absent.items():
-            raise self._unknown(f"no item has a field {name!r}", name, None, names)
+            self._report(_unknown(f"no item has a field {name!r}", name, None, names, self._template))
 
-    def _unknown(self, message: str, name: str, near: str | None, known: Sequence[str]) -> UsageError:
-        meant = self._template.replace(f"{{{name}}}", f"{{{near}}}")
-        return UsageError(
-            f"{message}; did you mean {near}?" if near else message,
-            code="usage.template",
-            facts={"fields": ", ".join(sorted({one for one in known if "." not in one}))},
-            hint=again_with(invocation.arguments, "--template", meant) if near else None,
-        )
+    def _report(self, fault: UsageError) -> None:
+        """Raise a fault, or only note it where the command may have made a change."""
+        if " ".join(path_of(invocation.arguments)) not in _OF_CHANGES:
+            raise fault
+        if not {"-q", "--quiet"} & {*invocation.arguments}:
+            say(visible(f"note: {fault.message}; it is empty in the lines"))
+
+
+def _is_known(name: str, known: Sequence[str]) -> bool:
+    maps = tuple(one.removesuffix(OPEN) for one in known if one.endswith(f".{OPEN}"))
+    return name in known or name.startswith(maps)
+
+
+def _fault_of(name: str, known: Sequence[str], template: str) -> UsageError | None:
+    """Return what is wrong with a field of a template; None for one that is known, or may be where others are."""
+    if not name or _is_known(name, known):
+        return None
+    names = [one for one in known if not one.endswith(OPEN)]
+    is_open = OPEN in known
+    near = nearest_name(name, names, ignores_case=True, alike=_NEARLY_THE_SAME if is_open else _ALIKE)
+    if is_open and near is None:
+        return None
+    inner = next((one for one in names if one.endswith(f".{name}")), None)
+    return _unknown(f"there is no field {name!r}", name, inner or near, names, template)
+
+
+def _unknown(message: str, name: str, near: str | None, known: Sequence[str], template: str) -> UsageError:
+    meant = template.replace(f"{{{name}}}", f"{{{near}}}")
+    return UsageError(
+        f"{message}; did you mean {near}?" if near else message,
+        code="usage.template",
+        facts={"fields": ", ".join(sorted({one for one in known if "." not in one and one != OPEN}))},
+        hint=again_with(invocation.arguments, "--template", meant) if near else None,
+    )
 
 
 def line_fields() -> Mapping[str, Sequence[str]]:

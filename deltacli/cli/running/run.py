@@ -619,7 +619,7 @@ def note_left_out(run: Run, result: FleetListing[Any], *, may_repeat: bool = Tru
     """Note what a limit leaves out: of a table for people in tables, else in rows or items. `may_repeat`: the command
     shows the same once more.
     """
-    if result.drawn_screen is None or not run.terminal.is_drawn:
+    if result.drawn_screen is None:
         rows = result.items if run.format.errors_are_json else result.rows
         note_the_cut(run, len(rows), result.most)
         return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -74,24 +75,53 @@ def write_new(file: str, text: bytes, *, force: bool, code: str) -> None:
 
 
 def schema_beside(file: str, schema: JsonObject) -> str | None:
-    """Return the path of the schema of a new file, for editors; None where another file has its name."""
-    path = f"{os.path.splitext(file)[0]}.schema.json"
+    """Return the path of the schema of a new file, for editors; None where anything but this schema has its name, which
+    is kept.
+    """
+    path = _schema_path(file)
     try:
-        with open(path, "rb") as found:
-            is_own = str(schema["title"]).encode() in found.read(_HEAD_BYTES)
+        is_file = stat.S_ISREG(os.lstat(path).st_mode)
     except FileNotFoundError:
         return path
-    return path if is_own else None
+    except OSError:
+        return None
+    return path if is_file and _content_of(path) == _schema_text(schema) else None
 
 
-_HEAD_BYTES = 400
+def write_schema(run: Run, file: str, path: str | None, schema: JsonObject) -> str | None:
+    """Write a schema that is not there yet, and return its path; None where something else has its name, which is noted
+    and kept.
+    """
+    from deltacli.storage import Existed, LocalStorage, Unknown
 
-
-def write_schema(path: str | None, schema: JsonObject) -> None:
-    """Write a schema, if it has a path."""
     if path is not None:
-        with open_sink(path) as sink:
-            sink.write(dumps(schema) + b"\n")
+        directory, name = os.path.split(os.path.abspath(path))
+        match LocalStorage(directory).put_if_absent(name, _schema_text(schema)):
+            case Existed():
+                path = schema_beside(file, schema)
+            case Unknown(cause):
+                raise StorageFailed(f"{path} may not have been written", facts={"why": cause})
+    if path is None:
+        run.note(f"note: {_schema_path(file)} is not the schema of this version, and is kept")
+    return path
+
+
+def _schema_path(file: str) -> str:
+    return f"{os.path.splitext(file)[0]}.schema.json"
+
+
+def _schema_text(schema: JsonObject) -> bytes:
+    return dumps(schema) + b"\n"
+
+
+def _content_of(path: str) -> bytes | None:
+    """Return the content of a file that is no link and can be read. Nothing waits for the writer of a pipe."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return None
+    with os.fdopen(descriptor, "rb") as found:
+        return found.read() if stat.S_ISREG(os.fstat(descriptor).st_mode) else None
 
 
 def _exists(file: str, code: str) -> Refused:

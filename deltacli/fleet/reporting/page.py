@@ -5,6 +5,7 @@ The data are a JSON block, which the script of the page draws by text nodes only
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
@@ -19,7 +20,7 @@ from deltacli.fleet.status import Cause, FleetStatus, TableStatus, Weight, find_
 from deltacli.storage.secrets import without_secrets
 
 _NUMBERS = ("liveFiles", "liveBytes", "rows", "logBytes", "tombstones", "findings")
-_MARKS = {"losesRows": (Weight.ROWS_LOST, "rows lost"), "unreadable": (Weight.UNREADABLE, "cannot be read")}
+_MARKS = {"losesRows": (Weight.ROWS_LOST, "may lose rows"), "unreadable": (Weight.UNREADABLE, "cannot be read")}
 _IN_ROW = {"liveFiles": ("files", format_count), "liveBytes": ("data", format_size), "logBytes": ("log", format_size)}
 _FIRST_ROWS = 200
 """Tables that are listed without the script, which replaces their rows."""
@@ -43,9 +44,10 @@ def status_page(
     """
     found = find_causes((table.shown_name, table.found) for table in status.tables)
     causes = [cause for cause in found if len(cause.tables) > 1]  # the row of a table has what is its own
+    title = f"deltacli fleet: {status.headline}"
     body = f"""<header>
-<h1 class="{"bad" if status.alerted else "good"}">{text(status.headline)}</h1>
-<p>Tables of {text(file)}; commands are for its directory</p>
+<h1 class="{"bad" if status.alerted else "good"}">{text(title)}</h1>
+<p>Tables of {text(file)}; commands are for the directory {text(os.path.dirname(os.path.abspath(file)))}</p>
 <p class="dim">{text(_run(status))}. Written {text(format_moment(now_ms))} UTC.</p>
 </header>
 <div class="cards">{"".join(_cards(status))}</div>
@@ -58,7 +60,7 @@ def status_page(
 <input type="search" id="find" placeholder="Find a table or an alert" aria-label="Find a table or an alert">
 <select id="group" aria-label="Group"><option value="">all groups</option></select>
 <select id="only" aria-label="Alerts"><option value="">with and without alerts</option>
-<option value="alerts">with alerts</option><option value="losesRows">with lost rows</option>
+<option value="alerts">with alerts</option><option value="losesRows">that may lose rows</option>
 <option value="unreadable">that cannot be read</option></select>
 <span class="dim" id="shown"></span>
 </div>
@@ -69,7 +71,7 @@ def status_page(
 {"" if pages or faults else _without_pages(file)}
 <script type="application/json" id="data">{_data(status, causes, file, pages, faults)}</script>
 """
-    return framed(status.headline, body, style=part("page.css"), script=part("copy.js") + part("page.js"))
+    return framed(title, body, style=part("page.css"), script=part("copy.js") + part("page.js"))
 
 
 def linked_pages(status: FleetStatus, directory: str, start: str) -> dict[str, str]:
@@ -111,7 +113,8 @@ def _row(table: TableStatus, file: str, pages: Mapping[str, str], faults: Mappin
     link = f' <a class="page" href="{text(pages.get(name, ""))}" aria-label="the page of {shown}">page</a>'
     why = f'<span class="fault dim">page not written: {text(faults.get(name, ""))}</span>'
     marks = [f'<span class="mark bad">{title}</span> ' for weight, title in _MARKS.values() if weight in weights]
-    alerts = "<br>".join(words(alert.brief) for alert in table.found)
+    advised = [_remedy(_short(advice, name, file)) for advice in table.advice]
+    alerts = "<br>".join([*(words(alert.brief) for alert in table.found), *advised])
     numbers = [
         f'<td class="number" data-label="{title}">{words(shown_as(table.numbers[number]))}</td>'
         if number in table.numbers
@@ -145,7 +148,7 @@ def _cards(status: FleetStatus) -> Iterable[str]:
         ("tables", "tables", ""),
         ("alerts", "tables with alerts", ""),
         ("unreadable", "tables that cannot be read", "in their newest version"),
-        ("losingRows", "tables that have lost rows", "files are missing or damaged"),
+        ("losingRows", "tables that may lose rows", "files are missing or damaged"),
         ("unknown", "thresholds without data", "until a run reads the numbers"),
         ("runs", "runs so far", ""),
     ):

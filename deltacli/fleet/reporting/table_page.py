@@ -306,11 +306,11 @@ _COLUMNS = 200
 _NONE = '<p class="dim">None.</p>'
 
 
-def table_page(report: TableReport, name: str, index: str | None = None) -> str:
-    """Return the page of a table, which its user calls `name`, as its commands do. `index` is the address of the page
-    of all tables, relative to this one.
+def table_page(report: TableReport, index: str | None = None) -> str:
+    """Return the page of a table, which is named by its whole path or URI, so that its commands work from anywhere.
+    `index` is the address of the page of all tables, relative to this one.
     """
-    where, named = plain_name(without_secrets(report.uri)), without_secrets(name)
+    named = plain_name(without_secrets(report.uri))
     found = report.as_json(named)
     areas = _map(found["partitions"], found["files"]["sizeBytes"])
     said, kind = _headline(report, found["advice"])
@@ -318,7 +318,6 @@ def table_page(report: TableReport, name: str, index: str | None = None) -> str:
     back = "" if index is None else f'<nav><a href="{text(index)}">All tables</a></nav>\n'
     body = f"""{back}<header>
 <h1 class="{kind}">{text(title)}</h1>
-<p class="dim name">{text(where)}</p>
 <p class="dim">Version {found["snapshotVersion"]}. Examined {text(format_moment(found["nowMs"]))} UTC.</p>
 </header>
 <main>

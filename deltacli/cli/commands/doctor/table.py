@@ -68,7 +68,7 @@ def doctor_table(run: Run, table: TableHereArgument = HERE, *, request: DoctorRe
         from deltacli.fleet.reporting.table_page import table_page
 
         with open_sink(how.html) as sink:
-            sink.write(table_page(report, table).encode())
+            sink.write(table_page(report).encode())
     if has_stdout(run.output, how.html):
         run.write(table_result(report, table))
     if how.html not in (None, "-"):

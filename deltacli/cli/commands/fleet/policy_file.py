@@ -55,7 +55,7 @@ def fleet_init(
     keys = fleet_file_schema()
     schema = schema_beside(file, keys)
     write_new(file, starting_policy(directory, file, names, schema).encode(), force=force, code=_EXISTS)
-    write_schema(schema, keys)
+    schema = write_schema(run, file, schema, keys)
     result = policy_result(file, directory, names, found.others, found.failures, schema)
     result.most = settle_limit(run, None)
     run.write(result)

@@ -159,7 +159,7 @@ def _write_pages(run: Run, known: FleetStatus, found: FleetFile, directory: str,
         for table in known.tables:
             name = short_name(table.shown_name, str(found.path))
             try:
-                page = table_page(examine_table(throttled.open_table(table.name), DoctorRequest()), name, index)
+                page = table_page(examine_table(throttled.open_table(table.name), DoctorRequest()), index)
             except DeltacliError as fault:
                 faults[table.shown_name] = without_secrets(fault.message)
                 run.note(f"no page of {name}: {fault.message}")

@@ -58,7 +58,7 @@ def share_init(
     keys = shares_schema()
     schema = schema_beside(config, keys)
     write_new(config, starting_configuration(config, tables, schema).encode(), force=force, code=_EXISTS)
-    write_schema(schema, keys)
+    schema = write_schema(run, config, schema, keys)
     failures = [failure for one in found.values() for failure in one.failures]
     result = configuration_result(config, tables, sum(len(one.others) for one in found.values()), failures, schema)
     result.most = settle_limit(run, None)

@@ -130,6 +130,8 @@ class FleetListing(Listing[Row]):
         tables = {table for row in self.drawn_screen.rows for table in row.tables}
         if len(shown) < len(tables):
             return f"showing {len(shown):,} of {plural(len(tables), 'table')}", "to show all"
+        if len(rows) < (count := len(self.drawn_screen.rows)):
+            return f"showing {len(rows):,} of {plural(count, 'row')}", "to show all"
         return ("", "to name each table") if any(row.is_counted for row in rows) else ("", "")
 
 
