@@ -272,11 +272,30 @@ def test_a_table_whose_name_looks_like_a_pattern_is_one_table(several: Path) -> 
     assert (0, "deltacli.checkpoint") == (result.code, result.document["kind"])
 
 
-def test_a_directory_without_a_log_is_not_searched_for_tables(several: Path) -> None:
-    result = deltacli("checkpoint", ".", "a", "--dry-run", cwd=several)
+@pytest.mark.parametrize(
+    ("words", "said", "hint"),
+    [
+        ("vacuum a plan.parquet --yes", "it is a file; did you mean --apply", "--apply plan.parquet"),
+        ("vacuum a new.parquet", "there is no such file or directory; did you mean --save-plan", "--save-plan"),
+        ("vacuum a quar --yes", "it is a directory without _delta_log; did you mean --quarantine", "--quarantine quar"),
+        ("optimize a ride --yes", "there is no such file or directory; did you mean --zorder ride?", "--zorder ride"),
+        ("vacuum a 30 --yes", "there is no such file or directory; did you mean --retention 30d?", "--retention 30d"),
+        ("checkpoint a b x/c", "there is no such file or directory", "deltacli checkpoint --help"),
+        ("checkpoint . a", "it is a directory without _delta_log", "deltacli checkpoint a"),
+    ],
+)
+def test_the_value_of_a_forgotten_option_is_no_table_and_nothing_is_done(
+    words: str, said: str, hint: str, several: Path
+) -> None:
+    (several / "plan.parquet").touch()
+    (several / "quar").mkdir()
 
-    assert 3 == result.code
-    assert result.err.startswith("error: .: this is not a Delta table")
+    result = deltacli(*words.split(), *(NOW if words.startswith("vacuum") else ()), "--json", cwd=several)
+
+    assert (2, "") == (result.code, result.out)
+    assert said in result.error["message"]
+    assert hint in (result.error["hint"] or "")
+    assert [14] * 3 == [newest(several / name) for name in "abc"]
 
 
 # -- formats -----------------------------------------------------------------------------------------------------------
@@ -303,12 +322,12 @@ def test_eight_tables_are_one_document_one_stream_and_one_table(sample: Path, tm
 
 
 def test_a_stream_has_the_error_of_a_table_and_is_not_complete(several: Path) -> None:
-    result = deltacli("checkpoint", "x", "b", "--verify", "--format", "ndjson", cwd=several)
+    result = deltacli("checkpoint", "x*", "b", "--verify", "--format", "ndjson", cwd=several)
 
     lines = [json.loads(line) for line in result.out.splitlines()]
     assert ["error", "verification", "end"] == [line["type"] for line in lines]
     assert [] == [fault for line in lines for fault in line_faults(line)]
-    assert (3, False, "x") == (result.code, lines[-1]["complete"], lines[0]["table"])
+    assert (3, False, "x*") == (result.code, lines[-1]["complete"], lines[0]["table"])
 
 
 def test_text_has_a_heading_for_each_table(several: Path) -> None:

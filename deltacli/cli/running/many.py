@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
+import stat
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
@@ -19,11 +21,12 @@ from deltacli.cli.invocation import invocation
 from deltacli.cli.results import Document, Emit, EncodedItems, Grid, Result, RowForm, line_of
 from deltacli.cli.running.changing import Mode, ask_about_all
 from deltacli.cli.terminal.interrupts import Interrupted
-from deltacli.cli.terminal.shell import again
+from deltacli.cli.terminal.shell import again, again_with
 from deltacli.cli.terminal.term import Style, encoded, safe_text, visible
 from deltacli.core.documents import SCHEMA_VERSION, dumps, loads
-from deltacli.core.errors import DeltacliError, UsageError
+from deltacli.core.errors import DeltacliError, UsageError, is_shared
 from deltacli.core.units import format_size, plural, some_of
+from deltacli.delta.log.segment import LOG_DIRECTORY
 from deltacli.storage.secrets import without_secrets
 from deltacli.table.discover import find_tables, identity, is_pattern
 
@@ -35,6 +38,7 @@ if TYPE_CHECKING:
 
     from deltacli.cli.running.changing import Pending
     from deltacli.cli.running.run import Run
+    from deltacli.cli.usage import Meant
     from deltacli.core.typing import JsonObject
 
     AnyPending: TypeAlias = Pending[Any, Any]  # Any: a plan and an outcome of any change
@@ -129,8 +133,6 @@ class _Naming:
         self._named, self._emit = b'"table":' + dumps(uri) + b",", emit
 
     def __call__(self, block: EncodedItems) -> None:
-        import re
-
         named = re.sub(
             rb'^(\{"type":"[a-z-]+",)(?!"table":)',
             lambda found: found[1] + self._named,
@@ -211,29 +213,59 @@ def run_many(
 
 
 def require_tables(names: Sequence[str]) -> None:
-    """Raise UsageError for a second table that is, probably, the value of an option, or a part of another one."""
-    for name in names[1:]:
-        _require_table(name, names)
+    """Raise UsageError for one of several local names that is no table: it is, probably, the value of an option."""
+    for name in names if len(names) > 1 else ():
+        reason = _not_a_table(name, names)
+        if reason is not None:
+            meant = _meant_by(name)
+            question = f"; did you mean {meant.name}?" if meant is not None and meant.name else ""
+            hint = again([word for word in invocation.arguments if word != name]) if os.path.exists(name) else None
+            raise UsageError(f"unexpected argument: {name}; {reason}{question}", hint=meant.hint if meant else hint)
 
 
-def _require_table(name: str, names: Sequence[str]) -> None:
-    if "://" in name or {*"*?["} & {*name}:
-        return
-    if os.path.isdir(name):
-        around = next((other for other in names if _is_inside(name, other)), None)
-        if around is not None and not os.path.isdir(os.path.join(name, "_delta_log")):
-            kept = [word for word in invocation.arguments if word != name]
-            raise UsageError(f"unexpected argument: {name}; it is inside the table {around}", hint=again(kept))
-        return
+def _not_a_table(name: str, names: Sequence[str]) -> str | None:
+    """Return why a name is no table; None for one that may be, and for what takes a request to look at."""
+    if not name or "://" in name or name[:5].lower() == "file:" or is_shared(name):
+        return None
+    try:
+        mode = os.stat(name).st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return None if {*"*?["} & {*name} else "there is no such file or directory"
+    except (OSError, ValueError):
+        return None
+    if not stat.S_ISDIR(mode):
+        return "it is a file"
+    kept = any(os.path.isdir(os.path.join(name, below)) for below in (LOG_DIRECTORY, "schema"))
+    if kept or not os.access(name, os.R_OK | os.X_OK):
+        return None
+    around = next((other for other in names if _is_inside(name, other)), None)
+    return f"it is a directory without {LOG_DIRECTORY}" if around is None else f"it is inside the table {around}"
+
+
+def _meant_by(name: str) -> Meant | None:
+    """Return the option whose value a name probably is."""
     from deltacli.cli.help_page import commands_with
-    from deltacli.cli.usage import for_extra
+    from deltacli.cli.usage import Meant, for_extra
 
-    command = " ".join(path_of(invocation.arguments))
-    options = [option for option in ("--retention", "--version") if command in commands_with(option)]
-    meant = None if os.path.exists(name) else for_extra(name, options, invocation.arguments)
-    if meant is not None or "=" in name:
-        question = f"; did you mean {meant.name}?" if meant is not None else ""
-        raise UsageError(f"unexpected argument: {name}{question}", hint=None if meant is None else meant.hint)
+    arguments = invocation.arguments
+    command = " ".join(path_of(arguments))
+    given = {word.partition("=")[0] for word in arguments}
+    exists = os.path.exists(name)
+    numbers = [option for option in ("--retention", "--version") if command in commands_with(option)]
+    if not exists and (meant := for_extra(name, numbers, arguments)) is not None:
+        return meant
+    rest, value = [word for word in arguments if word != name], name
+    if name.isdecimal() and not exists:
+        option, value = "--retention", f"{name}d"
+    elif name.endswith(".parquet"):
+        option = "--apply" if exists else "--save-plan"
+    elif exists:
+        option = "--quarantine" if os.path.isdir(name) and "=" not in name else ""
+    else:
+        option = "--zorder" if re.fullmatch(r"[\w.,]+", name) else ""
+    if not option or option in given or command not in commands_with(option):
+        return None
+    return Meant(f"{option} {value}", again_with(rest, option, value))
 
 
 def _is_inside(name: str, other: str) -> bool:
