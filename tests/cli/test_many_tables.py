@@ -16,7 +16,8 @@ from deltacli.changing.change import carry_out
 from deltacli.cli.app import run
 from deltacli.cli.running.many import ORDER, first_exit
 from deltacli.cli.terminal.interrupts import Interrupted
-from deltacli.core.errors import EXIT_CODES
+from deltacli.core.errors import EXIT_CODES, PermissionRefused
+from deltacli.operations.vacuum.full_plan import VacuumChange
 from tests.cli.pty_session import Session
 from tests.cli.support import Result, deltacli
 from tests.docs.test_schemas import faults, line_faults
@@ -195,9 +196,60 @@ def test_an_interruption_stops_between_tables_and_tells_what_is_done(
     out, err = capfdbinary.readouterr()
 
     document, error = json.loads(out), json.loads(err.splitlines()[-1])
-    assert (130, False, 1) == (code, document["complete"], len(document["documents"]))
+    first, second, third = document["documents"]
+    assert (130, False, 11) == (code, document["complete"], first["deleted"]["files"])
+    assert ["interrupted"] * 2 == [one["code"] for one in (second, third)]
+    assert [str(several / name) for name in "bc"] == [one["table"] for one in (second, third)]
+    assert [] == faults(document, "deltacli.many")
     assert error["message"].startswith("interrupted; 1 of 3 tables done; ")
     assert [16, 14, 14] == [newest(several / name) for name in "abc"]
+
+
+@pytest.mark.parametrize(
+    ("fault", "code"), [(RuntimeError("x"), 70), (OSError(5, "Input/output error"), 7), (MemoryError(), 7)]
+)
+def test_an_unexpected_error_of_one_table_does_not_stop_the_others(
+    fault: Exception,
+    code: int,
+    several: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfdbinary: pytest.CaptureFixture[bytes],
+) -> None:
+    calls: list[object] = []
+
+    def failing(*given: Any, **options: Any) -> Any:  # Any: those of `carry_out`
+        calls.append(given)
+        if len(calls) == 2:
+            raise fault
+        return carry_out(*given, **options)
+
+    monkeypatch.setattr("deltacli.cli.running.changing.carry_out", failing)
+    ended = run(["vacuum", *(str(several / name) for name in "abc"), *NOW, "--yes", "--json"])
+
+    _, second, _ = json.loads(capfdbinary.readouterr().out)["documents"]
+    assert (code, code, str(several / "b")) == (ended, second["exit"], second["table"])
+    assert [16, 14, 16] == [newest(several / name) for name in "abc"]
+
+
+@pytest.mark.parametrize("stop", [Interrupted(signal.SIGINT), PermissionRefused("no"), RuntimeError("x")])
+def test_what_was_done_before_an_error_is_in_the_document(
+    stop: BaseException, several: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    execute, calls = VacuumChange.execute, list[object]()
+
+    def stopping(change: VacuumChange, gate: Any) -> None:  # Any: a gate of vacuum
+        execute(change, gate)
+        calls.append(gate)
+        if len(calls) == 2:
+            raise stop
+
+    monkeypatch.setattr(VacuumChange, "execute", stopping)
+    run(["vacuum", *(str(several / name) for name in "abc"), *NOW, "--yes", "--json"])
+
+    document = json.loads(capfdbinary.readouterr().out)
+    assert [] == faults(document, "deltacli.many")
+    _, done, error, *_ = document["documents"]
+    assert (11, "error", str(several / "b")) == (done["deleted"]["files"], error["type"], error["table"])
 
 
 def test_a_wrong_command_line_for_one_table_changes_none(several: Path) -> None:
@@ -262,6 +314,12 @@ def test_a_pattern_stands_for_the_tables_that_match(several: Path) -> None:
 
     assert [(several / name).as_uri() for name in ("a", "b", "deep/c")] == [one["table"] for one in many(result)]
     assert (3, "no table matches this pattern") == (none.code, many(none)[0]["message"])
+
+
+def test_the_current_directory_that_a_pattern_finds_has_a_name(several: Path) -> None:
+    result = deltacli("checkpoint", "**", "--dry-run", "--json", cwd=several / "a")
+
+    assert [(several / "a").as_uri()] == [one["table"] for one in many(result)]
 
 
 def test_a_table_whose_name_looks_like_a_pattern_is_one_table(several: Path) -> None:

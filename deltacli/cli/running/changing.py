@@ -20,7 +20,7 @@ from deltacli.cli.terminal.interrupts import Interrupted, read_line
 from deltacli.cli.terminal.shell import again, again_with, again_without
 from deltacli.cli.terminal.term import close_live_line, columns, for_screen, write_stderr
 from deltacli.core.clock import system_clock
-from deltacli.core.errors import EXIT_FINDINGS, NOTHING_CHANGED, DeltacliError, PartlyDone, Refused
+from deltacli.core.errors import EXIT_FINDINGS, NOTHING_CHANGED, PartlyDone, Refused
 from deltacli.core.units import format_timestamp
 
 if TYPE_CHECKING:
@@ -294,8 +294,10 @@ def _execute(
         outcome = carry_out(change, table, plan=plan, ask=ask, began=gates.append)
     except Interrupted as interruption:
         interruption.outcome = _told(gates, interruption)
+        if run.part is not None and gates and gates[0].has_begun:
+            run.write(_done(wording, gates[0]))
         raise
-    except DeltacliError as fault:
+    except Exception as fault:
         if gates and (gates[0].has_begun or gates[0].has_ended or isinstance(fault, PartlyDone)):
             run.write(_done(wording, gates[0]))
         raise

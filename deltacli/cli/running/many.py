@@ -15,7 +15,7 @@ import typer
 
 from deltacli.changing.plan import NO_FILES
 from deltacli.cli.command_tree import path_of
-from deltacli.cli.errors import report_error
+from deltacli.cli.errors import document_of, fault_of, report_error
 from deltacli.cli.formats import MARKDOWN, TABLE
 from deltacli.cli.invocation import invocation
 from deltacli.cli.results import Document, Emit, EncodedItems, Grid, Result, RowForm, line_of
@@ -51,6 +51,17 @@ _NAMED = 5
 ORDER = (70, 8, 7, 3, 2, 5, 6, 4, 1, 0)
 """Exit codes, the one that counts first."""
 
+_OF_ONE_TABLE = (
+    ArithmeticError,
+    AssertionError,
+    LookupError,
+    MemoryError,
+    OSError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
+
 
 class Part:
     """One of the tables, what became of it, and what is left to be done on it."""
@@ -80,6 +91,18 @@ class Part:
             self.fail(fault)
         except typer.Exit as ended:
             self.exit_code = ended.exit_code
+        except (BrokenPipeError, typer.TyperException):
+            raise
+        except _OF_ONE_TABLE as error:
+            self.fail(fault_of(error))
+
+    def interrupted(self, interruption: Interrupted, message: str) -> None:
+        """Make an interruption the error of the table."""
+        self.error = loads(
+            safe_text(
+                dumps(document_of("interrupted", interruption.exit_code, message, self.name, {}, None)).decode()
+            ).encode()
+        )
 
     def head(self, run: Run, sink: BinaryIO) -> None:
         """Write the heading above a result for people."""
@@ -93,31 +116,35 @@ class Part:
 
 
 class _Results(Result):
-    """The documents of all tables, in their order; where one failed, its error."""
+    """The documents of all tables, in their order; where one failed, its error, after what was done before."""
 
     def __init__(self, parts: Sequence[Part], *, is_whole: bool) -> None:
         self._parts = [part for part in parts if part.error is not None or part.result is not None]
         self._is_complete = is_whole and all(part.error is None for part in self._parts)
 
     def document(self) -> Document:
-        documents = [part.error or _whole(part.result) for part in self._parts if part.error or part.result]
+        documents = [
+            one
+            for part in self._parts
+            for one in (None if part.result is None else _whole(part.result), part.error)
+            if one is not None
+        ]
         fields = {"kind": "deltacli.many", "schemaVersion": SCHEMA_VERSION, "complete": self._is_complete}
         return Document({**fields, "documents": documents})
 
     def lines(self, emit: Emit) -> bool:
         for part in self._parts:
+            if part.result is not None:
+                part.result.lines(_Naming(part.uri, emit))
             if part.error is not None:
                 emit(line_of({name: value for name, value in part.error.items() if name != "type"}, "error"))
-            elif part.result is not None:
-                part.result.lines(_Naming(part.uri, emit))
         return self._is_complete
 
     def grid(self) -> Grid:
         return _Rows([part for part in self._parts if part.error is None])
 
 
-def _whole(result: Result | None) -> JsonObject:
-    assert result is not None
+def _whole(result: Result) -> JsonObject:
     document = result.document()
     if document.items is None:
         return document.fields
@@ -339,9 +366,15 @@ def _execute(run: Run, parts: Sequence[Part], mode: Mode) -> int:
             with part.kept():
                 pending.execute()
         except Interrupted as interruption:
+            if part.result is not None and not invocation.is_reporting:
+                part.result = None  # the plan
             interruption.outcome = (
                 f"{done} of {plural(len(planned), 'table')} done; {part.name}: {interruption.outcome}"
             )
+            part.interrupted(interruption, interruption.message)
+            for later, _ in planned[done + 1 :]:
+                later.interrupted(interruption, "interrupted before this table was begun; nothing was changed")
+                later.result = None
             raise
     return 0
 
