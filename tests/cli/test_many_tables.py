@@ -252,14 +252,26 @@ def test_what_was_done_before_an_error_is_in_the_document(
     assert (11, "error", str(several / "b")) == (done["deleted"]["files"], error["type"], error["table"])
 
 
-def test_a_wrong_command_line_for_one_table_changes_none(several: Path) -> None:
-    (several / "p" / "schema").mkdir(parents=True)
-    (several / "p" / "schema" / "schema-0").write_text('{"id":0,"fields":[]}')
+@pytest.mark.parametrize("is_both", [False, True])
+def test_a_table_of_another_format_does_not_stop_the_others(is_both: bool, several: Path) -> None:
+    other = several / "c" if is_both else several / "p"
+    (other / "schema").mkdir(parents=True)
+    (other / "schema" / "schema-0").write_text('{"id":0,"fields":[]}')
 
-    result = deltacli("optimize", "a", "p", "--yes", "--json", cwd=several)
+    named = deltacli("optimize", other.name, "a", "--dry-run", "--json", cwd=several)
+    found = deltacli("optimize", "*", "--dry-run", "--json", cwd=several)
 
-    assert (2, "", "table.format", "p") == (result.code, result.out, result.error["code"], result.error["table"])
-    assert 14 == newest(several / "a")
+    error, _ = many(named)
+    assert (2, 2, other.name) == (named.code, error["exit"], error["table"])
+    assert (0, 2 if is_both else 3) == (found.code, len(many(found)))
+    assert f"{other.name} is left out" in found.err
+
+
+def test_a_wrong_command_line_changes_none(several: Path) -> None:
+    result = deltacli("optimize", "a", "b", "--zorder", "absent", "--yes", "--json", cwd=several)
+
+    assert (2, "") == (result.code, result.out)
+    assert [14, 14] == [newest(several / name) for name in "ab"]
 
 
 @pytest.mark.parametrize(

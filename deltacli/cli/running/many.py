@@ -24,7 +24,7 @@ from deltacli.cli.terminal.interrupts import Interrupted
 from deltacli.cli.terminal.shell import again, again_with
 from deltacli.cli.terminal.term import Style, encoded, safe_text, visible
 from deltacli.core.documents import SCHEMA_VERSION, dumps, loads
-from deltacli.core.errors import DeltacliError, UsageError, is_shared
+from deltacli.core.errors import DeltacliError, PaimonTable, UsageError, is_shared
 from deltacli.core.units import format_size, plural, some_of
 from deltacli.delta.log.segment import LOG_DIRECTORY
 from deltacli.storage.secrets import without_secrets
@@ -62,11 +62,16 @@ _OF_ONE_TABLE = (
     ValueError,
 )
 
+_OF_FORMAT = (PaimonTable.code, "table.format-ambiguous")
+"""Codes of usage errors that are about a table, and not about the command line."""
+
 
 class Part:
     """One of the tables, what became of it, and what is left to be done on it."""
 
-    def __init__(self, name: str, uri: str, fault: DeltacliError | None = None) -> None:
+    def __init__(self, name: str, uri: str, fault: DeltacliError | None = None, *, is_found: bool = False) -> None:
+        self.is_found = is_found
+        """Whether a pattern has found it."""
         self.typed, self.name, self.uri, self.fault = name, without_secrets(name), uri, fault
         self.result: Result | None = None
         self.error: JsonObject | None = None
@@ -313,7 +318,7 @@ def _parts(run: Run, names: Sequence[str]) -> list[Part]:
             if not is_pattern(storage, name):
                 _add(run, found, identity(storage), Part(name, storage.uri))
                 continue
-            targets = find_tables([name], run.open_either, progress=run.progress)
+            targets = find_tables([name], run.open_other, progress=run.progress)
         except UsageError:
             raise
         except DeltacliError as fault:
@@ -322,7 +327,7 @@ def _parts(run: Run, names: Sequence[str]) -> list[Part]:
         for path, failure in targets.failures:
             found[path] = Part(path, storage.uri, failure)
         for target in targets.tables:
-            part = Part(target.name, target.storage.uri)
+            part = Part(target.name, target.storage.uri, is_found=True)
             _add(run, found, identity(target.storage), part)
     return list(found.values())
 
@@ -339,14 +344,19 @@ def _plan(run: Run, parts: Sequence[Part], use: Use) -> None:
     for part in parts:
         part.others = parts[0].others
         with part.kept():
-            if part.fault is not None:
-                raise part.fault
             try:
+                if part.fault is not None:
+                    raise part.fault
                 use(replace(run, part=part, confirmed=[], _written=[]), part.typed)
             except UsageError as wrong:
+                if wrong.code in _OF_FORMAT and part.is_found:
+                    run.note(f"note: {part.name} is left out: {wrong.reason}")
+                    continue
+                if wrong.code in _OF_FORMAT:
+                    raise
                 part.fail(wrong)
                 raise typer.Exit(wrong.exit_code) from wrong
-        if part.error is not None and part.exit_code == UsageError.exit_code:
+        if part.exit_code == UsageError.exit_code and part.error is not None and part.error["code"] not in _OF_FORMAT:
             raise typer.Exit(part.exit_code)
 
 
