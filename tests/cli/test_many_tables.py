@@ -99,6 +99,12 @@ def test_one_question_has_the_sums_and_the_number_of_each_table(answer: str, sev
     assert expected == (code, [newest(table) for table in tables])
 
 
+def test_the_question_says_where_copies_are_kept(several: Path) -> None:
+    result = deltacli("vacuum", "a", "b", "--quarantine", "quar", *NOW, cwd=several)
+
+    assert "of 2 tables, with copies in quar: a 11, b 11" in result.err
+
+
 def test_yes_executes_all(several: Path) -> None:
     result = deltacli("vacuum", *"abc", *NOW, "--yes", "--json", cwd=several)
 

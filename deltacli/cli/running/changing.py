@@ -176,6 +176,8 @@ class Wording(Generic[P, O]):
     """What the refusal to go on without a confirmation names as well."""
     deed: Callable[[P], tuple[str, Amount]] | None = None
     """What is done with how many files, for a question about several tables; None: the command takes one table."""
+    kept: str = ""
+    """What the question about several tables says behind their number."""
     refused: Callable[[Refused], None] = lambda _: None
     """Completes the refusal with what this command can do about it."""
 
@@ -251,6 +253,11 @@ class Pending(Generic[P, O]):
         """Return what is done with how many files."""
         assert self._wording.deed is not None
         return self._wording.deed(self._plan)
+
+    @property
+    def kept(self) -> str:
+        """Return what the question says behind the number of tables."""
+        return self._wording.kept
 
     @property
     def facts(self) -> Mapping[str, str]:

@@ -394,4 +394,4 @@ def _question(asking: Sequence[tuple[Part, AnyPending]]) -> str:
     total = sum((amount for _, amount in deeds), NO_FILES)
     each = ", ".join(f"{part.name} {amount.files:,}" for (part, _), (_, amount) in zip(asking, deeds, strict=True))
     count = f"{plural(total.files, 'file')} ({format_size(total.size_bytes)})"
-    return f"{deeds[0][0]} {count} of {plural(len(asking), 'table')}: {each}"
+    return f"{deeds[0][0]} {count} of {plural(len(asking), 'table')}{asking[0][1].kept}: {each}"
