@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from types import MappingProxyType
 
+from deltacli import __version__
 from deltacli.cli.command_tree import HERE, path_of
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.configuration import Variable
@@ -36,6 +37,7 @@ from deltacli.core.errors import (
     PartlyDone,
     PathExternal,
     PermissionRefused,
+    StorageFailed,
     UsageError,
     VersionAbsent,
     is_command,
@@ -44,6 +46,7 @@ from deltacli.core.errors import (
     nearest_directory,
     option_of,
 )
+from deltacli.core.process import exhausted_by, is_exhaustion
 from deltacli.core.typing import JsonObject
 from deltacli.core.units import without_middle
 
@@ -130,7 +133,7 @@ def report_error(error: DeltacliError, arguments: Sequence[str], table: str | No
             error.facts.pop(name, None)
     table = os.getcwd() if _is_left_out(error, arguments, table) else table
     named, cause = error.table or table, error.cause_exit if isinstance(error, PartlyDone) else None
-    document = _document(error.code, error.exit_code, error.message, named, error.facts, hint, cause)
+    document = document_of(error.code, error.exit_code, error.message, named, error.facts, hint, cause)
     if wants_json(arguments):
         say_json(dumps(document))
     else:
@@ -181,6 +184,15 @@ def _whole(name: str, value: str, arguments: Sequence[str], table: str | None) -
     return value
 
 
+def fault_of(error: Exception) -> DeltacliError:
+    """Return the error of a table for an exception that is not a DeltacliError."""
+    if is_exhaustion(error):
+        return exhausted_by(error)
+    if isinstance(error, OSError):
+        return StorageFailed((error.strerror or str(error)).lower())
+    return DeltacliError(f"this is a bug in deltacli {__version__}: {type(error).__name__}: {error}")
+
+
 def say_document(
     code: str,
     exit_code: int,
@@ -191,10 +203,10 @@ def say_document(
     hint: str | None = None,
 ) -> None:
     """Write an error as one JSON object on stderr. Its command is one that a script can run."""
-    say_json(dumps(_document(code, exit_code, message, table, details, hint)))
+    say_json(dumps(document_of(code, exit_code, message, table, details, hint)))
 
 
-def _document(
+def document_of(
     code: str,
     exit_code: int,
     message: str,

@@ -173,7 +173,11 @@ class _Search:
             is_seen = True
             name = _join(target.name, quote(below) if target.name.startswith("file:") else below)
             with self._reported(name):
-                self._add((Target(name, self._open(name)) if below else target)._replace(is_paimon=is_paimon))
+                self._add(
+                    (Target(name, self._open(name)) if below else target._replace(name=name or "."))._replace(
+                        is_paimon=is_paimon
+                    )
+                )
         return is_seen
 
     def _search(self, target: Target, at: str, depth: int) -> Iterator[tuple[str, bool]]:

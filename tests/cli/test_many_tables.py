@@ -16,7 +16,8 @@ from deltacli.changing.change import carry_out
 from deltacli.cli.app import run
 from deltacli.cli.running.many import ORDER, first_exit
 from deltacli.cli.terminal.interrupts import Interrupted
-from deltacli.core.errors import EXIT_CODES
+from deltacli.core.errors import EXIT_CODES, PermissionRefused
+from deltacli.operations.vacuum.full_plan import VacuumChange
 from tests.cli.pty_session import Session
 from tests.cli.support import Result, deltacli
 from tests.docs.test_schemas import faults, line_faults
@@ -96,6 +97,12 @@ def test_one_question_has_the_sums_and_the_number_of_each_table(answer: str, sev
     assert (answer == "n") is ("cancelled; nothing was changed" in said)
     expected = (0, [15] * 3) if answer == "y" else (4, [14] * 3)
     assert expected == (code, [newest(table) for table in tables])
+
+
+def test_the_question_says_where_copies_are_kept(several: Path) -> None:
+    result = deltacli("vacuum", "a", "b", "--quarantine", "quar", *NOW, cwd=several)
+
+    assert "of 2 tables, with copies in quar: a 11, b 11" in result.err
 
 
 def test_yes_executes_all(several: Path) -> None:
@@ -195,19 +202,82 @@ def test_an_interruption_stops_between_tables_and_tells_what_is_done(
     out, err = capfdbinary.readouterr()
 
     document, error = json.loads(out), json.loads(err.splitlines()[-1])
-    assert (130, False, 1) == (code, document["complete"], len(document["documents"]))
+    first, second, third = document["documents"]
+    assert (130, False, 11) == (code, document["complete"], first["deleted"]["files"])
+    assert ["interrupted"] * 2 == [one["code"] for one in (second, third)]
+    assert [str(several / name) for name in "bc"] == [one["table"] for one in (second, third)]
+    assert [] == faults(document, "deltacli.many")
     assert error["message"].startswith("interrupted; 1 of 3 tables done; ")
     assert [16, 14, 14] == [newest(several / name) for name in "abc"]
 
 
-def test_a_wrong_command_line_for_one_table_changes_none(several: Path) -> None:
-    (several / "p" / "schema").mkdir(parents=True)
-    (several / "p" / "schema" / "schema-0").write_text('{"id":0,"fields":[]}')
+@pytest.mark.parametrize(
+    ("fault", "code"), [(RuntimeError("x"), 70), (OSError(5, "Input/output error"), 7), (MemoryError(), 7)]
+)
+def test_an_unexpected_error_of_one_table_does_not_stop_the_others(
+    fault: Exception,
+    code: int,
+    several: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfdbinary: pytest.CaptureFixture[bytes],
+) -> None:
+    calls: list[object] = []
 
-    result = deltacli("optimize", "a", "p", "--yes", "--json", cwd=several)
+    def failing(*given: Any, **options: Any) -> Any:  # Any: those of `carry_out`
+        calls.append(given)
+        if len(calls) == 2:
+            raise fault
+        return carry_out(*given, **options)
 
-    assert (2, "", "table.format", "p") == (result.code, result.out, result.error["code"], result.error["table"])
-    assert 14 == newest(several / "a")
+    monkeypatch.setattr("deltacli.cli.running.changing.carry_out", failing)
+    ended = run(["vacuum", *(str(several / name) for name in "abc"), *NOW, "--yes", "--json"])
+
+    _, second, _ = json.loads(capfdbinary.readouterr().out)["documents"]
+    assert (code, code, str(several / "b")) == (ended, second["exit"], second["table"])
+    assert [16, 14, 16] == [newest(several / name) for name in "abc"]
+
+
+@pytest.mark.parametrize("stop", [Interrupted(signal.SIGINT), PermissionRefused("no"), RuntimeError("x")])
+def test_what_was_done_before_an_error_is_in_the_document(
+    stop: BaseException, several: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    execute, calls = VacuumChange.execute, list[object]()
+
+    def stopping(change: VacuumChange, gate: Any) -> None:  # Any: a gate of vacuum
+        execute(change, gate)
+        calls.append(gate)
+        if len(calls) == 2:
+            raise stop
+
+    monkeypatch.setattr(VacuumChange, "execute", stopping)
+    run(["vacuum", *(str(several / name) for name in "abc"), *NOW, "--yes", "--json"])
+
+    document = json.loads(capfdbinary.readouterr().out)
+    assert [] == faults(document, "deltacli.many")
+    _, done, error, *_ = document["documents"]
+    assert (11, "error", str(several / "b")) == (done["deleted"]["files"], error["type"], error["table"])
+
+
+@pytest.mark.parametrize("is_both", [False, True])
+def test_a_table_of_another_format_does_not_stop_the_others(is_both: bool, several: Path) -> None:
+    other = several / "c" if is_both else several / "p"
+    (other / "schema").mkdir(parents=True)
+    (other / "schema" / "schema-0").write_text('{"id":0,"fields":[]}')
+
+    named = deltacli("optimize", other.name, "a", "--dry-run", "--json", cwd=several)
+    found = deltacli("optimize", "*", "--dry-run", "--json", cwd=several)
+
+    error, _ = many(named)
+    assert (2, 2, other.name) == (named.code, error["exit"], error["table"])
+    assert (0, 2 if is_both else 3) == (found.code, len(many(found)))
+    assert f"{other.name} is left out" in found.err
+
+
+def test_a_wrong_command_line_changes_none(several: Path) -> None:
+    result = deltacli("optimize", "a", "b", "--zorder", "absent", "--yes", "--json", cwd=several)
+
+    assert (2, "") == (result.code, result.out)
+    assert [14, 14] == [newest(several / name) for name in "ab"]
 
 
 @pytest.mark.parametrize(
@@ -264,6 +334,12 @@ def test_a_pattern_stands_for_the_tables_that_match(several: Path) -> None:
     assert (3, "no table matches this pattern") == (none.code, many(none)[0]["message"])
 
 
+def test_the_current_directory_that_a_pattern_finds_has_a_name(several: Path) -> None:
+    result = deltacli("checkpoint", "**", "--dry-run", "--json", cwd=several / "a")
+
+    assert [(several / "a").as_uri()] == [one["table"] for one in many(result)]
+
+
 def test_a_table_whose_name_looks_like_a_pattern_is_one_table(several: Path) -> None:
     (several / "a").rename(several / "a[1]*")
 
@@ -272,11 +348,30 @@ def test_a_table_whose_name_looks_like_a_pattern_is_one_table(several: Path) -> 
     assert (0, "deltacli.checkpoint") == (result.code, result.document["kind"])
 
 
-def test_a_directory_without_a_log_is_not_searched_for_tables(several: Path) -> None:
-    result = deltacli("checkpoint", ".", "a", "--dry-run", cwd=several)
+@pytest.mark.parametrize(
+    ("words", "said", "hint"),
+    [
+        ("vacuum a plan.parquet --yes", "it is a file; did you mean --apply", "--apply plan.parquet"),
+        ("vacuum a new.parquet", "there is no such file or directory; did you mean --save-plan", "--save-plan"),
+        ("vacuum a quar --yes", "it is a directory without _delta_log; did you mean --quarantine", "--quarantine quar"),
+        ("optimize a ride --yes", "there is no such file or directory; did you mean --zorder ride?", "--zorder ride"),
+        ("vacuum a 30 --yes", "there is no such file or directory; did you mean --retention 30d?", "--retention 30d"),
+        ("checkpoint a b x/c", "there is no such file or directory", "deltacli checkpoint --help"),
+        ("checkpoint . a", "it is a directory without _delta_log", "deltacli checkpoint a"),
+    ],
+)
+def test_the_value_of_a_forgotten_option_is_no_table_and_nothing_is_done(
+    words: str, said: str, hint: str, several: Path
+) -> None:
+    (several / "plan.parquet").touch()
+    (several / "quar").mkdir()
 
-    assert 3 == result.code
-    assert result.err.startswith("error: .: this is not a Delta table")
+    result = deltacli(*words.split(), *(NOW if words.startswith("vacuum") else ()), "--json", cwd=several)
+
+    assert (2, "") == (result.code, result.out)
+    assert said in result.error["message"]
+    assert hint in (result.error["hint"] or "")
+    assert [14] * 3 == [newest(several / name) for name in "abc"]
 
 
 # -- formats -----------------------------------------------------------------------------------------------------------
@@ -303,12 +398,12 @@ def test_eight_tables_are_one_document_one_stream_and_one_table(sample: Path, tm
 
 
 def test_a_stream_has_the_error_of_a_table_and_is_not_complete(several: Path) -> None:
-    result = deltacli("checkpoint", "x", "b", "--verify", "--format", "ndjson", cwd=several)
+    result = deltacli("checkpoint", "x*", "b", "--verify", "--format", "ndjson", cwd=several)
 
     lines = [json.loads(line) for line in result.out.splitlines()]
     assert ["error", "verification", "end"] == [line["type"] for line in lines]
     assert [] == [fault for line in lines for fault in line_faults(line)]
-    assert (3, False, "x") == (result.code, lines[-1]["complete"], lines[0]["table"])
+    assert (3, False, "x*") == (result.code, lines[-1]["complete"], lines[0]["table"])
 
 
 def test_text_has_a_heading_for_each_table(several: Path) -> None:

@@ -20,7 +20,7 @@ from deltacli.cli.terminal.interrupts import Interrupted, read_line
 from deltacli.cli.terminal.shell import again, again_with, again_without
 from deltacli.cli.terminal.term import close_live_line, columns, for_screen, write_stderr
 from deltacli.core.clock import system_clock
-from deltacli.core.errors import EXIT_FINDINGS, NOTHING_CHANGED, DeltacliError, PartlyDone, Refused
+from deltacli.core.errors import EXIT_FINDINGS, NOTHING_CHANGED, PartlyDone, Refused
 from deltacli.core.units import format_timestamp
 
 if TYPE_CHECKING:
@@ -176,6 +176,8 @@ class Wording(Generic[P, O]):
     """What the refusal to go on without a confirmation names as well."""
     deed: Callable[[P], tuple[str, Amount]] | None = None
     """What is done with how many files, for a question about several tables; None: the command takes one table."""
+    kept: str = ""
+    """What the question about several tables says behind their number."""
     refused: Callable[[Refused], None] = lambda _: None
     """Completes the refusal with what this command can do about it."""
 
@@ -253,6 +255,11 @@ class Pending(Generic[P, O]):
         return self._wording.deed(self._plan)
 
     @property
+    def kept(self) -> str:
+        """Return what the question says behind the number of tables."""
+        return self._wording.kept
+
+    @property
     def facts(self) -> Mapping[str, str]:
         """Return what a refusal without a confirmation names."""
         return self._wording.facts(self._plan)
@@ -294,8 +301,10 @@ def _execute(
         outcome = carry_out(change, table, plan=plan, ask=ask, began=gates.append)
     except Interrupted as interruption:
         interruption.outcome = _told(gates, interruption)
+        if run.part is not None and gates and gates[0].has_begun:
+            run.write(_done(wording, gates[0]))
         raise
-    except DeltacliError as fault:
+    except Exception as fault:
         if gates and (gates[0].has_begun or gates[0].has_ended or isinstance(fault, PartlyDone)):
             run.write(_done(wording, gates[0]))
         raise

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
+import stat
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
@@ -13,17 +15,18 @@ import typer
 
 from deltacli.changing.plan import NO_FILES
 from deltacli.cli.command_tree import path_of
-from deltacli.cli.errors import report_error
+from deltacli.cli.errors import document_of, fault_of, report_error
 from deltacli.cli.formats import MARKDOWN, TABLE
 from deltacli.cli.invocation import invocation
 from deltacli.cli.results import Document, Emit, EncodedItems, Grid, Result, RowForm, line_of
 from deltacli.cli.running.changing import Mode, ask_about_all
 from deltacli.cli.terminal.interrupts import Interrupted
-from deltacli.cli.terminal.shell import again
+from deltacli.cli.terminal.shell import again, again_with
 from deltacli.cli.terminal.term import Style, encoded, safe_text, visible
 from deltacli.core.documents import SCHEMA_VERSION, dumps, loads
-from deltacli.core.errors import DeltacliError, UsageError
+from deltacli.core.errors import DeltacliError, PaimonTable, UsageError, is_shared
 from deltacli.core.units import format_size, plural, some_of
+from deltacli.delta.log.segment import LOG_DIRECTORY
 from deltacli.storage.secrets import without_secrets
 from deltacli.table.discover import find_tables, identity, is_pattern
 
@@ -35,6 +38,7 @@ if TYPE_CHECKING:
 
     from deltacli.cli.running.changing import Pending
     from deltacli.cli.running.run import Run
+    from deltacli.cli.usage import Meant
     from deltacli.core.typing import JsonObject
 
     AnyPending: TypeAlias = Pending[Any, Any]  # Any: a plan and an outcome of any change
@@ -47,11 +51,27 @@ _NAMED = 5
 ORDER = (70, 8, 7, 3, 2, 5, 6, 4, 1, 0)
 """Exit codes, the one that counts first."""
 
+_OF_ONE_TABLE = (
+    ArithmeticError,
+    AssertionError,
+    LookupError,
+    MemoryError,
+    OSError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
+
+_OF_FORMAT = (PaimonTable.code, "table.format-ambiguous")
+"""Codes of usage errors that are about a table, and not about the command line."""
+
 
 class Part:
     """One of the tables, what became of it, and what is left to be done on it."""
 
-    def __init__(self, name: str, uri: str, fault: DeltacliError | None = None) -> None:
+    def __init__(self, name: str, uri: str, fault: DeltacliError | None = None, *, is_found: bool = False) -> None:
+        self.is_found = is_found
+        """Whether a pattern has found it."""
         self.typed, self.name, self.uri, self.fault = name, without_secrets(name), uri, fault
         self.result: Result | None = None
         self.error: JsonObject | None = None
@@ -76,6 +96,18 @@ class Part:
             self.fail(fault)
         except typer.Exit as ended:
             self.exit_code = ended.exit_code
+        except (BrokenPipeError, typer.TyperException):
+            raise
+        except _OF_ONE_TABLE as error:
+            self.fail(fault_of(error))
+
+    def interrupted(self, interruption: Interrupted, message: str) -> None:
+        """Make an interruption the error of the table."""
+        self.error = loads(
+            safe_text(
+                dumps(document_of("interrupted", interruption.exit_code, message, self.name, {}, None)).decode()
+            ).encode()
+        )
 
     def head(self, run: Run, sink: BinaryIO) -> None:
         """Write the heading above a result for people."""
@@ -89,31 +121,35 @@ class Part:
 
 
 class _Results(Result):
-    """The documents of all tables, in their order; where one failed, its error."""
+    """The documents of all tables, in their order; where one failed, its error, after what was done before."""
 
     def __init__(self, parts: Sequence[Part], *, is_whole: bool) -> None:
         self._parts = [part for part in parts if part.error is not None or part.result is not None]
         self._is_complete = is_whole and all(part.error is None for part in self._parts)
 
     def document(self) -> Document:
-        documents = [part.error or _whole(part.result) for part in self._parts if part.error or part.result]
+        documents = [
+            one
+            for part in self._parts
+            for one in (None if part.result is None else _whole(part.result), part.error)
+            if one is not None
+        ]
         fields = {"kind": "deltacli.many", "schemaVersion": SCHEMA_VERSION, "complete": self._is_complete}
         return Document({**fields, "documents": documents})
 
     def lines(self, emit: Emit) -> bool:
         for part in self._parts:
+            if part.result is not None:
+                part.result.lines(_Naming(part.uri, emit))
             if part.error is not None:
                 emit(line_of({name: value for name, value in part.error.items() if name != "type"}, "error"))
-            elif part.result is not None:
-                part.result.lines(_Naming(part.uri, emit))
         return self._is_complete
 
     def grid(self) -> Grid:
         return _Rows([part for part in self._parts if part.error is None])
 
 
-def _whole(result: Result | None) -> JsonObject:
-    assert result is not None
+def _whole(result: Result) -> JsonObject:
     document = result.document()
     if document.items is None:
         return document.fields
@@ -129,8 +165,6 @@ class _Naming:
         self._named, self._emit = b'"table":' + dumps(uri) + b",", emit
 
     def __call__(self, block: EncodedItems) -> None:
-        import re
-
         named = re.sub(
             rb'^(\{"type":"[a-z-]+",)(?!"table":)',
             lambda found: found[1] + self._named,
@@ -211,29 +245,59 @@ def run_many(
 
 
 def require_tables(names: Sequence[str]) -> None:
-    """Raise UsageError for a second table that is, probably, the value of an option, or a part of another one."""
-    for name in names[1:]:
-        _require_table(name, names)
+    """Raise UsageError for one of several local names that is no table: it is, probably, the value of an option."""
+    for name in names if len(names) > 1 else ():
+        reason = _not_a_table(name, names)
+        if reason is not None:
+            meant = _meant_by(name)
+            question = f"; did you mean {meant.name}?" if meant is not None and meant.name else ""
+            hint = again([word for word in invocation.arguments if word != name]) if os.path.exists(name) else None
+            raise UsageError(f"unexpected argument: {name}; {reason}{question}", hint=meant.hint if meant else hint)
 
 
-def _require_table(name: str, names: Sequence[str]) -> None:
-    if "://" in name or {*"*?["} & {*name}:
-        return
-    if os.path.isdir(name):
-        around = next((other for other in names if _is_inside(name, other)), None)
-        if around is not None and not os.path.isdir(os.path.join(name, "_delta_log")):
-            kept = [word for word in invocation.arguments if word != name]
-            raise UsageError(f"unexpected argument: {name}; it is inside the table {around}", hint=again(kept))
-        return
+def _not_a_table(name: str, names: Sequence[str]) -> str | None:
+    """Return why a name is no table; None for one that may be, and for what takes a request to look at."""
+    if not name or "://" in name or name[:5].lower() == "file:" or is_shared(name):
+        return None
+    try:
+        mode = os.stat(name).st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return None if {*"*?["} & {*name} else "there is no such file or directory"
+    except (OSError, ValueError):
+        return None
+    if not stat.S_ISDIR(mode):
+        return "it is a file"
+    kept = any(os.path.isdir(os.path.join(name, below)) for below in (LOG_DIRECTORY, "schema"))
+    if kept or not os.access(name, os.R_OK | os.X_OK):
+        return None
+    around = next((other for other in names if _is_inside(name, other)), None)
+    return f"it is a directory without {LOG_DIRECTORY}" if around is None else f"it is inside the table {around}"
+
+
+def _meant_by(name: str) -> Meant | None:
+    """Return the option whose value a name probably is."""
     from deltacli.cli.help_page import commands_with
-    from deltacli.cli.usage import for_extra
+    from deltacli.cli.usage import Meant, for_extra
 
-    command = " ".join(path_of(invocation.arguments))
-    options = [option for option in ("--retention", "--version") if command in commands_with(option)]
-    meant = None if os.path.exists(name) else for_extra(name, options, invocation.arguments)
-    if meant is not None or "=" in name:
-        question = f"; did you mean {meant.name}?" if meant is not None else ""
-        raise UsageError(f"unexpected argument: {name}{question}", hint=None if meant is None else meant.hint)
+    arguments = invocation.arguments
+    command = " ".join(path_of(arguments))
+    given = {word.partition("=")[0] for word in arguments}
+    exists = os.path.exists(name)
+    numbers = [option for option in ("--retention", "--version") if command in commands_with(option)]
+    if not exists and (meant := for_extra(name, numbers, arguments)) is not None:
+        return meant
+    rest, value = [word for word in arguments if word != name], name
+    if name.isdecimal() and not exists:
+        option, value = "--retention", f"{name}d"
+    elif name.endswith(".parquet"):
+        option = "--apply" if exists else "--save-plan"
+    elif exists:
+        option = "--quarantine" if os.path.isdir(name) and "=" not in name else ""
+    else:
+        option = "--zorder" if re.fullmatch(r"[\w.,]+", name) else ""
+    if not option or option in given or command not in commands_with(option):
+        return None
+    return Meant(f"{option} {value}", again_with(rest, option, value))
 
 
 def _is_inside(name: str, other: str) -> bool:
@@ -254,7 +318,7 @@ def _parts(run: Run, names: Sequence[str]) -> list[Part]:
             if not is_pattern(storage, name):
                 _add(run, found, identity(storage), Part(name, storage.uri))
                 continue
-            targets = find_tables([name], run.open_either, progress=run.progress)
+            targets = find_tables([name], run.open_other, progress=run.progress)
         except UsageError:
             raise
         except DeltacliError as fault:
@@ -263,7 +327,7 @@ def _parts(run: Run, names: Sequence[str]) -> list[Part]:
         for path, failure in targets.failures:
             found[path] = Part(path, storage.uri, failure)
         for target in targets.tables:
-            part = Part(target.name, target.storage.uri)
+            part = Part(target.name, target.storage.uri, is_found=True)
             _add(run, found, identity(target.storage), part)
     return list(found.values())
 
@@ -280,14 +344,19 @@ def _plan(run: Run, parts: Sequence[Part], use: Use) -> None:
     for part in parts:
         part.others = parts[0].others
         with part.kept():
-            if part.fault is not None:
-                raise part.fault
             try:
+                if part.fault is not None:
+                    raise part.fault
                 use(replace(run, part=part, confirmed=[], _written=[]), part.typed)
             except UsageError as wrong:
+                if wrong.code in _OF_FORMAT and part.is_found:
+                    run.note(f"note: {part.name} is left out: {wrong.reason}")
+                    continue
+                if wrong.code in _OF_FORMAT:
+                    raise
                 part.fail(wrong)
                 raise typer.Exit(wrong.exit_code) from wrong
-        if part.error is not None and part.exit_code == UsageError.exit_code:
+        if part.exit_code == UsageError.exit_code and part.error is not None and part.error["code"] not in _OF_FORMAT:
             raise typer.Exit(part.exit_code)
 
 
@@ -307,9 +376,15 @@ def _execute(run: Run, parts: Sequence[Part], mode: Mode) -> int:
             with part.kept():
                 pending.execute()
         except Interrupted as interruption:
+            if part.result is not None and not invocation.is_reporting:
+                part.result = None  # the plan
             interruption.outcome = (
                 f"{done} of {plural(len(planned), 'table')} done; {part.name}: {interruption.outcome}"
             )
+            part.interrupted(interruption, interruption.message)
+            for later, _ in planned[done + 1 :]:
+                later.interrupted(interruption, "interrupted before this table was begun; nothing was changed")
+                later.result = None
             raise
     return 0
 
@@ -319,4 +394,4 @@ def _question(asking: Sequence[tuple[Part, AnyPending]]) -> str:
     total = sum((amount for _, amount in deeds), NO_FILES)
     each = ", ".join(f"{part.name} {amount.files:,}" for (part, _), (_, amount) in zip(asking, deeds, strict=True))
     count = f"{plural(total.files, 'file')} ({format_size(total.size_bytes)})"
-    return f"{deeds[0][0]} {count} of {plural(len(asking), 'table')}: {each}"
+    return f"{deeds[0][0]} {count} of {plural(len(asking), 'table')}{asking[0][1].kept}: {each}"

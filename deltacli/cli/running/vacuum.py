@@ -222,6 +222,7 @@ class VacuumCommand(NamedTuple):
             before=lambda plan: "" if plan.missing_live.files else None,
             deletes_by_age=True,
             deed=lambda plan: ("delete", Amount(plan.files, plan.size_bytes)),
+            kept="" if self.request.quarantine is None else f", with copies in {self.request.quarantine}",
         )
         _carry_out(self.run, self.table, change, wording, self.how)
         if self.how.yes and not self.how.dry_run and plans:
