@@ -529,6 +529,7 @@ def test_help_all_says_what_changes_a_table_and_how_one_agrees_to_it(whole: Json
     }
     assert {"fleet run"} == {name for name in changing if "dry-run" not in consent[name]}
     assert ["dry-run", "yes", "save-plan", "apply"] == consent["vacuum"]
+    assert ["yes-to-delete"] == consent["fleet run"]
     assert (None, "files") == (found["validate"]["changes"], found["share token create"]["changes"])
 
 

@@ -39,8 +39,9 @@ def vacuum(run: Run, tables: TablesArgument, *, asked: Asked[VacuumRequest], how
       deltacli vacuum ./paimon_tbl --schemas --dry-run --files
 
     \b
-    Hidden files, links, nested tables and files that are not part of a Delta table
-    are kept. Of a Paimon table --schemas deletes schema files that nothing has
+    Hidden files, links and files that are not part of a Delta table are kept. If a
+    directory below is a table itself, the run is refused, or skips it with
+    --skip-nested-tables. Of a Paimon table --schemas deletes schema files that nothing has
     needed since the retention began.
     """
     if is_several(tables):
