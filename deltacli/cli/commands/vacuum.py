@@ -36,7 +36,6 @@ def vacuum(run: Run, tables: TablesArgument, *, asked: Asked[VacuumRequest], how
       deltacli vacuum ./tbl --apply plan.parquet --yes
       deltacli vacuum ./tbl --explain day=2026-01-01/part-0.parquet
       deltacli vacuum ./tbl --quarantine ./quarantine --purge-older 30d --yes
-      deltacli vacuum ./paimon_tbl --schemas --dry-run --files
 
     \b
     Hidden files, links and files that are not part of a Delta table are kept. If a
