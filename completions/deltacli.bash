@@ -41,7 +41,7 @@ help;-;again;Show the help of a command, or explain a rule, a code, a property, 
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
---allow-external;TEXT;again;Allow to open files below this path or URI outside the table. Repeatable.
+--allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
 --config;FILE;once;TOML file with defaults for these options.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
@@ -87,7 +87,7 @@ help;-;again;Show the help of a command, or explain a rule, a code, a property, 
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
---allow-external;TEXT;again;Allow to open files below this path or URI outside the table. Repeatable.
+--allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
 --config;FILE;once;TOML file with defaults for these options.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
@@ -124,7 +124,7 @@ again;@altered
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
---allow-external;TEXT;again;Allow to open files below this path or URI outside the table. Repeatable.
+--allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
 --config;FILE;once;TOML file with defaults for these options.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
@@ -164,7 +164,7 @@ again;@altered
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
---allow-external;TEXT;again;Allow to open files below this path or URI outside the table. Repeatable.
+--allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
 --config;FILE;once;TOML file with defaults for these options.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
@@ -186,7 +186,7 @@ again;@altered
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
---allow-external;TEXT;again;Allow to open files below this path or URI outside the table. Repeatable.
+--allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
 --config;FILE;once;TOML file with defaults for these options.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
@@ -220,7 +220,7 @@ again;@altered
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
---allow-external;TEXT;again;Allow to open files below this path or URI outside the table. Repeatable.
+--allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
 --config;FILE;once;TOML file with defaults for these options.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
@@ -250,7 +250,7 @@ table;-;again;Give advice on a table, with its numbers before and after.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
---allow-external;TEXT;again;Allow to open files below this path or URI outside the table. Repeatable.
+--allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
 --config;FILE;once;TOML file with defaults for these options.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
@@ -275,7 +275,7 @@ table;-;again;Give advice on a table, with its numbers before and after.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
---allow-external;TEXT;again;Allow to open files below this path or URI outside the table. Repeatable.
+--allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
 --config;FILE;once;TOML file with defaults for these options.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
@@ -302,7 +302,7 @@ table;-;again;Give advice on a table, with its numbers before and after.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
---allow-external;TEXT;again;Allow to open files below this path or URI outside the table. Repeatable.
+--allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
 --config;FILE;once;TOML file with defaults for these options.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
@@ -331,7 +331,7 @@ table;-;again;Give advice on a table, with its numbers before and after.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
---allow-external;TEXT;again;Allow to open files below this path or URI outside the table. Repeatable.
+--allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
 --config;FILE;once;TOML file with defaults for these options.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
@@ -358,7 +358,7 @@ table;-;again;Give advice on a table, with its numbers before and after.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
---allow-external;TEXT;again;Allow to open files below this path or URI outside the table. Repeatable.
+--allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
 --config;FILE;once;TOML file with defaults for these options.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
@@ -391,7 +391,7 @@ table;-;again;Give advice on a table, with its numbers before and after.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
---allow-external;TEXT;again;Allow to open files below this path or URI outside the table. Repeatable.
+--allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
 --config;FILE;once;TOML file with defaults for these options.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
@@ -423,7 +423,7 @@ status;-;again;Show the alerts of each table, the worst first, and trends.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
---allow-external;TEXT;again;Allow to open files below this path or URI outside the table. Repeatable.
+--allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
 --config;FILE;once;TOML file with defaults for these options.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
@@ -447,7 +447,7 @@ status;-;again;Show the alerts of each table, the worst first, and trends.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
---allow-external;TEXT;again;Allow to open files below this path or URI outside the table. Repeatable.
+--allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
 --config;FILE;once;TOML file with defaults for these options.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
@@ -473,7 +473,7 @@ status;-;again;Show the alerts of each table, the worst first, and trends.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
---allow-external;TEXT;again;Allow to open files below this path or URI outside the table. Repeatable.
+--allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
 --config;FILE;once;TOML file with defaults for these options.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
@@ -505,7 +505,7 @@ once;FILE
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
---allow-external;TEXT;again;Allow to open files below this path or URI outside the table. Repeatable.
+--allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
 --config;FILE;once;TOML file with defaults for these options.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
@@ -542,7 +542,7 @@ once;FILE
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
---allow-external;TEXT;again;Allow to open files below this path or URI outside the table. Repeatable.
+--allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
 --config;FILE;once;TOML file with defaults for these options.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
@@ -576,7 +576,7 @@ once;FILE
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
---allow-external;TEXT;again;Allow to open files below this path or URI outside the table. Repeatable.
+--allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
 --config;FILE;once;TOML file with defaults for these options.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
@@ -608,7 +608,7 @@ once;FILE
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
---allow-external;TEXT;again;Allow to open files below this path or URI outside the table. Repeatable.
+--allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
 --config;FILE;once;TOML file with defaults for these options.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
@@ -639,7 +639,7 @@ restore;-;again;Restore files that a backup has and the log of a table lacks.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
---allow-external;TEXT;again;Allow to open files below this path or URI outside the table. Repeatable.
+--allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
 --config;FILE;once;TOML file with defaults for these options.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
@@ -665,7 +665,7 @@ restore;-;again;Restore files that a backup has and the log of a table lacks.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
---allow-external;TEXT;again;Allow to open files below this path or URI outside the table. Repeatable.
+--allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
 --config;FILE;once;TOML file with defaults for these options.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
@@ -692,7 +692,7 @@ once;DIRECTORY
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
---allow-external;TEXT;again;Allow to open files below this path or URI outside the table. Repeatable.
+--allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
 --config;FILE;once;TOML file with defaults for these options.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
@@ -721,7 +721,7 @@ once;@versions
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
---allow-external;TEXT;again;Allow to open files below this path or URI outside the table. Repeatable.
+--allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
 --config;FILE;once;TOML file with defaults for these options.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
@@ -749,7 +749,7 @@ once;@versions
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
---allow-external;TEXT;again;Allow to open files below this path or URI outside the table. Repeatable.
+--allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
 --config;FILE;once;TOML file with defaults for these options.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
@@ -783,7 +783,7 @@ once;@versions
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
---allow-external;TEXT;again;Allow to open files below this path or URI outside the table. Repeatable.
+--allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
 --config;FILE;once;TOML file with defaults for these options.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
@@ -811,7 +811,7 @@ once;@versions
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
---allow-external;TEXT;again;Allow to open files below this path or URI outside the table. Repeatable.
+--allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
 --config;FILE;once;TOML file with defaults for these options.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
@@ -857,7 +857,7 @@ once;DIRECTORY
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
---allow-external;TEXT;again;Allow to open files below this path or URI outside the table. Repeatable.
+--allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
 --config;FILE;once;TOML file with defaults for these options.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
@@ -886,7 +886,7 @@ once;DIRECTORY
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
---allow-external;TEXT;again;Allow to open files below this path or URI outside the table. Repeatable.
+--allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
 --config;FILE;once;TOML file with defaults for these options.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
@@ -914,7 +914,7 @@ again;@properties
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
---allow-external;TEXT;again;Allow to open files below this path or URI outside the table. Repeatable.
+--allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
 --config;FILE;once;TOML file with defaults for these options.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
@@ -950,7 +950,7 @@ again;@properties
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
---allow-external;TEXT;again;Allow to open files below this path or URI outside the table. Repeatable.
+--allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
 --config;FILE;once;TOML file with defaults for these options.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
@@ -989,7 +989,7 @@ again;@properties
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
---allow-external;TEXT;again;Allow to open files below this path or URI outside the table. Repeatable.
+--allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
 --config;FILE;once;TOML file with defaults for these options.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
@@ -1028,7 +1028,7 @@ again;@properties
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
---allow-external;TEXT;again;Allow to open files below this path or URI outside the table. Repeatable.
+--allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
 --config;FILE;once;TOML file with defaults for these options.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
@@ -1056,7 +1056,7 @@ show;-;again;Show the schema of a Delta or Paimon table as a tree.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
---allow-external;TEXT;again;Allow to open files below this path or URI outside the table. Repeatable.
+--allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
 --config;FILE;once;TOML file with defaults for these options.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
@@ -1088,7 +1088,7 @@ show;-;again;Show the schema of a Delta or Paimon table as a tree.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
---allow-external;TEXT;again;Allow to open files below this path or URI outside the table. Repeatable.
+--allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
 --config;FILE;once;TOML file with defaults for these options.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
@@ -1115,7 +1115,7 @@ show;-;again;Show the schema of a Delta or Paimon table as a tree.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
---allow-external;TEXT;again;Allow to open files below this path or URI outside the table. Repeatable.
+--allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
 --config;FILE;once;TOML file with defaults for these options.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
@@ -1147,7 +1147,7 @@ once;DIRECTORY
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
---allow-external;TEXT;again;Allow to open files below this path or URI outside the table. Repeatable.
+--allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
 --config;FILE;once;TOML file with defaults for these options.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
@@ -1185,7 +1185,7 @@ token;-;again;Manage the bearer tokens of recipients.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
---allow-external;TEXT;again;Allow to open files below this path or URI outside the table. Repeatable.
+--allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
 --config;FILE;once;TOML file with defaults for these options.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
@@ -1214,7 +1214,7 @@ token;-;again;Manage the bearer tokens of recipients.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
---allow-external;TEXT;again;Allow to open files below this path or URI outside the table. Repeatable.
+--allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
 --config;FILE;once;TOML file with defaults for these options.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
@@ -1241,7 +1241,7 @@ token;-;again;Manage the bearer tokens of recipients.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
---allow-external;TEXT;again;Allow to open files below this path or URI outside the table. Repeatable.
+--allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
 --color;auto always never;once;Use of colour on stdout.
@@ -1269,7 +1269,7 @@ token;-;again;Manage the bearer tokens of recipients.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
---allow-external;TEXT;again;Allow to open files below this path or URI outside the table. Repeatable.
+--allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
 --config;FILE;once;TOML file with defaults for these options.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
@@ -1296,7 +1296,7 @@ token;-;again;Manage the bearer tokens of recipients.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
---allow-external;TEXT;again;Allow to open files below this path or URI outside the table. Repeatable.
+--allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
 --color;auto always never;once;Use of colour on stdout.
@@ -1321,7 +1321,7 @@ token;-;again;Manage the bearer tokens of recipients.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
---allow-external;TEXT;again;Allow to open files below this path or URI outside the table. Repeatable.
+--allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
 --config;FILE;once;TOML file with defaults for these options.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
@@ -1349,7 +1349,7 @@ token;-;again;Manage the bearer tokens of recipients.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
---allow-external;TEXT;again;Allow to open files below this path or URI outside the table. Repeatable.
+--allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
 --color;auto always never;once;Use of colour on stdout.
@@ -1372,7 +1372,7 @@ token;-;again;Manage the bearer tokens of recipients.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
---allow-external;TEXT;again;Allow to open files below this path or URI outside the table. Repeatable.
+--allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
 --config;FILE;once;TOML file with defaults for these options.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
@@ -1399,7 +1399,7 @@ show;-;again;Show the endpoint and the expiry of a profile file, and never its s
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
---allow-external;TEXT;again;Allow to open files below this path or URI outside the table. Repeatable.
+--allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
 --config;FILE;once;TOML file with defaults for these options.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
@@ -1423,7 +1423,7 @@ show;-;again;Show the endpoint and the expiry of a profile file, and never its s
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
---allow-external;TEXT;again;Allow to open files below this path or URI outside the table. Repeatable.
+--allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
 --config;FILE;once;TOML file with defaults for these options.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
@@ -1448,7 +1448,7 @@ show;-;again;Show the endpoint and the expiry of a profile file, and never its s
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
---allow-external;TEXT;again;Allow to open files below this path or URI outside the table. Repeatable.
+--allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
 --config;FILE;once;TOML file with defaults for these options.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
@@ -1484,7 +1484,7 @@ show;-;again;Show the endpoint and the expiry of a profile file, and never its s
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
---allow-external;TEXT;again;Allow to open files below this path or URI outside the table. Repeatable.
+--allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
 --config;FILE;once;TOML file with defaults for these options.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
@@ -1514,7 +1514,7 @@ revoke;-;again;Revoke grants of a recipient.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
---allow-external;TEXT;again;Allow to open files below this path or URI outside the table. Repeatable.
+--allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
 --config;FILE;once;TOML file with defaults for these options.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
@@ -1541,7 +1541,7 @@ revoke;-;again;Revoke grants of a recipient.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
---allow-external;TEXT;again;Allow to open files below this path or URI outside the table. Repeatable.
+--allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
 --color;auto always never;once;Use of colour on stdout.
@@ -1566,7 +1566,7 @@ revoke;-;again;Revoke grants of a recipient.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
---allow-external;TEXT;again;Allow to open files below this path or URI outside the table. Repeatable.
+--allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
 --color;auto always never;once;Use of colour on stdout.
@@ -1592,7 +1592,7 @@ again;TEXT
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
---allow-external;TEXT;again;Allow to open files below this path or URI outside the table. Repeatable.
+--allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
 --color;auto always never;once;Use of colour on stdout.
@@ -1619,7 +1619,7 @@ again;TEXT
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
---allow-external;TEXT;again;Allow to open files below this path or URI outside the table. Repeatable.
+--allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
 --color;auto always never;once;Use of colour on stdout.
@@ -1646,7 +1646,7 @@ again;TEXT
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
---allow-external;TEXT;again;Allow to open files below this path or URI outside the table. Repeatable.
+--allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
 --color;auto always never;once;Use of colour on stdout.
@@ -1673,7 +1673,7 @@ again;TEXT
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
---allow-external;TEXT;again;Allow to open files below this path or URI outside the table. Repeatable.
+--allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
 --config;FILE;once;TOML file with defaults for these options.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
@@ -1702,7 +1702,7 @@ again;TEXT
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
---allow-external;TEXT;again;Allow to open files below this path or URI outside the table. Repeatable.
+--allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
 --color;auto always never;once;Use of colour on stdout.
@@ -1741,7 +1741,7 @@ again;TEXT
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
---allow-external;TEXT;again;Allow to open files below this path or URI outside the table. Repeatable.
+--allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
 --config;FILE;once;TOML file with defaults for these options.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
@@ -1770,7 +1770,7 @@ rotate;-;again;Replace the tokens of a recipient by a new one.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
---allow-external;TEXT;again;Allow to open files below this path or URI outside the table. Repeatable.
+--allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
 --config;FILE;once;TOML file with defaults for these options.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
@@ -1797,7 +1797,7 @@ rotate;-;again;Replace the tokens of a recipient by a new one.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
---allow-external;TEXT;again;Allow to open files below this path or URI outside the table. Repeatable.
+--allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
 --color;auto always never;once;Use of colour on stdout.
@@ -1822,7 +1822,7 @@ rotate;-;again;Replace the tokens of a recipient by a new one.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
---allow-external;TEXT;again;Allow to open files below this path or URI outside the table. Repeatable.
+--allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
 --color;auto always never;once;Use of colour on stdout.
@@ -1850,7 +1850,7 @@ rotate;-;again;Replace the tokens of a recipient by a new one.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
---allow-external;TEXT;again;Allow to open files below this path or URI outside the table. Repeatable.
+--allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
 --color;auto always never;once;Use of colour on stdout.
@@ -1881,7 +1881,7 @@ again;TEXT
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
---allow-external;TEXT;again;Allow to open files below this path or URI outside the table. Repeatable.
+--allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
 --color;auto always never;once;Use of colour on stdout.
@@ -1924,7 +1924,7 @@ again;TEXT
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
---allow-external;TEXT;again;Allow to open files below this path or URI outside the table. Repeatable.
+--allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
 --config;FILE;once;TOML file with defaults for these options.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
@@ -1950,7 +1950,7 @@ again;TEXT
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
---allow-external;TEXT;again;Allow to open files below this path or URI outside the table. Repeatable.
+--allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
 --config;FILE;once;TOML file with defaults for these options.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
@@ -1972,7 +1972,7 @@ again;TEXT
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
---allow-external;TEXT;again;Allow to open files below this path or URI outside the table. Repeatable.
+--allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
 --config;FILE;once;TOML file with defaults for these options.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
@@ -2002,7 +2002,7 @@ again;TEXT
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
---allow-external;TEXT;again;Allow to open files below this path or URI outside the table. Repeatable.
+--allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
 --config;FILE;once;TOML file with defaults for these options.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
@@ -2058,7 +2058,7 @@ again;TEXT
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
---allow-external;TEXT;again;Allow to open files below this path or URI outside the table. Repeatable.
+--allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
 --config;FILE;once;TOML file with defaults for these options.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
@@ -2103,7 +2103,7 @@ again;TEXT
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
---allow-external;TEXT;again;Allow to open files below this path or URI outside the table. Repeatable.
+--allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
 --config;FILE;once;TOML file with defaults for these options.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
@@ -2141,7 +2141,7 @@ again;TEXT
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
---allow-external;TEXT;again;Allow to open files below this path or URI outside the table. Repeatable.
+--allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
 --config;FILE;once;TOML file with defaults for these options.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
@@ -2167,7 +2167,7 @@ again;@widenings
 --now;-;once;Time to use as the current time, for reproducible runs.
 --storage-option;-;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;-;once;Time limit for retries of a request to a store; 0s disables them.
---allow-external;-;again;Allow to open files below this path or URI outside the table. Repeatable.
+--allow-external;-;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;-;once;Format of the table, instead of detecting it.
 --config;-;once;TOML file with defaults for these options.
 --profile-name;-;once;Use [profile.NAME] of that file, whose keys override the others of the file.

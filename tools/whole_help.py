@@ -36,6 +36,8 @@ _WRITES_FILES = frozenset(
 )
 """Commands that write files other than those of a table, such as a configuration, also without `--output`."""
 _CONSENT = ("--dry-run", "--check", "--yes", "--save-plan", "--apply")
+_MODES = {("fleet run", "--yes"): "yes-to-delete"}
+"""Command and option of consent -> its name in the document, where the option agrees to a part of what is done."""
 
 
 def render_whole_help(
@@ -97,7 +99,7 @@ def _command(command: Command, common: set[str], environment: Collection[str]) -
         "summary": command.summary,
         "description": "\n\n".join(part.strip("\n") for part in (*text.split("\n\n")[1:], details) if part.strip()),
         "examples": [line.strip() for line in shown.splitlines() if line.strip()],
-        "consent": [name.removeprefix("--") for name in _CONSENT if name in spellings],
+        "consent": [_MODES.get((command.name, one), one.removeprefix("--")) for one in _CONSENT if one in spellings],
         "arguments": [_argument(one) for one in command.arguments],
         "options": [_option(one, common, environment) for one in command.options if not _is_global(one)],
         "formats": [*setting(module, "FORMATS", command.name, AnyFormat)],

@@ -524,7 +524,7 @@ class Undo(Changes):
 
         The parameters are the fields of `RepairRequest`. `level` and `select` choose the findings. `sources` are
         `versions` or paths and URIs of copies. `accept_commits` are versions that a copy may bring although nothing
-        proves that they are of this table. `accept_loss` allows to give up files, at most the share `max_missing`.
+        proves that they are of this table. `accept_loss` allows giving up files, at most the share `max_missing`.
         `allow_in_use`: even if others committed lately. `quarantine` is a directory outside of all tables for the
         backup and for readable rows of damaged files. `dry_run` only plans.
 

@@ -152,8 +152,8 @@ class Paimon(Changes):
 
     @named
     def execute_alter(self, plan: AlterOutcome) -> AlterOutcome:
-        """Create the version of a plan of this table. If another writer was first, it is made again, and created if it
-        comes to the same; else ConflictLost is raised. Raises as `alter` does.
+        """Create the version of a plan of this table. If another writer was first, it is made again, and created if its
+        changes are the same; else ConflictLost is raised. Raises as `alter` does.
         """
         from deltacli.operations.paimon.alter import SchemaAlteration
 

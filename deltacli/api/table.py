@@ -219,13 +219,13 @@ class Table(BeforeChange, LogCare, Undo):
     ) -> WideningOutcome:
         """Widen the types of columns in one commit, and return the outcome: pairs of a column path and a type.
 
-        `enable` allows to set `delta.enableTypeWidening`, `upgrade_protocol` to add missing features, `check_files`
-        checks every data file first. `commit_metadata` are keys for the commitInfo, where
-        `userMetadata` is that field. `dry_run` only plans; refusals are then part of the result. `committed_version` is
+        `enable` sets `delta.enableTypeWidening` where it is needed, `upgrade_protocol` adds missing features,
+        `check_files` checks every data file first. `commit_metadata` are keys for the commitInfo; `userMetadata` sets
+        the field of that name. `dry_run` only plans; refusals are then part of the result. `committed_version` is
         None where nothing was committed.
 
         Raises UsageError for invalid columns and types; Refused, with nothing changed, where a guard objects
-        (`widen.*`) or the protocol forbids writing; ConflictLost and OutcomeUnknown like every commit; and what
+        (`widen.*`) or the protocol forbids writing; ConflictLost and OutcomeUnknown where the commit fails; and what
         `snapshot` raises. Spec: Type Widening.
         """
         from deltacli.operations.change.widen_type import Widening, WidenRequest
@@ -272,14 +272,14 @@ class Table(BeforeChange, LogCare, Undo):
     def alter(self, request: AlterationRequest) -> AlterationOutcome:
         """Make changes of columns and of what describes the table in one commit, and return the outcome.
 
-        The changes are values of `delta.evolution.requests` or their JSON objects, such as
-        `{"change": "rename", "column": "a.b", "name": "c"}`. `upgrade_protocol` allows to add missing features,
-        `enable` to set `delta.enableTypeWidening`. `commit_metadata` are keys for the commitInfo. `dry_run` only plans;
-        refusals are then part of the result. Of the result, `committed_version` is None where there was nothing to do.
+        The changes are JSON objects, such as `{"change": "rename", "column": "a.b", "name": "c"}`, or the classes of
+        `deltacli.delta.evolution.requests`. `upgrade_protocol` adds missing features, `enable` sets
+        `delta.enableTypeWidening` where it is needed. `commit_metadata` are keys for the commitInfo. `dry_run` only
+        plans; refusals are then part of the result, whose `committed_version` is None where there was nothing to do.
 
         Raises UsageError for unknown columns, types and changes; Refused, with nothing changed, where something depends
         on a column (`alter.*`), a rule would be broken or the protocol forbids writing; ConflictLost and
-        OutcomeUnknown like every commit; and what `snapshot` raises. Spec: Column Mapping.
+        OutcomeUnknown where the commit fails; and what `snapshot` raises. Spec: Column Mapping.
         """
         from deltacli.operations.change.alter import Alteration
 
@@ -414,11 +414,11 @@ class Table(BeforeChange, LogCare, Undo):
     ) -> PropertiesOutcome:
         """Commit properties and return what changed; nothing is committed where they have these values already.
 
-        `force` also sets `delta.` keys that no engine is known to know, `commit_metadata` are keys for the commitInfo,
-        where `userMetadata` is that field. `dry_run` only plans. Of the result,
-        `committed_version` is the version that was made, None where there was nothing to do.
+        `force` also sets `delta.` keys that no known engine recognizes. `commit_metadata` are keys for the commitInfo;
+        `userMetadata` sets the field of that name. `dry_run` only plans. Of the result, `committed_version` is the
+        version that was made, None where there was nothing to do.
 
-        Raises UsageError for values that are none; Refused, with nothing changed, for what the table cannot have or
+        Raises UsageError for invalid values; Refused, with nothing changed, for what the table cannot have or
         the protocol forbids; ConflictLost, StorageFailed, OutcomeUnknown; and what `snapshot` raises.
         """
         from deltacli.operations.change.properties_and_features import PropertyEdits
@@ -429,7 +429,7 @@ class Table(BeforeChange, LogCare, Undo):
     def unset_properties(
         self, keys: Sequence[str], *, commit_metadata: Mapping[str, str] = NO_METADATA, dry_run: bool = False
     ) -> PropertiesOutcome:
-        """Commit the removal of properties; those that are not there are left out. As `set_properties` otherwise."""
+        """Commit the removal of properties; those that are not set are skipped. As `set_properties` otherwise."""
         from deltacli.operations.change.properties_and_features import PropertyEdits
 
         return self._change_properties(
@@ -458,7 +458,7 @@ class Table(BeforeChange, LogCare, Undo):
     @named
     def execute_properties(self, plan: PropertiesOutcome) -> PropertiesOutcome:
         """Commit a plan of `set_properties` or `unset_properties`. If another writer was first, it is made again, and
-        committed if it comes to the same; else ConflictLost is raised. Raises as they do.
+        committed if the changes are the same; else ConflictLost is raised. Raises as they do.
         """
         from deltacli.operations.change.properties_and_features import PropertiesChange
 
@@ -506,8 +506,8 @@ class Table(BeforeChange, LogCare, Undo):
         A feature that older versions need is dropped behind new checkpoints, which are protected from then on;
         `truncate_history` deletes these versions instead, once they are a day old. `dry_run` only plans.
 
-        Raises UsageError for a name that is none; Refused where the feature cannot be dropped or something uses it
-        (`features.*`); PartlyDone once something was committed: calling it again goes on; and what `optimize` and
+        Raises UsageError for an invalid name; Refused where the feature cannot be dropped or something uses it
+        (`features.*`); PartlyDone once something was committed: another call continues; and what `optimize` and
         `set_properties` raise. Spec: Checkpoint Protection.
         """
         from deltacli.operations.change.drop_feature import DropFeature

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def require_derivable(snapshot: Snapshot) -> None:
-    """Raise Refused where the protocol of a version, or of the newest one, does not allow to write files of the log.
+    """Raise Refused where the protocol of a version, or of the newest one, does not allow writing files of the log.
 
     A newest version that is damaged forbids nothing.
     """

@@ -74,7 +74,7 @@ class GlobalOptions:
         "Time limit for retries of a request to a store; 0s disables them.  [default: 60s]", "DURATION"
     )
     allow_external: list[str] | None = option(
-        "Allow to open files below this path or URI outside the table. Repeatable.", "PREFIX"
+        "Allow opening files below this path or URI outside the table. Repeatable.", "PREFIX"
     )
     table_format: TableFormat | None = option("Format of the table, instead of detecting it.", "delta|paimon")
     config: str | None = option("TOML file with defaults for these options.", "FILE")

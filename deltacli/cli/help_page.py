@@ -67,9 +67,25 @@ _OPTIONS: Mapping[OptionHeading, str] = {
 
 _COMMON = """
     --version --timestamp --from --to --columns --limit --select --level --retention
-    --check --dry-run --yes --format --json --config -q -v -V --help
+    --check --dry-run --yes --max-delete --format --json --config -q -v -V --help
 """
 """Options that are common for every command that has them; others are where an example of the command uses them."""
+
+_FIRST = [
+    "--version",
+    "--timestamp",
+    "--from",
+    "--to",
+    "--retention",
+    "--level",
+    "--select",
+    "--where",
+    "--dry-run",
+    "--check",
+    "--yes",
+]
+_LAST = ["--schemas", "--branch"]
+"""Common options that are shown before, and behind, the others."""
 
 _SECTION_OF = {option: section for section, options in _OPTIONS.items() for option in options.split()}
 
@@ -164,7 +180,7 @@ def command_page(command: Click, context: Click) -> JsonObject:
     """Return the page of a command: usage, description, examples, options in sections, exit codes."""
 
     sections = _sections(command, context)
-    common = [*_common(sections, _cleaned(command.help))]
+    common = sorted(_common(sections, _cleaned(command.help)), key=_place)
     names = [spelled.replace(" ", "\xa0") for spelled, _ in sections.pop(OptionHeading.GLOBAL, [])]
     arguments = [found for found in command.get_params(context) if found.param_type_name == "argument"]
     if arguments:
@@ -215,6 +231,12 @@ def _common(sections: Mapping[str, Entries], text: str) -> Iterator[tuple[str, s
     for heading, entries in sections.items():
         known = used if heading is OptionHeading.GLOBAL else {*used, *_COMMON.split()}
         yield from (entry for entry in entries if known & {*names_in(entry[0])})
+
+
+def _place(entry: tuple[str, str]) -> int:
+    """Return the place of an option among the common ones of a command."""
+    (*_, name) = names_in(entry[0])
+    return _FIRST.index(name) if name in _FIRST else len(_FIRST) + (name in _LAST)
 
 
 def _cleaned(text: str | None) -> str:
@@ -278,8 +300,9 @@ def fold_topic(title: str, blocks: Sequence[Any]) -> str:
     return "\n\n".join("\n".join(lines) for lines in written)
 
 
-def fold(page: JsonObject) -> str:
+def fold(page: JsonObject, *, is_whole: bool = True) -> str:
     """Return the text of a page, as wide as the terminal, or in 80 plain columns."""
+    cut = _folded if is_whole else _in_one_line
     width, is_bold = _looks()
     title = "\x1b[1m{}:\x1b[0m" if is_bold else "{}:"
     usage = _wrapped(" ".join(["Usage:", *page["usage"]]), width, "", " " * 7)
@@ -290,7 +313,7 @@ def fold(page: JsonObject) -> str:
         blocks.append([f"{title.format(heading)} ({_ELSEWHERE})", *_block(names, width)])
     if exit_codes := page.get("exit codes"):
         heading, *lines = exit_codes.replace("\b\n", "").splitlines()
-        blocks.append([title.format(heading.rstrip(":")), *(_in_one_line(line, width) for line in lines)])
+        blocks.append([title.format(heading.rstrip(":")), *(cut(line, width) for line in lines)])
     blocks.append(_block(page.get("closing", ""), width))
     return "\n\n".join("\n".join(block) for block in blocks if block)
 
@@ -318,7 +341,7 @@ def fold_common(page: JsonObject) -> str:
             lists.append(more)
     before, examples, after = page["description"].partition("Examples:\n")
     description = before + examples + after.partition("\n\n")[0]
-    return fold({**page, "description": description, "lists": lists, "names": {}})
+    return fold({**page, "description": description, "lists": lists, "names": {}}, is_whole=False)
 
 
 def fold_short(page: JsonObject) -> str:
@@ -404,6 +427,10 @@ def _in_one_line(line: str, width: int) -> str:
     while len(parts) > 1 and len(line) > width:
         parts = parts[:-1]
         line = ", ".join([*parts, "…"])
+    return _folded(line, width)
+
+
+def _folded(line: str, width: int) -> str:
     return "\n".join(_wrapped(line, width, "", " " * 6))
 
 

@@ -41,6 +41,7 @@ OF_OTHERS = {
     "info": "snapshot",
     "inspect": "snapshot",
     "ls": "snapshot --files",
+    "prune": "vacuum",
     "purge": "vacuum",
     "query": "read",
     "recover": "undelete",
@@ -57,6 +58,9 @@ OF_OTHERS = {
     "zorder": "optimize",
 }
 """Name of a command of other programs -> the command that does it here."""
+
+_WRITES_ROWS = frozenset({"append", "delete", "insert", "merge", "update", "upsert", "write"})
+"""Commands of other programs that write rows."""
 
 OF_A_TABLE = {
     "doctor": "doctor table",
@@ -377,6 +381,8 @@ def _command_for(group: str, word: str, rest: Sequence[str]) -> Meant | None:
         is_whole = more is not None and len(rest) == 1 and not rest[0].startswith("-")
         hint = again([first, *rest, *options, *(more or ())]) if is_whole else f"deltacli {first} --help"
         return Meant(repr(name), hint)
+    if not group and word in _WRITES_ROWS:
+        return Meant(None, "deltacli --help", "deltacli does not write rows")
     return _alike_command(group, word, rest)
 
 

@@ -474,6 +474,8 @@ def test_a_hint_is_the_command_that_was_typed_corrected(line: str, hint: str, ta
         ("history trips --since 2026-01-02", "no such option: --since; did you mean --from?"),
         ("history trips --operation WRITE", "no such option: --operation; history has no filter by operation"),
         ("compact trips", "no such command 'compact'; did you mean 'optimize' or 'log compact'?"),
+        ("prune trips", "no such command 'prune'; did you mean 'vacuum'?"),
+        ("merge trips", "no such command 'merge'; deltacli does not write rows"),
     ],
 )
 def test_an_error_says_what_is_wrong_with_the_word(line: str, said: str, table: Path) -> None:

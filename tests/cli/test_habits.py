@@ -231,7 +231,7 @@ def test_a_profile_comes_after_options_and_the_environment(
         (
             "--profile-name test",
             {},
-            "profile test: there is no configuration file, which has the profiles",
+            "profile test: no configuration file to read it from",
             "deltacli history t --profile-name test --config FILE",
         ),
         (

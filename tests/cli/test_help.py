@@ -529,6 +529,7 @@ def test_help_all_says_what_changes_a_table_and_how_one_agrees_to_it(whole: Json
     }
     assert {"fleet run"} == {name for name in changing if "dry-run" not in consent[name]}
     assert ["dry-run", "yes", "save-plan", "apply"] == consent["vacuum"]
+    assert ["yes-to-delete"] == consent["fleet run"]
     assert (None, "files") == (found["validate"]["changes"], found["share token create"]["changes"])
 
 
@@ -593,3 +594,15 @@ def test_help_all_for_people_has_a_line_per_command() -> None:
         (refused := deltacli("help", "all", "--format", "csv")).code,
         refused.err.splitlines()[-1],
     )
+
+
+def test_common_options_begin_with_what_a_command_selects_and_the_consent() -> None:
+    first = {
+        name: [help_page.names_in(spelled)[-1] for spelled, _ in PAGES[name]["common"]]
+        for name in ("vacuum", "restore", "history")
+    }
+
+    assert ["--retention", "--dry-run", "--yes"] == first["vacuum"][:3]
+    assert ["--version", "--timestamp", "--from", "--where", "--dry-run", "--check", "--yes"] == first["restore"][:7]
+    assert "--branch" == first["history"][-1]
+    assert "unsupported reader feature" in help_page.fold(PAGES["vacuum"])

@@ -285,7 +285,7 @@ def test_a_table_with_lost_files_is_not_written_to(fleet: Command, tmp_path: Pat
 
     (table,) = document["tables"]
     said = {step["kind"]: (step["state"], step["exit"], step.get("code"), step["message"]) for step in table["steps"]}
-    left_out = ("refused", 4, "fleet.findings", "left out, because files are lost or damaged")
+    left_out = ("refused", 4, "fleet.findings", "skipped, because files are lost or damaged")
     assert ("findings", 1, "data.file-missing", "101 data files are missing") == said.pop("validate")
     assert dict.fromkeys(("optimize", "checkpoint", "vacuum"), left_out) == said
     assert (5, before) == (code, tree_of(place))

@@ -36,7 +36,7 @@ def repair(run: Run, table: TableArgument, *, asked: Asked[RepairRequest], how: 
     Missing and damaged files come back from --from, each verified by size, footer,
     checksum and the history of its log. Checkpoints, checksums and _last_checkpoint
     are written anew from the commits. What no source has is given up in one commit,
-    only with --accept-loss, and every file with its rows is named before. Replaced
+    only with --accept-loss. The plan lists each of these files with its rows. Replaced
     files are kept in a backup; --undo puts them back.
 
     \b

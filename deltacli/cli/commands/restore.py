@@ -41,8 +41,8 @@ def restore(run: Run, table: TableArgument, *, asked: Asked[RestoreRequest], how
     Rows, schema, partitioning and properties become those of that version; later
     versions stay in the log, so a restore can be undone by another one. Files are
     checked first: the sizes of all, footers and vectors of those that come back.
-    Nothing is committed if one is missing or damaged. What must not go back stays:
-    features, counters of ids, the longer retention. With --where only the matching
+    Nothing is committed if one is missing or damaged. Features, id counters and the
+    longer retention are kept. With --where only the matching
     partitions come back, and the schema and the properties stay as they are.
 
     \b

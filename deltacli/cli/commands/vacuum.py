@@ -36,11 +36,11 @@ def vacuum(run: Run, tables: TablesArgument, *, asked: Asked[VacuumRequest], how
       deltacli vacuum ./tbl --apply plan.parquet --yes
       deltacli vacuum ./tbl --explain day=2026-01-01/part-0.parquet
       deltacli vacuum ./tbl --quarantine ./quarantine --purge-older 30d --yes
-      deltacli vacuum ./paimon_tbl --schemas --dry-run --files
 
     \b
-    Hidden files, links, nested tables and files that are not part of a Delta table
-    are kept. Of a Paimon table --schemas deletes schema files that nothing has
+    Hidden files, links and files that are not part of a Delta table are kept. If a
+    directory below is a table itself, the run is refused, or skips it with
+    --skip-nested-tables. Of a Paimon table --schemas deletes schema files that nothing has
     needed since the retention began.
     """
     if is_several(tables):

@@ -45,7 +45,7 @@ def read_configuration(path: str | None, profile: str | None = None) -> dict[str
     if not path:
         if profile:
             raise UsageError(
-                f"profile {profile}: there is no configuration file, which has the profiles",
+                f"profile {profile}: no configuration file to read it from",
                 code="usage.config",
                 hint=again_with(invocation.arguments, "--config", "FILE"),
             )

@@ -189,7 +189,7 @@ def _result(
     }
     sections = [
         Section("problems", [f"{name}: {message}" for name, message in failed], Style.PROBLEM),
-        Section("keys", [f"{schema}: described for editors"] if schema else []),
+        Section("keys", [f"{schema}: the schema by which editors check the keys"] if schema else []),
         Section("wrote", [f"{file}: {said}"], Style.GOOD),
     ]
     return FleetListing(

@@ -335,7 +335,7 @@ def of_readers(before: TableConfiguration, after: TableConfiguration) -> Iterato
     if found:
         listed = "; ".join(found[:_NAMED]) + (f"; and {len(found) - _NAMED} more" if len(found) > _NAMED else "")
         yield Caution(
-            "alter.streams", f"streams that read the table stop at the commit and are started again: {listed}"
+            "alter.streams", f"streams that read the table stop at the commit and must be restarted: {listed}"
         )
         yield Caution("alter.shares", f"recipients of shares of the table see it, too: {listed}")
     gone, new = exchanged(before, after)

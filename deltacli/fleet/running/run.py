@@ -372,7 +372,7 @@ class FleetRunner:
     def _refusal(self, table: str, step: PlannedStep, doubt: _Doubt | None) -> StepOutcome | None:
         """Return why a step is not carried out, None where it may be."""
         if doubt is _Doubt.LOST and step.kind != "validate":
-            return StepOutcome("refused", Refused.exit_code, f"left out, because {doubt}", "fleet.findings")
+            return StepOutcome("refused", Refused.exit_code, f"skipped, because {doubt}", "fleet.findings")
         if not step.is_destructive:
             return None
         if not step.consent:

@@ -420,7 +420,7 @@ class DropFeature:
         commits are made from the newest version, whatever was planned on.
 
         Raises what `plan_drop`, `Gate.commit_one` and `optimize` raise; PartlyDone once something was committed:
-        running it again goes on.
+        running it again continues.
         """
         gate.look(needs_clock=True)
         if not gate.may_plan_again and (plan := self.plan(gate.table)).version != gate.plan.version:

@@ -552,7 +552,7 @@ def _delete(
 
 
 def _verified(gate: Gate[ExpiryPlan, ExpiryOutcome]) -> Permit:
-    """Return what allows to delete files, after another look at the whole log. Raises Refused."""
+    """Return the permission to delete files, after reading the whole log again. Raises Refused."""
     plan, table = gate.plan, gate.table
     if not gate.has_begun:
         require_clock(table, plan.now_ms, plan.basis.past)

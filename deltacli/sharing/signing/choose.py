@@ -49,7 +49,7 @@ class SignedUrls(NamedTuple):
 
 
 class UrlSigner(Protocol):
-    """Signs URLs that allow to GET files of one table, whole or in ranges."""
+    """Signs URLs for GET requests of files of one table, whole or in ranges."""
 
     def sign(self, paths: Sequence[str], *, expires_ms: int, now_ms: int) -> SignedUrls:
         """Return the URLs of files, given by their decoded paths below the table's root.

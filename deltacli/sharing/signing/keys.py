@@ -395,7 +395,7 @@ _TO_URL = bytes.maketrans(b"+/", b"-_")
 
 
 class SignedFile(NamedTuple):
-    """A file that a URL allows to read. The caller checks that the recipient still has the token of the epoch."""
+    """A file that a URL gives access to. The caller checks that the recipient still has the token of the epoch."""
 
     table_id: str
     recipient: str

@@ -478,7 +478,7 @@ class AppendRows:
         self.files = []
 
     def _conformed(self, batch: pyarrow.RecordBatch) -> pyarrow.RecordBatch:
-        """Return the columns of the table, in its order and types. Raises Refused for values that are none of them."""
+        """Return the columns of the table, in its order and types. Raises Refused for values of other types."""
         import pyarrow as pa
 
         arrays = []

@@ -36,9 +36,9 @@ def fleet_init(
     """Write a policy file for the tables at and below a directory.
 
     \b
-    The file has comments. Its policy writes checkpoints, validates, and sets
-    thresholds. The steps that delete files are there as comments. Editors check the
-    keys by the schema that is written beside it. An existing file is refused (exit 4)
+    The policy writes checkpoints and validates. The steps that delete files, and the
+    thresholds of alerts, are there as comments. Editors check the keys by the
+    schema that is written beside it. An existing file is refused (exit 4)
     without --force. Directories that cannot be searched are reported, and the exit
     code is 5; the file is written all the same.
 
