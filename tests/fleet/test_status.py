@@ -296,7 +296,7 @@ def test_headline_document_and_page_count_the_same_tables(status: Status) -> Non
     tables = {one["table"]: (one["losesRows"], one["unreadable"]) for one in document["tables"]}
     assert {"/a": (True, True), "/b": (True, True), "/c": (False, True)} == tables
     assert (2, 3) == (document["summary"]["losingRows"], document["summary"]["unreadable"])
-    assert '<h1 class="bad">deltacli fleet: 3 of 3 tables have alerts: 2 may lose rows, 3 cannot be read</h1>' in page
+    assert '<h1 class="bad">deltacli: 3 of 3 tables have alerts: 2 may lose rows, 3 cannot be read</h1>' in page
     cards = re.findall(r'<span class="dim">tables that ([^<]*)</span><b class="bad">(\d)</b>', page)
     assert [("cannot be read", "3"), ("may lose rows", "2")] == cards
     data = json.loads(page.partition('id="data">')[2].partition("</script>")[0])

@@ -175,7 +175,7 @@ def test_the_page_begins_with_numbers_and_has_short_names_the_worst_first(tmp_pa
     page = status_page(status, str(tmp_path / "fleet.toml"), 1_800_100_000_000)
 
     data = json.loads(re.findall(r"<script[^>]*>(.*?)</script>", page, re.DOTALL)[0])
-    assert re.search(r'<h1 class="bad">deltacli fleet: \d of 4 tables have alerts: 1 may lose rows</h1>', page)
+    assert re.search(r'<h1 class="bad">deltacli: \d of 4 tables have alerts: 1 may lose rows</h1>', page)
     assert f"commands are for the directory {tmp_path}</p>" in page
     row = page.partition('<td class="name">silver/orders')[2].partition("</tr>")[0]
     assert "<code>deltacli validate silver/orders" in row

@@ -44,7 +44,7 @@ def status_page(
     """
     found = find_causes((table.shown_name, table.found) for table in status.tables)
     causes = [cause for cause in found if len(cause.tables) > 1]  # the row of a table has what is its own
-    title = f"deltacli fleet: {status.headline}"
+    title = f"deltacli: {status.headline}"
     body = f"""<header>
 <h1 class="{"bad" if status.alerted else "good"}">{text(title)}</h1>
 <p>Tables of {text(file)}; commands are for the directory {text(os.path.dirname(os.path.abspath(file)))}</p>
