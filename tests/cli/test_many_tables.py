@@ -86,7 +86,7 @@ def test_without_consent_all_plans_are_shown_and_nothing_is_changed(several: Pat
 def test_one_question_has_the_sums_and_the_number_of_each_table(answer: str, several: Path) -> None:
     tables = [several / name for name in "abc"]
 
-    with Session("optimize", *tables, "--color", "never", "--no-pager", size=(400, 200)) as session:
+    with Session("optimize", *tables, "--color", "never", "--no-pager", size=(1_000, 200)) as session:
         asked = session.read_until("[y/N] ")
         session.type(f"{answer}\n")
         code, said = session.finish()
@@ -176,7 +176,7 @@ def test_each_plan_is_looked_at_again_before_the_deed(
 ) -> None:
     tables = [several / name for name in "abc"]
 
-    with Session("optimize", *tables, "--format", "ndjson", "--color", "never", size=(400, 200)) as session:
+    with Session("optimize", *tables, "--format", "ndjson", "--color", "never", size=(1_000, 200)) as session:
         session.read_until("[y/N] ")
         happens(tables[1])
         session.type("y\n")
