@@ -63,6 +63,23 @@ def address_limit() -> int | None:
     return min((limit for limit in limits if 0 <= limit != resource.RLIM_INFINITY), default=None)
 
 
+def raise_open_files(most: int) -> int:
+    """Return how many files this process may open, after raising that to `most`, or to what it may allow itself."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return most
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard != resource.RLIM_INFINITY:
+        most = min(hard, most)
+    if soft == resource.RLIM_INFINITY or soft >= most:
+        return most if soft == resource.RLIM_INFINITY else soft
+    with suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+        return most
+    return soft
+
+
 def threads_within_limit() -> int:
     """Return how many threads may work at once: one a processor, fewer where the address space is limited."""
     limit, processors = address_limit(), os.cpu_count() or 1

@@ -6,6 +6,8 @@ import json
 import os
 import shutil
 import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,7 +21,7 @@ from deltacli.cli.terminal.interrupts import Interrupted
 from deltacli.core.errors import EXIT_CODES, PermissionRefused
 from deltacli.operations.vacuum.full_plan import VacuumChange
 from tests.cli.pty_session import Session
-from tests.cli.support import Result, deltacli
+from tests.cli.support import ROOT, Result, deltacli
 from tests.docs.test_schemas import faults, line_faults
 
 Json = dict[str, Any]  # Any: JSON values
@@ -415,3 +417,22 @@ def test_text_has_a_heading_for_each_table(several: Path) -> None:
     assert f"a:\n{alone[0]}\nb:\n{alone[1]}" == result.out
     assert ["### a", "### b"] == [line for line in markdown.out.splitlines() if line.startswith("#")]
     assert 1 == check.code
+
+
+@pytest.mark.parametrize(("hard", "code", "made"), [(200, 0, 15), (60, 2, 14)])
+def test_the_limit_of_open_files_is_raised_or_refused_before_anything_is_done(
+    hard: int, code: int, made: int, several: Path
+) -> None:
+    line = f'ulimit -S -n 60 && ulimit -H -n {hard} && "{sys.executable}" -m deltacli optimize a b c --yes --json'
+
+    done = subprocess.run(
+        ["bash", "-c", line],
+        cwd=several,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        check=False,
+    )
+
+    assert (code, code == 2) == (done.returncode, "3 tables at once need 67 open files" in done.stderr)
+    assert [made] * 3 == [newest(several / name) for name in "abc"]

@@ -25,6 +25,7 @@ from deltacli.cli.terminal.shell import again, again_with
 from deltacli.cli.terminal.term import Style, encoded, safe_text, visible
 from deltacli.core.documents import SCHEMA_VERSION, dumps, loads
 from deltacli.core.errors import DeltacliError, PaimonTable, UsageError, is_shared
+from deltacli.core.process import raise_open_files
 from deltacli.core.units import format_size, plural, some_of
 from deltacli.delta.log.segment import LOG_DIRECTORY
 from deltacli.storage.secrets import without_secrets
@@ -48,6 +49,8 @@ if TYPE_CHECKING:
 # -- one of the tables -------------------------------------------------------------------------------------------------
 
 _NAMED = 5
+_OTHER_FILES = 64
+"Open files besides the directories of tables: libraries, the log, and what is read at once."
 ORDER = (70, 8, 7, 3, 2, 5, 6, 4, 1, 0)
 """Exit codes, the one that counts first."""
 
@@ -224,6 +227,7 @@ def run_many(
         if value is not None and value is not False:
             raise UsageError(f"{option} works on one table", facts={"tables": some_of(names, _NAMED)})
     parts = _parts(run, names)
+    _require_open_files(len(parts))
     _plan(run, parts, use)
     is_whole = False
     try:
@@ -242,6 +246,16 @@ def run_many(
         run.say_next(following.pop())
     if code := first_exit([refused, *(part.exit_code for part in parts)]):
         raise typer.Exit(code)
+
+
+def _require_open_files(tables: int) -> None:
+    """Raise UsageError where the plans, each of which holds the directory of its table, are too many to be open."""
+    needed = tables + _OTHER_FILES
+    if (limit := raise_open_files(needed)) < needed:
+        raise UsageError(
+            f"{plural(tables, 'table')} at once need {needed:,} open files, and this process may open {limit:,}",
+            facts={"to allow them": f"ulimit -n {needed}", "for many tables": "deltacli fleet init"},
+        )
 
 
 def require_tables(names: Sequence[str]) -> None:

@@ -15,7 +15,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import resource
 import socket
 import ssl
 import time
@@ -32,6 +31,7 @@ from prometheus_client.multiprocess import MultiProcessCollector
 from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from deltacli.core.process import raise_open_files
 from deltacli.core.units import format_size, format_timestamp
 from deltacli.sharing.configuration.recipients import TokenState
 from deltacli.sharing.configuration.shares_yaml import Limits, Settings
@@ -241,7 +241,7 @@ class Connections:
         self._settings = settings
         self._metrics = metrics
         self.clock = clock
-        self._descriptors = _descriptors()
+        self._descriptors = raise_open_files(_MOST_DESCRIPTORS)
         self._open: dict[Counted, str | None] = {}
         self._of_address: dict[str, dict[Counted, None]] = {}
         self._waiting: dict[Counted, None] = {}
@@ -565,18 +565,6 @@ def _address_of(peer: object) -> str | None:
     if address.is_loopback:
         return None
     return str(address) if address.version == 4 else str(ip_network((address, 64), strict=False))
-
-
-def _descriptors() -> int:
-    """Return how many files this process may open, after raising that to what it may allow itself."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    most = _MOST_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, _MOST_DESCRIPTORS)
-    if soft == resource.RLIM_INFINITY or soft >= most:
-        return _MOST_DESCRIPTORS if soft == resource.RLIM_INFINITY else soft
-    with suppress(OSError, ValueError):
-        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
-        return most
-    return soft
 
 
 # -- TLS ---------------------------------------------------------------------------------------------------------------
