@@ -58,7 +58,8 @@ expect 0 "no rule finds it" validate lake/bad --select 'hint.*'
 expect 0 "--list-rules" validate --list-rules
 expect 0 "--help" deltacli validate --help
 
-expect 2 "no table" validate
+expect 1 "no table: the current directory" validate
+expect 2 "no table where one is required" deltacli repair
 expect 2 "an unknown option" validate lake/good --nonsense
 expect 2 "an unknown level" validate lake/good --level deep
 expect 2 "an unknown severity" validate lake/good --fail-on fatal
