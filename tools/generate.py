@@ -111,14 +111,15 @@ def files() -> dict[str, str]:
     topics = render_help_topics({"scripting.md": scripting, "errors.md": errors})
     completed = with_known_words(root, tuple(json.loads(topics)))
     help_pages = render_help_pages()
+    whole = render_whole_help(root, json.loads(help_pages), json.loads(topics), environment)
     return {
         "completions/deltacli.bash": render_bash(completed),
         "completions/_deltacli": render_zsh(completed),
         "completions/deltacli.fish": render_fish(completed),
-        "deltacli/cli/help_all.json": render_whole_help(root, json.loads(help_pages), json.loads(topics), environment),
+        "deltacli/cli/help_all.json": whole,
         "deltacli/cli/help_pages.json": help_pages,
         "deltacli/cli/help_topics.json": topics,
-        "deltacli/cli/line_fields.json": render_line_fields(),
+        "deltacli/cli/line_fields.json": render_line_fields(json.loads(whole)["commands"]),
         "docs/errors.md": errors,
         "docs/repair.md": fill((ROOT / "docs" / "repair.md").read_text(encoding="utf-8"), {"tried": repair_outcomes()}),
         "docs/modules.md": render_module_index(ROOT / "deltacli"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any
@@ -180,9 +180,11 @@ _OF_ONE_STREAM = (("add", "remove"), ("schema-version", "paimon-snapshot"))
 """Lines that are items of the same results."""
 
 
-def render_line_fields() -> str:
-    """Return the fields that lines of NDJSON can have, by type, nested ones behind a dot, `*` where an object has any.
-    Lines of one stream have those of each other; lines that end a list have none, because they are not items.
+def render_line_fields(commands: Sequence[Mapping[str, Any]]) -> str:
+    """Return the fields that lines of NDJSON can have, by type, nested ones behind a dot, `*` where an object has any;
+    the types of the lines of each command (as `help all` lists them); and the commands that change something.
+
+    Lines of one stream have the fields of each other; lines that end a list have none, because they are not items.
     """
     schemas = {name: json.loads(text) for name, text in render_schemas().items() if name.endswith(".json")}
     lines = {schema["properties"]["type"]["const"]: schema for schema in schemas.values() if _is_line(schema)}
@@ -192,7 +194,17 @@ def render_line_fields() -> str:
         name: [] for name, line in lines.items() if ", after " in line["title"] or "what follows" in line["title"]
     }
     found |= {name: [] for name, kind, _ in WHOLE if "items" in _document(kind)["properties"]}
-    return json.dumps(dict(sorted(found.items())), separators=(",", ":")).replace("],", "],\n") + "\n"
+    whole = {
+        "types": dict(sorted(found.items())),
+        "commands": {
+            one["name"]: sorted(
+                {line for document in one["documents"] for line in document["lines"] if found.get(line)}
+            )
+            for one in commands
+        },
+        "changing": [one["name"] for one in commands if one["changes"]],
+    }
+    return json.dumps(whole, separators=(",", ":")).replace("],", "],\n") + "\n"
 
 
 def _is_line(schema: Schema) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 import orjson
 
@@ -34,48 +34,6 @@ _ALIKE, _NEARLY_THE_SAME = 0.6, 0.81
 """The similarity above which a name counts as misspelt: of a field, and of a key that only some items have."""
 
 
-_OF_CHANGES: Mapping[str, Sequence[str]] = {
-    "alter": ("alteration", "alter"),
-    "checkpoint": ("checkpoint", "verification"),
-    "features": ("feature", "features", "feature-drop"),
-    "fleet init": ("fleet-init-table",),
-    "fleet run": ("fleet-run-table",),
-    "log backup": ("file",),
-    "log compact": ("log-compact",),
-    "log crc": ("log-crc",),
-    "log expire": ("candidate",),
-    "log restore": ("file",),
-    "optimize": ("optimize",),
-    "properties": ("property", "properties"),
-    "repair": ("repair-step", "repair-undo"),
-    "restore": ("restore",),
-    "share init": ("share-init-table",),
-    "share key rotate": ("share-key",),
-    "share pull": ("share-pull",),
-    **dict.fromkeys(
-        [f"share recipient {name}" for name in ("add", "grant", "list", "remove", "revoke")]
-        + [f"share token {name}" for name in ("create", "list", "revoke", "rotate")],
-        ("share-recipient", "share-token"),
-    ),
-    "undelete": ("lost-file",),
-    "vacuum": ("candidate", "vacuum-explain", "vacuum-purge", "schema-file"),
-    "widen-type": ("widen-type",),
-}
-"""The types of the items of commands that can change something, and so may not fail after it."""
-
-_OF_READERS: Mapping[str, Sequence[str]] = {
-    **dict.fromkeys(["doctor access", "doctor storage", "doctor table"], ("advice", "doctor-command", "doctor-probe")),
-    "explain": ("explain",),
-    "fleet check": ("fleet-group",),
-    "fleet plan": ("fleet-table",),
-    "fleet status": ("fleet-status-table",),
-    "reach": ("reach",),
-    "snapshot": ("snapshot", "add", "remove", "file", "paimon-state"),
-    "validate": ("finding", "rule"),
-}
-"""Those of other commands whose items have known fields. The items of the rest are looked at when they come."""
-
-
 def parse_template(text: str) -> Parts:
     """Return the parts of a template. Raises UsageError where it is empty, has a brace without a pair, no field between
     two, no field at all, or one that no item of the command of this run can have.
@@ -89,14 +47,18 @@ def parse_template(text: str) -> Parts:
             facts={"expected": "a field, such as {version}; {{ and }} stand for braces"},
             hint=None if meant == text else again_with(invocation.arguments, "--template", meant),
         )
-    path = " ".join(path_of(invocation.arguments))
-    if types := _OF_CHANGES.get(path) or _OF_READERS.get(path):
-        fields = line_fields()
-        known = list(dict.fromkeys(field for kind in types for field in fields[kind]))
+    lines = known_lines()
+    types = lines.commands.get(_command(), [])
+    if not any(f"{kind}.{OPEN}" in lines.types[kind] for kind in types):  # rows, whose columns are fields
+        known = list(dict.fromkeys(field for kind in types for field in lines.types[kind]))
         for _, name in parts:
-            if fault := _fault_of(name, known, text):
+            if known and (fault := _fault_of(name, known, text)):
                 raise fault
     return parts
+
+
+def _command() -> str:
+    return " ".join(path_of(invocation.arguments))
 
 
 _OTHER_BRACES = re.compile(r"\{\{\s*\.?([\w.-]+)\s*\}\}")
@@ -140,7 +102,7 @@ class TemplateLines:
 
     def __init__(self, template: str) -> None:
         self._template, self._parts = template, _parts_of(template)
-        self._fields = line_fields()
+        self._lines = known_lines()
         self._types: set[str] = set()
         self._absent: dict[str, Sequence[str]] = {}
         """Fields of objects with any keys that no item had so far, with other fields."""
@@ -150,7 +112,7 @@ class TemplateLines:
         for text in data.splitlines():
             item = loads(text)
             assert isinstance(item, dict)
-            if not (fields := self._fields.get(kind := item["type"], [OPEN])):  # not an item: it ends a list
+            if not (fields := self._lines.types.get(kind := item["type"], [OPEN])):  # not an item: it ends a list
                 continue
             row = item.get(kind)
             item |= row if isinstance(row, dict) else {}  # columns of a table
@@ -187,7 +149,7 @@ class TemplateLines:
 
     def _report(self, fault: UsageError) -> None:
         """Raise a fault, or only note it where the command may have made a change."""
-        if " ".join(path_of(invocation.arguments)) not in _OF_CHANGES:
+        if _command() not in self._lines.changing:
             raise fault
         if not {"-q", "--quiet"} & {*invocation.arguments}:
             say(visible(f"note: {fault.message}; it is empty in the lines"))
@@ -208,7 +170,7 @@ def _fault_of(name: str, known: Sequence[str], template: str) -> UsageError | No
     if is_open and near is None:
         return None
     inner = next((one for one in names if one.endswith(f".{name}")), None)
-    return _unknown(f"there is no field {name!r}", name, inner or near, names, template)
+    return _unknown(f"unknown field {name!r}", name, inner or near, names, template)
 
 
 def _unknown(message: str, name: str, near: str | None, known: Sequence[str], template: str) -> UsageError:
@@ -221,10 +183,18 @@ def _unknown(message: str, name: str, near: str | None, known: Sequence[str], te
     )
 
 
-def line_fields() -> Mapping[str, Sequence[str]]:
-    """Return the fields of each line of NDJSON, nested ones behind a dot, by its type; none of those that are no items
-    but end a list.
-    """
+class KnownLines(NamedTuple):
+    """What is known about lines of NDJSON."""
+
+    types: Mapping[str, Sequence[str]]
+    """The fields of each type, nested ones behind a dot; none of those that are no items but end a list."""
+    commands: Mapping[str, Sequence[str]]
+    """The types of the lines of each command."""
+    changing: Sequence[str]
+    """The commands that change something, and so must not fail after it."""
+
+
+def known_lines() -> KnownLines:
+    """Return what the generated file says about lines."""
     with open(os.path.join(os.path.dirname(os.path.dirname(__file__)), "line_fields.json"), "rb") as file:
-        found: dict[str, list[str]] = orjson.loads(file.read())
-    return found
+        return KnownLines(**orjson.loads(file.read()))
