@@ -24,12 +24,11 @@ from deltacli.spark.care.fact_rows import FACTS, TABLE
 from tools.bash_completion import render_bash
 from tools.command_tree import read_commands, read_tree
 from tools.environment import read_environment
-from tools.error_codes import render_errors_page
 from tools.fish_completion import render_fish
 from tools.help_topics import exit_code_rows, render_help_topics, topic_rows
 from tools.known_words import with_known_words
 from tools.man_pages import render_man_pages
-from tools.reference_pages import cell, environment_rows, render_module_index, render_reference
+from tools.reference_pages import cell, environment_rows, render_errors_page, render_module_index, render_reference
 from tools.rules_page import (
     render_conformance_page,
     render_paimon_rules_page,

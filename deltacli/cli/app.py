@@ -210,12 +210,7 @@ def make_run(
 
     The name of the output file comes before the environment for its format.
     """
-    for name, given_name in (("--config", options.config), ("--profile-name", options.profile_name)):
-        if given_name == "":
-            raise UsageError(f"{name} is empty: a variable of the script may be unset", code="usage.config")
-    path, profile = options.config or Variable.CONFIG.read(), options.profile_name or Variable.PROFILE.read()
-    settings = read_configuration(path, profile)
-    configuration = f"in the configuration {path}" + (f" with the profile {profile}" if profile else "")
+    settings, configuration = _settings_of(options)
     _require_readable(formats, options.output_format, as_json=options.as_json)
     given = "json" if options.as_json else options.output_format
     if options.template is not None:
@@ -269,6 +264,16 @@ def make_run(
     if names_choose and given is None and chosen is TABLE and len(formats) > 1:
         _note_unknown_ending(run, formats)
     return run
+
+
+def _settings_of(options: GlobalOptions) -> tuple[dict[str, Toml], str]:
+    """Return the configuration, and what it is called in errors. Raises UsageError."""
+    for name, given in (("--config", options.config), ("--profile-name", options.profile_name)):
+        if given == "":
+            raise UsageError(f"{name} is empty: a variable of the script may be unset", code="usage.config")
+    path, profile = options.config or Variable.CONFIG.read(), options.profile_name or Variable.PROFILE.read()
+    place = f"in the configuration {path}" + (f" with the profile {profile}" if profile else "")
+    return read_configuration(path, profile), place
 
 
 def _require_no_format(output: str, formats: type[StrEnum], given: str | None) -> None:

@@ -184,13 +184,15 @@ def _whole(name: str, value: str, arguments: Sequence[str], table: str | None) -
     return value
 
 
-def fault_of(error: Exception) -> DeltacliError:
-    """Return the error of a table for an exception that is not a DeltacliError."""
+def unexpected(error: Exception) -> DeltacliError:
+    """Return the error of one of several tables for an exception that is not a DeltacliError."""
     if is_exhaustion(error):
         return exhausted_by(error)
     if isinstance(error, OSError):
-        return StorageFailed((error.strerror or str(error)).lower())
-    return DeltacliError(f"this is a bug in deltacli {__version__}: {type(error).__name__}: {error}")
+        facts = {"file": str(error.filename)} if error.filename else {}
+        return StorageFailed((error.strerror or str(error)).lower(), facts=facts)
+    facts = {"to report it": "run it again with -vv, and remove private names"}
+    return DeltacliError(f"this is a bug in deltacli {__version__}: {type(error).__name__}: {error}", facts=facts)
 
 
 def say_document(

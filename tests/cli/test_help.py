@@ -30,8 +30,8 @@ from tests.cli.pty_session import Session
 from tests.cli.support import ROOT, deltacli, make_sample
 from tests.completions.shells import FILES
 from tools.command_tree import read_commands, read_tree
-from tools.error_codes import read_error_codes
 from tools.generate import files
+from tools.reference_pages import read_error_codes
 
 ERRORS = (ROOT / "docs" / "errors.md").read_text(encoding="utf-8")
 HEADINGS = ("Usage", "Arguments", "Common options", *OptionHeading, "Exit codes")

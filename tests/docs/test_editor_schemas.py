@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from jsonschema import Draft7Validator
 
 from deltacli.core.errors import UsageError
@@ -23,8 +24,6 @@ from deltacli.sharing.configuration.shares_yaml import TOP_KEYS as SHARES_KEYS
 from deltacli.sharing.configuration.shares_yaml import Keys, read_configuration
 from deltacli.sharing.configuration.starting import StartedTable, shares_schema, starting_configuration
 from tests.cli.support import ROOT, deltacli, make_sample
-
-yaml = pytest.importorskip("yaml")
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs" / "tasks").glob("*.md"))]
 Value = dict[str, Any]  # Any: values of a file

@@ -25,7 +25,7 @@ from deltacli.operations.doctor import advice
 from tests.cli.support import ROOT, deltacli, make_sample, write_program
 from tools.command_tree import read_tree
 from tools.environment import read_environment
-from tools.error_codes import read_error_codes
+from tools.reference_pages import read_error_codes
 
 SCRIPTING = (ROOT / "docs" / "scripting.md").read_text(encoding="utf-8")
 ERRORS = {code: row.exit for rows in read_error_codes().values() for row in rows for code in row.codes if row.exit}

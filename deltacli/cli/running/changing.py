@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
@@ -201,7 +202,7 @@ def run_change(run: Run, table: TableHandle, change: Change[P, O], wording: Word
         if run.part is None:
             return pending.execute(ask=True)
         if pending.asks and not mode.yes:
-            run.write(wording.planned(plan, True))
+            _write_plan(run, wording, plan)
         run.part.pending = pending
         return plan
 
@@ -274,6 +275,10 @@ class Pending(Generic[P, O]):
             return _execute(*given, is_agreed=True)
 
 
+def _write_plan(run: Run, wording: Wording[P, O], plan: P) -> None:
+    run.write(wording.planned(plan, True))
+
+
 def _execute(
     run: Run,
     table: TableHandle,
@@ -291,8 +296,9 @@ def _execute(
             return standing(planned)
         if not (is_agreed and planned is plan):
             what, facts = wording.question(planned), wording.facts(planned)
-            show = lambda: run.write(wording.planned(planned, True))  # noqa: E731
-            require_confirmation(run, what, yes=mode.yes, show_plan=show, facts=facts)
+            require_confirmation(
+                run, what, yes=mode.yes, show_plan=partial(_write_plan, run, wording, planned), facts=facts
+            )
         if wording.deletes_by_age:
             require_now_is_not_ahead(run)
         return standing(planned) if mode.yes else for_plan(planned)

@@ -15,7 +15,7 @@ import typer
 
 from deltacli.changing.plan import NO_FILES
 from deltacli.cli.command_tree import path_of
-from deltacli.cli.errors import document_of, fault_of, report_error
+from deltacli.cli.errors import document_of, report_error, unexpected
 from deltacli.cli.formats import MARKDOWN, TABLE
 from deltacli.cli.invocation import invocation
 from deltacli.cli.results import Document, Emit, EncodedItems, Grid, Result, RowForm, line_of
@@ -86,8 +86,7 @@ class Part:
 
     def fail(self, fault: DeltacliError) -> None:
         """Report an error, which becomes the document of the table."""
-        document = report_error(fault, invocation.arguments, self.name)
-        self.error = loads(safe_text(dumps(document).decode()).encode())
+        self.error = _pasted_from_here(report_error(fault, invocation.arguments, self.name))
         self.exit_code = fault.exit_code
 
     @contextlib.contextmanager
@@ -102,15 +101,11 @@ class Part:
         except (BrokenPipeError, typer.TyperException):
             raise
         except _OF_ONE_TABLE as error:
-            self.fail(fault_of(error))
+            self.fail(unexpected(error))
 
     def interrupted(self, interruption: Interrupted, message: str) -> None:
         """Make an interruption the error of the table."""
-        self.error = loads(
-            safe_text(
-                dumps(document_of("interrupted", interruption.exit_code, message, self.name, {}, None)).decode()
-            ).encode()
-        )
+        self.error = _pasted_from_here(document_of("interrupted", interruption.exit_code, message, self.name, {}, None))
 
     def head(self, run: Run, sink: BinaryIO) -> None:
         """Write the heading above a result for people."""
@@ -118,6 +113,12 @@ class Part:
         line = f"### {name}\n" if run.format is MARKDOWN else run.terminal.paint(f"{name}:", Style.HEADING)
         sink.write(encoded(("\n" if self.others else "") + line + "\n"))
         self.others.append(self.name)
+
+
+def _pasted_from_here(document: JsonObject) -> JsonObject:
+    """Return an error whose commands have the `-C` of this run."""
+    found: JsonObject = loads(safe_text(dumps(document).decode()).encode())
+    return found
 
 
 # -- the results of all ------------------------------------------------------------------------------------------------
@@ -149,7 +150,7 @@ class _Results(Result):
         return self._is_complete
 
     def grid(self) -> Grid:
-        return _Rows([part for part in self._parts if part.error is None])
+        return _Rows([part for part in self._parts if part.result is not None])
 
 
 def _whole(result: Result) -> JsonObject:
