@@ -18,8 +18,8 @@ import os
 import re
 import shlex
 import stat
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, suppress
 from enum import Enum, auto
 from functools import cache
 from pathlib import Path
@@ -71,6 +71,11 @@ class LockedDraft:
     def changed_ns(self) -> int:
         """Return the time of the last change by the clock of the file system."""
         return os.fstat(self._descriptor).st_ctime_ns
+
+    @property
+    def descriptor(self) -> int:
+        """Return the descriptor of the empty file that was made."""
+        return self._descriptor
 
     def sync(self) -> None:
         """Write the content to the disk, also of a file that may not be opened again."""
@@ -259,6 +264,61 @@ def create_copy(source: int, place: str, *, swept: Swept | None = None, here: He
             raise StorageFailed(f"{place} cannot be written: the file to copy was changed meanwhile")
         os.utime(draft.place, ns=(status.st_atime_ns, status.st_mtime_ns))
         return draft.publish()
+
+
+Opening = Callable[[], AbstractContextManager[int]]
+"""Opens a file to copy."""
+
+
+def create_copies(copies: Sequence[tuple[Opening, str]], staging: str, here: Here) -> list[Creation]:
+    """Create files as `create_copy` does, each with its place. All are on the disk before one of them gets its name;
+    the names are on it after the next `sync_disk`. `staging` is a directory of the same file system.
+
+    Raises OSError, and StorageFailed where a source changes meanwhile.
+    """
+    with ExitStack() as stack:
+        drafts = []
+        for opening, place in copies:
+            draft = LockedDraft(staging, DRAFT_PREFIX)
+            stack.callback(draft.close)
+            with opening() as source:
+                status, made = os.fstat(source), os.fstat(draft.descriptor)
+                if (made.st_uid, made.st_gid, made.st_mode) != (status.st_uid, status.st_gid, status.st_mode):
+                    take_permissions(draft.descriptor, status)
+                if (
+                    _copy(source, draft.descriptor) != status.st_size
+                    or os.fstat(source).st_mtime_ns != status.st_mtime_ns
+                ):
+                    raise StorageFailed(f"{place} cannot be written: the file to copy was changed meanwhile")
+            os.utime(draft.descriptor, ns=(status.st_atime_ns, status.st_mtime_ns))
+            drafts.append((draft.place, place))
+        sync_disk(staging)
+        here()
+        made_at = dict.fromkeys(os.path.dirname(place) for _, place in drafts)
+        for directory in made_at:
+            os.makedirs(directory, exist_ok=True)
+        return [_named(temporary, place) for temporary, place in drafts]
+
+
+def _named(temporary: str, place: str) -> Creation:
+    try:
+        _claim(temporary, place)
+    except FileExistsError:
+        return Existed()
+    return Created()
+
+
+def sync_disk(directory: str) -> None:
+    """Write everything of the file system of a directory to the disk."""
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        if ctypes.CDLL(None, use_errno=True).syncfs(descriptor) != 0:
+            code = ctypes.get_errno()
+            raise OSError(code, os.strerror(code), directory)
+    except AttributeError:  # not Linux
+        os.sync()
+    finally:
+        os.close(descriptor)
 
 
 def take_permissions(file: int | str, status: os.stat_result) -> None:
