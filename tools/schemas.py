@@ -27,6 +27,7 @@ _LINES = (
     "summary",
     "rule",
     "file",
+    "copy",
     "log-backup",
     "log-restore",
     "log-crc",
@@ -99,6 +100,7 @@ _LINES = (
 
 
 WHOLE = (
+    ("copy", "copy", "what was copied to another place, or how it differs"),
     ("log-backup", "log-backup", "what was copied"),
     ("log-restore", "log-restore", "what was put back, or would be"),
     ("log-crc", "log-crc", "a checksum file, written or compared"),

@@ -121,6 +121,7 @@ COMMANDS: Mapping[str, str] = {
     "changes": "deltacli.cli.commands.read_and_changes",
     "checkpoint": "deltacli.cli.commands.checkpoint",
     "completion": "deltacli.cli.commands.completion",
+    "copy": "deltacli.cli.commands.copy",
     "diff": "deltacli.cli.commands.diff",
     "doctor access": "deltacli.cli.commands.doctor.access_and_storage",
     "doctor storage": "deltacli.cli.commands.doctor.access_and_storage",
@@ -188,6 +189,7 @@ HEADINGS: Mapping[str, str] = {
     "Change": "alter widen-type properties features",
     "Maintain": "optimize checkpoint vacuum log",
     "Undo": "restore undelete repair",
+    "Elsewhere": "copy",
     "Many tables": "fleet",
     "Share": "share",
     "Set up": "completion spark",
@@ -310,6 +312,7 @@ GROUPS: Mapping[str, str] = {
 FINDINGS: Mapping[str, str] = {
     "alter": "with --check: a change is due",
     "checkpoint": "with --verify: a checkpoint differs from the log, or is unreadable",
+    "copy": "with --check: the target differs from the source",
     "diff": "the two versions or tables differ",
     "doctor access": "a permission is missing",
     "doctor storage": "the store does not guarantee what deltacli relies on",
@@ -341,6 +344,7 @@ EXITS: Mapping[int, Mapping[str, str]] = {
         "share init": "the file exists; --force replaces it",
     },
     5: {
+        "copy": "an error or the time budget ended it; run it again",
         "features": "drop: some of its commits are made; run it again",
         "fleet init": "the file is written; a directory could not be read",
         "fleet plan": "a table or a directory could not be read",

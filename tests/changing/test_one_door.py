@@ -47,6 +47,7 @@ DECIDES = {
     FAILURE: {
         "changing/change.py": "an error after the first act",
         "changing/plan.py": "files that could not be deleted",
+        "operations/copy/execute.py": "files that were not begun when the time was up",
         "operations/optimize/execute.py": "files that were left alone",
         "operations/recover/undelete.py": "a plan that follows, and nobody agrees to",
         "operations/repair/repair.py": "steps that were refused or failed",

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
 
 from deltacli.changing.basis import Act
@@ -20,18 +19,17 @@ from deltacli.core.errors import (
     FileMissing,
     PartlyDone,
     Refused,
-    StorageFailed,
 )
-from deltacli.core.progress import Progress, WeighedStep, weighed
+from deltacli.core.progress import WeighedStep, weighed
 from deltacli.core.typing import Json
 from deltacli.core.units import plural
 from deltacli.delta.data_files import key_text
 from deltacli.delta.log.commit_content import CommitRequest
 from deltacli.delta.log.segment import HINT_NAME, LogFile, LogFileKind
 from deltacli.operations.checkpoint.checkpoint import CheckpointRequest, LayoutChoice, plan_checkpoint, write_checkpoint
-from deltacli.operations.copy.note import NOTE_PATH, CopiedCommit, CopyNote, read_note
+from deltacli.operations.copy.note import NOTE_PATH, CopiedCommit, CopyNote
 from deltacli.operations.copy.plan import CopyPlan, CopyRequest, Lag, plan_copy
-from deltacli.operations.copy.verify import Difference, digest_of_state, require_equal
+from deltacli.operations.copy.verify import Difference, differences, digest_of_state, require_equal
 from deltacli.operations.log.log_copy import log_location
 from deltacli.operations.recover.copies import copy_file, copy_within_store, refuse_sparse, same_content
 from deltacli.storage import Created, Creation, Existed, LocalStorage, Storage
@@ -79,7 +77,7 @@ class CopyResult:
             "source": plan.basis.table.uri,
             "target": plan.target.uri,
             "versions": [plan.first, plan.last],
-            "replica": plan.request.replica,
+            "replica": plan.request.replica if plan.note is None else plan.note.is_replica,
             "files": {
                 "copied": shown.files,
                 "sizeBytes": shown.size_bytes,
@@ -121,6 +119,19 @@ class Copy:
         PartlyDone where the time is up, and StorageFailed.
         """
         _Run(gate).run()
+
+
+def check_copy(table: TableHandle, target: Storage, request: CopyRequest) -> CopyResult:
+    """Compare a copy with its source by the level of the request; nothing is copied. Raises what `plan_copy` raises,
+    and the refusals of its plan.
+    """
+    plan = plan_copy(table, target, replace(request, check=True))
+    if (refusal := plan.objection()) is not None:
+        raise refusal
+    found = tuple(differences(plan, table))
+    digest = None if found else digest_of_state(table, table.over(target), plan.last)
+    verified = None if found else plan.request.level.value
+    return CopyResult(plan, lag=plan.lag, verified=verified, digest=digest, differences=found)
 
 
 class _Copied(NamedTuple):
@@ -221,7 +232,8 @@ class _Run:
 
     def _copy_groups(self, step: WeighedStep) -> None:
         source, target = self._source, self._target
-        assert isinstance(source, LocalStorage) and isinstance(target, LocalStorage)
+        assert isinstance(source, LocalStorage)
+        assert isinstance(target, LocalStorage)
         groups = _groups(self._files())
 
         def copy(group: Sequence[tuple[str, int]]) -> list[_Copied]:

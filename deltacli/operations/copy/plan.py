@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow import compute as pc
 from deltacli.changing.basis import Basis, basis_of, digest_of, past_of
@@ -39,13 +39,10 @@ from deltacli.delta.data_files import are_absolute, key_text, unique_id_column
 from deltacli.delta.listing import PathKeys
 from deltacli.delta.log.commit_content import CommitRequest
 from deltacli.delta.log.segment import (
-    HINT_NAME,
-    LOG_DIRECTORY,
     SIDECAR_DIRECTORY,
     LogFile,
     LogFileKind,
     LogListing,
-    commit_name,
     make_log_file,
     read_listing,
 )
@@ -79,9 +76,10 @@ class CopyLevel(StrEnum):
 @dataclass(frozen=True, kw_only=True)
 class CopyRequest:
     """Which versions are copied, as what, and how they are verified. `rate` is bytes per second, or a text such as
-    `50MiB/s`.
+    `50MiB/s`. `target` is for calls from Python.
     """
 
+    target: str = field(default="", kw_only=False)
     versions: str | None = option(
         "Copy only these versions.  [default: all that can be rebuilt]", "N-M", Kind.TEXT, spelled="--versions"
     )
@@ -225,7 +223,8 @@ def plan_copy(table: TableHandle, target: Storage, request: CopyRequest) -> Copy
     source that was rewritten or is incomplete, VersionAbsent, and what reading the log raises.
     """
     require_apart(table.storage, target)
-    require_writable(target)
+    if not request.check:
+        require_writable(target)
     try:
         source = list_log_files(table.storage, progress=table.progress)
         refuse_paimon(target)
@@ -290,8 +289,11 @@ def _require_ours(table: TableHandle, target: Storage, request: CopyRequest, the
 
 
 def _is_empty(target: Storage) -> bool:
+    """Return whether there are no files, but for drafts that a killed run left."""
     try:
-        return all(walked.is_empty for walked in target.walk("", lambda _, names: names))
+        walked = target.walk("", lambda _, names: names)
+        names = (name for one in walked for name in (*one.names, *filter(None, one.special)))
+        return all(name.startswith(".") and name.endswith(".tmp") for name in names)
     except FileMissing:
         return True
 
@@ -309,7 +311,7 @@ def _plan(
     listing: LogListing,
     there: _Target,
 ) -> CopyPlan:
-    first, last, gaps = _range(listing, request, there)
+    first, last, has_gap = _range(listing, request, there)
     _require_past(table.storage, listing, there, target)
     lag = _lag(listing, there, last)
     have = there.version
@@ -340,7 +342,7 @@ def _plan(
         lag=lag,
         makes_start=have < 0 and first > 0 and _start_file(listing, first) is None,
         hint=_hint(table.storage, listing, last),
-        notes=tuple(_notes(snapshot, gaps, listing, first)),
+        notes=tuple(_notes(snapshot, first, has_gap=has_gap)),
         refusals=tuple(_refusals(snapshot, request, paths)),
     )
     return _with_files(plan, table, target, needed, snapshot)
@@ -386,8 +388,8 @@ def _require_past(storage: ReadStorage, listing: LogListing, there: _Target, tar
             continue
         if found.size_bytes != known.size_bytes or digest_of(storage, found) != known.sha256:
             raise _rewritten(f"commit {version} is another one than was copied", target)
-    missing = [version for version in range(min(listing.commits, default=0), note.last_version + 1)]
-    if gone := [version for version in missing if version in note.commits and version not in listing.commits]:
+    present = range(min(listing.commits, default=0), note.last_version + 1)
+    if gone := [version for version in present if version in note.commits and version not in listing.commits]:
         raise _rewritten(f"commit {gone[0]} is gone, and later ones are there", target)
     for version, copy in there.listing.commits.items():
         origin = note.commits.get(version) or listing.commits.get(version)
@@ -674,11 +676,11 @@ def _refusals(snapshot: Snapshot, request: CopyRequest, paths: _Paths) -> Iterat
         )
 
 
-def _notes(snapshot: Snapshot, left_out: bool, listing: LogListing, first: int) -> Iterator[str]:
-    if left_out:
+def _notes(snapshot: Snapshot, first: int, *, has_gap: bool) -> Iterator[str]:
+    if has_gap:
         yield f"versions before {first} are not copied: commits between them and {first} are missing"
     if not has_in_commit_timestamps(snapshot.protocol, snapshot.metadata):
         yield (
-            "versions get their times from the files of commits: a local disk keeps these, an object store has the time "
-            "of the copy"
+            "versions get their times from the files of commits: a local disk keeps these, an object store has the "
+            "time of the copy"
         )

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow import compute as pc
-from deltacli.core.errors import FileMissing, StorageFailed
+from deltacli.core.errors import FileMissing, StorageFailed, Unreadable
 from deltacli.core.progress import weighed
-from deltacli.core.typing import Json
+from deltacli.core.typing import ArrowArray, Json
 from deltacli.delta.data_files import key_text
-from deltacli.delta.log.segment import LogFile, LogFileKind
+from deltacli.delta.log.segment import LogFile
 from deltacli.operations.copy.plan import CopyLevel, CopyPlan
 from deltacli.operations.log.log_copy import log_location
 from deltacli.operations.read.snapshot import summarize
 from deltacli.operations.recover.copies import same_content
 from deltacli.operations.recover.verify import verify
 from deltacli.storage import ReadStorage
-from deltacli.table.find_log import list_log_files
 from deltacli.table.live_files import joined, live_files, look_for, whole
 from deltacli.table.rebuild import read_snapshot
 
@@ -53,7 +53,8 @@ def require_equal(plan: CopyPlan, table: TableHandle, target: ReadStorage) -> No
 def digest_of_state(table: TableHandle, target: TableHandle, version: int) -> str:
     """Return the digest of the live files of a version, which is the same in both. Raises StorageFailed."""
     found, copied = (summarize(one, version=version, digest=True).digests for one in (table, target))
-    assert found is not None and copied is not None
+    assert found is not None
+    assert copied is not None
     if found != copied:
         raise StorageFailed(
             f"version {version} of the target has another state than in the source",
@@ -99,10 +100,8 @@ def _differing_files(plan: CopyPlan, table: TableHandle, target: ReadStorage) ->
     level, handle = plan.request.level, table.over(target)
     needed = plan.needed
     if level is CopyLevel.FOOTERS:
-        try:
+        with suppress(FileMissing, Unreadable):
             needed = joined([live_files(read_snapshot(handle, version=plan.last)), needed])
-        except FileMissing:
-            pass
     needed, sizes = look_for(target, needed, table.engine, table.progress)
     paths = whole(needed.files["path"])
     rows = pc.index_in(paths, value_set=whole(plan.needed.files["path"]))
@@ -125,7 +124,9 @@ def _differing_files(plan: CopyPlan, table: TableHandle, target: ReadStorage) ->
         yield from _differing_bytes(pc.filter(paths, sound), pc.filter(sizes, sound), table, target)
 
 
-def _differing_bytes(paths: object, sizes: object, table: TableHandle, target: ReadStorage) -> Iterator[Difference]:
+def _differing_bytes(
+    paths: ArrowArray, sizes: ArrowArray, table: TableHandle, target: ReadStorage
+) -> Iterator[Difference]:
     source, engine = table.storage, table.engine
 
     def compare(file: tuple[str, int]) -> bool:
