@@ -19,7 +19,7 @@ import re
 import shlex
 import stat
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, suppress
+from contextlib import AbstractContextManager, suppress
 from enum import Enum, auto
 from functools import cache
 from pathlib import Path
@@ -71,11 +71,6 @@ class LockedDraft:
     def changed_ns(self) -> int:
         """Return the time of the last change by the clock of the file system."""
         return os.fstat(self._descriptor).st_ctime_ns
-
-    @property
-    def descriptor(self) -> int:
-        """Return the descriptor of the empty file that was made."""
-        return self._descriptor
 
     def sync(self) -> None:
         """Write the content to the disk, also of a file that may not be opened again."""
@@ -276,28 +271,37 @@ def create_copies(copies: Sequence[tuple[Opening, str]], staging: str, here: Her
 
     Raises OSError, and StorageFailed where a source changes meanwhile.
     """
-    with ExitStack() as stack:
-        drafts = []
-        for opening, place in copies:
-            draft = LockedDraft(staging, DRAFT_PREFIX)
-            stack.callback(draft.close)
+    run, tag = os.urandom(12).hex(), _tag(staging)
+    drafts: list[tuple[str, int, str]] = []
+    try:
+        for number, (opening, place) in enumerate(copies):
+            temporary = f"{staging}/{DRAFT_PREFIX}{run}{number:08x}.{tag}.tmp"
             with opening() as source:
-                status, made = os.fstat(source), os.fstat(draft.descriptor)
-                if (made.st_uid, made.st_gid, made.st_mode) != (status.st_uid, status.st_gid, status.st_mode):
-                    take_permissions(draft.descriptor, status)
-                if (
-                    _copy(source, draft.descriptor) != status.st_size
-                    or os.fstat(source).st_mtime_ns != status.st_mtime_ns
-                ):
-                    raise StorageFailed(f"{place} cannot be written: the file to copy was changed meanwhile")
-            os.utime(draft.descriptor, ns=(status.st_atime_ns, status.st_mtime_ns))
-            drafts.append((draft.place, place))
+                while (descriptor := _make(temporary, 0o666)) < 0:
+                    pass
+                drafts.append((temporary, descriptor, place))
+                _fill(source, descriptor, place)
         sync_disk(staging)
         here()
-        made_at = dict.fromkeys(os.path.dirname(place) for _, place in drafts)
-        for directory in made_at:
+        for directory in dict.fromkeys(os.path.dirname(place) for _, _, place in drafts):
             os.makedirs(directory, exist_ok=True)
-        return [_named(temporary, place) for temporary, place in drafts]
+        return [_named(temporary, place) for temporary, _, place in drafts]
+    finally:
+        for temporary, descriptor, _ in drafts:
+            with suppress(OSError):
+                os.unlink(temporary)
+            os.close(descriptor)
+
+
+def _fill(source: int, target: int, place: str) -> None:
+    """Write the content, the permissions and the time of a file to a new one. Raises StorageFailed."""
+    status, made = os.fstat(source), os.fstat(target)
+    if (made.st_uid, made.st_gid, made.st_mode) != (status.st_uid, status.st_gid, status.st_mode):
+        take_permissions(target, status)
+    after = os.fstat(source) if _copy(source, target) == status.st_size else None
+    if after is None or (after.st_size, after.st_mtime_ns) != (status.st_size, status.st_mtime_ns):
+        raise StorageFailed(f"{place} cannot be written: the file to copy was changed meanwhile")
+    os.utime(target, ns=(status.st_atime_ns, status.st_mtime_ns))
 
 
 def _named(temporary: str, place: str) -> Creation:

@@ -20,6 +20,7 @@ from deltacli.core.errors import (
     PartlyDone,
     Refused,
 )
+from deltacli.core.process import raise_open_files
 from deltacli.core.progress import WeighedStep, weighed
 from deltacli.core.typing import Json
 from deltacli.core.units import plural
@@ -40,8 +41,9 @@ if TYPE_CHECKING:
     from deltacli.table.handle import TableHandle
     from deltacli.table.version import Snapshot
 
-_GROUP_FILES, _GROUP_BYTES = 400, 256 << 20
+_GROUP_FILES, _GROUP_BYTES = 2_000, 256 << 20
 """What is synced at once on a disk. Each file keeps a descriptor open until then."""
+_OTHER_DESCRIPTORS, _AT_ONCE = 256, 2
 _BATCH_ROWS = 10_000
 
 
@@ -234,7 +236,9 @@ class _Run:
         source, target = self._source, self._target
         assert isinstance(source, LocalStorage)
         assert isinstance(target, LocalStorage)
-        groups = _groups(self._files())
+        at_once = min(self._plan.request.threads or _AT_ONCE, _AT_ONCE)
+        most = raise_open_files(at_once * _GROUP_FILES + _OTHER_DESCRIPTORS)
+        groups = _groups(self._files(), max(1, min(_GROUP_FILES, (most - _OTHER_DESCRIPTORS) // at_once)))
 
         def copy(group: Sequence[tuple[str, int]]) -> list[_Copied]:
             for path, size in group:
@@ -245,7 +249,7 @@ class _Run:
                 made = target.copy_group(source, [path for path, _ in group])
             return [self._done(path, size, one) for (path, size), one in zip(group, made, strict=True)]
 
-        for copied in self._table.engine.run(copy, groups, at_once=self._plan.request.threads):
+        for copied in self._table.engine.run(copy, groups, at_once=at_once):
             for one in copied:
                 self._count(one, step)
         target.sync()
@@ -368,13 +372,13 @@ class _ReadsFromSource:
         return getattr(self._target if is_writing else self._source, name)
 
 
-def _groups(files: Iterable[tuple[str, int]]) -> Iterator[list[tuple[str, int]]]:
+def _groups(files: Iterable[tuple[str, int]], most: int) -> Iterator[list[tuple[str, int]]]:
     group: list[tuple[str, int]] = []
     size_bytes = 0
     for file in files:
         group.append(file)
         size_bytes += file[1]
-        if len(group) >= _GROUP_FILES or size_bytes >= _GROUP_BYTES:
+        if len(group) >= most or size_bytes >= _GROUP_BYTES:
             yield group
             group, size_bytes = [], 0
     if group:

@@ -53,7 +53,7 @@ from deltacli.operations.recover.verify import verify
 from deltacli.storage import PathKind, ReadStorage, Storage, is_address_of, is_inside
 from deltacli.storage.base import require_writable
 from deltacli.table.file_history import named_files
-from deltacli.table.find_log import list_log_files, missing_log, read_hint_file, refuse_paimon
+from deltacli.table.find_log import list_log_files, missing_log, read_hint_file
 from deltacli.table.live_files import FileKind, NeededFiles, joined, live_files, look_for, needed_files, whole
 from deltacli.table.rebuild import read_snapshot
 
@@ -227,7 +227,6 @@ def plan_copy(table: TableHandle, target: Storage, request: CopyRequest) -> Copy
         require_writable(target)
     try:
         source = list_log_files(table.storage, progress=table.progress)
-        refuse_paimon(target)
     except PaimonTable as fault:
         raise Refused(str(fault), code=fault.code, facts=fault.facts, hint=fault.hint) from None
     listing = read_listing(source)
