@@ -14,7 +14,7 @@ from deltacli import open_table
 from deltacli.api.table import Table
 from deltacli.core.errors import ConflictLost, DeltacliError, PartlyDone, Refused, UsageError
 from deltacli.operations.copy.note import NOTE_PATH, read_note
-from deltacli.operations.copy.plan import CopyRequest, plan_copy
+from deltacli.operations.copy.plan import CopyLevel, CopyRequest, plan_copy
 from deltacli.storage import LocalStorage, Storage
 from tests.operations.copy.tables import SHAPES, copy, files_of, require_readable, rows_of, versions_of
 from tests.support.in_memory import MemoryStorage
@@ -89,7 +89,7 @@ def test_a_replica_follows_its_source(shape: str, tmp_path: Path) -> None:
     assert 0 == (done.lag or behind.lag).versions
     assert rows_of(open_table(source), versions_of(source)) == rows_of(open_table(target), versions_of(source))
     assert plan_copy(open_table(source), LocalStorage(str(target)), CopyRequest(replica=True)).is_noop
-    assert () == open_table(source).copy(str(target), check=True, level="data").differences
+    assert () == open_table(source).copy(str(target), check=True, level=CopyLevel.DATA).differences
 
 
 def test_what_is_current_costs_three_requests(source: Path, tmp_path: Path) -> None:
@@ -223,12 +223,12 @@ def test_a_check_finds_a_flipped_bit_a_cut_file_and_a_missing_one(source: Path, 
 
     data[0].write_bytes(content[:50] + bytes([content[50] ^ 1]) + content[51:])
     sizes = open_table(source).copy(str(target), check=True)
-    flipped = open_table(source).copy(str(target), check=True, level="data")
+    flipped = open_table(source).copy(str(target), check=True, level=CopyLevel.DATA)
     data[0].write_bytes(content[:-1])
     data[1].unlink()
     cut = open_table(source).copy(str(target), check=True)
     data[0].write_bytes(content[:-4] + b"PARX")
-    footer = open_table(source).copy(str(target), check=True, level="footers")
+    footer = open_table(source).copy(str(target), check=True, level=CopyLevel.FOOTERS)
 
     assert () == sizes.differences
     name = data[0].relative_to(target).as_posix()
