@@ -340,7 +340,7 @@ def _plan(
         note=there.note,
         lag=lag,
         makes_start=have < 0 and first > 0 and _start_file(listing, first) is None,
-        hint=_hint(table.storage, listing, last),
+        hint=_hint(table.storage, listing, first, last),
         notes=tuple(_notes(snapshot, first, has_gap=has_gap)),
         refusals=tuple(_refusals(snapshot, request, paths)),
     )
@@ -458,7 +458,8 @@ def _log_files(source: Sequence[LogFile], listing: LogListing, known: set[str], 
             return False
         if kind in (LogFileKind.COMMIT, LogFileKind.CHECKSUM, LogFileKind.COMPACTED_COMMIT):
             return True
-        return file.name in sound
+        # Beside a start that is written there, a reader would take the parts of another checkpoint for it.
+        return file.name in sound and (file.version != first or first == 0 or file == start)
 
     return sorted(filter(is_wanted, source), key=order)
 
@@ -483,7 +484,7 @@ def _sidecars(
             yield make_log_file(f"{SIDECAR_DIRECTORY}/{name}", one.size_bytes, one.modified_ms)
 
 
-def _hint(storage: ReadStorage, listing: LogListing, last: int) -> bytes | None:
+def _hint(storage: ReadStorage, listing: LogListing, first: int, last: int) -> bytes | None:
     from deltacli.delta.checkpoint.last_checkpoint_content import Hint, read_hint
 
     try:
@@ -491,8 +492,9 @@ def _hint(storage: ReadStorage, listing: LogListing, last: int) -> bytes | None:
     except FileMissing:
         return None
     hint = read_hint(data)
-    is_there = isinstance(hint, Hint) and any(one.version == hint.version <= last for one in listing.checkpoints)
-    return data if is_there else None
+    if not isinstance(hint, Hint) or not any(one.version == hint.version <= last for one in listing.checkpoints):
+        return None
+    return None if hint.version == first else data  # it may be about parts, which the copy does not have
 
 
 # -- files that versions need ------------------------------------------------------------------------------------------
