@@ -12,8 +12,6 @@ from tests.differential.test_rows import PEERS
 from tests.operations.copy.tables import SHAPES, copy, versions_of
 from tests.support.peers import ENVIRONMENT_VARIABLE, Task, ask_for_rows, has_peer, peer_python
 
-NO_VECTORS = "deltalake"
-
 
 @pytest.mark.parametrize("is_replica", [True, False])
 @pytest.mark.parametrize("peer", PEERS)

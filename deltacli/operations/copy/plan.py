@@ -673,7 +673,6 @@ def _refusals(snapshot: Snapshot, request: CopyRequest, paths: _Paths) -> Iterat
             "copy.absolute-paths",
             "the source names its own files by absolute paths, which would lead from the copy back to the source: "
             f"{some_of([*paths.absolute], _NAMED)}",
-            command("optimize"),
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 from uuid import uuid4
 
@@ -38,7 +39,7 @@ def test_a_table_comes_back_from_a_store(
     place, options = place_in(store, request), CopyRequest(replica=True)
     steps = [str(tmp_path / "source"), f"{place}/there", f"{place}/beside", str(tmp_path / "back")]
 
-    for source, target in zip(steps, steps[1:], strict=False):
+    for source, target in pairwise(steps):
         done = carry_out(Copy(open_storage(target), options), open_table(source))
         assert "storage" == done.verified
         assert () == open_table(source).copy(target, check=True).differences
