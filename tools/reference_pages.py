@@ -21,6 +21,7 @@ GUIDES: Mapping[str, str] = {
     "alter": "alter.md",
     "changes": "reading.md#changes",
     "checkpoint": "checkpoints.md",
+    "clone": "clone.md",
     "completion": "scripting.md#manual-pages-and-completions",
     "diff": "before-a-change.md#what-differs",
     "doctor": "doctor.md",

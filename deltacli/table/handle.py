@@ -106,6 +106,20 @@ class TableHandle:
         other.stores = TableStores(cast("Storage", storage), self.open_other, self.allowed, location, machine)
         return other
 
+    def beside(self, uri: str) -> TableHandle:
+        """Return a handle of another table, which is opened and run in the same way."""
+        storage, location = self.open_other(uri), self.stores.location
+        return TableHandle(
+            storage,
+            engine=self.engine,
+            clock=self.clock,
+            progress=self.progress,
+            open_other=self.open_other,
+            allowed=self.allowed,
+            location=None if location is None else location._replace(uri=storage.uri),
+            machine=self.machine,
+        )
+
     def held(self, place: Place | None = None) -> Self:
         """Return the same handle bound to the directory that is at its path now: it writes there, or raises Refused.
 

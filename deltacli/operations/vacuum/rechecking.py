@@ -6,10 +6,10 @@ Files that newer commits need again are spared. A saved plan is compared with it
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow import compute as pc
 from deltacli.changing.basis import (
@@ -26,7 +26,7 @@ from deltacli.changing.basis import (
     require_same,
     with_digest,
 )
-from deltacli.core.errors import DeltacliError, Refused, adding, command, parameter
+from deltacli.core.errors import DeltacliError, NotATable, Refusal, Refused, adding, command, parameter
 from deltacli.core.typing import ArrowArray
 from deltacli.core.units import format_duration, format_spans, format_timestamp, gaps_in, plural
 from deltacli.delta.data_files import canonical, key_text
@@ -38,6 +38,7 @@ from deltacli.operations.vacuum.plan import ProtectedTable, VacuumPlan
 from deltacli.storage import folds_names, is_address_of, link_targets
 from deltacli.storage.base import OTHER_PLACE
 from deltacli.table.api_arguments import name_table
+from deltacli.table.clones import NOTES, CloneNote, read_notes
 from deltacli.table.find_log import list_log
 from deltacli.table.handle import TableHandle
 from deltacli.table.rebuild import read_snapshot
@@ -51,22 +52,64 @@ def open_protected(table: TableHandle, uri: str) -> Snapshot:
     """Return the newest version of another table. Also raises Refused where its protocol prevents deltacli from finding
     all files that it needs.
     """
-    storage = table.open_other(uri)
-    location = table.stores.location
-    other = TableHandle(
-        storage,
-        engine=table.engine,
-        clock=table.clock,
-        progress=table.progress,
-        open_other=table.open_other,
-        allowed=table.allowed,
-        location=None if location is None else location._replace(uri=storage.uri),
-        machine=table.machine,
-    )
+    other = table.beside(uri)
     with of_protected(other.uri):
         snapshot = read_snapshot(other)
         require_committable(snapshot.protocol, snapshot.properties, snapshot.version)
     return snapshot
+
+
+class Clones(NamedTuple):
+    """The shallow clones that a table has notes of: those that are there, the notes of others, and why some cannot be
+    opened.
+    """
+
+    found: tuple[Snapshot, ...] = ()
+    gone: tuple[CloneNote, ...] = ()
+    unreachable: tuple[tuple[str, DeltacliError], ...] = ()
+
+
+def find_clones(table: TableHandle, known: Collection[str] = ()) -> Clones:
+    """Open the clones of a table but those whose table ids are `known`, and the clones of these, which name files of
+    the table, too.
+    """
+    found: list[Snapshot] = []
+    gone: list[CloneNote] = []
+    unreachable: list[tuple[str, DeltacliError]] = []
+    seen, places = {*known}, [table]
+    while places:
+        place = places.pop()
+        try:
+            notes = [one for one in read_notes(place.storage) if one.table_id not in seen]
+        except DeltacliError as fault:
+            unreachable.append((place.uri, fault))
+            continue
+        seen.update(one.table_id for one in notes)
+        for note in notes:
+            try:
+                clone = open_protected(table, note.uri)
+            except NotATable:
+                gone.append(note)
+            except DeltacliError as fault:
+                unreachable.append((note.uri, fault))
+            else:
+                if clone.metadata.id != note.table_id:
+                    gone.append(note)
+                    continue
+                found.append(clone)
+                places.append(clone.table)
+    return Clones(tuple(found), tuple(gone), tuple(unreachable))
+
+
+def clone_refusals(clones: Clones) -> Iterator[Refusal]:
+    """Yield a refusal for a clone that cannot be opened: which files it needs is unknown."""
+    for uri, fault in clones.unreachable[:1]:
+        yield Refusal(
+            "vacuum.clone-unreachable",
+            f"the files that a shallow clone needs are unknown: {uri}: {fault.message}",
+            hint=fault.hint,
+            facts={"notes of clones": NOTES},
+        )
 
 
 def protected_table(snapshot: Snapshot) -> ProtectedTable:
@@ -118,6 +161,18 @@ def of_protected(uri: str) -> Iterator[None]:
         if not fault.code.startswith("vacuum."):  # which are about the plan
             name_table(fault, uri)
         raise
+
+
+def files_of(snapshot: Snapshot) -> list[FileReferences]:
+    """Return the live files of a version."""
+    import pyarrow as pa
+
+    found = []
+    for batch in snapshot.file_actions.narrow():
+        if (adds := batch.adds) is not None and adds.num_rows:
+            unknown = pa.nulls(adds.num_rows, pa.int64())
+            found.append(FileReferences("add", adds.column("path"), adds.column("dv_id"), *[unknown] * 3))
+    return found
 
 
 def made_absolute(paths: ArrowArray, uri: str) -> ArrowArray:
@@ -179,6 +234,7 @@ class NewerCommits:
         self._own = _LogTail(table, plan.snapshot_version, past)
         kept = [(one.version, *open_kept(table, one)) for one in plan.protected]
         self._others = [_LogTail(other, version, file) for version, other, file in kept]
+        self._known = {one.table_id for one in plan.protected}
         self._needed: ArrowArray = None
 
     def require_same(self, snapshot: Snapshot) -> None:
@@ -223,6 +279,7 @@ class NewerCommits:
         return pc.is_in(self._keys.of_listing(paths), value_set=self._needed)
 
     def _read_on(self) -> None:
+        self._take_new_clones()
         references, is_other = self._own.read_on()
         if is_other:
             self.require_same(read_snapshot(self._table))
@@ -234,6 +291,15 @@ class NewerCommits:
                     snapshot = read_snapshot(tail.table)
                     require_committable(snapshot.protocol, snapshot.properties, snapshot.version)
                 self._take([rows._replace(path=made_absolute(rows.path, tail.table.uri)) for rows in references])
+
+    def _take_new_clones(self) -> None:
+        clones = find_clones(self._table, self._known)
+        if refusals := [*clone_refusals(clones)]:
+            raise Refused.by(refusals)
+        for clone in clones.found:
+            self._known.add(clone.metadata.id)
+            self._others.append(_LogTail(clone.table, clone.version, past_of(clone.listing, clone.version)))
+            self._take([rows._replace(path=made_absolute(rows.path, clone.table.uri)) for rows in files_of(clone)])
 
     def _take(self, references: list[FileReferences]) -> None:
         import pyarrow as pa
