@@ -190,9 +190,7 @@ HEADINGS: Mapping[str, str] = {
     "Maintain": "optimize checkpoint vacuum log",
     "Undo": "restore undelete repair",
     "Elsewhere": "clone",
-    "Many tables": "fleet",
-    "Share": "share",
-    "Set up": "completion spark",
+    "Many tables, shares, programs": "fleet share spark completion",
 }
 """Heading of the help of the program -> its commands and groups, in this order."""
 

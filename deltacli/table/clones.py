@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 from deltacli.core.errors import FileMissing, OutcomeUnknown, Unreadable
 from deltacli.core.typing import Json
-from deltacli.delta.log.segment import LOG_DIRECTORY
+from deltacli.delta.log.segment import CLONES_DIRECTORY, LOG_DIRECTORY
 from deltacli.storage import Created, ReadStorage, Storage
 
-NOTES = f"{LOG_DIRECTORY}/_deltacli_clones"
+NOTES = f"{LOG_DIRECTORY}/{CLONES_DIRECTORY}"
 
 
 class CloneNote(NamedTuple):

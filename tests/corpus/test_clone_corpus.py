@@ -58,7 +58,9 @@ def test_delta_rs_reads_the_rows_of_every_clone(root: Path, tmp_path: Path) -> N
     refused = {name: cloned(name, root, tmp_path / str(number)) for number, name in enumerate(NAMES)}
     made = [number for number, why in enumerate(refused.values()) if why is None]
 
-    assert {"catalog.managed", "unreadable", "clone.source-incomplete"} == {why for why in refused.values() if why is not None}
+    assert {"catalog.managed", "unreadable", "clone.source-incomplete"} == {
+        why for why in refused.values() if why is not None
+    }
     assert len(made) > len(NAMES) * 0.6
     assert not read_differently([tmp_path / str(number) for number in made], tmp_path)
 

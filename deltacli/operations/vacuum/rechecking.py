@@ -9,7 +9,8 @@ import re
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
 from deltacli.changing.basis import (
@@ -26,25 +27,25 @@ from deltacli.changing.basis import (
     require_same,
     with_digest,
 )
-from deltacli.core.errors import DeltacliError, NotATable, Refusal, Refused, adding, command, parameter
+from deltacli.core.errors import DeltacliError, FileMissing, Refused, adding, command, parameter
 from deltacli.core.typing import ArrowArray
 from deltacli.core.units import format_duration, format_spans, format_timestamp, gaps_in, plural
 from deltacli.delta.data_files import canonical, key_text
 from deltacli.delta.listing import PathKeys, binary_paths
-from deltacli.delta.log.segment import LOG_DIRECTORY, LogFile, LogFileKind, LogListing, make_log_file
+from deltacli.delta.log.segment import CLONES_DIRECTORY, LOG_DIRECTORY, LogFile, LogFileKind, LogListing, make_log_file
 from deltacli.delta.log.state import DELETED_FILE_RETENTION, deleted_file_retention_ms
 from deltacli.delta.protocol.features import require_committable
 from deltacli.operations.vacuum.plan import ProtectedTable, VacuumPlan
 from deltacli.storage import folds_names, is_address_of, link_targets
 from deltacli.storage.base import OTHER_PLACE
 from deltacli.table.api_arguments import name_table
-from deltacli.table.clones import NOTES, CloneNote, read_notes
 from deltacli.table.find_log import list_log
 from deltacli.table.handle import TableHandle
 from deltacli.table.rebuild import read_snapshot
 from deltacli.work.commits.file_references import FileReferences, NamedFiles, commit_actions
 
 if TYPE_CHECKING:
+    from deltacli.operations.vacuum.clones import Clones
     from deltacli.table.version import Snapshot
 
 
@@ -59,57 +60,17 @@ def open_protected(table: TableHandle, uri: str) -> Snapshot:
     return snapshot
 
 
-class Clones(NamedTuple):
-    """The shallow clones that a table has notes of: those that are there, the notes of others, and why some cannot be
-    opened.
-    """
+def find_clones(table: TableHandle, known: Collection[str] = ()) -> Clones | None:
+    """Open the shallow clones that a table has notes of, but those whose table ids are `known`; None without notes."""
+    try:
+        has_notes = any(table.storage.list_from(f"{LOG_DIRECTORY}/{CLONES_DIRECTORY}"))
+    except FileMissing:
+        return None
+    if not has_notes:
+        return None
+    from deltacli.operations.vacuum.clones import open_clones
 
-    found: tuple[Snapshot, ...] = ()
-    gone: tuple[CloneNote, ...] = ()
-    unreachable: tuple[tuple[str, DeltacliError], ...] = ()
-
-
-def find_clones(table: TableHandle, known: Collection[str] = ()) -> Clones:
-    """Open the clones of a table but those whose table ids are `known`, and the clones of these, which name files of
-    the table, too.
-    """
-    found: list[Snapshot] = []
-    gone: list[CloneNote] = []
-    unreachable: list[tuple[str, DeltacliError]] = []
-    seen, places = {*known}, [table]
-    while places:
-        place = places.pop()
-        try:
-            notes = [one for one in read_notes(place.storage) if one.table_id not in seen]
-        except DeltacliError as fault:
-            unreachable.append((place.uri, fault))
-            continue
-        seen.update(one.table_id for one in notes)
-        for note in notes:
-            try:
-                clone = open_protected(table, note.uri)
-            except NotATable:
-                gone.append(note)
-            except DeltacliError as fault:
-                unreachable.append((note.uri, fault))
-            else:
-                if clone.metadata.id != note.table_id:
-                    gone.append(note)
-                    continue
-                found.append(clone)
-                places.append(clone.table)
-    return Clones(tuple(found), tuple(gone), tuple(unreachable))
-
-
-def clone_refusals(clones: Clones) -> Iterator[Refusal]:
-    """Yield a refusal for a clone that cannot be opened: which files it needs is unknown."""
-    for uri, fault in clones.unreachable[:1]:
-        yield Refusal(
-            "vacuum.clone-unreachable",
-            f"the files that a shallow clone needs are unknown: {uri}: {fault.message}",
-            hint=fault.hint,
-            facts={"notes of clones": NOTES},
-        )
+    return open_clones(table, partial(open_protected, table), known)
 
 
 def protected_table(snapshot: Snapshot) -> ProtectedTable:
@@ -294,7 +255,9 @@ class NewerCommits:
 
     def _take_new_clones(self) -> None:
         clones = find_clones(self._table, self._known)
-        if refusals := [*clone_refusals(clones)]:
+        if clones is None:
+            return
+        if refusals := [*clones.refusals()]:
             raise Refused.by(refusals)
         for clone in clones.found:
             self._known.add(clone.metadata.id)
