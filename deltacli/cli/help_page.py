@@ -67,7 +67,7 @@ _OPTIONS: Mapping[OptionHeading, str] = {
 
 _COMMON = """
     --version --timestamp --from --to --columns --limit --select --level --retention
-    --check --dry-run --yes --max-delete --format --json --config -q -v -V --help
+    --check --dry-run --yes --max-delete --format --json --config -C -q -v -V --help
 """
 """Options that are common for every command that has them; others are where an example of the command uses them."""
 
