@@ -10,11 +10,9 @@ from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
-import typer
-
 from deltacli.changing import change as changing
 from deltacli.changing.change import Change, Consent, Gate, Plan, carry_out, for_plan, plan_change, standing
-from deltacli.cli.invocation import invocation
+from deltacli.cli.invocation import Exit, invocation
 from deltacli.cli.results import Outcome, Result
 from deltacli.cli.running.run import Run
 from deltacli.cli.terminal.interrupts import Interrupted, read_line
@@ -228,7 +226,7 @@ def _show(run: Run, plan: P, refusal: Refused | None, wording: Wording[P, O], mo
     if refusal is not None:
         raise refusal
     if mode.check and not plan.is_noop:
-        raise typer.Exit(EXIT_FINDINGS)
+        raise Exit(EXIT_FINDINGS)
     if first := wording.before(plan):
         run.say_next(first, also_in_pipe=True)
     elif not (first == "" or plan.is_noop or (wording.deletes_by_age and now_is_ahead(run))):
