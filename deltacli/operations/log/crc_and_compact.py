@@ -33,6 +33,7 @@ from deltacli.core.errors import (
 from deltacli.core.progress import reported_weighed
 from deltacli.core.units import format_spans, gaps_in, named_ranges
 from deltacli.delta.log.actions import Action, read_actions, too_deep, wrong_type
+from deltacli.delta.log.checksum import checksum_path
 from deltacli.delta.log.file_actions import file_key
 from deltacli.delta.log.segment import LOG_DIRECTORY, CheckpointInstance, LogFile, LogListing
 from deltacli.delta.log.state import TRANSACTION_RETENTION, has_in_commit_timestamps, read_metadata, read_protocol
@@ -201,11 +202,6 @@ class ChecksumReport:
             "fields": list(self.fields),
             "differences": [{"field": name, "file": ours, "log": theirs} for name, ours, theirs in self.differences],
         }
-
-
-def checksum_path(version: int) -> str:
-    """Return the path relative to the table."""
-    return f"{LOG_DIRECTORY}/{version:020d}.crc"
 
 
 @dataclass(frozen=True)
