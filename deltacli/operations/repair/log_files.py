@@ -20,7 +20,6 @@ from deltacli.core.errors import CommitCorrupt, DeltacliError, FileMissing, NotA
 from deltacli.core.typing import BinaryFile, RecordBatch
 from deltacli.core.units import format_size, plural
 from deltacli.delta.data_files import decode
-from deltacli.delta.log.checksum import checksum_path, read_checksum
 from deltacli.delta.log.segment import (
     HINT_NAME,
     LOG_DIRECTORY,
@@ -28,10 +27,11 @@ from deltacli.delta.log.segment import (
     LogFileKind,
     LogListing,
     Place,
+    checksum_path,
     commit_name,
     parse_log_path,
 )
-from deltacli.delta.log.state import read_metadata, read_protocol
+from deltacli.delta.log.state import read_checksum, read_metadata, read_protocol
 from deltacli.operations.checkpoint.checkpoint import (
     CheckpointRequest,
     plan_checkpoint,

@@ -20,16 +20,16 @@ from deltacli.core.errors import CommitCorrupt, FileMissing, Refused, StorageFai
 from deltacli.core.typing import ArrowArray, JsonObject
 from deltacli.delta.checkpoint.comparison import comparable_adds, compare, keys_of
 from deltacli.delta.log.actions import Action, read_actions
-from deltacli.delta.log.checksum import checksum_path, read_checksum
 from deltacli.delta.log.commit_content import Slot, encode_line, encoded_files
 from deltacli.delta.log.file_actions import action_schemas, file_key, num_records_column, whole_actions
 from deltacli.delta.log.row_ids import DOMAIN, NO_MARK, mark_action, read_mark
-from deltacli.delta.log.segment import CheckpointInstance, LogFileKind, LogListing, commit_name
+from deltacli.delta.log.segment import CheckpointInstance, LogFileKind, LogListing, checksum_path, commit_name
 from deltacli.delta.log.state import (
     CHANGE_FEED,
     TRANSACTION_RETENTION,
     has_in_commit_timestamps,
     is_true,
+    read_checksum,
     read_metadata,
     read_protocol,
 )

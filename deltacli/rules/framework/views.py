@@ -14,9 +14,16 @@ from deltacli.core.made_once import cached_property
 from deltacli.core.typing import ArrowArray
 from deltacli.delta.data_files import canonical, canonical_all, fault_of, locate_all, unique_id
 from deltacli.delta.log.actions import Action
-from deltacli.delta.log.checksum import checksum_path
 from deltacli.delta.log.file_actions import parse_num_records
-from deltacli.delta.log.segment import LOG_DIRECTORY, CheckpointInstance, LogFile, LogListing, Place, commit_name
+from deltacli.delta.log.segment import (
+    LOG_DIRECTORY,
+    CheckpointInstance,
+    LogFile,
+    LogListing,
+    Place,
+    checksum_path,
+    commit_name,
+)
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.stats.columns import StatsColumns, parse_stats
 

@@ -17,17 +17,19 @@ from deltacli.core.typing import ArrowArray, JsonObject
 from deltacli.core.units import format_ranges, plural
 from deltacli.delta.data_files import canonical, fault_of, unique_id
 from deltacli.delta.log.actions import Action
-from deltacli.delta.log.checksum import (
+from deltacli.delta.log.segment import LogFileKind
+from deltacli.delta.log.state import (
     HISTOGRAM_LISTS,
-    REQUIRED,
+    REQUIRED_OF_CHECKSUM,
+    TRANSACTION_RETENTION,
     fault_of_histogram,
     histogram_of,
     numbers_of,
     read_checksum,
+    read_metadata,
+    read_protocol,
     rows_of,
 )
-from deltacli.delta.log.segment import LogFileKind
-from deltacli.delta.log.state import TRANSACTION_RETENTION, read_metadata, read_protocol
 from deltacli.rules.framework.base import Area, Finding, Rule
 from deltacli.rules.framework.views import ChecksumView, ExpectedState, ListingView
 from deltacli.rules.log.configuration_differences import metadata_differences, protocol_differences
@@ -392,15 +394,15 @@ def a_checksum_is_complete(view: ChecksumView) -> Iterator[Finding]:
             expected="one JSON object",
         )
         return
-    absent = [name for name in REQUIRED if value.get(name) is None]
+    absent = [name for name in REQUIRED_OF_CHECKSUM if value.get(name) is None]
     if absent:
         yield MISSING_REQUIRED.at(
             view.place(key=absent[0]),
             f"the checksum of version {view.version} lacks {', '.join(absent)}",
             seen=f"fields {', '.join(value)}",
-            expected=", ".join(REQUIRED),
+            expected=", ".join(REQUIRED_OF_CHECKSUM),
         )
-    for name, wanted in REQUIRED.items():
+    for name, wanted in REQUIRED_OF_CHECKSUM.items():
         if name not in absent and type(value[name]) is not wanted:
             words = "an integer" if wanted is int else "an object"
             yield MISSING_REQUIRED.at(
