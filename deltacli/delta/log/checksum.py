@@ -92,7 +92,7 @@ def _actions_of(value: JsonObject, name: str) -> Iterator[tuple[str, Action]]:
     yield "protocol", value["protocol"]
     yield "metaData", value["metadata"]
     for field, kind in (("setTransactions", "txn"), ("domainMetadata", "domainMetadata")):
-        rows = rows_of(value.get(field) or [])
+        rows = rows_of([] if value.get(field) is None else value[field])
         if rows is None:
             raise wrong_type(field, shown(value[field]), name)
         yield from ((kind, row) for row in rows)
