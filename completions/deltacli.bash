@@ -1937,6 +1937,7 @@ again;TEXT
 --mapping;-;once;Show the ids and physical names of column mapping; requires --schema.
 --counts;-;once;Show only the numbers of files, rows, bytes and tombstones.
 --digest;-;once;Add SHA-256 digests of the live files and tombstones.
+--from-checksum;-;once;Take the state from the checksum of the version, without a replay, as far as the checksum has it.
 --limit;TEXT;once;Number of rows shown; 0 shows all.
 --columns;TEXT;once;Show only these columns, in this order.
 --schema-id;@schema;once;Use this schema of a Paimon table.
@@ -2334,6 +2335,7 @@ again;@widenings
 --schema;-;once;Show the schema as a tree instead.
 --mapping;-;once;Show the ids and physical names of column mapping; requires --schema.
 --digest;-;once;Add SHA-256 digests of the live files and tombstones.
+--from-checksum;-;once;Take the state from the checksum of the version, without a replay, as far as the checksum has it.
 --ddl;-;once;Show the schema of a Paimon table as CREATE TABLE of Flink SQL instead.
 --prefix;-;once;Delete only below this directory of the table.
 --mode;-;once;Source of candidates: full lists the table, lite reads removed files from commits.

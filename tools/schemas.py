@@ -396,7 +396,7 @@ def _summary_line(document: Schema) -> Schema:
 def _snapshot_line(document: Schema) -> Schema:
     properties = {name: schema for name, schema in document["properties"].items() if name not in _ENVELOPE}
     required = [name for name in document["required"] if name not in _ENVELOPE]
-    rules = {name: document[name] for name in ("additionalProperties", "dependentRequired", "if", "then")}
+    rules = {name: document[name] for name in ("additionalProperties", "if", "then", "else")}
     return _line("snapshot", "the state at a version", properties, required, **rules)
 
 

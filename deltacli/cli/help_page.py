@@ -42,7 +42,7 @@ _OPTIONS: Mapping[OptionHeading, str] = {
         --engine --master --remote --spark-conf --layout --parts --rows-per-file --v2-top --stats --if-behind --threads
         --rate --no-log-entries --commit-metadata --enable --upgrade-protocol --max-requests --time-budget --pause
         --truncate-history --expires --overlap
-        --state --jobs --temp-dir --prices --no-listing
+        --state --jobs --temp-dir --prices --no-listing --from-checksum
         --host --port --admin-port --workers --behind-proxy
     """,
     OptionHeading.OUTPUT: """
