@@ -29,6 +29,7 @@ GUIDES: Mapping[str, str] = {
     "fleet": "tasks/many-tables.md",
     "history": "tasks/what-happened.md",
     "log": "tasks/reclaim-space.md#the-log-takes-space-too",
+    "manifest": "systems.md#other-engines",
     "optimize": "optimize.md",
     "properties": "properties.md",
     "reach": "before-a-change.md#how-far-back",

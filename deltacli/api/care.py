@@ -157,6 +157,7 @@ class BeforeChange(TableHandle):
 # -- maintenance of the log from Python --------------------------------------------------------------------------------
 
 if TYPE_CHECKING:
+    from deltacli.changing.manifests import ManifestsOutcome, ManifestsPlan
     from deltacli.operations.checkpoint.checkpoint import CheckpointPlan, CheckpointRequest, CheckpointResult
     from deltacli.operations.log.crc_and_compact import ChecksumReport, Compaction
     from deltacli.operations.log.expire import ExpiryOutcome, ExpiryPlan, ExpiryRequest
@@ -390,6 +391,34 @@ class LogCare(Changes):
 
         self._execute(LogRestore(plan.source, plan.replaces), plan)
         return RestoreResult(plan, was_executed=not plan.is_noop)
+
+    @named
+    def manifest(self, *, dry_run: bool = False) -> ManifestsOutcome:
+        """Write the symlink manifests of the newest version at once; `dry_run=True` only compares.
+
+        `differences` of the outcome's `plan` are the manifests that were missing, differed or were of partitions
+        without files; refusals are in a plan that is not executed. `as_json` returns the document `deltacli.manifest`.
+
+        Raises Refused (`manifests.*`) for tables with column mapping, and with deleted rows in their files; PartlyDone
+        where manifests could not be deleted; and what `snapshot` raises.
+        """
+        from deltacli.operations.change.manifest import Manifests
+
+        return self._done(Manifests(), dry_run=dry_run)
+
+    @named
+    def plan_manifest(self) -> ManifestsPlan:
+        """Return how the manifests differ from the newest version; its refusals are in the plan."""
+        from deltacli.operations.change.manifest import Manifests
+
+        return self._plan(Manifests())
+
+    @named
+    def execute_manifest(self, plan: ManifestsPlan) -> ManifestsOutcome:
+        """Write the manifests of a plan of this table. Raises as `manifest` does."""
+        from deltacli.operations.change.manifest import Manifests
+
+        return self._execute(Manifests(), plan)
 
 
 # -- taking changes back from Python -----------------------------------------------------------------------------------

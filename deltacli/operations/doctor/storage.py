@@ -462,7 +462,7 @@ def commands() -> tuple[Command, ...]:
         ),
         Command("checkpoint, log restore, undelete", (*READING, "create", "replace")),
         Command("log expire", (*READING, "delete")),
-        Command("vacuum, repair, doctor storage", (*READING, *WRITING)),
+        Command("vacuum, repair, manifest, doctor storage", (*READING, *WRITING)),
     )
 
 

@@ -160,6 +160,14 @@ class DeltaTable:
         """Make changes of the schema in one commit. The parameters are those of `Table.alter`."""
         return self._shown(self._table.alter(changes, **request))
 
+    def generate(self, mode: str) -> None:
+        """Write the manifests of the newest version at once; `mode` is `symlink_format_manifest`. Raises as
+        `Table.manifest` does, and UsageError for another mode.
+        """
+        if mode.lower() != "symlink_format_manifest":
+            raise UsageError(f"unknown mode {mode!r}", facts={"expected": "symlink_format_manifest"})
+        self._table.manifest()
+
     @property
     def _store(self) -> Mapping[str, str] | None:
         found: Mapping[str, str] | None = self._options["storage_options"]
