@@ -22,6 +22,7 @@ GUIDES: Mapping[str, str] = {
     "changes": "reading.md#changes",
     "checkpoint": "checkpoints.md",
     "completion": "scripting.md#manual-pages-and-completions",
+    "convert": "convert.md",
     "diff": "before-a-change.md#what-differs",
     "doctor": "doctor.md",
     "explain": "before-a-change.md#who-can-read-and-write-it",

@@ -158,6 +158,7 @@ class BeforeChange(TableHandle):
 
 if TYPE_CHECKING:
     from deltacli.changing.manifests import ManifestsOutcome, ManifestsPlan
+    from deltacli.operations.change.convert import ConvertPlan, ConvertRequest
     from deltacli.operations.checkpoint.checkpoint import CheckpointPlan, CheckpointRequest, CheckpointResult
     from deltacli.operations.log.crc_and_compact import ChecksumReport, Compaction
     from deltacli.operations.log.expire import ExpiryOutcome, ExpiryPlan, ExpiryRequest
@@ -166,6 +167,7 @@ if TYPE_CHECKING:
 
 else:
     CheckpointRequest = Lazy("deltacli.operations.checkpoint.checkpoint", "CheckpointRequest")
+    ConvertRequest = Lazy("deltacli.operations.change.convert", "ConvertRequest")
     ExpiryRequest = Lazy("deltacli.operations.log.expire", "ExpiryRequest")
 
 
@@ -419,6 +421,39 @@ class LogCare(Changes):
         from deltacli.operations.change.manifest import Manifests
 
         return self._execute(Manifests(), plan)
+
+    @named
+    @takes(ConvertRequest)
+    def convert(self, request: ConvertRequest, *, dry_run: bool = False) -> ConvertPlan:
+        """Make a Delta table of the Parquet files of this directory at once; `dry_run=True` only plans.
+
+        The parameters are the fields of `ConvertRequest`.
+        `partition` are the partition columns with their types, as `day date, country string` (None: as the directories
+        name them). `schema` and `like` are files with the columns. `exclude` are patterns of files that are left out.
+        `conflicts` of the plan are files that do not fit, `unknowable` what is lost with the log of a former table,
+        which `accept_unknowable` accepts; `committed_version` is 0 once it is made.
+
+        Raises Refused, with nothing changed, where files do not fit together, or the directory is a table; NotATable
+        without a data file; UsageError; StorageFailed; and what commits raise.
+        """
+        from deltacli.operations.change.convert import Convert
+
+        return self._made(Convert(request), dry_run=dry_run)
+
+    @named
+    @takes(ConvertRequest)
+    def plan_convert(self, request: ConvertRequest) -> ConvertPlan:
+        """Return what `convert` with the same parameters would do; its refusals are in the plan. Raises as it does."""
+        from deltacli.operations.change.convert import Convert
+
+        return self._plan(Convert(request))
+
+    @named
+    def execute_convert(self, plan: ConvertPlan) -> ConvertPlan:
+        """Commit a plan of this directory. Raises as `convert` does."""
+        from deltacli.operations.change.convert import Convert
+
+        return self._execute(Convert(plan.request), plan)
 
 
 # -- taking changes back from Python -----------------------------------------------------------------------------------

@@ -22,18 +22,27 @@ from deltacli.changing.basis import Act, Basis
 from deltacli.changing.commit import Committed
 from deltacli.changing.plan import Amount, OneCommit
 from deltacli.core.documents import dumps
-from deltacli.core.errors import NotATable, PaimonTable, Refusal, Refused, UsageError, command, parameter
+from deltacli.core.errors import (
+    NotATable,
+    PaimonTable,
+    Refusal,
+    Refused,
+    Unreadable,
+    UsageError,
+    command,
+    parameter,
+)
 from deltacli.core.progress import reported
-from deltacli.core.request_fields import option
+from deltacli.core.request_fields import Kind, option
 from deltacli.core.units import plural
 from deltacli.delta.data_files import VECTOR_FILE, decode_hive
 from deltacli.delta.log.commit_content import CommitRequest, encoded_files
 from deltacli.delta.log.file_actions import action_schemas
 from deltacli.delta.log.segment import LOG_DIRECTORY
 from deltacli.delta.partitions.text import HIVE_DEFAULT, Spelling, is_text, spelling_of
-from deltacli.delta.protocol.feature_use import schema_uses, upgraded
-from deltacli.delta.schema.type_changes import digits_of_decimal
-from deltacli.delta.schema.types import PLAIN_TYPES, parse_schema
+from deltacli.delta.protocol.feature_use import property_uses, schema_uses, upgraded
+from deltacli.delta.schema.type_changes import digits_of_decimal, is_allowed_change
+from deltacli.delta.schema.types import MODE, PHYSICAL_NAME, PLAIN_TYPES, parse_schema
 from deltacli.storage.base import require_writable
 from deltacli.table.find_log import list_log, refuse_paimon, table_around
 from deltacli.work.foreign_files import ForeignFile, read_foreign
@@ -49,6 +58,7 @@ if TYPE_CHECKING:
 
 _LEAST_PROTOCOL = {"minReaderVersion": 1, "minWriterVersion": 2}
 _WHOLE = ("byte", "short", "integer")
+_ELEMENTS = ("elementType", "keyType", "valueType")
 _INFERRED = ("integer", "long", "date")
 _FORBIDDEN = frozenset(" ,;{}()\n\t=")
 """Characters that Spark refuses in the names of columns."""
@@ -66,6 +76,12 @@ class ConvertRequest:
 
     partition: str | None = option(
         "Partition columns with their types, as 'day date, country string'.  [default: inferred]", "'COL TYPE, …'"
+    )
+    schema: str | None = option(
+        "Take the columns from this file: a schemaString, or a document of schema show or snapshot.", "FILE", Kind.TEXT
+    )
+    like: str | None = option(
+        "Take columns, partitions and column mapping from this document of snapshot --json.", "FILE", Kind.TEXT
     )
     exclude: tuple[str, ...] = option("Leave out files whose path matches. Repeatable.", "GLOB", default=())
     accept_unknowable: bool = option(
@@ -98,6 +114,34 @@ class PartitionColumn(NamedTuple):
     inferred: bool
 
 
+class _Wanted(NamedTuple):
+    """The columns that a file of the user names, as in a schemaString, and its partition columns, None if it has none;
+    `configuration` are the properties of column mapping.
+    """
+
+    fields: tuple[Mapping[str, Any], ...]
+    partitions: tuple[str, ...] | None
+    configuration: Mapping[str, str]
+
+    @property
+    def is_mapped(self) -> bool:
+        return str(self.configuration.get(MODE, "none")).lower() != "none"
+
+    def physical(self, column: Mapping[str, Any]) -> str:
+        """Return the name of a column in files."""
+        name = column.get("metadata", {}).get(PHYSICAL_NAME) if self.is_mapped else None
+        return name if isinstance(name, str) else str(column["name"])
+
+    def stored(self, kind: Any) -> Any:
+        """Return a type with the names that files have."""
+        if isinstance(kind, str):
+            return kind
+        if kind["type"] == "struct":
+            parts = (_field(self.physical(one), self.stored(one["type"])) for one in kind["fields"])
+            return {"type": "struct", "fields": list(parts)}
+        return kind | {key: self.stored(kind[key]) for key in _ELEMENTS if key in kind}
+
+
 class _Listed(NamedTuple):
     """The data files of a directory, and what else tells about it."""
 
@@ -117,13 +161,13 @@ class ConvertPlan(OneCommit):
     request: ConvertRequest
     schema: Mapping[str, Any] = field(default_factory=dict)  # Any: JSON values
     partitions: tuple[PartitionColumn, ...] = ()
+    configuration: Mapping[str, str] = field(default_factory=dict)
     amount: Amount = field(default_factory=Amount)
     adds: tuple[pyarrow.RecordBatch, ...] = field(default=(), repr=False)
     hidden: int = 0
     excluded: int = 0
     conflicts: tuple[Conflict, ...] = ()
     unknowable: tuple[Unknowable, ...] = ()
-    notes: tuple[str, ...] = ()
     listed: _Listed | None = field(default=None, repr=False)
 
     @property
@@ -179,7 +223,6 @@ class ConvertPlan(OneCommit):
             "partitionColumns": [one._asdict() for one in self.partitions],
             "conflicts": [one._asdict() for one in self.conflicts],
             "unknowable": [one._asdict() for one in self.unknowable],
-            "notes": list(self.notes),
             "refusals": [one.as_json("wayOut") for one in self.refusals],
             "committedVersion": self.committed_version,
             "dryRun": dry_run,
@@ -207,6 +250,7 @@ class Convert:
             raise _is_table()
         require_writable(storage)
         given = None if self.request.partition is None else parse_partition(self.request.partition)
+        wanted = _read_wanted(self.request)
         listed = _list(storage, self.request.exclude)
         if not listed.files and not listed.conflicts:
             raise NotATable(
@@ -215,7 +259,7 @@ class Convert:
                 facts={"path": storage.uri, "hidden": str(listed.hidden), "excluded": str(listed.excluded)},
             )
         basis = Basis(table, -1, table.clock())
-        return _Converting(table, self.request, listed, given).plan(basis)
+        return _Converting(table, self.request, listed, given, wanted).plan(basis)
 
     def outcome(self, plan: ConvertPlan) -> ConvertPlan:
         """Return the plan: nothing is committed yet."""
@@ -399,10 +443,13 @@ class _Converting:
         request: ConvertRequest,
         listed: _Listed,
         given: tuple[PartitionColumn, ...] | None,
+        wanted: _Wanted | None,
     ) -> None:
-        self._table, self._request, self._listed, self._given = table, request, listed, given
+        self._table, self._request, self._listed, self._wanted = table, request, listed, wanted
+        self._given = given if wanted is None or given is not None else _partitions_of(wanted)
+        self._spelled = {} if wanted is None else {wanted.physical(one): str(one["name"]) for one in wanted.fields}
+        """Physical names of the columns that the user names -> their own."""
         self._conflicts = list(listed.conflicts)
-        self._notes = list[str]()
         self._schemas: dict[str, str] = {}
         """Each schema of a file -> the first file that has it."""
         self._rows = 0
@@ -412,8 +459,9 @@ class _Converting:
         names, values = self._directories()
         batches = list(self._batches(names))
         partitions = self._partition_columns(names, values)
-        columns = self._merged()
-        fields = [*columns, *(_field(one.name, one.type) for one in partitions)]
+        columns = self._merged() if self._wanted is None else self._as_wanted(self._wanted)
+        known = {one["name"] for one in columns}
+        fields = [*columns, *(_field(one.name, one.type) for one in partitions if one.name not in known)]
         self._judge_names([str(one["name"]) for one in fields])
         schema = {"type": "struct", "fields": fields}
         sizes = [size for size, _ in listed.files.values()]
@@ -422,13 +470,13 @@ class _Converting:
             self._request,
             schema,
             partitions,
+            {} if self._wanted is None else self._wanted.configuration,
             Amount(len(sizes), sum(sizes), self._rows),
             tuple(batches),
             listed.hidden,
             listed.excluded,
             tuple(self._conflicts),
             tuple(self._unknowable(columns)),
-            tuple(self._notes),
             listed,
         )
 
@@ -447,7 +495,7 @@ class _Converting:
             if parts is None:
                 self._conflicts.append(Conflict(path, None, f"the directory {directory!a}", "UTF-8 names"))
                 continue
-            names = tuple(name for name, _ in parts)
+            names = tuple(self._spelled.get(name, name) for name, _ in parts)
             first = shapes.setdefault(names, path)
             expected = wanted if wanted is not None else next(iter(shapes))
             if names != expected:
@@ -464,9 +512,10 @@ class _Converting:
         """Yield the adds, and note the schema of each file."""
         storage, engine = self._table.storage, self._table.engine
         files = self._listed.files
+        apart = {*names, *(physical for physical, name in self._spelled.items() if name in names)}
 
         def read(path: str) -> tuple[str, ForeignFile]:
-            return path, read_foreign(storage, path, files[path][0], names)
+            return path, read_foreign(storage, path, files[path][0], apart)
 
         reads = engine.run(read, files, at_once=storage.capabilities.parallel_reads)
         found = reported(reads, self._table.progress, "reading footers", unit="files", total=len(files))
@@ -487,7 +536,7 @@ class _Converting:
         places = [self._listed.files[path] for path, _ in kept]
         columns: dict[str, list[Any]] = {
             "path": [quote(path, safe="/=-._~", errors="surrogateescape") for path, _ in kept],
-            "partitionValues": [_values_of(path.rpartition("/")[0]) or [] for path, _ in kept],
+            "partitionValues": [self._partition_values(path) for path, _ in kept],
             "size": [size for size, _ in places],
             "modificationTime": [modified for _, modified in places],
             "dataChange": [True] * len(kept),
@@ -497,6 +546,12 @@ class _Converting:
         arrays = [pa.array(columns.get(one.name, nothing), one.type) for one in schema]
         return pa.record_batch(arrays, schema=schema)
 
+    def _partition_values(self, path: str) -> list[tuple[str, str | None]]:
+        """Return the values of a file by physical name."""
+        values = _values_of(path.rpartition("/")[0]) or []
+        physical = {name: stored for stored, name in self._spelled.items()}
+        return [(physical.get(name, name), value) for name, value in values]
+
     def _partition_columns(
         self, names: tuple[str, ...], values: Sequence[set[str | None]]
     ) -> tuple[PartitionColumn, ...]:
@@ -504,11 +559,12 @@ class _Converting:
         found = []
         for place, name in enumerate(names):
             texts = sorted(text for text in values[place] if text is not None) if values else []
-            if self._given is None:
+            of_schema = self._type_of(name)
+            if self._given is None and of_schema is None:
                 fitting = (kind for kind in _INFERRED if texts and all(_is_plain(kind, text) for text in texts))
                 found.append(PartitionColumn(name, next(fitting, "string"), inferred=True))
                 continue
-            column = self._given[place]
+            column = self._given[place] if self._given else PartitionColumn(name, str(of_schema), inferred=False)
             found.append(column)
             for text in texts:
                 if not _is_plain(column.type, text):
@@ -516,8 +572,14 @@ class _Converting:
                     self._conflicts.append(Conflict(directory, name, repr(text), f"{column.type}, as Delta writes it"))
         return tuple(found)
 
+    def _type_of(self, name: str) -> str | None:
+        fields = () if self._wanted is None else self._wanted.fields
+        return next((str(one["type"]) for one in fields if one["name"] == name), None)
+
     def _first_with(self, name: str, text: str) -> str:
-        return next(path for path in self._listed.files if (name, text) in (_values_of(path.rpartition("/")[0]) or ()))
+        names = {name, *(physical for physical, one in self._spelled.items() if one == name)}
+        values = ((path, _values_of(path.rpartition("/")[0]) or ()) for path in self._listed.files)
+        return next(path for path, pairs in values if any((one, text) in pairs for one in names))
 
     def _merged(self) -> list[dict[str, Any]]:
         """Return the columns of all files, in the order of the first one that has each."""
@@ -538,6 +600,28 @@ class _Converting:
                     merged[name] = both, first
         return [_field(name, kind) for name, (kind, _) in merged.items()]
 
+    def _as_wanted(self, wanted: _Wanted) -> list[dict[str, Any]]:
+        """Return the columns that the user names, if every file fits them."""
+        columns = {wanted.physical(one): one for one in wanted.fields}
+        for text, path in self._schemas.items():
+            for one in json.loads(text)["fields"]:
+                column = columns.get(one["name"])
+                if column is None:
+                    if not wanted.is_mapped:  # else the table had dropped it
+                        expected = "a column of the schema"
+                        self._conflicts.append(Conflict(path, one["name"], _shown(one["type"]), expected))
+                    continue
+                kind = wanted.stored(column["type"])
+                is_wider = (
+                    "delta.typeChanges" in column.get("metadata", {})
+                    and isinstance(kind, str)
+                    and isinstance(one["type"], str)
+                    and is_allowed_change(one["type"], kind)
+                )
+                if not is_wider and _common(kind, one["type"]) != kind:
+                    self._conflicts.append(Conflict(path, str(column["name"]), _shown(one["type"]), _shown(kind)))
+        return [{**one, "nullable": True} for one in wanted.fields]
+
     def _judge_type(self, path: str, column: str, kind: Any) -> None:
         for place, part in _leaves(column, kind):
             if part not in PLAIN_TYPES and part != "binary" and not _is_decimal(part):
@@ -551,7 +635,8 @@ class _Converting:
             if other is not name:
                 path = self._file_with(name)
                 self._conflicts.append(Conflict(path, name, f"a column {name}", f"no other than {other}"))
-            if not name or _FORBIDDEN.intersection(name):
+            is_mapped = self._wanted is not None and self._wanted.is_mapped
+            if not name or (_FORBIDDEN.intersection(name) and not is_mapped):
                 path = self._file_with(name)
                 self._conflicts.append(Conflict(path, name, repr(name), "a name without any of ' ,;{}()\\n\\t='"))
 
@@ -572,9 +657,44 @@ class _Converting:
         if self._listed.vectors:
             said = f"rows that {plural(self._listed.vectors, 'deletion vector')} deleted come back"
             yield Unknowable("deleted-rows", said, f"{plural(self._listed.vectors, 'file')} of deletion vectors")
-        if physical is not None:
+        if physical is not None and self._wanted is None:
             said = "columns have the names that files have, not those of the table, and dropped ones come back"
             yield Unknowable("renamed-columns", said, f"the column {physical}")
+
+
+def _read_wanted(request: ConvertRequest) -> _Wanted | None:
+    """Return the columns of the file that the request names. Raises UsageError."""
+    path = request.like or request.schema
+    if request.like is not None and request.schema is not None:
+        raise UsageError(f"{parameter('convert.schema')} and {parameter('convert.like')} exclude each other")
+    if path is None:
+        return None
+    name = parameter("convert.schema" if request.like is None else "convert.like")
+    try:
+        with open(path, encoding="utf-8") as source:
+            document = json.load(source)
+        metadata = document.get("metadata") or document
+        if isinstance(metadata, dict) and "schemaString" in metadata:
+            document = {"schema": json.loads(metadata["schemaString"]), **metadata}
+        schema = document.get("schema", document)
+        parse_schema(json.dumps(schema))
+        partitions = document.get("partitionColumns")
+        if request.like is not None and "schemaString" not in metadata:
+            raise ValueError("it is no document of a snapshot")
+    except (OSError, ValueError, AttributeError, TypeError, Unreadable) as fault:
+        reason = " ".join(str(fault).split())[:200]
+        raise UsageError(f"{name} {path} has no schema", code="usage.schema-file", facts={"reason": reason}) from fault
+    given = metadata.get("configuration") if request.like is not None else None
+    mapping = {key: str(value) for key, value in (given or {}).items() if key.startswith("delta.columnMapping.")}
+    return _Wanted(tuple(schema["fields"]), None if partitions is None else tuple(partitions), mapping)
+
+
+def _partitions_of(wanted: _Wanted) -> tuple[PartitionColumn, ...] | None:
+    """Return the partition columns of a document with their types; None where it names none."""
+    if wanted.partitions is None:
+        return None
+    types = {str(one["name"]): str(one["type"]) for one in wanted.fields}
+    return tuple(PartitionColumn(name, types.get(name, "string"), inferred=False) for name in wanted.partitions)
 
 
 def _values_of(directory: str) -> list[tuple[str, str | None]] | None:
@@ -632,7 +752,7 @@ def _common(one: Any, other: Any) -> Any:
             fields[part["name"]] = kind
         return {"type": "struct", "fields": [_field(name, kind) for name, kind in fields.items()]}
     found = dict(one)
-    for key in ("elementType", "keyType", "valueType"):
+    for key in _ELEMENTS:
         if key in one:
             found[key] = _common(one[key], other[key])
     return None if None in found.values() else found
@@ -661,13 +781,14 @@ def _request(plan: ConvertPlan) -> CommitRequest:
     """Return the commit as the reference implementation makes it."""
     table = plan.basis.table
     schema = dumps(plan.schema).decode()
-    features = sorted({use.feature for use in schema_uses(parse_schema(schema))})
+    uses = (*schema_uses(parse_schema(schema)), *property_uses(plan.configuration))
+    features = sorted({use.feature for use in uses})
     metadata = {
         "id": table.machine.new_uuid(),
         "format": {"provider": "parquet", "options": {}},
         "schemaString": schema,
         "partitionColumns": [one.name for one in plan.partitions],
-        "configuration": {},
+        "configuration": dict(plan.configuration),
         "createdTime": table.clock(),
     }
     return CommitRequest(

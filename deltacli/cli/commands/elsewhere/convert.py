@@ -50,12 +50,17 @@ def convert(
       deltacli convert ./events --dry-run
       deltacli convert ./events --partition 'day date, country string' --yes
       deltacli convert ./events --exclude '*.csv'
+      deltacli convert ./lost --like snapshot.json --dry-run  # of snapshot --json
     """
     from deltacli.cli.running.changing import Mode, Wording, run_change
     from deltacli.operations.change.convert import Convert
 
     opened = run.open_table(table, writes=not dry_run)
     uri, name = opened.uri, quoted_table(table)
+
+    def question(plan: ConvertPlan) -> str:
+        return f"make a Delta table of {file_amount(plan.amount.files, plan.amount.size_bytes)} in {uri}"
+
     wording: Wording[ConvertPlan, ConvertPlan] = Wording(
         question=lambda plan: (
             f"make a Delta table of {file_amount(plan.amount.files, plan.amount.size_bytes)} in {uri}"
