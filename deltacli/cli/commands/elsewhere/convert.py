@@ -48,9 +48,9 @@ def convert(
     \b
     Examples:
       deltacli convert ./events --dry-run
-      deltacli convert ./events --partition 'day date, country string' --yes
-      deltacli convert ./events --exclude '*.csv'
-      deltacli convert ./lost --like snapshot.json --dry-run  # of snapshot --json
+      deltacli convert ./events --partition 'day date, country string' --dry-run
+      deltacli convert ./events --exclude '*.csv' --yes
+      deltacli convert ./lost --like snapshot.json --accept-unknowable --dry-run
     """
     from deltacli.cli.running.changing import Mode, Wording, run_change
     from deltacli.operations.change.convert import Convert
