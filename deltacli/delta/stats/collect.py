@@ -192,6 +192,8 @@ _LAST_ASCII, _LAST = "\x7f", "\U0010ffff"
 _DAYS = (-719_162, 2_932_896)
 """Year 1 to year 9999."""
 _MICROSECONDS = (_DAYS[0] * 86_400_000_000, (_DAYS[1] + 1) * 86_400_000_000 - 1)
+_OLD = {StatKind.DATE: -141_427, StatKind.TIMESTAMP: -2_208_988_800_000_000}
+"""1582-10-15 and 1900-01-01, before which some writers count by another calendar, or by local time."""
 BOUNDED = {StatKind.WHOLE, StatKind.FLOAT, StatKind.DECIMAL, StatKind.DATE, StatKind.TIMESTAMP, StatKind.TEXT}
 
 
@@ -323,6 +325,8 @@ class _Column:
         elif self._kind is StatKind.TIMESTAMP and self._low is not None:
             unit = 1_000 if "milliseconds" in str(stored.logical_type) else 1
             self._low, self._high = self._low * unit, self._high * unit
+        if self._kind in _OLD and self._low is not None and self._low < _OLD[self._kind]:
+            self._low = self._high = None  # perhaps of the calendar before 1582
 
     @property
     def _is_decimal(self) -> bool:

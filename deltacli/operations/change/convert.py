@@ -338,7 +338,7 @@ def _list(storage: ReadStorage, exclude: Sequence[str]) -> _Listed:
     Raises Refused for a directory whose files only Iceberg, or a streaming query of Spark, knows.
     """
     files: dict[str, tuple[int, int]] = {}
-    conflicts, evidence = list[Conflict](), dict[str, str]()
+    conflicts, evidence = dict[str, Conflict](), dict[str, str]()
     hidden = excluded = vectors = 0
 
     def enter(directory: str, names: Sequence[str]) -> Iterable[str]:
@@ -352,22 +352,25 @@ def _list(storage: ReadStorage, exclude: Sequence[str]) -> _Listed:
                     hint="CONVERT TO DELTA of Spark reads it",
                 )
             if name == LOG_DIRECTORY and directory:
-                conflicts.append(Conflict(directory, None, "a Delta table of its own", "data files only"))
+                conflicts[directory] = Conflict(directory, None, "a Delta table of its own", "data files only")
             if name in ("_change_data", "_delta_index"):
                 evidence.setdefault(name, f"the directory {place}")
             elif name == LOG_DIRECTORY and not directory:
                 left = [one.name for one in storage.list_from(LOG_DIRECTORY)]
                 others = [one for one in left if not one.startswith(".")]
                 expected = "no file of a log without versions"
-                conflicts.extend(
-                    Conflict(f"{LOG_DIRECTORY}/{one}", None, "a file of a log", expected) for one in others
-                )
+                for one in (f"{LOG_DIRECTORY}/{other}" for other in others):
+                    conflicts[one] = Conflict(one, None, "a file of a log", expected)
                 if others or not left:  # an unfinished commit of an earlier run begins with a dot
                     evidence.setdefault(name, f"the directory {place}")
         return [name for name in names if "=" in name or not name.startswith(("_", "."))]
 
     for walked in storage.walk("", enter):
         below = f"{walked.directory}/" if walked.directory else ""
+        for name in {LOG_DIRECTORY, "_change_data"}.intersection(
+            walked.directory.split("/")
+        ):  # where a store lists flat
+            enter(walked.directory.partition(name)[0].rstrip("/"), [name])
         unknown = walked.sizes is None or walked.modified_ms is None
         for place, name in enumerate(walked.names):
             path = below + name
@@ -393,9 +396,9 @@ def _list(storage: ReadStorage, exclude: Sequence[str]) -> _Listed:
             files[path] = (size, modified)
         for name in walked.special:
             if name.rstrip("/") and not name.endswith(("/", "_$folder$")) and not name.startswith(("_", ".")):
-                conflicts.append(Conflict(below + name, None, "a link or no regular file", "a regular file"))
+                conflicts[below + name] = Conflict(below + name, None, "a link or no regular file", "a regular file")
     files = dict(sorted(files.items()))
-    return _Listed(files, hidden, excluded, tuple(conflicts), (*evidence.values(), *_writers(files)), vectors)
+    return _Listed(files, hidden, excluded, tuple(conflicts.values()), (*evidence.values(), *_writers(files)), vectors)
 
 
 def _is_hidden(directory: str) -> bool:
@@ -517,7 +520,8 @@ class _Converting:
         def read(path: str) -> tuple[str, ForeignFile]:
             return path, read_foreign(storage, path, files[path][0], apart)
 
-        reads = engine.run(read, files, at_once=storage.capabilities.parallel_reads)
+        at_once = storage.capabilities.parallel_reads
+        reads = engine.run(read, files, at_once=at_once if at_once > 1 else None)
         found = reported(reads, self._table.progress, "reading footers", unit="files", total=len(files))
         while part := list(islice(found, _AT_ONCE)):
             yield self._batch(part)
@@ -585,7 +589,7 @@ class _Converting:
         """Return the columns of all files, in the order of the first one that has each."""
         merged: dict[str, tuple[Any, str]] = {}
         for text, path in self._schemas.items():
-            for one in json.loads(text)["fields"]:
+            for one in self._fields_of(path, text):
                 name, kind = one["name"], one["type"]
                 self._judge_type(path, name, kind)
                 if name not in merged:
@@ -600,11 +604,19 @@ class _Converting:
                     merged[name] = both, first
         return [_field(name, kind) for name, (kind, _) in merged.items()]
 
+    def _fields_of(self, path: str, schema: str) -> list[dict[str, Any]]:
+        """Return the columns of a file; one that it has twice is a conflict."""
+        fields: list[dict[str, Any]] = json.loads(schema)["fields"]
+        counts = Counter(one["name"] for one in fields)
+        twice = (name for name, count in counts.items() if count > 1)
+        self._conflicts.extend(Conflict(path, name, f"{counts[name]} columns of this name", "one") for name in twice)
+        return fields
+
     def _as_wanted(self, wanted: _Wanted) -> list[dict[str, Any]]:
         """Return the columns that the user names, if every file fits them."""
         columns = {wanted.physical(one): one for one in wanted.fields}
         for text, path in self._schemas.items():
-            for one in json.loads(text)["fields"]:
+            for one in self._fields_of(path, text):
                 column = columns.get(one["name"])
                 if column is None:
                     if not wanted.is_mapped:  # else the table had dropped it
@@ -631,8 +643,9 @@ class _Converting:
         """Note columns whose names differ by case alone, that are there twice, or that engines refuse."""
         first: dict[str, str] = {}
         for name in names:
-            other = first.setdefault(name.lower(), name)
-            if other is not name:
+            other = first.get(name.lower())
+            first.setdefault(name.lower(), name)
+            if other is not None:
                 path = self._file_with(name)
                 self._conflicts.append(Conflict(path, name, f"a column {name}", f"no other than {other}"))
             is_mapped = self._wanted is not None and self._wanted.is_mapped
