@@ -308,6 +308,8 @@ def _hint(error: DeltacliError, arguments: Sequence[str], table: str | None) -> 
         return _respelled(arguments, table) or _near_path(arguments, table)
     if isinstance(error, NotATable) and table and (near := _table_near(error, table)):
         return _with_table(arguments, table, near)
+    if table and path_of(arguments) in (("repair",), ("undelete",)) and _has_no_log(table):
+        error.facts["without a copy of the log"] = f"deltacli convert {quoted_table(table)} --dry-run"
     if not error.hint:
         return _of_code(error, arguments, table)
     if isinstance(error.hint, Adding) and arguments and arguments[0] != "fleet":  # whose tables have other options
@@ -335,6 +337,10 @@ def _hint(error: DeltacliError, arguments: Sequence[str], table: str | None) -> 
     is_repeated = hint.replace(" --config ", " -c ") == again(arguments).replace(" --config ", " -c ")
     other = f"deltacli help {error.code}" if error.code == "share.config" else None
     return other if is_repeated and error.exit_code == UsageError.exit_code else hint
+
+
+def _has_no_log(table: str) -> bool:
+    return os.path.isdir(table) and not os.path.exists(os.path.join(table, "_delta_log"))
 
 
 def _of_external(error: DeltacliError, prefix: str, arguments: Sequence[str], table: str | None) -> str:
