@@ -24,6 +24,7 @@ GUIDES: Mapping[str, str] = {
     "clone": "clone.md",
     "completion": "scripting.md#manual-pages-and-completions",
     "convert": "convert.md",
+    "copy": "copy.md",
     "diff": "before-a-change.md#what-differs",
     "doctor": "doctor.md",
     "explain": "before-a-change.md#who-can-read-and-write-it",

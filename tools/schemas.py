@@ -28,6 +28,7 @@ _LINES = (
     "rule",
     "clone",
     "file",
+    "copy",
     "log-backup",
     "log-restore",
     "log-crc",
@@ -102,6 +103,7 @@ _LINES = (
 
 
 WHOLE = (
+    ("copy", "copy", "what was copied to another place, or how it differs"),
     ("log-backup", "log-backup", "what was copied"),
     ("log-restore", "log-restore", "what was put back, or would be"),
     ("log-crc", "log-crc", "a checksum file, written or compared"),

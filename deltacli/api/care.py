@@ -456,6 +456,62 @@ class LogCare(Changes):
         return self._execute(Convert(plan.request), plan)
 
 
+# -- copies elsewhere --------------------------------------------------------------------------------------------------
+
+if TYPE_CHECKING:
+    from deltacli.operations.copy.execute import CopyResult
+    from deltacli.operations.copy.plan import CopyPlan, CopyRequest
+else:
+    CopyRequest = Lazy("deltacli.operations.copy.plan", "CopyRequest")
+
+
+class Elsewhere(Changes):
+    """The methods of a table that make one in another place of it."""
+
+    @named
+    @takes(CopyRequest)
+    def copy(self, request: CopyRequest) -> CopyResult:
+        """Copy the table to the directory `target`, and return what was copied; `dry_run=True` copies nothing.
+
+        The parameters are the fields of `CopyRequest`. `target` is a path or URI. The copy gets a table id of its own,
+        but as a `replica` it keeps id and commits, and a later call brings it up to date. `versions` are a range such
+        as `5-12`, `newest` copies one version. `check` compares, and copies nothing: `differences` of the result are
+        what the copy lacks or has otherwise. `level` is `storage`, `footers` or `data`. `keep_external` accepts files
+        outside of the table, which are not copied. `threads` files are copied at a time, `rate` bytes per second, and
+        none is begun after `time_budget_ms`.
+
+        Raises UsageError where one of both is in the other; Refused for a target that is no copy of this table
+        (`copy.not-a-replica`), a source that was rewritten since (`copy.source-rewritten`) or is incomplete
+        (`copy.source-incomplete`); ConflictLost where the source loses files meanwhile; PartlyDone where something was
+        copied before an error; StorageFailed; and what `snapshot` raises.
+        """
+        from deltacli.changing.change import carry_out
+        from deltacli.operations.copy.execute import Copy, CopyResult, check_copy
+
+        change = Copy(self.open_other(request.target), request)
+        if request.check:
+            return check_copy(self, change.target, request)
+        if request.dry_run:
+            return CopyResult(self.plan_copy(**vars(request)), dry_run=True)
+        return carry_out(change, self)
+
+    @named
+    @takes(CopyRequest)
+    def plan_copy(self, request: CopyRequest) -> CopyPlan:
+        """Return what `copy` with the same parameters would copy; its refusals are in the plan. Raises as it does."""
+        from deltacli.changing.change import plan_change
+        from deltacli.operations.copy.execute import Copy
+
+        return plan_change(Copy(self.open_other(request.target), request), self)
+
+    @named
+    def execute_copy(self, plan: CopyPlan) -> CopyResult:
+        """Copy the files of a plan of this table. Raises as `copy` does."""
+        from deltacli.operations.copy.execute import Copy
+
+        return self._execute(Copy(plan.target, plan.request), plan, writes=False)
+
+
 # -- taking changes back from Python -----------------------------------------------------------------------------------
 
 if TYPE_CHECKING:

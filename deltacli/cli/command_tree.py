@@ -123,6 +123,7 @@ COMMANDS: Mapping[str, str] = {
     "clone": "deltacli.cli.commands.clone",
     "completion": "deltacli.cli.commands.completion",
     "convert": "deltacli.cli.commands.elsewhere.convert",
+    "copy": "deltacli.cli.commands.copy",
     "diff": "deltacli.cli.commands.diff",
     "doctor access": "deltacli.cli.commands.doctor.access_and_storage",
     "doctor storage": "deltacli.cli.commands.doctor.access_and_storage",
@@ -312,6 +313,7 @@ GROUPS: Mapping[str, str] = {
 FINDINGS: Mapping[str, str] = {
     "alter": "with --check: a change is due",
     "checkpoint": "with --verify: a checkpoint differs from the log, or is unreadable",
+    "copy": "with --check: the target differs from the source",
     "diff": "the two versions or tables differ",
     "doctor access": "a permission is missing",
     "doctor storage": "the store does not guarantee what deltacli relies on",
@@ -344,6 +346,7 @@ EXITS: Mapping[int, Mapping[str, str]] = {
         "share init": "the file exists; --force replaces it",
     },
     5: {
+        "copy": "an error or the time budget ended it; run it again",
         "features": "drop: some of its commits are made; run it again",
         "fleet init": "the file is written; a directory could not be read",
         "fleet plan": "a table or a directory could not be read",

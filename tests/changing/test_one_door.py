@@ -49,6 +49,7 @@ DECIDES = {
         "changing/change.py": "an error after the first act",
         "changing/plan.py": "files that could not be deleted",
         "operations/clone.py": "files that a vacuum of the source deleted meanwhile",
+        "operations/copy/execute.py": "files that were not begun when the time was up",
         "operations/optimize/execute.py": "files that were left alone",
         "operations/recover/undelete.py": "a plan that follows, and nobody agrees to",
         "operations/repair/repair.py": "steps that were refused or failed",
