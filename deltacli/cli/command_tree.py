@@ -120,10 +120,10 @@ COMMANDS: Mapping[str, str] = {
     "alter": "deltacli.cli.commands.alter",
     "changes": "deltacli.cli.commands.read_and_changes",
     "checkpoint": "deltacli.cli.commands.checkpoint",
-    "clone": "deltacli.cli.commands.clone",
+    "clone": "deltacli.cli.commands.elsewhere.clone",
     "completion": "deltacli.cli.commands.completion",
     "convert": "deltacli.cli.commands.elsewhere.convert",
-    "copy": "deltacli.cli.commands.copy",
+    "copy": "deltacli.cli.commands.elsewhere.copy",
     "diff": "deltacli.cli.commands.diff",
     "doctor access": "deltacli.cli.commands.doctor.access_and_storage",
     "doctor storage": "deltacli.cli.commands.doctor.access_and_storage",
@@ -187,10 +187,8 @@ Only the modules of the selected commands are imported. A command of a group is 
 """
 
 HEADINGS: Mapping[str, str] = {
-    "Look": "history snapshot read changes diff reach explain schema",
-    "Check": "validate doctor",
-    "Change": "alter widen-type properties features",
-    "Maintain": "optimize checkpoint vacuum log",
+    "Look and check": "history snapshot read changes diff reach explain schema validate doctor",
+    "Change and maintain": "alter widen-type properties features optimize checkpoint vacuum log",
     "Undo": "restore undelete repair",
     "Elsewhere": "copy clone convert manifest",
     "Many tables, shares, programs": "fleet share spark completion",
