@@ -188,6 +188,7 @@ again;@altered
             options='--version;@versions;once;Use the snapshot of this version.
 --timestamp;TEXT;once;Use the newest version committed at or before T (RFC 3339 with offset, or a date: midnight UTC).
 --unprotected;-;once;Do not note the clone in the source, whose vacuum may then delete its files.
+--deep;-;once;Copy the files, too: the same as copy --newest.
 --dry-run;-;once;Show the plan and change nothing; overrides --yes.
 --yes;-;once;Do not ask for confirmation.
 --format;table json ndjson csv markdown;once;Format of stdout.
@@ -2348,6 +2349,7 @@ again;@widenings
 --force;-;once;Replace the file of --to if it exists.
 --verify;-;once;Check footers, or decode all data of each file, also of those that are there.
 --unprotected;-;once;Do not note the clone in the source, whose vacuum may then delete its files.
+--deep;-;once;Copy the files, too: the same as copy --newest.
 --partition;-;once;Partition columns with their types, as '\''day date, country string'\''.
 --schema;-;once;Show the schema as a tree instead.
 --like;-;once;Take columns, partitions and column mapping from this document of snapshot --json.

@@ -42,7 +42,7 @@ _OPTIONS: Mapping[OptionHeading, str] = {
     OptionHeading.EXECUTION: """
         --engine --master --remote --spark-conf --layout --parts --rows-per-file --v2-top --stats --if-behind --threads
         --rate --no-log-entries --commit-metadata --enable --upgrade-protocol --max-requests --time-budget --pause
-        --truncate-history --replica --expires --overlap
+        --truncate-history --replica --deep --expires --overlap
         --state --jobs --temp-dir --prices --no-listing --from-checksum
         --host --port --admin-port --workers --behind-proxy
     """,

@@ -187,6 +187,57 @@ class DeltaTable:
         """Make changes of the schema in one commit. The parameters are those of `Table.alter`."""
         return self._shown(self._table.alter(changes, **request))
 
+    def clone(
+        self,
+        target: str,
+        isShallow: bool,  # noqa: N803  (as in delta-spark, here and below)
+        replace: bool = False,
+        properties: Mapping[str, str] | None = None,
+    ) -> DeltaTable:
+        """Clone the newest version at once, and return the clone. A shallow one shares the files of the table and is
+        made as by `Table.clone`, any other by `Table.copy`, whose errors are raised; a target that exists is never
+        replaced, and properties are set afterwards: both are UsageErrors.
+        """
+        return self._cloned(target, None, isShallow, replace, properties)
+
+    def cloneAtVersion(
+        self,
+        version: int,
+        target: str,
+        isShallow: bool,  # noqa: N803
+        replace: bool = False,
+        properties: Mapping[str, str] | None = None,
+    ) -> DeltaTable:
+        """Clone a version at once, as `clone` does."""
+        return self._cloned(target, version, isShallow, replace, properties)
+
+    def cloneAtTimestamp(
+        self,
+        timestamp: datetime | date,
+        target: str,
+        isShallow: bool,  # noqa: N803
+        replace: bool = False,
+        properties: Mapping[str, str] | None = None,
+    ) -> DeltaTable:
+        """Clone the newest version until a time at once, as `clone` does."""
+        version = self._table.snapshot(timestamp=timestamp).version
+        return self._cloned(target, version, isShallow, replace, properties)
+
+    def _cloned(
+        self, target: str, version: int | None, is_shallow: bool, replaces: bool, properties: Mapping[str, str] | None
+    ) -> DeltaTable:
+        for name, given in (("replace", replaces), ("properties", properties)):
+            if given:
+                raise UsageError(f"{name} is not supported: name a new directory, and set properties afterwards")
+        if is_shallow:
+            self._table.clone(target, version=version)
+        elif version is None:
+            self._table.copy(target, newest=True)
+        else:
+            self._table.copy(target, versions=f"{version}-{version}")
+        allowed = [*self._options["allow_external"], *([self._table.uri] if is_shallow else ())]
+        return DeltaTable.forPath(self._spark, target, storage_options=self._store, allow_external=allowed)
+
     def generate(self, mode: str) -> None:
         """Write the manifests of the newest version at once; `mode` is `symlink_format_manifest`. Raises as
         `Table.manifest` does, and UsageError for another mode.

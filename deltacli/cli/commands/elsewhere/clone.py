@@ -19,6 +19,7 @@ from deltacli.cli.running.changing import Mode, Wording, run_change
 from deltacli.cli.running.run import Run
 from deltacli.cli.terminal.shell import quoted_table
 from deltacli.cli.terminal.term import Style
+from deltacli.core.errors import UsageError
 from deltacli.core.request_fields import Option
 from deltacli.core.units import plural
 from deltacli.table.clones import NOTES
@@ -40,6 +41,7 @@ def clone(
     unprotected: Annotated[
         bool, Option("Do not note the clone in the source, whose vacuum may then delete its files.")
     ] = False,
+    deep: Annotated[bool, Option("Copy the files, too: the same as copy --newest.")] = False,
     dry_run: DryRunOption = False,
     yes: YesOption = False,
 ) -> None:
@@ -50,7 +52,7 @@ def clone(
     copied. What is written to the clone stays there. The source gets a note in
     _delta_log/_deltacli_clones, and its vacuum keeps what the clone needs. The
     vacuum of another tool knows nothing of it. Not every client reads absolute
-    paths: the plan says which do not.
+    paths: the plan says which do not. With --deep the files are copied.
 
     \b
     Examples:
@@ -60,6 +62,14 @@ def clone(
     """
     from deltacli.operations.clone import Clone
 
+    if deep:
+        given = {"--version": version, "--timestamp": timestamp, "--unprotected": unprotected or None}
+        if other := next((name for name, value in given.items() if value is not None), None):
+            raise UsageError(f"{other} cannot be used with --deep", hint="deltacli copy --help")
+        from deltacli.cli.commands.elsewhere.copy import CopyRequest, copy
+
+        copy(run, table, dst, request=CopyRequest(newest=True), dry_run=dry_run)
+        return
     source = run.open_table(table, writes=not dry_run and not unprotected)
     target = run.open_table(dst, writes=not dry_run)
     snapshot = source.snapshot(version=chosen_version(source, version, timestamp))
