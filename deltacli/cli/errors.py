@@ -308,8 +308,7 @@ def _hint(error: DeltacliError, arguments: Sequence[str], table: str | None) -> 
         return _respelled(arguments, table) or _near_path(arguments, table)
     if isinstance(error, NotATable) and table and (near := _table_near(error, table)):
         return _with_table(arguments, table, near)
-    if table and path_of(arguments) in (("repair",), ("undelete",)) and _has_no_log(table):
-        error.facts["without a copy of the log"] = f"deltacli convert {quoted_table(table)} --dry-run"
+    _name_convert(error, arguments, table)
     if not error.hint:
         return _of_code(error, arguments, table)
     if isinstance(error.hint, Adding) and arguments and arguments[0] != "fleet":  # whose tables have other options
@@ -339,8 +338,12 @@ def _hint(error: DeltacliError, arguments: Sequence[str], table: str | None) -> 
     return other if is_repeated and error.exit_code == UsageError.exit_code else hint
 
 
-def _has_no_log(table: str) -> bool:
-    return os.path.isdir(table) and not os.path.exists(os.path.join(table, "_delta_log"))
+def _name_convert(error: DeltacliError, arguments: Sequence[str], table: str | None) -> None:
+    """Add the command that makes a table of a directory that has lost its log, and of which nobody has a copy."""
+    if not table or path_of(arguments) not in (("repair",), ("undelete",)):
+        return
+    if os.path.isdir(table) and not os.path.exists(os.path.join(table, "_delta_log")):
+        error.facts["without a copy of the log"] = f"deltacli convert {quoted_table(table)} --dry-run"
 
 
 def _of_external(error: DeltacliError, prefix: str, arguments: Sequence[str], table: str | None) -> str:

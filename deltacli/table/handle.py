@@ -64,6 +64,8 @@ class TableHandle:
             "files",
             "has_given_clock",
             "held",
+            "here",
+            "beside",
             "machine",
             "newest_seen",
             "note_version",
@@ -119,6 +121,12 @@ class TableHandle:
             location=None if location is None else location._replace(uri=storage.uri),
             machine=self.machine,
         )
+
+    def here(self) -> Self:
+        """Return the same handle, whose work is done in this process, also where it has the engine of a cluster."""
+        other = self.over(self.stores.storage)
+        other.engine, other.stores = EmbeddedEngine(), replace(other.stores, location=None)
+        return other
 
     def held(self, place: Place | None = None) -> Self:
         """Return the same handle bound to the directory that is at its path now: it writes there, or raises Refused.
