@@ -308,6 +308,7 @@ def _hint(error: DeltacliError, arguments: Sequence[str], table: str | None) -> 
         return _respelled(arguments, table) or _near_path(arguments, table)
     if isinstance(error, NotATable) and table and (near := _table_near(error, table)):
         return _with_table(arguments, table, near)
+    _name_convert(error, arguments, table)
     if not error.hint:
         return _of_code(error, arguments, table)
     if isinstance(error.hint, Adding) and arguments and arguments[0] != "fleet":  # whose tables have other options
@@ -335,6 +336,14 @@ def _hint(error: DeltacliError, arguments: Sequence[str], table: str | None) -> 
     is_repeated = hint.replace(" --config ", " -c ") == again(arguments).replace(" --config ", " -c ")
     other = f"deltacli help {error.code}" if error.code == "share.config" else None
     return other if is_repeated and error.exit_code == UsageError.exit_code else hint
+
+
+def _name_convert(error: DeltacliError, arguments: Sequence[str], table: str | None) -> None:
+    """Add the command that makes a table of a directory that has lost its log, and of which nobody has a copy."""
+    if not table or path_of(arguments) not in (("repair",), ("undelete",)):
+        return
+    if os.path.isdir(table) and not os.path.exists(os.path.join(table, "_delta_log")):
+        error.facts["without a copy of the log"] = f"deltacli convert {quoted_table(table)} --dry-run"
 
 
 def _of_external(error: DeltacliError, prefix: str, arguments: Sequence[str], table: str | None) -> str:

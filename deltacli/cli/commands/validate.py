@@ -12,11 +12,9 @@ from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from deltacli.cli.command_tree import HERE, TableFormat
 from deltacli.cli.formats import Content, FindingFormat
-from deltacli.cli.invocation import invocation, outside
+from deltacli.cli.invocation import Exit, invocation, outside
 from deltacli.cli.options.declared import Asked, RefsOption, argument
 from deltacli.cli.running.finding_filter import (
     BASELINE,
@@ -240,7 +238,7 @@ class Checker:
                 self._lacks.setdefault((fault.code, fault.message), []).append(without_secrets(name))
         if is_last and failures:
             self._note_lacks()
-            raise typer.Exit(failure_code(self._failures))
+            raise Exit(failure_code(self._failures))
 
     def _note_lacks(self) -> None:
         """Name the tables that could not be checked for lack of a package."""
@@ -444,7 +442,7 @@ def validate(
         is_paimon = bool(rules) and all(rule.id.startswith("paimon.") for rule in rules)
         list_rules(run, rules, "paimon" if is_paimon else "delta")
     elif code := _check(run, request, wanted, tables or []):
-        raise typer.Exit(code)
+        raise Exit(code)
 
 
 def _check(run: Run, request: ValidateRequest, wanted: ValidateOptions, tables: Sequence[str]) -> int:
@@ -453,7 +451,7 @@ def _check(run: Run, request: ValidateRequest, wanted: ValidateOptions, tables: 
     checker = Checker(run, request, wanted, partial(_choose_rules, run, request, [request.level]))
     try:
         report = checker.run_all(tables)
-    except (DeltacliError, typer.Exit) as ended:
+    except (DeltacliError, Exit) as ended:
         if trend is not None and checker.has_only_failures:
             trend.append(checker.entry(ended.exit_code))
         raise

@@ -11,13 +11,11 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
-import typer
-
 from deltacli.changing.plan import NO_FILES
 from deltacli.cli.command_tree import path_of
 from deltacli.cli.errors import document_of, report_error, unexpected
 from deltacli.cli.formats import MARKDOWN, TABLE
-from deltacli.cli.invocation import invocation
+from deltacli.cli.invocation import Exit, invocation
 from deltacli.cli.results import Document, Emit, EncodedItems, Grid, Result, RowForm, line_of
 from deltacli.cli.running.changing import Mode, ask_about_all
 from deltacli.cli.terminal.interrupts import Interrupted
@@ -97,9 +95,9 @@ class Part:
             yield
         except DeltacliError as fault:
             self.fail(fault)
-        except typer.Exit as ended:
+        except Exit as ended:
             self.exit_code = ended.exit_code
-        except (BrokenPipeError, typer.TyperException):
+        except BrokenPipeError:
             raise
         except _OF_ONE_TABLE as error:
             self.fail(unexpected(error))
@@ -251,7 +249,7 @@ def run_many(
     if len(following) == 1:
         run.say_next(following.pop())
     if code := first_exit([refused, *(part.exit_code for part in parts)]):
-        raise typer.Exit(code)
+        raise Exit(code)
 
 
 def _require_open_files(tables: int) -> None:
@@ -375,9 +373,9 @@ def _plan(run: Run, parts: Sequence[Part], use: Use) -> None:
                 if wrong.code in _OF_FORMAT:
                     raise
                 part.fail(wrong)
-                raise typer.Exit(wrong.exit_code) from wrong
+                raise Exit(wrong.exit_code) from wrong
         if part.exit_code == UsageError.exit_code and part.error is not None and part.error["code"] not in _OF_FORMAT:
-            raise typer.Exit(part.exit_code)
+            raise Exit(part.exit_code)
 
 
 def _write(run: Run, parts: Sequence[Part], *, is_whole: bool) -> None:

@@ -438,7 +438,7 @@ _NO_STEP: tuple[tuple[str, str], ...] = (
     ),
     ("log expire deletes the expired part of a log", "log.cleanup-overdue"),
     ("readers leave out what the file does not have; optimize writes it without its vector", "dv.row-out-of-range"),
-    ("an engine writes the manifests", "data.manifest-stale"),
+    ("manifest writes them again", "data.manifest-stale"),
     ("checkpoint writes one", "log.no-checkpoint-long"),
     ("a commit is never edited, and the next checkpoint lets readers begin behind it", "commit.lone-surrogate"),
     ("optimize compacts small files", "data.small-files partition.cardinality"),
