@@ -66,7 +66,10 @@ def replaced(**fields: Any) -> Callable[[Path], None]:
 
 
 def bytes_of(data: bytes) -> Callable[[Path], None]:
-    return lambda path: path.write_bytes(data) and None
+    def damage(path: Path) -> None:
+        path.write_bytes(data)
+
+    return damage
 
 
 def directory(path: Path) -> None:
@@ -155,7 +158,7 @@ def test_far_away_it_takes_a_listing_the_checksum_and_the_last_commit() -> None:
 
 
 REFUSED: dict[str, Callable[[], TableBuilder]] = {
-    "gap": lambda: with_checksum(TableBuilder().commits(4)).damaged(lambda files: files.pop(commit_path(2)) and None),
+    "gap": lambda: with_checksum(TableBuilder().commits(4)).damaged(lambda files: files.__delitem__(commit_path(2))),
     "torn": lambda: with_checksum(table()).damaged(lambda files: cut(files, commit_path(11))),
     "no table": TableBuilder,
 }
