@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from deltacli import open_table
@@ -51,6 +53,28 @@ def test_smoke_a_delta_table_has_the_methods_that_people_know(session: Any, trip
     assert "time travel" in capsys.readouterr().out
     assert [] == table.repair(dry_run=True).steps
     assert before == rows_of(open_table(trips))
+
+
+def test_clones_and_conversions_are_made_as_by_delta_spark(session: Any, trips: Path, tmp_path: Path) -> None:
+    table, rows = DeltaTable.forPath(session, trips, now=NOW), rows_of(open_table(trips))
+
+    shallow = table.clone(str(tmp_path / "shallow"), True)
+    deep = table.clone(str(tmp_path / "deep"), isShallow=False)
+    earlier = table.cloneAtVersion(13, str(tmp_path / "earlier"), isShallow=True)
+
+    assert (1230, 1230) == (shallow.toDF().count(), deep.toDF().count())
+    assert rows == rows_of(open_table(tmp_path / "deep"))
+    assert "CLONE" == earlier.history(1).collect()[0]["operation"]
+    with pytest.raises(UsageError, match="replace"):
+        table.clone(str(tmp_path / "other"), True, replace=True)
+    deep.generate("symlink_format_manifest")
+    assert [*(tmp_path / "deep" / "_symlink_format_manifest").rglob("manifest")]
+    place = tmp_path / "plain" / "day=2026-01-01"
+    place.mkdir(parents=True)
+    pq.write_table(pa.table({"id": [1, 2]}), place / "one.parquet")
+    for _ in range(2):  # the second one finds a table
+        converted = DeltaTable.convertToDelta(session, f"parquet.`{tmp_path}/plain`", "day date")
+        assert [(1, date(2026, 1, 1)), (2, date(2026, 1, 1))] == sorted(map(tuple, converted.toDF().collect()))
 
 
 def test_what_is_refused_raises_the_error_of_the_api(session: Any, trips: Path) -> None:

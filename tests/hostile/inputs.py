@@ -19,9 +19,10 @@ from typing import NamedTuple
 import orjson
 import typer
 
-from deltacli.cli.app import build_app, run
+from deltacli.cli.app import run
 from deltacli.cli.command_tree import COMMANDS, GlobalOptions
 from deltacli.cli.options.declared import options_of
+from deltacli.cli.typer_tree import build_app
 from deltacli.core.typing import Click
 from tests.golden import places
 
@@ -88,6 +89,7 @@ LINES: dict[str, str] = {
     "changes": "changes tbl --from 1",
     "checkpoint": "checkpoint tbl",
     "completion": "completion bash",
+    "convert": "convert tbl --exclude x --yes",
     "diff": "diff tbl 3 5",
     "doctor access": "doctor access tbl",
     "doctor storage": "doctor storage tbl --yes",
@@ -106,6 +108,7 @@ LINES: dict[str, str] = {
     "log crc": "log crc tbl",
     "log expire": "log expire tbl --yes",
     "log restore": "log restore tbl backup --yes",
+    "manifest": "manifest tbl --yes",
     "optimize": "optimize tbl --yes",
     "properties": "properties tbl set owner=ops --yes",
     "reach": "reach tbl",

@@ -228,8 +228,9 @@ def test_two_million_files_are_committed_in_little_memory(tmp_path: Path) -> Non
     place = builder.write(tmp_path / "table")
     command = [sys.executable, "-m", "tests.support.large_commit", str(place), str(files)]
 
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=SECONDS)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=SECONDS)
 
+    assert "" == done.stderr  # it says what failed, such as a full disk
     peak, seconds = done.stdout.split()
     assert int(peak) < 400, (peak, seconds)
     with open(place / commit_path(1), "rb") as file:

@@ -33,6 +33,7 @@ class Place(NamedTuple):
 
 LOG_DIRECTORY = "_delta_log"
 SIDECAR_DIRECTORY = "_sidecars"
+CLONES_DIRECTORY = "_deltacli_clones"
 HINT_NAME = "_last_checkpoint"
 MAX_VERSION = 2**63 - 1
 
