@@ -12,7 +12,7 @@ import pytest
 from deltacli.cli.app import run
 from deltacli.delta.log.segment import checksum_path
 from deltacli.table.stated_version import StatedVersion, Unstated, read_stated_version
-from tests.support.actions import commit_info, domain, metadata, protocol, txn
+from tests.support.actions import add, commit_info, domain, metadata, protocol, txn
 from tests.support.builder import Files, StoredFile, TableBuilder, commit_path
 from tests.support.checksums import with_checksum
 from tests.support.reading import open_at
@@ -66,7 +66,10 @@ def replaced(**fields: Any) -> Callable[[Path], None]:
 
 
 def bytes_of(data: bytes) -> Callable[[Path], None]:
-    return lambda path: path.write_bytes(data) and None
+    def damage(path: Path) -> None:
+        path.write_bytes(data)
+
+    return damage
 
 
 def directory(path: Path) -> None:
@@ -155,7 +158,7 @@ def test_far_away_it_takes_a_listing_the_checksum_and_the_last_commit() -> None:
 
 
 REFUSED: dict[str, Callable[[], TableBuilder]] = {
-    "gap": lambda: with_checksum(TableBuilder().commits(4)).damaged(lambda files: files.pop(commit_path(2)) and None),
+    "gap": lambda: with_checksum(TableBuilder().commits(4)).damaged(lambda files: files.__delitem__(commit_path(2))),
     "torn": lambda: with_checksum(table()).damaged(lambda files: cut(files, commit_path(11))),
     "no table": TableBuilder,
 }
@@ -215,3 +218,18 @@ def test_in_commit_timestamps_and_lists_that_expire() -> None:
     document = found.as_json()
     assert (1_700_000_000_007, "inCommitTimestamp") == (document["timestampMs"], document["timestampSource"])
     assert ([{"domain": "d", "configuration": "{}"}], False) == (document["domains"], "transactions" in document)
+
+
+@pytest.mark.parametrize(("fields", "expected"), [({}, 3), ({"numDeletionVectorsOpt": None}, 1), ({"txnId": "x"}, 1)])
+def test_explain_counts_files_by_a_valid_checksum(fields: Json, expected: int) -> None:
+    """
+    Two files more than the log has, which the last commit does not contradict, tell where the number is from.
+    """
+    names = ["deletionVectors", "icebergCompatV3"]
+    born = [protocol(3, 7, reader_features=names[:1], writer_features=names), metadata(), add("a.parquet", size=100)]
+    stated = {"numFiles": 3, "numDeletionVectorsOpt": 0, "numDeletedRecordsOpt": 0, **fields}
+    builder = with_checksum(TableBuilder().commit(*born).commit(commit_info()), **stated)
+
+    found = open_at(builder.in_memory()).explain()
+
+    assert {expected} == {out.files for out in found.ways_out if out.feature == "icebergCompatV3"}

@@ -27,7 +27,7 @@ from deltacli.cli.running.changing import Wording
 from deltacli.cli.terminal.shell import again_without_limit, quoted_table
 from deltacli.cli.terminal.term import Style, Terminal, encoded, visible
 from deltacli.core.documents import envelope
-from deltacli.core.errors import sql_name
+from deltacli.core.errors import Unreadable, sql_name
 from deltacli.core.typing import Json, JsonObject
 from deltacli.core.units import (
     format_age,
@@ -197,8 +197,8 @@ def _records(event: Event) -> int | None:
 
 
 def _problem(event: Event) -> str | None:
-    problem = event.as_json().get("problem")
-    return None if problem is None else str(problem)
+    content = event.content if isinstance(event, SchemaVersion) else event.file.content
+    return content.code if isinstance(content, Unreadable) else None
 
 
 def _changes(event: Event) -> str | None:
