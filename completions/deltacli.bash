@@ -207,7 +207,7 @@ again;@altered
             commands=''
             options='--partition;TEXT;once;Partition columns with their types, as '\''day date, country string'\''.
 --schema;FILE;once;Take the columns from this file: a schemaString, or a document of schema show or snapshot.
---like;FILE;once;Take columns, partitions and column mapping from this document of snapshot --json.
+--like;FILE;once;Take columns, partitions and column mapping from this JSON document of snapshot.
 --exclude;TEXT;once;Leave out files whose path matches. Repeatable.
 --accept-unknowable;-;once;Convert a Delta table that has lost its log, although removed rows come back.
 --dry-run;-;once;Show the plan and change nothing; overrides --yes.
@@ -2279,7 +2279,7 @@ again;@widenings
 --verify;-;once;Check footers, or decode all data of each file, also of those that are there.
 --partition;-;once;Partition columns with their types, as '\''day date, country string'\''.
 --schema;-;once;Show the schema as a tree instead.
---like;-;once;Take columns, partitions and column mapping from this document of snapshot --json.
+--like;-;once;Take columns, partitions and column mapping from this JSON document of snapshot.
 --exclude;-;once;Leave out files whose path matches. Repeatable.
 --accept-unknowable;-;once;Convert a Delta table that has lost its log, although removed rows come back.
 --rows;-;once;Compare the rows as well, by the key; reads both versions.

@@ -108,6 +108,7 @@ def report_error(error: DeltacliError, arguments: Sequence[str], table: str | No
     error.said_first, error.reason = map(without_middle, (error.said_first, error.reason))
     error.facts = {name: without_middle(value) for name, value in error.facts.items()}
     table = _subject(error, arguments, table)
+    _note_conversion(error, arguments, table)
     if error.code == "usage.config":
         hint = error.hint or _of_code(error, arguments, table)
     else:
@@ -308,8 +309,6 @@ def _hint(error: DeltacliError, arguments: Sequence[str], table: str | None) -> 
         return _respelled(arguments, table) or _near_path(arguments, table)
     if isinstance(error, NotATable) and table and (near := _table_near(error, table)):
         return _with_table(arguments, table, near)
-    if table and path_of(arguments) in (("repair",), ("undelete",)) and _has_no_log(table):
-        error.facts["without a copy of the log"] = f"deltacli convert {quoted_table(table)} --dry-run"
     if not error.hint:
         return _of_code(error, arguments, table)
     if isinstance(error.hint, Adding) and arguments and arguments[0] != "fleet":  # whose tables have other options
@@ -339,8 +338,12 @@ def _hint(error: DeltacliError, arguments: Sequence[str], table: str | None) -> 
     return other if is_repeated and error.exit_code == UsageError.exit_code else hint
 
 
-def _has_no_log(table: str) -> bool:
-    return os.path.isdir(table) and not os.path.exists(os.path.join(table, "_delta_log"))
+def _note_conversion(error: DeltacliError, arguments: Sequence[str], table: str | None) -> None:
+    """Name what is left to a local directory without a log."""
+    if not table or path_of(arguments) not in (("repair",), ("undelete",)):
+        return
+    if os.path.isdir(table) and not os.path.exists(os.path.join(table, "_delta_log")):
+        error.facts["without a copy of the log"] = f"deltacli convert {quoted_table(table)} --dry-run"
 
 
 def _of_external(error: DeltacliError, prefix: str, arguments: Sequence[str], table: str | None) -> str:
