@@ -301,7 +301,7 @@ complete -c deltacli -n '__deltacli_may "completion" -h --help --help-all' -s h 
 complete -c deltacli -n '__deltacli_argument "convert" 0' -F
 complete -c deltacli -n '__deltacli_may "convert" --partition' -l partition -r -f -d 'Partition columns with their types, as \'day date, country string\'.'
 complete -c deltacli -n '__deltacli_may "convert" --schema' -l schema -r -F -d 'Take the columns from this file: a schemaString, or a document of schema show or snapshot.'
-complete -c deltacli -n '__deltacli_may "convert" --like' -l like -r -F -d 'Take columns, partitions and column mapping from this document of snapshot --json.'
+complete -c deltacli -n '__deltacli_may "convert" --like' -l like -r -F -d 'Take columns, partitions and column mapping from this JSON document of snapshot.'
 complete -c deltacli -n '__deltacli_may "convert" --exclude' -l exclude -r -f -d 'Leave out files whose path matches. Repeatable.'
 complete -c deltacli -n '__deltacli_may "convert" --accept-unknowable' -l accept-unknowable -d 'Convert a Delta table that has lost its log, although removed rows come back.'
 complete -c deltacli -n '__deltacli_may "convert" --dry-run' -l dry-run -d 'Show the plan and change nothing; overrides --yes.'
@@ -2064,7 +2064,7 @@ complete -c deltacli -n '__deltacli_may "help" --unprotected' -l unprotected -d 
 complete -c deltacli -n '__deltacli_may "help" --deep' -l deep -d 'Copy the files, too: the same as copy --newest.'
 complete -c deltacli -n '__deltacli_may "help" --partition' -l partition -d 'Partition columns with their types, as \'day date, country string\'.'
 complete -c deltacli -n '__deltacli_may "help" --schema' -l schema -d 'Show the schema as a tree instead.'
-complete -c deltacli -n '__deltacli_may "help" --like' -l like -d 'Take columns, partitions and column mapping from this document of snapshot --json.'
+complete -c deltacli -n '__deltacli_may "help" --like' -l like -d 'Take columns, partitions and column mapping from this JSON document of snapshot.'
 complete -c deltacli -n '__deltacli_may "help" --exclude' -l exclude -d 'Leave out files whose path matches. Repeatable.'
 complete -c deltacli -n '__deltacli_may "help" --accept-unknowable' -l accept-unknowable -d 'Convert a Delta table that has lost its log, although removed rows come back.'
 complete -c deltacli -n '__deltacli_may "help" --versions' -l versions -d 'Copy only these versions.'

@@ -424,7 +424,7 @@ class LogCare(Changes):
 
     @named
     @takes(ConvertRequest)
-    def convert(self, request: ConvertRequest, *, dry_run: bool = False) -> ConvertPlan:
+    def convert(self, request: ConvertRequest) -> ConvertPlan:
         """Make a Delta table of the Parquet files of this directory at once; `dry_run=True` only plans.
 
         The parameters are the fields of `ConvertRequest`.
@@ -438,7 +438,7 @@ class LogCare(Changes):
         """
         from deltacli.operations.change.convert import Convert
 
-        return self._made(Convert(request), dry_run=dry_run)
+        return self._made(Convert(request), dry_run=request.dry_run)
 
     @named
     @takes(ConvertRequest)

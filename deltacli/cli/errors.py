@@ -108,6 +108,7 @@ def report_error(error: DeltacliError, arguments: Sequence[str], table: str | No
     error.said_first, error.reason = map(without_middle, (error.said_first, error.reason))
     error.facts = {name: without_middle(value) for name, value in error.facts.items()}
     table = _subject(error, arguments, table)
+    _note_conversion(error, arguments, table)
     if error.code == "usage.config":
         hint = error.hint or _of_code(error, arguments, table)
     else:
@@ -308,7 +309,6 @@ def _hint(error: DeltacliError, arguments: Sequence[str], table: str | None) -> 
         return _respelled(arguments, table) or _near_path(arguments, table)
     if isinstance(error, NotATable) and table and (near := _table_near(error, table)):
         return _with_table(arguments, table, near)
-    _name_convert(error, arguments, table)
     if not error.hint:
         return _of_code(error, arguments, table)
     if isinstance(error.hint, Adding) and arguments and arguments[0] != "fleet":  # whose tables have other options
@@ -322,7 +322,7 @@ def _hint(error: DeltacliError, arguments: Sequence[str], table: str | None) -> 
     asked = error.hint if isinstance(error.hint, Command) else None
     is_near = asked is not None and (not asked.options or version is not None)
     if isinstance(error, VersionAbsent) and is_near and version in (None, error.nearest):
-        return _of_nearest_version(error, arguments, table) or with_files(hint, arguments)
+        return _of_nearest_version(error, arguments) or with_files(hint, arguments)
     if table and asked is not None and asked.operation == "snapshot" and error.code.startswith(("commit.", "log.")):
         hint = _of_damage(hint, version, arguments, table)
         if error.code.startswith("commit."):
@@ -338,8 +338,8 @@ def _hint(error: DeltacliError, arguments: Sequence[str], table: str | None) -> 
     return other if is_repeated and error.exit_code == UsageError.exit_code else hint
 
 
-def _name_convert(error: DeltacliError, arguments: Sequence[str], table: str | None) -> None:
-    """Add the command that makes a table of a directory that has lost its log, and of which nobody has a copy."""
+def _note_conversion(error: DeltacliError, arguments: Sequence[str], table: str | None) -> None:
+    """Name what is left to a local directory without a log."""
     if not table or path_of(arguments) not in (("repair",), ("undelete",)):
         return
     if os.path.isdir(table) and not os.path.exists(os.path.join(table, "_delta_log")):
@@ -502,12 +502,10 @@ def _profile_in(arguments: Sequence[str]) -> str | None:
     return next((word for word in profiles if word.endswith(".share")), None)
 
 
-def _of_nearest_version(error: VersionAbsent, arguments: Sequence[str], table: str | None) -> str | None:
+def _of_nearest_version(error: VersionAbsent, arguments: Sequence[str]) -> str | None:
     """Return the command line with the nearest version where it names the absent one in one place, and that ends its
-    range; the versions to choose from for a restore, which to the newest one changes nothing.
+    range.
     """
-    if path_of(arguments) == ("restore",) and table:
-        return with_files(f"deltacli history {quoted_table(table)}", arguments)
     words = [re.sub(rf"(?:(?<==)|(?<=:)|\A){error.wanted}\Z", str(error.nearest), word) for word in arguments]
     if error.nearest is None or sum(map(str.__ne__, words, arguments)) != 1:
         return None

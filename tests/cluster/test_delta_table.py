@@ -18,6 +18,7 @@ from deltacli.core.errors import Refused, UsageError
 from deltacli.spark import DeltaTable, maintain, register_tables
 from tests.cli.support import make_sample
 from tests.support.optimizing import Ids, rows_of
+from tests.support.parquet_lake import lake
 
 NOW = datetime(2036, 6, 1, tzinfo=UTC)
 
@@ -158,3 +159,21 @@ def test_registered_tables_are_views_of_one_version(session: Any, tmp_path: Path
 def test_what_is_no_session_is_refused(call: Callable[[], Any]) -> None:
     with pytest.raises(UsageError, match="not a Spark session"):
         call()
+
+
+def test_parquet_files_become_a_table_with_manifests_by_the_names_of_delta_spark(session: Any, tmp_path: Path) -> None:
+    place = lake(tmp_path / "files")
+    by_type = session.createDataFrame([], "day date, c string").schema
+
+    table = DeltaTable.convertToDelta(session, f"parquet.`{place}`", by_type)
+
+    assert 7 == table.toDF().count()
+    assert {"A/B", None, "x y%", "=", "001"} == {row["c"] for row in table.toDF().select("c").collect()}
+    assert 0 == open_table(place).snapshot().version
+    DeltaTable.convertToDelta(session, f"parquet.`{place}`", "day date, c string")
+    table.generate("symlink_format_manifest")
+    assert open_table(place).plan_manifest().is_noop
+    with pytest.raises(UsageError):
+        table.generate("other")
+    with pytest.raises(UsageError):
+        DeltaTable.convertToDelta(session, "db.table")

@@ -81,12 +81,13 @@ class ConvertRequest:
         "Take the columns from this file: a schemaString, or a document of schema show or snapshot.", "FILE", Kind.TEXT
     )
     like: str | None = option(
-        "Take columns, partitions and column mapping from this document of snapshot --json.", "FILE", Kind.TEXT
+        "Take columns, partitions and column mapping from this JSON document of snapshot.", "FILE", Kind.TEXT
     )
     exclude: tuple[str, ...] = option("Leave out files whose path matches. Repeatable.", "GLOB", default=())
     accept_unknowable: bool = option(
         "Convert a Delta table that has lost its log, although removed rows come back.", default=False
     )
+    dry_run: bool = False
 
 
 class Conflict(NamedTuple):
@@ -682,7 +683,7 @@ def _read_wanted(request: ConvertRequest) -> _Wanted | None:
         raise UsageError(f"{parameter('convert.schema')} and {parameter('convert.like')} exclude each other")
     if path is None:
         return None
-    name = parameter("convert.schema" if request.like is None else "convert.like")
+    name = parameter("convert.schema") if request.like is None else parameter("convert.like")
     try:
         with open(path, encoding="utf-8") as source:
             document = json.load(source)

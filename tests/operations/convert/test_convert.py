@@ -309,3 +309,14 @@ def test_the_command_asks_and_commits_once(tmp_path: Path, capsysbinary: Capture
 
     assert [0, 4, 0, 4] == codes
     assert b"day date (inferred)" in capsysbinary.readouterr().out
+
+
+@pytest.mark.parametrize("words", ["repair T --dry-run", "undelete T --dry-run"])
+def test_what_brings_a_log_back_names_the_conversion_where_there_is_none(
+    words: str, tmp_path: Path, capsysbinary: Capture
+) -> None:
+    place = lost(tmp_path / "t")
+
+    run(words.replace("T", str(place)).split())
+
+    assert f"deltacli convert {place} --dry-run".encode() in capsysbinary.readouterr().err
