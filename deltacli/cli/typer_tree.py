@@ -190,7 +190,7 @@ def _of_typer(one: Parameter) -> inspect.Parameter:
             min=one.least,
             count=shown.is_counted,
             hidden=shown.is_hidden,
-            show_default=shown.shows_default or (one.hint is bool and "/" not in one.spellings[0]),
+            show_default=shown.shows_default or (one.hint is bool and "[default: " not in shown.meaning),
         )
     default = inspect.Parameter.empty if one.default is ... else one.default
     kind = inspect.Parameter.KEYWORD_ONLY

@@ -15,7 +15,8 @@ from deltacli.cli.command_tree import COMMANDS
 def keep_commands() -> None:
     """Let all runs in this process share the commands that the first one builds. A run leaves nothing in them."""
     if not hasattr(app.declared_command, "cache_info"):
-        app.declared_command = typer_tree.declared_command = cache(app.declared_command)
+        app.declared_command = cache(app.declared_command)
+        vars(typer_tree)["declared_command"] = app.declared_command
         typer_tree.build_app = cache(typer_tree.build_app)
         typer.main.get_command = cache(typer.main.get_command)
 
