@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import typer
 
-from deltacli.cli.app import Declared, declared_command
+from deltacli.cli.app import declared_command
 from deltacli.cli.command_tree import COMMANDS
-from deltacli.cli.options.declared import Parameter, parse_plainly
+from deltacli.cli.options.declared import Declared, Parameter, parse_plainly
 from deltacli.cli.typer_tree import _Command, _function_of
 
 _LINES = 60
