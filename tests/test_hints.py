@@ -18,8 +18,8 @@ import typer
 import deltacli
 from deltacli.api.paimon import Paimon, open_paimon
 from deltacli.api.table import Table
+from deltacli.cli.app import build_app
 from deltacli.cli.command_tree import path_of
-from deltacli.cli.typer_tree import build_app
 from deltacli.core.errors import (
     NEEDLESS,
     SHELL_ONLY,

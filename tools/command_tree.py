@@ -11,9 +11,9 @@ from typing import Any
 
 import typer
 
+from deltacli.cli.app import build_app
 from deltacli.cli.command_tree import TAKES_VALUE
 from deltacli.cli.help_page import OptionHeading, section_of
-from deltacli.cli.typer_tree import build_app
 from deltacli.cli.usage import choices_of
 
 

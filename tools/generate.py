@@ -15,8 +15,8 @@ from typing import Any
 
 import typer
 
+from deltacli.cli.app import build_app
 from deltacli.cli.help_page import command_page, group_page
-from deltacli.cli.typer_tree import build_app
 from deltacli.core.errors import ShellSpelling, spelled
 from deltacli.core.release import VERSION
 from deltacli.core.typing import JsonObject

@@ -65,6 +65,7 @@ from deltacli.cli.options.configuration import (
     retry_budget_of,
 )
 from deltacli.cli.options.declared import (
+    Declared,
     Parameter,
     Parameters,
     declared,
@@ -106,6 +107,8 @@ from deltacli.core.typing import JsonObject, Toml
 from deltacli.core.units import require_number, require_word
 
 if TYPE_CHECKING:
+    import typer
+
     from deltacli.cli.running.cluster import ClusterOptions
     from deltacli.engine.spark.engine import SparkSettings
 
@@ -114,16 +117,6 @@ if TYPE_CHECKING:
 
 class ReaderGoneError(Exception):
     """The reader of stdout has closed it; not an error."""
-
-
-class Declared:
-    """A command with the shared options after its own. `call` takes the values of its parameters."""
-
-    def __init__(
-        self, command: Callable[..., None], parameters: Sequence[Parameter], call: Callable[..., None]
-    ) -> None:
-        self.name, self.doc = command.__name__, command.__doc__
-        self.parameters, self.call = parameters, call
 
 
 def _shared_options(formats: type[StrEnum]) -> dict[str, Parameter]:
@@ -458,6 +451,16 @@ def declared_command(name: str) -> Declared:
     )
 
 
+def build_app(at: Path | None = None) -> typer.Typer:
+    """Build the whole command tree, or only one place and what is below it, which avoids importing the rest.
+
+    At the root these are the commands; of groups only their help is imported.
+    """
+    from deltacli.cli.typer_tree import build_tree
+
+    return build_tree(at, declared_command)
+
+
 def run(argv: Sequence[str]) -> int:
     """Run one command line and return its exit code. Raises nothing."""
     given, directories = without_directories(argv)
@@ -534,7 +537,7 @@ def _run(arguments: Sequence[str]) -> int:
             return 0
         from deltacli.cli.typer_tree import run_parsed
 
-        code = run_parsed(arguments, path, path if path or asks_for_help else None)
+        code = run_parsed(build_app(path if path or asks_for_help else None), arguments, path)
         sys.stdout.flush()
         return code
     except DeltacliError as error:

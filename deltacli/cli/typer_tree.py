@@ -14,10 +14,9 @@ from typing import Annotated, Any, get_args, get_origin
 
 from deltacli import __version__
 from deltacli.arrow.startup import imported_when_used
-from deltacli.cli.app import Declared, declared_command
 from deltacli.cli.command_tree import COMMANDS, EXITS, FINDINGS, GROUPS, Path, below, is_command, setting
 from deltacli.cli.invocation import ASK_FOR_HELP, ASK_FOR_VERSION, HELP_ALL, invocation
-from deltacli.cli.options.declared import Parameter, converted
+from deltacli.cli.options.declared import Declared, Parameter, converted
 from deltacli.cli.terminal.term import say
 from deltacli.core.errors import EXIT_CODES, EXIT_FINDINGS, UsageError
 from deltacli.core.typing import Click
@@ -142,11 +141,8 @@ class _Group(_Own, TyperGroup):
         return (fold if HELP_ALL in invocation.arguments else fold_common)(group_page(self, ctx))
 
 
-def build_app(at: Path | None = None) -> typer.Typer:
-    """Build the whole command tree, or only one place and what is below it, which avoids importing the rest.
-
-    At the root these are the commands; of groups only their help is imported.
-    """
+def build_tree(at: Path | None, declare: Callable[[str], Declared]) -> typer.Typer:
+    """Return the commands at and below a place, each as `declare` returns it; None: all of them."""
     app = _make_group("deltacli", _HELP, "")
     app.callback()(_root)
     groups: dict[Path, typer.Typer] = {(): app}
@@ -160,7 +156,7 @@ def build_app(at: Path | None = None) -> typer.Typer:
         if above and at == ():
             continue
         codes = setting(import_module(COMMANDS[name]), "EXIT_CODES", name)
-        command = _function_of(declared_command(name))
+        command = _function_of(declare(name))
         groups[tuple(above)].command(last, cls=_Command, epilog=_exits(name, codes), context_settings=_CONTEXT)(command)
     return app
 
@@ -190,7 +186,7 @@ def _of_typer(one: Parameter) -> inspect.Parameter:
             min=one.least,
             count=shown.is_counted,
             hidden=shown.is_hidden,
-            show_default=shown.shows_default or (one.hint is bool and "/" not in one.spellings[0]),
+            show_default=shown.shows_default or (one.hint is bool and "[default: " not in shown.meaning),
         )
     default = inspect.Parameter.empty if one.default is ... else one.default
     kind = inspect.Parameter.KEYWORD_ONLY
@@ -237,10 +233,10 @@ def _root(
     pass
 
 
-def run_parsed(arguments: Sequence[str], path: Path, at: Path | None) -> int:
-    """Parse a command line in full, run its command, and return the exit code; `at`: as in `build_app`."""
+def run_parsed(app: typer.Typer, arguments: Sequence[str], path: Path) -> int:
+    """Parse a command line in full, run its command, and return the exit code."""
     try:
-        outcome = build_app(at)(arguments, standalone_mode=False, prog_name="deltacli")
+        outcome = app(arguments, standalone_mode=False, prog_name="deltacli")
     except typer.TyperException as error:
         if len(path) == len(arguments) and not is_command(path):  # a bare group
             say(str(error))

@@ -86,9 +86,9 @@ def check_words(words: Sequence[str]) -> None:
 def _all_commands() -> Any:  # Any: typer's own click
     import typer
 
-    from deltacli.cli.typer_tree import build_app
+    from deltacli.cli import app
 
-    return typer.main.get_command(build_app(None))
+    return typer.main.get_command(app.build_app(None))
 
 
 def write_program(path: Path) -> None:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 import typer
 
-from deltacli.cli.app import Declared, declared_command
+from deltacli.cli.app import declared_command
 from deltacli.cli.command_tree import COMMANDS
-from deltacli.cli.options.declared import Parameter, parse_plainly
+from deltacli.cli.options.declared import Declared, Parameter, parse_plainly
 from deltacli.cli.typer_tree import _Command, _function_of
 
-_LINES = 40
+_LINES = 60
 _TEXTS, _NUMBERS = ("abc", "", "a=b", "5.5", "x y"), ("1", "0", "77", "x", "-3", " 5", "٣")
 
 
@@ -45,10 +46,11 @@ def test_both_parsers_agree(name: str) -> None:
     assert compared
 
 
-def _line(parameters: Any, chance: random.Random) -> list[str]:  # Any: a sequence of parameters
+def _line(parameters: Sequence[Parameter], chance: random.Random) -> list[str]:
     named = [one for one in parameters if one.spellings]
     words = []
-    for one in chance.sample(named, chance.randint(0, 4)):
+    required = [one for one in named if one.default is ...]
+    for one in (*required, *chance.sample(named, chance.randint(0, 4))):
         name = chance.choice([part for spelling in one.spellings for part in spelling.split("/")])
         if not one.takes_value:
             words.append([name])
@@ -56,7 +58,7 @@ def _line(parameters: Any, chance: random.Random) -> list[str]:  # Any: a sequen
             text = _text(one, chance)
             words.append([name, text] if chance.random() < 0.6 else [f"{name}={text}"])
     for one in (one for one in parameters if not one.spellings):
-        words += [[chance.choice(["t", "1", "x=1", ""])] for _ in range(chance.randint(0, 3) if one.is_many else 1)]
+        words += [[_text(one, chance)] for _ in range(chance.randint(0, 3) if one.is_many else 1)]
     chance.shuffle(words)
     return [word for group in words for word in group]
 
@@ -64,4 +66,5 @@ def _line(parameters: Any, chance: random.Random) -> list[str]:  # Any: a sequen
 def _text(one: Parameter, chance: random.Random) -> str:
     if one.kind is int:
         return chance.choice(_NUMBERS)
-    return chance.choice(_TEXTS if one.kind is str else [*map(str, one.kind), "none of these"])
+    texts: Sequence[str] = _TEXTS if one.kind is str else [*(str(word) for word in one.kind), "none of these"]
+    return chance.choice(texts)

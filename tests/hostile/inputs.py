@@ -19,10 +19,9 @@ from typing import NamedTuple
 import orjson
 import typer
 
-from deltacli.cli.app import run
+from deltacli.cli.app import build_app, run
 from deltacli.cli.command_tree import COMMANDS, GlobalOptions
 from deltacli.cli.options.declared import options_of
-from deltacli.cli.typer_tree import build_app
 from deltacli.core.typing import Click
 from tests.golden import places
 

@@ -422,6 +422,16 @@ class Parameter:
 Parameters = Mapping[str, Parameter]
 
 
+class Declared:
+    """A command with the shared options after its own. `call` takes the values of its parameters."""
+
+    def __init__(
+        self, command: Callable[..., None], parameters: Sequence[Parameter], call: Callable[..., None]
+    ) -> None:
+        self.name, self.doc = command.__name__, command.__doc__
+        self.parameters, self.call = parameters, call
+
+
 def options_of(hint: object) -> Parameters | None:
     """Return the options for a parameter that is a request, or what was asked of one; None for another parameter.
 

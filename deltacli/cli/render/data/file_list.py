@@ -162,7 +162,8 @@ def _blocks(
         return
     for kind in listing.kinds:
         work = partial(_encode_chosen, listing, kind, encode)
-        yield from (block for block in snapshot.file_actions.map_actions(kind, work) if block.count)
+        blocks = snapshot.file_actions.map_actions(kind, work, fields=listing.columns)
+        yield from (block for block in blocks if block.count)
 
 
 def _encode_chosen(listing: FileListing, kind: str, encode: Encode, batch: RecordBatch) -> EncodedItems:
