@@ -47,12 +47,11 @@ def main() -> None:
     from deltacli.arrow.startup import imported_when_used, skip_optional_packages
 
     skip_optional_packages()
-    # What typer needs for prompts, tracebacks and completions, which are not ours: a tenth of a short command.
-    rare = "difflib gettext ipaddress linecache platform shutil subprocess tokenize traceback typer.completion"
-    with imported_when_used(*rare.split()):
+    # For reprs of classes, addresses and platforms, which are not ours: a tenth of a short command.
+    with imported_when_used("inspect", "ipaddress", "platform"):
+        import dataclasses  # noqa: F401
+        import urllib.parse  # noqa: F401
         import uuid  # noqa: F401  (orjson asks for it)
-
-        import typer  # noqa: F401
 
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         # During imports and after the run, Ctrl-C ends the process without a traceback. The run itself handles it.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from importlib.machinery import ModuleSpec, PathFinder
 from threading import active_count
@@ -50,10 +50,8 @@ class _NoPandas:
 
 
 class _LightPyarrow:
-    """Import finder that lets pyarrow import `platform` and `socket`, which it needs for reports and for Flight, when
-    it uses them: 3 ms of a short command.
-
-    Not beside other threads, which could import something that needs them meanwhile.
+    """Import finder that lets pyarrow and its functions import `platform`, `socket` and `inspect`, which they need for
+    reports, for Flight and for signatures, when they use them: 7 ms of a short command.
     """
 
     @staticmethod
@@ -62,13 +60,15 @@ class _LightPyarrow:
             return None
         sys.meta_path.remove(_LightPyarrow)
         found = PathFinder.find_spec(name, path)
-        if found is None or found.loader is None or active_count() > 1:
+        if found is None or found.loader is None:
             return found
         execute = found.loader.exec_module
 
         def execute_lightly(module: ModuleType) -> None:
-            with imported_when_used("platform", "socket"):
+            with imported_when_used("inspect", "platform", "socket"):
                 execute(module)
+                with suppress(ImportError):
+                    import_module("pyarrow._compute")
 
         found.loader.exec_module = execute_lightly  # type: ignore[method-assign]  # of this loader
         return found
@@ -76,11 +76,12 @@ class _LightPyarrow:
 
 @contextmanager
 def imported_when_used(*names: str) -> Iterator[None]:
-    """Let modules that are imported meanwhile import some others only when they use them.
+    """Let modules that are imported meanwhile import some others only when they use them. Not beside other threads,
+    which could import something that needs them meanwhile.
 
     What they take from them by name meanwhile can only be called.
     """
-    later = [ImportedWhenUsed(name) for name in names if name not in sys.modules]
+    later = [ImportedWhenUsed(name) for name in names if name not in sys.modules and active_count() == 1]
     sys.modules.update({module.__name__: module for module in later})
     try:
         yield

@@ -3,24 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-import inspect
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from importlib import import_module
-from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type_hints
-
-import typer
-from typer.core import TyperCommand, TyperGroup
+from typing import TYPE_CHECKING, Any, get_type_hints
 
 from deltacli import __version__
 from deltacli.cli.command_tree import (
     COMMANDS,
-    EXITS,
-    FINDINGS,
-    GROUPS,
     HERE,
     OUTPUT_OF_ONE_FORMAT,
     OUTPUT_OF_ROWS,
@@ -31,7 +23,6 @@ from deltacli.cli.command_tree import (
     LogFormat,
     Path,
     ProgressChoice,
-    below,
     first_argument,
     is_command,
     move_shared_options,
@@ -58,7 +49,7 @@ from deltacli.cli.invocation import (
     ASK_FOR_HELP,
     ASK_FOR_VERSION,
     AT,
-    HELP_ALL,
+    Exit,
     give_up,
     help_as_option,
     invocation,
@@ -73,7 +64,18 @@ from deltacli.cli.options.configuration import (
     read_configuration,
     retry_budget_of,
 )
-from deltacli.cli.options.declared import declared, given_of_one_format, made_of, options_of, parameter_of, parse_moment
+from deltacli.cli.options.declared import (
+    Declared,
+    Parameter,
+    Parameters,
+    declared,
+    given_of_one_format,
+    made_of,
+    options_of,
+    parameter_of,
+    parse_moment,
+    parse_plainly,
+)
 from deltacli.cli.results import directory_of, require_directory, require_empty_target, require_target
 from deltacli.cli.running.run import Run
 from deltacli.cli.terminal.interrupts import Interrupted, signals_raise
@@ -89,8 +91,6 @@ from deltacli.cli.terminal.term import (
 from deltacli.core.clock import Clock, fixed_clock, system_clock
 from deltacli.core.errors import (
     EXIT_BUG,
-    EXIT_CODES,
-    EXIT_FINDINGS,
     DeltacliError,
     MemoryExhausted,
     ShellSpelling,
@@ -103,10 +103,12 @@ from deltacli.core.errors import (
 from deltacli.core.process import choose_allocator, exhausted_by, is_exhaustion, require_room
 from deltacli.core.progress import SILENT, Progress
 from deltacli.core.request_fields import Option
-from deltacli.core.typing import Click, JsonObject, Toml
+from deltacli.core.typing import JsonObject, Toml
 from deltacli.core.units import require_number, require_word
 
 if TYPE_CHECKING:
+    import typer
+
     from deltacli.cli.running.cluster import ClusterOptions
     from deltacli.engine.spark.engine import SparkSettings
 
@@ -117,7 +119,7 @@ class ReaderGoneError(Exception):
     """The reader of stdout has closed it; not an error."""
 
 
-def _shared_options(formats: type[StrEnum]) -> dict[str, inspect.Parameter]:
+def _shared_options(formats: type[StrEnum]) -> dict[str, Parameter]:
     """Return the options in the order of the help. Hidden are `--format` where there is no choice, and `--json` where
     json is not one of the formats.
     """
@@ -142,7 +144,7 @@ def with_shared_options(
     *,
     runs_on_cluster: bool = False,
     names_choose: bool = True,
-) -> Callable[..., None]:
+) -> Declared:
     """Add the shared options to a command, after its own. Its first parameter is `run`; it writes `formats`. A shared
     option is left out where the command has one of the same name, such as `--config` of `share serve`.
 
@@ -150,26 +152,35 @@ def with_shared_options(
     format.
     """
     hints = get_type_hints(command, include_extras=True)
-    requests: dict[str, Mapping[str, inspect.Parameter]] = {}
-    own = []
-    for name, parameter in [*inspect.signature(command).parameters.items()][1:]:
+    requests: dict[str, Parameters] = {}
+    own: list[Parameter] = []
+    code, defaults = command.__code__, dict(command.__kwdefaults__ or {})
+    names = code.co_varnames[: code.co_argcount]
+    defaults |= zip(reversed(names), reversed(command.__defaults__ or ()), strict=False)
+    for name in [*names[1:], *code.co_varnames[code.co_argcount :][: code.co_kwonlyargcount]]:
         if (found := options_of(hints[name])) is None:
-            own.append(declared(name, hints[name], parameter.default))
+            own.append(declared(name, hints[name], defaults.get(name, ...)))
         else:
             requests[name] = found
             own += found.values()
-    names = {parameter.name for parameter in own}
-    common = {name: option for name, option in _shared_options(formats).items() if name not in names}
-    cluster: Mapping[str, inspect.Parameter] = {}
+    taken = {parameter.name for parameter in own}
+    common = {name: option for name, option in _shared_options(formats).items() if name not in taken}
+    cluster: Parameters = {}
     if runs_on_cluster:
         from deltacli.cli.running.cluster import ClusterOptions
 
         cluster = options_of(ClusterOptions) or {}
 
     def invoke(**values: Any) -> None:  # Any: values parsed by typer
-        def take(options: Mapping[str, inspect.Parameter]) -> dict[str, Any]:  # Any: values parsed by typer
+        def take(options: Parameters) -> dict[str, Any]:  # Any: values parsed by typer
             return {name: values.pop(name) for name in options}
 
+        for one in parameters:
+            value = values[one.name]
+            if value and not one.spellings and one.shown.metavar in ("TABLE", "TABLE..."):
+                values[one.name] = outside(value) if isinstance(value, str) else [*map(outside, value)]
+            if type(value) is int:
+                require_number(value, (one.spellings or [one.name])[-1])
         chosen = GlobalOptions(**take(common))
         run = make_run(
             formats, chosen, ClusterOptions(**take(cluster)) if runs_on_cluster else None, names_choose=names_choose
@@ -185,13 +196,8 @@ def with_shared_options(
         finally:
             run.close()
 
-    shared = [*cluster.values(), *common.values()]
-    invoke.__name__, invoke.__doc__ = command.__name__, command.__doc__
-    invoke.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-        [*own, *shared]
-    )
-    invoke.__annotations__ = {parameter.name: parameter.annotation for parameter in [*own, *shared]}
-    return invoke
+    parameters = [*own, *cluster.values(), *common.values()]
+    return Declared(command, parameters, invoke)
 
 
 def _note_comparison_with_null(run: Run, where: str | None) -> None:
@@ -432,139 +438,17 @@ _NEEDS_LITTLE = frozenset(
     | {path for path in WITHOUT_TABLE if path[:1] == ("share",) and len(path) == 3}
 )
 """Commands that need no pyarrow: they read logs line by line, or no table at all."""
-_CONTEXT = {"help_option_names": list(ASK_FOR_HELP)}
-
-_HELP = """Inspect, check and maintain Delta and Paimon tables, without a JVM.
-
-\b
-Examples:
-  deltacli history ./tbl                # show who changed it, when and how
-  deltacli snapshot ./tbl               # show its current state
-  deltacli snapshot ./tbl --version 3   # show its state at version 3
-  deltacli read ./tbl --limit 5         # read five of its rows
-  deltacli changes ./tbl --from 3       # show row changes since version 3
-  deltacli checkpoint ./tbl             # write a checkpoint of its log
-  deltacli vacuum ./tbl --dry-run       # list files that can be deleted
-  deltacli restore ./tbl --version 3    # go back to version 3
-  deltacli validate ./tbl               # check it against the protocol
-  deltacli log cat ./tbl 3              # print the actions of version 3
-"""
 
 
-class _Own:
-    """A command or group that converts the values of its parameters here, with both options that show its help."""
-
-    params: list[Click]
-    callback: Callable[..., Any] | None  # Any: of a command
-
-    def __init__(self, *arguments: Any, **settings: Any) -> None:  # Any: as typer's own
-        super().__init__(*arguments, **settings)
-        hints = self.callback.__annotations__ if isinstance(self, TyperCommand) and self.callback else {}
-        for option in self.params:
-            _convert_here(option, hints.get(option.name, bool))
-
-    def get_help_option_names(self, ctx: Click) -> list[str]:
-        return [*ctx.help_option_names]
-
-    def get_help_option(self, ctx: Click) -> Click:
-        option = super().get_help_option(ctx)  # type: ignore[misc]  # of typer's class beside this one
-        option.help = f"Show help and exit; {HELP_ALL} has every option."
-        _convert_here(option, bool)
-        return option
-
-
-class _Command(_Own, TyperCommand):
-    def parse_args(self, ctx: Click, args: list[str]) -> list[str]:
-        if ctx.resilient_parsing:
-            return super().parse_args(ctx, args)
-        for word in args:
-            require_word(word)
-        _require_values(self.params, args)
-        left = super().parse_args(ctx, args)
-        for option in self.params:
-            if (
-                option.param_type_name == "argument"
-                and option.metavar in ("TABLE", "TABLE...")
-                and ctx.params.get(option.name)
-            ):
-                value = ctx.params[option.name]
-                ctx.params[option.name] = outside(value) if isinstance(value, str) else [*map(outside, value)]
-            if type(value := ctx.params.get(option.name)) is int:
-                require_number(value, option.opts[-1])
-        return left
-
-    def get_help(self, ctx: Click) -> str:
-        from deltacli.cli.help_page import command_page, fold, fold_common
-
-        return (fold if HELP_ALL in invocation.arguments else fold_common)(command_page(self, ctx))
-
-
-def _convert_here(option: Click, hint: Any) -> None:  # Any: annotations
-    """Convert the values of a parameter here, and keep its type as `value_type`. The adapters that typer makes from
-    0.29 on import pydantic, which takes longer than the rest of a start.
-    """
-    bare, *marks = get_args(hint) if get_origin(hint) is Annotated else (hint,)
-    kinds = [kind for kind in get_args(bare) if kind is not NoneType] if isinstance(bare, UnionType) else [bare]
-    option.value_type = next(iter(get_args(kinds[0])), kinds[0])
-    least = next((mark.min for mark in marks if getattr(mark, "min", None) is not None), None)
-    is_many = option.multiple or option.nargs == -1
-    require = option.process_value
-    named = option.opts if option.param_type_name == "option" else [option.metavar or option.name]
-
-    def convert(value: Any) -> Any:  # Any: a text of the command line, or a default
-        kind = option.value_type
-        try:
-            converted = value if isinstance(value, kind) else _parsed(value, kind)
-        except ValueError:
-            choices = ", ".join(repr(str(choice)) for choice in kind) if issubclass(kind, StrEnum) else ""
-            expected = f"one of {choices}" if choices else "a whole number" if kind is int else "a number"
-            raise typer.BadParameter(f"{value!r} is not {expected}", param_hint=named) from None
-        if least is not None and converted < least:
-            raise typer.BadParameter(f"{converted} is less than {least}", param_hint=named)
-        return converted
-
-    def process_value(context: Click, value: Any) -> Any:  # Any: as above
-        if value is None or value == ():
-            return require(context, value) if option.required else () if is_many else None
-        value = tuple(map(convert, value)) if is_many else convert(value)
-        return value if option.callback is None else option.callback(context, option, value)
-
-    option.process_value = process_value
-
-
-def _parsed(text: str, kind: Callable[[str], Any]) -> Any:  # Any: what `kind` makes
-    """Return a value of a text. Raises ValueError, also for digits and blanks that only Python takes for a number."""
-    if kind is int and not (text.isascii() and text.lstrip("+-").isdecimal()):
-        raise ValueError(text)
-    return kind(text)
-
-
-def _require_values(options: Sequence[Click], arguments: Sequence[str]) -> None:
-    """Raise UsageError for an option without its value, also where the parser would take the next option for it."""
-    valued = {name: option for option in options if _takes_value(option) for name in option.opts}
-    words = iter(arguments)
-    for word in words:
-        if word == "--":
-            return
-        following = next(words, None) if word in valued else "VALUE"
-        is_option = (
-            following is not None and following[:1] == "-" and (following[1:2] == "-" or following[1:].isalpha())
-        )
-        if following is None or is_option:
-            from deltacli.cli.usage import value_missing
-
-            raise value_missing(valued[word], word, following)
-
-
-def _takes_value(option: Click) -> bool:
-    return option.param_type_name == "option" and not (option.is_flag or option.count)
-
-
-class _Group(_Own, TyperGroup):
-    def get_help(self, ctx: Click) -> str:
-        from deltacli.cli.help_page import fold, fold_common, group_page
-
-        return (fold if HELP_ALL in invocation.arguments else fold_common)(group_page(self, ctx))
+def declared_command(name: str) -> Declared:
+    """Return a command, whose module is imported."""
+    module = import_module(COMMANDS[name])
+    return with_shared_options(
+        getattr(module, name.replace(" ", "_").replace("-", "_")),
+        setting(module, "FORMATS", name, AnyFormat),
+        runs_on_cluster=setting(module, "RUNS_ON_CLUSTER", name, default=False),
+        names_choose=setting(module, "NAMES_CHOOSE", name, default=True),
+    )
 
 
 def build_app(at: Path | None = None) -> typer.Typer:
@@ -572,72 +456,9 @@ def build_app(at: Path | None = None) -> typer.Typer:
 
     At the root these are the commands; of groups only their help is imported.
     """
-    app = _make_group(
-        "deltacli",
-        _HELP,
-        "",
-    )
-    app.callback()(_root)
-    groups: dict[Path, typer.Typer] = {(): app}
-    for name, text in GROUPS.items():
-        *outer, last = name.split()
-        group = _make_group(last, text, f"Help on a command: deltacli {name} COMMAND --help.")
-        groups[tuple(outer)].add_typer(group)
-        groups[*outer, last] = group
-    for name in below(at or ()):
-        *above, last = name.split()
-        if above and at == ():
-            continue
-        module = import_module(COMMANDS[name])
-        command = with_shared_options(
-            getattr(module, name.replace(" ", "_").replace("-", "_")),
-            setting(module, "FORMATS", name, AnyFormat),
-            runs_on_cluster=setting(module, "RUNS_ON_CLUSTER", name, default=False),
-            names_choose=setting(module, "NAMES_CHOOSE", name, default=True),
-        )
-        group, ending = groups[tuple(above)], _exits(name, setting(module, "EXIT_CODES", name))
-        group.command(last, cls=_Command, epilog=ending, context_settings=_CONTEXT)(command)
-    return app
+    from deltacli.cli.typer_tree import build_tree
 
-
-def _make_group(name: str, text: str, epilog: str) -> typer.Typer:
-    return typer.Typer(
-        name=name,
-        cls=_Group,
-        add_completion=False,
-        rich_markup_mode=None,
-        pretty_exceptions_enable=False,
-        no_args_is_help=True,
-        context_settings=_CONTEXT,
-        help=text,
-        epilog=epilog,
-    )
-
-
-def _exits(name: str, codes: Sequence[int]) -> str:
-    """Return the exit codes of a command, one per line, for the end of its help."""
-    meanings = dict(EXIT_CODES)
-    for code, of_commands in EXITS.items():
-        if name in of_commands:
-            general = EXIT_CODES[code].partition(":")[0].partition(",")[0]
-            meanings[code] = f"{general}: {of_commands[name]}"
-    own = (code for code in codes if code != EXIT_FINDINGS or name in FINDINGS)
-    return "\b\nExit codes:\n" + "\n".join(f"  {code:<3} {meanings[code]}" for code in own)
-
-
-_VERSION_HELP = "Print the version and exit; with --json also the commit, Python, extras and stores."
-
-
-def _print_version(is_wanted: bool) -> None:
-    if is_wanted:
-        sys.stdout.write(f"deltacli {__version__}\n")
-        raise typer.Exit
-
-
-def _root(
-    _version: bool = typer.Option(False, *ASK_FOR_VERSION, help=_VERSION_HELP, is_eager=True, callback=_print_version),
-) -> None:
-    pass
+    return build_tree(at, declared_command)
 
 
 def run(argv: Sequence[str]) -> int:
@@ -705,23 +526,26 @@ def _run(arguments: Sequence[str]) -> int:
             write_version()
             sys.stdout.flush()
             return 0
-        outcome = build_app(path if path or asks_for_help else None)(
-            arguments, standalone_mode=False, prog_name="deltacli"
-        )
+        command = declared_command(" ".join(path)) if is_command(path) else None
+        if command is not None:
+            for word in arguments[len(path) :]:
+                require_word(word)
+        values = None if command is None else parse_plainly(command.parameters, arguments[len(path) :])
+        if command is not None and values is not None:
+            command.call(**values)
+            sys.stdout.flush()
+            return 0
+        from deltacli.cli.typer_tree import run_parsed
+
+        code = run_parsed(build_app(path if path or asks_for_help else None), arguments, path)
         sys.stdout.flush()
-        return outcome if isinstance(outcome, int) else 0
+        return code
     except DeltacliError as error:
         error = _of_memory(error) or error
         report_error(error, arguments, _table_of(arguments))
         return error.exit_code
-    except typer.TyperException as error:
-        if len(path) == len(arguments) and not is_command(path):  # a bare group
-            say(str(error))
-            return UsageError.exit_code
-        from deltacli.cli.usage import report_usage
-
-        report_usage(error, arguments)
-        return UsageError.exit_code
+    except Exit as ended:
+        return ended.exit_code
     except PagerQuitError:
         return 0
     except (ReaderGoneError, BrokenPipeError, SystemExit):  # SystemExit: typer, when help meets a closed pipe
@@ -801,7 +625,5 @@ def _table_of(arguments: Sequence[str]) -> str | None:
 
 def _valued_options(path: Path) -> set[str]:
     """Return the spellings of a command's options that take a value."""
-    command: Click = typer.main.get_command(build_app(path))
-    for word in path:
-        command = command.commands[word]
-    return {name for option in command.params if _takes_value(option) for name in option.opts}
+    parameters = declared_command(" ".join(path)).parameters
+    return {name for option in parameters if option.takes_value for name in option.spellings}

@@ -12,6 +12,13 @@ from typing import TextIO
 # -- the command line of this run --------------------------------------------------------------------------------------
 
 
+class Exit(Exception):
+    """The command ends with this exit code, and everything about it has been said."""
+
+    def __init__(self, exit_code: int) -> None:
+        self.exit_code = exit_code
+
+
 class Invocation:
     """The arguments of the run and its logging options."""
 

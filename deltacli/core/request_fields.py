@@ -8,10 +8,12 @@ from dataclasses import field, fields
 from enum import Enum, StrEnum
 from functools import wraps
 from importlib import import_module
-from inspect import Signature, signature
-from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 
 from deltacli.core.errors import UsageError, nearest_name
+
+if TYPE_CHECKING:
+    from inspect import Signature
 
 Fields = ParamSpec("Fields")
 Request = TypeVar("Request")
@@ -104,11 +106,21 @@ class _Fields:
         self._request, self.__wrapped__ = request, method
 
     @property
+    def annotations(self) -> dict[str, object]:
+        """The fields with their types."""
+        request = self._request.load() if isinstance(self._request, Lazy) else self._request
+        return {one.name: one.type for one in fields(request)}  # type: ignore[arg-type]
+
+    @property
     def __signature__(self) -> Signature:
+        from inspect import signature
+
         request = self._request.load() if isinstance(self._request, Lazy) else self._request
         own, made = signature(self.__wrapped__), signature(request)
         first = next(iter(own.parameters.values()))
-        return own.replace(parameters=[first, *made.parameters.values()])
+        is_plan = self.__wrapped__.__name__.startswith("plan_")  # which changes nothing, whatever `dry_run` is
+        others = (one for one in made.parameters.values() if not (is_plan and one.name == "dry_run"))
+        return own.replace(parameters=[first, *others])
 
 
 def takes(

@@ -8,10 +8,14 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Iterator
-from concurrent.futures import CancelledError, ThreadPoolExecutor
 from queue import Empty, Full, Queue
 from threading import Condition, Event, Thread, get_ident
 from typing import Generic, TypeVar
+
+from deltacli.arrow.startup import imported_when_used
+
+with imported_when_used("traceback"):  # for logging: 2 ms
+    from concurrent.futures import CancelledError, ThreadPoolExecutor
 
 _collector = [0]
 """The thread that collects garbage; 0 if none does."""

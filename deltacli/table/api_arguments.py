@@ -11,10 +11,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from functools import cache, wraps
-from inspect import Parameter, signature
 from numbers import Real
 from reprlib import Repr
-from typing import Concatenate, NamedTuple, ParamSpec, Protocol, TypeVar
+from typing import Any, Concatenate, NamedTuple, ParamSpec, Protocol, TypeVar
 
 from deltacli.core.errors import (
     TABLE,
@@ -36,6 +35,8 @@ Item = TypeVar("Item")
 Key = TypeVar("Key")
 Result = TypeVar("Result")
 
+_REPEATED = 0x04
+"""Flag of the code of a function that takes any number of arguments."""
 _shortened = Repr()
 _shortened.maxstring = _shortened.maxother = 60
 
@@ -169,7 +170,8 @@ def named(
 
 def _as_plan(hint: Command, handle: type) -> str:
     """Return a hint with `dry_run=True`, where it calls a method of the handle that has it."""
-    has_plan = "dry_run" in signature(getattr(handle, method_of(hint.operation), len)).parameters
+    method = getattr(handle, method_of(hint.operation), None)
+    has_plan = method is not None and any(name == "dry_run" for name, _, _ in _parameters(method))
     return hint.with_options(dry_run=True) if has_plan and "dry_run" not in hint.options else hint
 
 
@@ -222,6 +224,8 @@ def named_call(function: Callable[Arguments, Result]) -> Callable[Arguments, Res
     """Return a function of a session and a table with the errors of a method: about arguments of a wrong kind, and with
     hints that name the table, or are the call that was meant.
     """
+    from inspect import signature
+
     shape = signature(function)
 
     @wraps(function)
@@ -354,20 +358,34 @@ def require_kinds(method: Callable[..., object], arguments: tuple[object, ...], 
     for value in arguments:
         if position == len(parameters):
             return  # too many, which the call itself raises
-        parameter = parameters[position]
-        if parameter.kind is not Parameter.VAR_POSITIONAL:
-            position += 1
-        _require(value, parameter.name, parameter.annotation)
-    by_name = {parameter.name: parameter for parameter in parameters}
+        name, annotation, is_repeated = parameters[position]
+        position += not is_repeated
+        _require(value, name, annotation)
+    by_name = {name: annotation for name, annotation, _ in parameters}
     for name, value in options.items():
         if name in by_name:
-            _require(value, name, by_name[name].annotation)
+            _require(value, name, by_name[name])
 
 
 @cache
-def _parameters(method: Callable[..., object]) -> tuple[Parameter, ...]:
-    """Return the parameters of a method behind the first one."""
-    return tuple(signature(method).parameters.values())[1:]
+def _parameters(method: Callable[..., object]) -> tuple[tuple[str, object, bool], ...]:
+    """Return name, annotation, and whether it takes any number of arguments, of the parameters of a method behind the
+    first one. The module `inspect` takes 5 ms to import.
+    """
+    function: Any = method  # Any: has attributes of a function, or is `_Fields`
+    while hasattr(function, "__wrapped__") and not hasattr(function, "annotations"):
+        function = function.__wrapped__
+    if (annotations := getattr(function, "annotations", None)) is not None:
+        return tuple((name, annotation, False) for name, annotation in annotations.items())
+    code = function.__code__
+    named = code.co_argcount + code.co_kwonlyargcount
+    names = [*code.co_varnames[1:named]]
+    if is_repeated := bool(code.co_flags & _REPEATED):
+        names.insert(code.co_argcount - 1, code.co_varnames[named])
+    annotations = function.__annotations__
+    return tuple(
+        (name, annotations.get(name), is_repeated and place == code.co_argcount - 1) for place, name in enumerate(names)
+    )
 
 
 def _require(value: object, name: str, annotation: object) -> None:

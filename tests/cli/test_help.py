@@ -290,6 +290,11 @@ def test_help_explains_a_rule_of_a_table_or_of_a_server() -> None:
         (["errors"], "Exit codes", "\n  3 "),
         (["time", "travel"], "First commands", "\n    deltacli read ./tbl --version 8\n"),
         (["commands"], "First commands", "\n    deltacli history ./tbl\n"),
+        (["baseline"], "baseline, in docs/glossary.md\n\n  a file of findings that validate accepts", ""),
+        (["deletion", "vector"], "deletion vector, in docs/glossary.md\n\n  a list of deleted rows", ""),
+        (["hint"], "hint, in docs/glossary.md\n", "\nRules and codes of hint\n"),
+        (["tombstone"], "tombstone, in docs/glossary.md\n", "\n  default  interval 1 week\n"),
+        (["glossary"], "Glossary\n", "\n  - tombstone: the record of a file"),
         (["tasks"], "First commands", "\n    # How do I undo a mistake?\n    deltacli restore ./tbl --version 8\n"),
     ],
 )

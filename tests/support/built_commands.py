@@ -16,6 +16,7 @@ def keep_commands() -> None:
     """Let all runs in this process share the commands that the first one builds. A run leaves nothing in them."""
     if not hasattr(app.build_app, "cache_info"):
         app.build_app = cache(app.build_app)
+        app.declared_command = cache(app.declared_command)
         typer.main.get_command = cache(typer.main.get_command)
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
+from deltacli.cli.invocation import Exit
 from deltacli.cli.options.declared import (
     Asked,
     TablesArgument,
@@ -142,4 +141,4 @@ def _verify(run: Run, opened: Table, table: str, version: int | None) -> None:
     run.write(verifications(opened.uri, outcomes))
     if any(one.verdict in (CheckpointVerdict.DIFFERS, CheckpointVerdict.UNREADABLE) for one in outcomes):
         run.say_next(f"deltacli validate {quoted_table(table)}", also_in_pipe=True)
-        raise typer.Exit(EXIT_FINDINGS)
+        raise Exit(EXIT_FINDINGS)

@@ -8,9 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, NamedTuple
 
-import typer
-
-from deltacli.cli.invocation import invocation
+from deltacli.cli.invocation import Exit, invocation
 from deltacli.cli.options.declared import Asked, TableArgument, argument, corrected_timestamp, parse_timestamp
 from deltacli.cli.render.columns import NOT_THE_NEWEST, Labelled, Section, Surface
 from deltacli.cli.results import Document, Emit, Grid, Result, grid_of, line_of, surface_of
@@ -271,7 +269,7 @@ def diff(
     if not found.is_equal:
         if (following := _next(found, table, is_of_two=other is not None)) is not None:
             run.say_next(following)
-        raise typer.Exit(EXIT_FINDINGS)
+        raise Exit(EXIT_FINDINGS)
 
 
 def _opened_other(run: Run, other: str) -> Table:

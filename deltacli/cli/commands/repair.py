@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-import typer
-
-from deltacli.cli.invocation import invocation
+from deltacli.cli.invocation import Exit, invocation
 from deltacli.cli.options.declared import Asked, DryRunOption, TableArgument, YesOption
 from deltacli.cli.results import require_target
 from deltacli.cli.running.changing import Mode, Wording, run_change
@@ -144,7 +142,7 @@ class RepairCommand(NamedTuple):
             raise
         plan = found if isinstance(found, RepairPlan) else found.plan
         if plan.errors and not mode.dry_run:
-            raise typer.Exit(EXIT_FINDINGS)
+            raise Exit(EXIT_FINDINGS)
 
     def _before(self, plan: RepairPlan) -> str | None:
         """Return the command that executes a saved plan, or names a source where errors are left for lack of one."""

@@ -8,9 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, BinaryIO
 
-import typer
-
-from deltacli.cli.invocation import invocation
+from deltacli.cli.invocation import Exit, invocation
 from deltacli.cli.options.declared import (
     BranchOption,
     SchemaIdOption,
@@ -198,7 +196,7 @@ def schema_diff(run: Run, table: TableArgument, other: Other = None, *, first: F
     found = diff_schemas(before, after)
     run.write(schema_diff_result(found))
     if found.changes:
-        raise typer.Exit(EXIT_FINDINGS)
+        raise Exit(EXIT_FINDINGS)
     run.note("note: the schemas are equal")
 
 

@@ -12,11 +12,9 @@ from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from deltacli.cli.command_tree import HERE, TableFormat
 from deltacli.cli.formats import Content, FindingFormat
-from deltacli.cli.invocation import invocation, outside
+from deltacli.cli.invocation import Exit, invocation, outside
 from deltacli.cli.options.declared import Asked, RefsOption, argument
 from deltacli.cli.running.finding_filter import (
     BASELINE,
@@ -240,7 +238,7 @@ class Checker:
                 self._lacks.setdefault((fault.code, fault.message), []).append(without_secrets(name))
         if is_last and failures:
             self._note_lacks()
-            raise typer.Exit(failure_code(self._failures))
+            raise Exit(failure_code(self._failures))
 
     def _note_lacks(self) -> None:
         """Name the tables that could not be checked for lack of a package."""
@@ -316,21 +314,21 @@ class Checker:
     def _check_as_it_goes(self, targets: Sequence[Target], emit: Emit) -> bool:
         """Write findings as they are found and a summary after each table; return whether the result is complete."""
         from deltacli.cli.render.validate.result import finding_line, summary_line
-        from deltacli.rules.framework.repairs import needs_readable_table
+        from deltacli.rules.framework.repairs import Condition, depends_on_condition
 
         for number, target in enumerate(targets, 1):
             uri, held = target.storage.uri, []  # type: str, list[Finding]
 
             def tell(finding: Finding, uri: str = uri, held: list[Finding] = held) -> None:
-                if needs_readable_table(finding.rule):  # whether it is, is known at the end
+                if depends_on_condition(finding.rule):  # which is known at the end
                     held.append(finding)
                 else:
                     emit(finding_line(uri, finding))
 
             is_checked = self._check_or_fail(target, tell, is_last=number == len(targets))
-            is_readable = is_checked and self._tables[-1].validation.is_readable
+            condition = self._tables[-1].validation.condition if is_checked else Condition.UNREADABLE
             for finding in held:
-                emit(finding_line(uri, finding, is_readable=is_readable))
+                emit(finding_line(uri, finding, condition))
             if is_checked:
                 emit(summary_line(self._tables[-1], self._request.level))
         return self._report().is_complete
@@ -444,7 +442,7 @@ def validate(
         is_paimon = bool(rules) and all(rule.id.startswith("paimon.") for rule in rules)
         list_rules(run, rules, "paimon" if is_paimon else "delta")
     elif code := _check(run, request, wanted, tables or []):
-        raise typer.Exit(code)
+        raise Exit(code)
 
 
 def _check(run: Run, request: ValidateRequest, wanted: ValidateOptions, tables: Sequence[str]) -> int:
@@ -453,7 +451,7 @@ def _check(run: Run, request: ValidateRequest, wanted: ValidateOptions, tables: 
     checker = Checker(run, request, wanted, partial(_choose_rules, run, request, [request.level]))
     try:
         report = checker.run_all(tables)
-    except (DeltacliError, typer.Exit) as ended:
+    except (DeltacliError, Exit) as ended:
         if trend is not None and checker.has_only_failures:
             trend.append(checker.entry(ended.exit_code))
         raise

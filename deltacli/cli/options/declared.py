@@ -5,16 +5,21 @@ An option that works on tables of one format only has its mark, `OF_DELTA` or `O
 
 from __future__ import annotations
 
-import inspect
 import re
-from calendar import month_name, monthrange
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import Field, fields, is_dataclass
 from datetime import datetime, timedelta
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar, get_args, get_origin, get_type_hints
-
-import typer
+from types import NoneType, UnionType
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Generic,
+    TypeVar,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from deltacli.cli.invocation import invocation
 from deltacli.cli.terminal.shell import again_with
@@ -24,6 +29,8 @@ from deltacli.core.request_fields import COMMIT_METADATA, OF_DELTA, OF_PAIMON, K
 from deltacli.core.units import EPOCH, parse_duration, parse_names, parse_share, parse_versions
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from deltacli.sharing.configuration.shares_yaml import Configuration
     from deltacli.table.api_arguments import VersionTime
     from deltacli.table.handle import TableHandle
@@ -31,9 +38,9 @@ if TYPE_CHECKING:
 # -- arguments and options that several commands declare ---------------------------------------------------------------
 
 
-def argument(meaning: str, metavar: str) -> Any:  # Any: what typer's own function returns
-    """Return an argument whose default, if it has one, is not shown."""
-    return typer.Argument(metavar=metavar, help=meaning, show_default=False)
+def argument(meaning: str, metavar: str) -> Option:
+    """Return how people see an argument, which is an option without a name. Its default is not shown."""
+    return Option(meaning, metavar, spelled="")
 
 
 TableArgument = Annotated[str, argument("Table directory: a path or URI.", "TABLE")]
@@ -82,12 +89,11 @@ DdlOption = Annotated[
 ]
 RefsOption = Annotated[
     bool,
-    typer.Option(
-        "--refs/--no-refs",
-        help="Read the manifests of a Paimon table to find the users of each schema.  [default: --refs]",
-        show_default=False,
+    Option(
+        "Read the manifests of a Paimon table to find the users of each schema.  [default: --refs]",
+        spelled="--refs/--no-refs",
+        table_format=OF_PAIMON,
     ),
-    OF_PAIMON,
 ]
 AllowLossyOption = Annotated[
     bool,
@@ -295,6 +301,8 @@ def _why_impossible(text: str) -> str:
     found = re.fullmatch(_MOMENT, re.sub(_DATE_WITHOUT_ZEROS, _with_zeros, text.strip()))
     if found is None or _moment(found) is not None:
         return ""
+    from calendar import month_name
+
     year, month, day = map(int, found["date"].split("-"))
     last = _last_day(found["date"])
     if last is None:
@@ -309,6 +317,8 @@ def _why_impossible(text: str) -> str:
 
 def _last_day(date: str) -> int | None:
     """Return the number of days of the month of a date; None for a month that does not exist."""
+    from calendar import monthrange
+
     year, month = int(date[:4]), int(date[5:7])
     return monthrange(year, month)[1] if year and 0 < month < 13 else None
 
@@ -374,7 +384,52 @@ class Asked(Generic[Request]):
         return value if read is None else read(value, _spelled(one))
 
 
-Parameters = Mapping[str, inspect.Parameter]
+class Parameter:
+    """A parameter of a command: `...` as default where a value is required, and how people see it."""
+
+    def __init__(self, name: str, hint: Any, default: object, shown: Option) -> None:  # Any: an annotation
+        self.name, self.hint, self.default, self.shown = name, hint, default, shown
+        self.spellings = spellings_of(name, shown)
+        """The names of an option, a flag and its opposite with a slash; none of an argument."""
+
+    @property
+    def kind(self) -> type[Any]:  # Any: what values are made with
+        """Return the type of a value, of each where there may be several."""
+        kinds = [one for one in get_args(self.hint) if one is not NoneType] if self._is_union else [self.hint]
+        found: type[Any] = next(iter(get_args(kinds[0])), kinds[0])
+        return found
+
+    @property
+    def _is_union(self) -> bool:
+        return isinstance(self.hint, UnionType)
+
+    @property
+    def is_many(self) -> bool:
+        """Return whether it may be given several times, or is several words."""
+        return any(get_origin(one) is list for one in (self.hint, *(get_args(self.hint) if self._is_union else ())))
+
+    @property
+    def least(self) -> int | None:
+        """Return the least number that it takes."""
+        return 1 if self.shown.kind is Kind.COUNT else self.shown.least
+
+    @property
+    def takes_value(self) -> bool:
+        """Return whether a value follows its name."""
+        return bool(self.spellings) and self.kind is not bool and not self.shown.is_counted
+
+
+Parameters = Mapping[str, Parameter]
+
+
+class Declared:
+    """A command with the shared options after its own. `call` takes the values of its parameters."""
+
+    def __init__(
+        self, command: Callable[..., None], parameters: Sequence[Parameter], call: Callable[..., None]
+    ) -> None:
+        self.name, self.doc = command.__name__, command.__doc__
+        self.parameters, self.call = parameters, call
 
 
 def options_of(hint: object) -> Parameters | None:
@@ -404,19 +459,18 @@ def made_of(hint: object, options: Parameters, values: Mapping[str, Any]) -> Any
     return asked if get_origin(hint) is Asked else asked.request()
 
 
-def given_of_one_format(options: Iterable[inspect.Parameter], values: Mapping[str, object]) -> dict[str, str]:
+def given_of_one_format(options: Iterable[Parameter], values: Mapping[str, object]) -> dict[str, str]:
     """Return the given options that work on one format only, as they are spelled, with the format."""
     found = {}
     for option in options:
-        declared: Sequence[Any] = getattr(option.annotation, "__metadata__", ())
-        value = values[option.name]
-        if len(declared) > 1 and _is_given(value, option):
-            spelled, _, negated = declared[0].default.partition("/")  # typer keeps the first name there
-            found[negated if value is False else spelled] = declared[1]
+        value, table_format = values[option.name], option.shown.table_format
+        if table_format is not None and _is_given(value, option):
+            spelled, _, negated = option.spellings[0].partition("/")
+            found[negated if value is False else spelled] = table_format
     return found
 
 
-def _is_given(value: object, option: inspect.Parameter) -> bool:
+def _is_given(value: object, option: Parameter) -> bool:
     return value is not option.default and value != []
 
 
@@ -429,39 +483,73 @@ def _spelled(one: Field[Any]) -> str:
     return spellings_of(one.name, one.metadata["option"])[-1]
 
 
-def declared(name: str, hint: Any, default: object) -> inspect.Parameter:
-    """Return the parameter for a hint, which may have an `Option`, or the words of typer."""
-    if get_origin(hint) is Annotated:
-        kind, option, *table_format = get_args(hint)
-        if isinstance(option, Option):
-            found = option._replace(table_format=table_format[0]) if table_format else option
-            return parameter_of(name, found, kind, default)
-    return _keyword(name, hint, default)
+def declared(name: str, hint: Any, default: object) -> Parameter:
+    """Return the parameter for a hint, which has an option or an argument."""
+    kind, shown, *table_format = get_args(hint)
+    if not spellings_of(name, shown):
+        return Parameter(name, kind, default, shown)
+    return parameter_of(name, shown._replace(table_format=table_format[0]) if table_format else shown, kind, default)
 
 
-def _keyword(name: str, annotation: Any, default: object) -> inspect.Parameter:
-    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
-
-
-def parameter_of(name: str, option: Option, hint: Any, default: object = None) -> inspect.Parameter:
-    """Return the parameter that typer makes an option of. Unless its default is shown, it has none."""
+def parameter_of(name: str, option: Option, hint: Any, default: object = None) -> Parameter:
+    """Return the parameter of an option. Unless its default is shown, or it is a flag, it has none."""
     kind = _type_of(option, hint)
-    shows_default = option.shows_default or kind is bool
-    settings = typer.Option(
-        *spellings_of(name, option),
-        metavar=option.metavar,
-        help=option.meaning,
-        min=1 if option.kind is Kind.COUNT else option.least,
-        count=option.is_counted,
-        hidden=option.is_hidden,
-        show_default=shows_default,
-    )
     if option.kind is Kind.OPPOSITE:
         default = False
-    elif not (shows_default or option.is_counted or default is inspect.Parameter.empty):
+    elif not (option.shows_default or kind is bool or option.is_counted or default is ...):
         default = None
-    marked = Annotated[kind, settings, option.table_format] if option.table_format else Annotated[kind, settings]
-    return _keyword(name, marked, default)
+    return Parameter(name, kind, default, option)
+
+
+def converted(text: str, kind: Callable[[str], Any]) -> Any:  # Any: what `kind` makes
+    """Return a value of a text. Raises ValueError, also for digits and blanks that only Python takes for a number."""
+    if kind is int and not (text.isascii() and text.lstrip("+-").isdecimal()):
+        raise ValueError(text)
+    return kind(text)
+
+
+def parse_plainly(parameters: Sequence[Parameter], words: Iterable[str]) -> dict[str, Any] | None:
+    """Return the values of words that are plainly right, as typer returns them; None for all others, which typer then
+    parses or refuses. Its import takes a third of a short command.
+    """
+    options = {
+        name: (one, place == 0)
+        for one in parameters
+        for spelling in one.spellings
+        for place, name in enumerate(spelling.split("/"))
+    }
+    found: dict[str, Any] = {}
+    others: list[str] = []
+    words = iter(words)
+    try:
+        for word in words:
+            if word[:1] != "-":
+                others.append(word)
+                continue
+            name, equals, text = word.partition("=")
+            option, is_affirmed = options[name]
+            if equals and (name[:2] != "--" or not option.takes_value):
+                return None
+            if not option.takes_value:
+                found[option.name] = is_affirmed if option.kind is bool else found.get(option.name, 0) + 1
+                continue
+            if not equals:
+                text = next(words)
+                if text[:1] == "-":
+                    return None
+            value = converted(text, option.kind)
+            if option.least is not None and value < option.least:
+                return None
+            found[option.name] = [*found.get(option.name, ()), value] if option.is_many else value
+        for one in parameters:
+            if others and not one.spellings:
+                taken = len(others) if one.is_many else 1
+                given = [converted(text, one.kind) for text in others[:taken]]
+                found[one.name], others = given if one.is_many else given[0], others[taken:]
+    except (KeyError, StopIteration, ValueError):
+        return None
+    values = {one.name: found.get(one.name, one.default) for one in parameters}
+    return None if others or ... in values.values() else values
 
 
 def _type_of(option: Option, hint: Any) -> Any:  # Any: annotations

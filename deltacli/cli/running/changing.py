@@ -10,11 +10,9 @@ from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
-import typer
-
 from deltacli.changing import change as changing
 from deltacli.changing.change import Change, Consent, Gate, Plan, carry_out, for_plan, plan_change, standing
-from deltacli.cli.invocation import invocation
+from deltacli.cli.invocation import Exit, invocation
 from deltacli.cli.results import Outcome, Result
 from deltacli.cli.running.run import Run
 from deltacli.cli.terminal.interrupts import Interrupted, read_line
@@ -228,7 +226,7 @@ def _show(run: Run, plan: P, refusal: Refused | None, wording: Wording[P, O], mo
     if refusal is not None:
         raise refusal
     if mode.check and not plan.is_noop:
-        raise typer.Exit(EXIT_FINDINGS)
+        raise Exit(EXIT_FINDINGS)
     if first := wording.before(plan):
         run.say_next(first, also_in_pipe=True)
     elif not (first == "" or plan.is_noop or (wording.deletes_by_age and now_is_ahead(run))):
@@ -290,6 +288,7 @@ def _execute(
     is_agreed: bool,
 ) -> O:
     gates: list[Gate[P, O]] = []
+    noted = len(plan.basis.cautions)
 
     def ask(planned: P) -> Consent:
         if wording.question is None:
@@ -311,13 +310,22 @@ def _execute(
             run.write(_done(wording, gates[0]))
         raise
     except Exception as fault:
+        _note_after(run, gates, noted)
         if gates and (gates[0].has_begun or gates[0].has_ended or isinstance(fault, PartlyDone)):
             run.write(_done(wording, gates[0]))
         raise
+    _note_after(run, gates, noted)
     run.write(_done(wording, gates[0]))
     if (following := wording.following(outcome)) is not None:
         run.say_next(following)
     return outcome
+
+
+def _note_after(run: Run, gates: list[Gate[P, O]], noted: int) -> None:
+    """Note what could not follow a commit."""
+    for gate in gates:
+        for caution in gate.plan.basis.cautions[noted:]:
+            run.note(f"note: {caution}")
 
 
 def _done(wording: Wording[P, O], gate: Gate[P, O]) -> Result:

@@ -11,13 +11,11 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
-import typer
-
 from deltacli.changing.plan import NO_FILES
 from deltacli.cli.command_tree import path_of
 from deltacli.cli.errors import document_of, report_error, unexpected
 from deltacli.cli.formats import MARKDOWN, TABLE
-from deltacli.cli.invocation import invocation
+from deltacli.cli.invocation import Exit, invocation
 from deltacli.cli.results import Document, Emit, EncodedItems, Grid, Result, RowForm, line_of
 from deltacli.cli.running.changing import Mode, ask_about_all
 from deltacli.cli.terminal.interrupts import Interrupted
@@ -65,6 +63,7 @@ _OF_ONE_TABLE = (
     ValueError,
 )
 
+_NOT_BEGUN = "interrupted before this table was begun; nothing was changed"
 _OF_FORMAT = (PaimonTable.code, "table.format-ambiguous")
 """Codes of usage errors that are about a table, and not about the command line."""
 
@@ -86,7 +85,7 @@ class Part:
 
     def fail(self, fault: DeltacliError) -> None:
         """Report an error, which becomes the document of the table."""
-        self.error = _pasted_from_here(report_error(fault, invocation.arguments, self.name))
+        self.error = self._pasted_from_here(report_error(fault, invocation.arguments, self.name))
         self.exit_code = fault.exit_code
 
     @contextlib.contextmanager
@@ -96,16 +95,22 @@ class Part:
             yield
         except DeltacliError as fault:
             self.fail(fault)
-        except typer.Exit as ended:
+        except Exit as ended:
             self.exit_code = ended.exit_code
-        except (BrokenPipeError, typer.TyperException):
+        except BrokenPipeError:
             raise
         except _OF_ONE_TABLE as error:
             self.fail(unexpected(error))
 
     def interrupted(self, interruption: Interrupted, message: str) -> None:
         """Make an interruption the error of the table."""
-        self.error = _pasted_from_here(document_of("interrupted", interruption.exit_code, message, self.name, {}, None))
+        document = document_of("interrupted", interruption.exit_code, message, self.name, {}, None)
+        self.result, self.error = None, self._pasted_from_here(document)
+
+    def _pasted_from_here(self, document: JsonObject) -> JsonObject:
+        """Return an error with the URI that documents of tables have, and commands that have the `-C` of this run."""
+        found: JsonObject = loads(safe_text(dumps({**document, "uri": self.uri}).decode()).encode())
+        return found
 
     def head(self, run: Run, sink: BinaryIO) -> None:
         """Write the heading above a result for people."""
@@ -113,12 +118,6 @@ class Part:
         line = f"### {name}\n" if run.format is MARKDOWN else run.terminal.paint(f"{name}:", Style.HEADING)
         sink.write(encoded(("\n" if self.others else "") + line + "\n"))
         self.others.append(self.name)
-
-
-def _pasted_from_here(document: JsonObject) -> JsonObject:
-    """Return an error whose commands have the `-C` of this run."""
-    found: JsonObject = loads(safe_text(dumps(document).decode()).encode())
-    return found
 
 
 # -- the results of all ------------------------------------------------------------------------------------------------
@@ -229,14 +228,18 @@ def run_many(
             raise UsageError(f"{option} works on one table", facts={"tables": some_of(names, _NAMED)})
     parts = _parts(run, names)
     _require_open_files(len(parts))
-    _plan(run, parts, use)
+    try:
+        _plan(run, parts, use)
+    except Interrupted as interruption:
+        _give_up(parts, interruption)
+        _write(run, parts, is_whole=False)
+        raise
     is_whole = False
     try:
         refused = _execute(run, parts, mode)
         is_whole = True
     finally:
-        if run.format not in (TABLE, MARKDOWN):
-            run.write(_Results(parts, is_whole=is_whole))
+        _write(run, parts, is_whole=is_whole)
     failed = [part.name for part in parts if part.error is not None]
     if failed and run.format is TABLE:
         run.note(
@@ -246,7 +249,7 @@ def run_many(
     if len(following) == 1:
         run.say_next(following.pop())
     if code := first_exit([refused, *(part.exit_code for part in parts)]):
-        raise typer.Exit(code)
+        raise Exit(code)
 
 
 def _require_open_files(tables: int) -> None:
@@ -370,9 +373,21 @@ def _plan(run: Run, parts: Sequence[Part], use: Use) -> None:
                 if wrong.code in _OF_FORMAT:
                     raise
                 part.fail(wrong)
-                raise typer.Exit(wrong.exit_code) from wrong
+                raise Exit(wrong.exit_code) from wrong
         if part.exit_code == UsageError.exit_code and part.error is not None and part.error["code"] not in _OF_FORMAT:
-            raise typer.Exit(part.exit_code)
+            raise Exit(part.exit_code)
+
+
+def _write(run: Run, parts: Sequence[Part], *, is_whole: bool) -> None:
+    if run.format not in (TABLE, MARKDOWN):
+        run.write(_Results(parts, is_whole=is_whole))
+
+
+def _give_up(parts: Sequence[Part], interruption: Interrupted) -> None:
+    """Make an interruption while tables are planned the error of those whose plan is not the result."""
+    for part in parts:
+        if part.error is None and (part.result is None or part.pending is not None):
+            part.interrupted(interruption, _NOT_BEGUN)
 
 
 def _execute(run: Run, parts: Sequence[Part], mode: Mode) -> int:
@@ -391,15 +406,14 @@ def _execute(run: Run, parts: Sequence[Part], mode: Mode) -> int:
             with part.kept():
                 pending.execute()
         except Interrupted as interruption:
-            if part.result is not None and not invocation.is_reporting:
-                part.result = None  # the plan
+            done_before = part.result if invocation.is_reporting else None  # else it is the plan
             interruption.outcome = (
                 f"{done} of {plural(len(planned), 'table')} done; {part.name}: {interruption.outcome}"
             )
             part.interrupted(interruption, interruption.message)
+            part.result = done_before
             for later, _ in planned[done + 1 :]:
-                later.interrupted(interruption, "interrupted before this table was begun; nothing was changed")
-                later.result = None
+                later.interrupted(interruption, _NOT_BEGUN)
             raise
     return 0
 

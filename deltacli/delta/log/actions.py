@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from decimal import Decimal
 from enum import Enum
 from functools import lru_cache
 from types import MappingProxyType
@@ -405,6 +404,8 @@ def take_whole_numbers(kind: str, action: Action, line: bytes | None = None) -> 
 
 def exact_number(text: str) -> int | float:
     """Return a number that a JSON text spells with a fraction or an exponent, as an integer where it is whole."""
+    from decimal import Decimal
+
     number = Decimal(text)
     is_whole = number.adjusted() < _DIGITS and number == number.to_integral_value()
     return int(number) if is_whole else float(text)

@@ -346,51 +346,27 @@ _WIDEST_NUMBER = 20
 _WIDE = r'"tightBounds"\s*:\s*false'
 _BOUNDS = r'"(minValues|maxValues)"'
 _WIDEST_PLAIN_NUMBER = 18  # digits that surely fit 64 bits
+_PLAIN_RECORDS = rf'^{{"numRecords":(?P<records>0|[1-9][0-9]{{0,{_WIDEST_PLAIN_NUMBER - 1}}})(?:,|}}$)'
 
 
 def num_records_column(stats: pyarrow.Array) -> pyarrow.Array:
     """Return `numRecords` of a column of statistics: string array in, int64 array out, null if it is absent or the text
-    is not JSON. Every known writer puts numRecords first, so its digits are extracted by position (1M rows: 0.1 s)
+    is not JSON. Every known writer puts numRecords first, so its digits are extracted (1M rows: 0.15 s)
     without reading the rest of the text. Every other text is parsed (1M rows: 0.8 s).
     """
     import pyarrow
 
     if stats.null_count == len(stats):
         return pyarrow.nulls(len(stats), pyarrow.int64())
-    false, zero, digit = _scalars()
-    plain = pc.fill_null(pc.and_(pc.starts_with(stats, _LEAD), pc.ends_with(stats, "}")), false)
-    tail = pc.binary_slice(pc.cast(stats, pyarrow.binary()), len(_LEAD), len(_LEAD) + _WIDEST_NUMBER)
-    comma, brace = pc.find_substring(tail, ","), pc.find_substring(tail, "}")
-    end = pc.if_else(pc.less(comma, zero), brace, comma)
-    records, solved = None, None
-    for width in pc.unique(pc.filter(end, plain)):
-        if not width.is_valid or not 1 <= width.as_py() <= _WIDEST_PLAIN_NUMBER:
-            continue
-        digits = pc.cast(pc.binary_slice(tail, 0, width.as_py()), pyarrow.string(), safe=False)
-        chosen = pc.fill_null(pc.and_(pc.and_(plain, pc.equal(end, width)), pc.ascii_is_decimal(digits)), false)
-        if width.as_py() > 1:
-            chosen = pc.and_not(chosen, pc.starts_with(digits, "0"))  # 007 is not a JSON number
-        numbers = pc.cast(pc.if_else(chosen, digits, digit), pyarrow.int64())
-        records = numbers if records is None else pc.if_else(chosen, numbers, records)
-        solved = chosen if solved is None else pc.or_(solved, chosen)
-    open_rows = pc.is_valid(stats) if solved is None else pc.and_(pc.invert(solved), pc.is_valid(stats))
-    if records is None:
-        records = pyarrow.nulls(len(stats), pyarrow.int64())
-    elif stats.null_count:
-        records = pc.if_else(solved, records, pyarrow.scalar(None, pyarrow.int64()))
+    # The digits are between the beginning and a comma, or the brace that ends the text.
+    records = pc.cast(pc.struct_field(pc.extract_regex(stats, _PLAIN_RECORDS), [0]), pyarrow.int64())
+    is_whole = pc.ends_with(stats, "}")
+    if not (stats.null_count or records.null_count) and pc.all(is_whole).as_py():
+        return records
+    open_rows = pc.fill_null(pc.or_(pc.and_(pc.is_valid(stats), pc.is_null(records)), pc.invert(is_whole)), False)
     if not pc.any(open_rows).as_py():
         return records
     return pc.replace_with_mask(records, open_rows, _parse(pc.filter(stats, open_rows)))
-
-
-@lru_cache(maxsize=1)
-def _scalars() -> tuple[Any, Any, Any]:  # Any: pyarrow has no types
-    """False, 0 and "0", created once: pyarrow searches for an optional module each time it converts a Python value to a
-    scalar.
-    """
-    import pyarrow
-
-    return pyarrow.scalar(False), pyarrow.scalar(0, pyarrow.int32()), pyarrow.scalar("0")
 
 
 def _parse(stats: pyarrow.Array) -> pyarrow.Array:

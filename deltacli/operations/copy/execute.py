@@ -107,8 +107,8 @@ class Copy:
     request: CopyRequest
 
     def plan(self, table: TableHandle, now: Snapshot | None = None) -> CopyPlan:  # noqa: ARG002  (by the log)
-        """Plan it. Raises what `plan_copy` raises."""
-        return plan_copy(table, self.target, self.request)
+        """Plan it; it is executed in this process. Raises what `plan_copy` raises."""
+        return plan_copy(table.here(), self.target, self.request)
 
     def outcome(self, plan: CopyPlan) -> CopyResult:
         """Return the result before the first copy."""
@@ -127,6 +127,7 @@ def check_copy(table: TableHandle, target: Storage, request: CopyRequest) -> Cop
     """Compare a copy with its source by the level of the request; nothing is copied. Raises what `plan_copy` raises,
     and the refusals of its plan.
     """
+    table = table.here()
     plan = plan_copy(table, target, replace(request, check=True))
     if (refusal := plan.objection()) is not None:
         raise refusal

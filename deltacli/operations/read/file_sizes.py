@@ -9,6 +9,8 @@ from heapq import nlargest
 from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow.rows import grouped
+from deltacli.core.typing import ArrowTable
 from deltacli.delta.log.file_actions import SMALL_FILE_BYTES
 
 if TYPE_CHECKING:
@@ -36,12 +38,10 @@ class FileLayout:
     partition_bytes: Counter[str] = field(default_factory=Counter)
 
     def add(self, other: FileLayout) -> None:
-        """Add the counts of another batch."""
+        """Add the sizes of another batch."""
         self.files_by_class.update(other.files_by_class)
         self.small_files += other.small_files
         self.small_bytes += other.small_bytes
-        self.partition_files.update(other.partition_files)
-        self.partition_bytes.update(other.partition_bytes)
 
     def classes(self) -> list[tuple[int, int | None, int]]:
         """Return (lower limit, upper limit, files) from the smallest class in use to the largest."""
@@ -67,15 +67,27 @@ def file_sizes(snapshot: Snapshot) -> FileLayout:
     """
     physical = snapshot.physical_partitions
     names = dict(zip(physical, snapshot.metadata.partition_columns, strict=True))
-    file_layout = FileLayout()
+    file_layout, texts = FileLayout(), list[ArrowTable]()
     fields = ("size", "partitionValues") if names else ("size",)
-    for part in snapshot.file_actions.map_actions("add", partial(_layout_of, names), fields=fields):
+    work = partial(_layout_of, is_partitioned=bool(names))
+    for part, partitions in snapshot.file_actions.map_actions("add", work, fields=fields):
         file_layout.add(part)
+        texts += partitions
+    if texts:
+        import pyarrow as pa
+
+        sums = [("size_count", "sum"), ("size_sum", "sum")]
+        for one in grouped(pa.concat_tables(texts), ["text"], sums).to_pylist():
+            name = partition_name(names, one["text"])
+            file_layout.partition_files[name] += one["size_count_sum"]
+            file_layout.partition_bytes[name] += one["size_sum_sum"]
     return file_layout
 
 
-def _layout_of(names: dict[str, str], adds: pyarrow.RecordBatch) -> FileLayout:
-    """Return the layout of a batch of adds; `names` are the partition columns by their physical names."""
+def _layout_of(adds: pyarrow.RecordBatch, *, is_partitioned: bool) -> tuple[FileLayout, list[ArrowTable]]:
+    """Return the layout of a batch of adds, and files and bytes of each text of partition values."""
+    import pyarrow as pa
+
     sizes = pc.fill_null(adds.column("size"), 0)
     below = [0, *(pc.sum(pc.less(sizes, limit)).as_py() or 0 for limit in CLASS_LIMITS), adds.num_rows]
     small = pc.less(sizes, SMALL_FILE_BYTES)
@@ -86,20 +98,10 @@ def _layout_of(names: dict[str, str], adds: pyarrow.RecordBatch) -> FileLayout:
         small_files=pc.sum(small).as_py() or 0,
         small_bytes=pc.sum(pc.if_else(small, sizes, 0)).as_py() or 0,
     )
-    if names and adds.num_rows:
-        _count_partitions(layout, names, adds.column("partitionValues"), sizes)
-    return layout
-
-
-def _count_partitions(
-    layout: FileLayout, names: dict[str, str], values: pyarrow.MapArray, sizes: pyarrow.Array
-) -> None:
-    encoded = pc.dictionary_encode(partition_texts(values))
-    partitions = [partition_name(names, text) for text in encoded.dictionary.to_pylist()]
-    for place, size in zip(encoded.indices.to_pylist(), sizes.to_pylist(), strict=True):
-        name = partitions[place] if place is not None else ""
-        layout.partition_files[name] += 1
-        layout.partition_bytes[name] += size
+    if not (is_partitioned and adds.num_rows):
+        return layout, []
+    files = pa.table([partition_texts(adds.column("partitionValues")), sizes], ["text", "size"])
+    return layout, [grouped(files, ["text"], [("size", "count"), ("size", "sum")])]
 
 
 def partition_texts(values: pyarrow.MapArray) -> pyarrow.Array:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from deltacli.cli.invocation import invocation
+from deltacli.cli.invocation import Exit, invocation
 from deltacli.cli.options.declared import DryRunOption, TableArgument, YesOption
 from deltacli.cli.running.changing import require_confirmation
 from deltacli.cli.running.run import Run
@@ -56,7 +54,7 @@ def doctor_access(
     elif report.findings:
         run.say_next(f"deltacli help {report.findings[0].code}")
     if report.has_failed:
-        raise typer.Exit(EXIT_FINDINGS)
+        raise Exit(EXIT_FINDINGS)
 
 
 def _check(run: Run, table: str, *, yes: bool) -> AccessReport:
@@ -109,7 +107,7 @@ def doctor_storage(run: Run, table: TableArgument, dry_run: DryRunOption = False
     report = probe_storage(opened.uri, subject, run.clock, run.progress)
     _show(run, report)
     if report.has_failed:
-        raise typer.Exit(EXIT_FINDINGS)
+        raise Exit(EXIT_FINDINGS)
     run.say_next(f"deltacli doctor access {quoted_table(table)}")
 
 

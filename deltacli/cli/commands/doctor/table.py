@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-import typer
-
 from deltacli.cli.command_tree import HERE
+from deltacli.cli.invocation import Exit
 from deltacli.cli.options.declared import TableHereArgument
 from deltacli.cli.results import has_stdout, open_sink, require_target
 from deltacli.cli.running.run import Run
@@ -76,7 +75,7 @@ def doctor_table(run: Run, table: TableHereArgument = HERE, *, request: DoctorRe
     if report.facts.gap is not None:
         raise report.facts.gap
     if how.check and report.advice:
-        raise typer.Exit(EXIT_FINDINGS)
+        raise Exit(EXIT_FINDINGS)
     if command := next(filter(None, (one.command_for(table) for one in report.advice)), None):
         run.say_next(command)
 

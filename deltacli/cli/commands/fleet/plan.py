@@ -9,8 +9,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, overload
 
-import typer
-
+from deltacli.cli.invocation import Exit
 from deltacli.cli.options.declared import (
     FLEET_FILE,
     DetailsOption,
@@ -297,7 +296,7 @@ def fleet_plan(
     if planned.due:
         run.say_next(fleet_command("run", file, choice.state, choice.only))
     if code := planned.exit_code or (EXIT_FINDINGS if exit_code and planned.due else EXIT_OK):
-        raise typer.Exit(code)
+        raise Exit(code)
 
 
 _ExactPlans = Mapping[tuple[str, str], JsonObject]

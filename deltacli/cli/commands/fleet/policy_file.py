@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
+from deltacli.cli.invocation import Exit
 from deltacli.cli.options.declared import FLEET_FILE, FleetFileArgument, argument, fleet_command
 from deltacli.cli.running.run import Run, settle_limit
 from deltacli.cli.running.starting_file import (
@@ -61,7 +60,7 @@ def fleet_init(
     run.write(result)
     run.say_next(fleet_command("plan", file), also_in_pipe=True)
     if found.failures:
-        raise typer.Exit(PartlyDone.exit_code)
+        raise Exit(PartlyDone.exit_code)
 
 
 def fleet_check(run: Run, file: FleetFileArgument = FLEET_FILE) -> None:
@@ -87,4 +86,4 @@ def fleet_check(run: Run, file: FleetFileArgument = FLEET_FILE) -> None:
     found = check_fleet_file(file)
     run.write(policy_check_result(found))
     if found.errors:
-        raise typer.Exit(EXIT_FINDINGS)
+        raise Exit(EXIT_FINDINGS)

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-import typer
-
-from deltacli.cli.invocation import invocation
+from deltacli.cli.invocation import Exit, invocation
 from deltacli.cli.options.declared import FLEET_FILE, FleetFileArgument, FleetLimitOption, fleet_command
 from deltacli.cli.running.changing import require_now_is_not_ahead
 from deltacli.cli.running.run import Run, note_left_out, settle_limit
@@ -78,7 +76,7 @@ def fleet_run(
         run.say_next(look)
     is_sent = sender is None or _send(run, sender, result, report)
     if report.exit_code or not is_sent:
-        raise typer.Exit(report.exit_code or StorageFailed.exit_code)
+        raise Exit(report.exit_code or StorageFailed.exit_code)
 
 
 def _make_session(run: Run, found: FleetFile, request: FleetRunRequest) -> FleetSession:

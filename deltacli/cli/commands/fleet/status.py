@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import typer
-
 from deltacli.cli.formats import FindingFormat
+from deltacli.cli.invocation import Exit
 from deltacli.cli.options.declared import FLEET_FILE, FleetFileArgument, FleetLimitOption, fleet_command
 from deltacli.cli.results import has_stdout, open_sink, require_target
 from deltacli.cli.running.run import Run, note_left_out, settle_limit
@@ -114,7 +113,7 @@ def fleet_status(
         note_left_out(run, result)
     _note_files(run, files.html, files.metrics)
     if known.exit_code:
-        raise typer.Exit(known.exit_code)
+        raise Exit(known.exit_code)
 
 
 def _note_files(run: Run, *files: str | None) -> None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
+from deltacli.cli.invocation import Exit
 from deltacli.cli.options.declared import TableArgument, TimestampOption, VersionOption, chosen_version
 from deltacli.cli.render.columns import Section
 from deltacli.cli.results import Outcome
@@ -60,7 +59,7 @@ def log_crc(
     )
     report = run_change(run, opened, Checksum(chosen_version(opened, version, timestamp)), wording, Mode(dry_run))
     if report.status in found:
-        raise typer.Exit(EXIT_FINDINGS)
+        raise Exit(EXIT_FINDINGS)
 
 
 def _checksum_result(uri: str, report: ChecksumReport) -> Outcome:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Annotated
 
-import typer
-
+from deltacli.cli.invocation import Exit
 from deltacli.cli.options.declared import SHARES, ConfigurationOption, argument, read_shares
 from deltacli.cli.running.run import Run, settle_limit
 from deltacli.cli.running.starting_file import (
@@ -65,7 +64,7 @@ def share_init(
     run.write(result)
     run.say_next(f"deltacli share recipient add NAME --grant {quoted(tables[0].share)}", also_in_pipe=True)
     if failures:
-        raise typer.Exit(PartlyDone.exit_code)
+        raise Exit(PartlyDone.exit_code)
 
 
 class CheckLevel(StrEnum):
@@ -116,4 +115,4 @@ def share_check(run: Run, config: ConfigurationOption = SHARES, level: LevelOpti
     problems = sorted(report.all_problems, key=lambda problem: not problem.is_error)
     run.say_next(f"deltacli help {problems[0].code}" if problems else "deltacli share serve")
     if report.has_errors:
-        raise typer.Exit(EXIT_FINDINGS)
+        raise Exit(EXIT_FINDINGS)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import typer
-
+from deltacli.cli.invocation import Exit
 from deltacli.cli.options.declared import ProfileArgument
 from deltacli.cli.running.run import Run
 from deltacli.core.errors import EXIT_FINDINGS
@@ -47,4 +46,4 @@ def share_profile_check(run: Run, profile: ProfileArgument) -> None:
     problems = problems_of(found, run.clock())
     run.write(profile_result(found, problems, run.clock()))
     if problems:
-        raise typer.Exit(EXIT_FINDINGS)
+        raise Exit(EXIT_FINDINGS)

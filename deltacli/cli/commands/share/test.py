@@ -8,10 +8,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from deltacli.cli.formats import Content, FindingFormat
-from deltacli.cli.invocation import invocation
+from deltacli.cli.invocation import Exit, invocation
 from deltacli.cli.options.declared import argument
 from deltacli.cli.running.finding_filter import (
     BASELINE,
@@ -247,7 +245,7 @@ def share_test(run: Run, address: ServerArgument = None, *, wanted: TestOptions)
     report = ConformanceChecker(run, wanted, rules).test(_target(run, address, wanted.profile))
     _say_what_next(run, report)
     if code := _exit_code(report, is_accepted=wanted.exit_zero or wanted.write_baseline is not None):
-        raise typer.Exit(code)
+        raise Exit(code)
 
 
 def _target(run: Run, address: str | None, profile: str | None) -> ServerTarget:
