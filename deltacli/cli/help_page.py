@@ -31,19 +31,19 @@ class OptionHeading(StrEnum):
 
 _OPTIONS: Mapping[OptionHeading, str] = {
     OptionHeading.SELECTION: """
-        --version --versions --newest --timestamp --from --to --rows --key --where --actions --checkpoint --retention
-        --mode --prefix --client --if --target-size --min-size --min-files --zorder --cluster --purge --purge-ratio
-        --max-bytes
+        --version --timestamp --from --to --rows --key --where --actions --checkpoint --retention --mode --prefix
+        --client --if --target-size --min-size --min-files --zorder --cluster --purge --purge-ratio --max-bytes
         --branch --schema-id --snapshot-id --tag --schemas
         --inventory --include-foreign --level --sample --select --ignore --profile --baseline --list-rules --verify
         --comment --default --position --nullable --not-null --keep-nullability --with-options --drop --none
         --apply --undo --explain --full -c --grant --all --refs --no-refs --max-tables --only --resume
+        --partition --like --exclude
     """,
     OptionHeading.EXECUTION: """
         --engine --master --remote --spark-conf --layout --parts --rows-per-file --v2-top --stats --if-behind --threads
         --rate --no-log-entries --commit-metadata --enable --upgrade-protocol --max-requests --time-budget --pause
-        --truncate-history --replica --deep --expires --overlap
-        --state --jobs --temp-dir --prices --no-listing --from-checksum
+        --truncate-history --expires --overlap
+        --state --jobs --temp-dir --prices --no-listing
         --host --port --admin-port --workers --behind-proxy
     """,
     OptionHeading.OUTPUT: """
@@ -57,7 +57,7 @@ _OPTIONS: Mapping[OptionHeading, str] = {
         --dry-run --yes --check --check-files --force --replace --allow-retention-below --max-delete --keep-version
         --protect-from --skip-nested-tables --keep-last --quarantine --purge-older --trust-listing --steal-leases
         --allow-removals --allow-remote --accept-commits --accept-copy --accept-loss --allow-lossy --allow-in-use
-        --max-missing --unprotected --keep-external
+        --max-missing --accept-unknowable
     """,
     OptionHeading.GLOBAL: """
         -C --now --storage-option --retry-budget --allow-external --table-format --config --profile-name --color
@@ -68,7 +68,7 @@ _OPTIONS: Mapping[OptionHeading, str] = {
 
 _COMMON = """
     --version --timestamp --from --to --columns --limit --select --level --retention
-    --check --dry-run --yes --max-delete --format --json --config -C -q -v -V --help
+    --check --dry-run --yes --max-delete --format --json --config -q -v -V --help
 """
 """Options that are common for every command that has them; others are where an example of the command uses them."""
 
@@ -93,10 +93,12 @@ _SECTION_OF = {option: section for section, options in _OPTIONS.items() for opti
 
 def section_of(spellings: Iterable[str], text: str) -> OptionHeading | None:
     """Return the section of an option, None where it has none. By its help `text`, one that writes a file is output,
-    also where another command reads a file by the same name.
+    also where another command reads a file by the same name, and one that takes something from a file is selection.
     """
     if text.startswith("Write the ") and " file" in text:
         return OptionHeading.OUTPUT
+    if text.startswith("Take the ") and " file" in text:
+        return OptionHeading.SELECTION
     return next((_SECTION_OF[name] for name in spellings if name in _SECTION_OF), None)
 
 

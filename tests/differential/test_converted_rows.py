@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from deltacli import open_table
-from tests.differential.test_widened_rows import PEERS as READERS
+from tests.differential.test_rows import PEERS as READERS
 from tests.support.parquet_lake import lake
 from tests.support.peers import ENVIRONMENT_VARIABLE, Task, ask_for_rows, has_peer, peer_python
 
