@@ -66,7 +66,8 @@ def clone(
         given = {"--version": version, "--timestamp": timestamp, "--unprotected": unprotected or None}
         if other := next((name for name, value in given.items() if value is not None), None):
             raise UsageError(f"{other} cannot be used with --deep", hint="deltacli copy --help")
-        from deltacli.cli.commands.elsewhere.copy import CopyRequest, copy
+        from deltacli.cli.commands.elsewhere.copy import copy
+        from deltacli.operations.copy.plan import CopyRequest
 
         copy(run, table, dst, request=CopyRequest(newest=True), dry_run=dry_run)
         return
