@@ -94,6 +94,7 @@ CALLS: dict[str, tuple[tuple[object, ...], dict[str, object]]] = {
     "replace_substring": ((TEXT, "b", "bb"), {}),
     "replace_substring_regex": ((TEXT, "^a", "x"), {}),
     "replace_with_mask": ((TEXT, pa.array([True, False, False]), pa.array(["new"])), {}),
+    "round": ((pa.array([0.25, 0.35, None]),), {"ndigits": 1, "round_mode": "half_to_even"}),
     "run_end_encode": ((NUMBERS,), {}),
     "scatter": ((TEXT, pa.array([2, 0, 1])), {"max_index": 5}),
     "shift_left": ((NUMBERS, 1), {}),

@@ -82,6 +82,7 @@ _FUNCTIONS: Mapping[str, tuple[str, int, str | None]] = {
     "replace_substring": ("replace_substring", 1, "ReplaceSubstringOptions"),
     "replace_substring_regex": ("replace_substring_regex", 1, "ReplaceSubstringOptions"),
     "replace_with_mask": ("replace_with_mask", 3, None),
+    "round": ("round", 1, "RoundOptions"),
     "run_end_encode": ("run_end_encode", 1, "RunEndEncodeOptions"),
     "scatter": ("scatter", 2, "ScatterOptions"),
     "shift_left": ("shift_left", 2, None),

@@ -31,19 +31,19 @@ class OptionHeading(StrEnum):
 
 _OPTIONS: Mapping[OptionHeading, str] = {
     OptionHeading.SELECTION: """
-        --version --timestamp --from --to --rows --key --where --actions --checkpoint --retention --mode --prefix
-        --client --if --target-size --min-size --min-files --zorder --cluster --purge --purge-ratio --max-bytes
+        --version --versions --newest --timestamp --from --to --rows --key --where --actions --checkpoint --retention
+        --mode --prefix --client --if --target-size --min-size --min-files --zorder --cluster --purge --purge-ratio
+        --max-bytes --partition --like --exclude
         --branch --schema-id --snapshot-id --tag --schemas
         --inventory --include-foreign --level --sample --select --ignore --profile --baseline --list-rules --verify
         --comment --default --position --nullable --not-null --keep-nullability --with-options --drop --none
         --apply --undo --explain --full -c --grant --all --refs --no-refs --max-tables --only --resume
-        --partition --like --exclude
     """,
     OptionHeading.EXECUTION: """
         --engine --master --remote --spark-conf --layout --parts --rows-per-file --v2-top --stats --if-behind --threads
         --rate --no-log-entries --commit-metadata --enable --upgrade-protocol --max-requests --time-budget --pause
-        --truncate-history --expires --overlap
-        --state --jobs --temp-dir --prices --no-listing
+        --truncate-history --replica --deep --expires --overlap
+        --state --jobs --temp-dir --prices --no-listing --from-checksum
         --host --port --admin-port --workers --behind-proxy
     """,
     OptionHeading.OUTPUT: """
@@ -57,7 +57,7 @@ _OPTIONS: Mapping[OptionHeading, str] = {
         --dry-run --yes --check --check-files --force --replace --allow-retention-below --max-delete --keep-version
         --protect-from --skip-nested-tables --keep-last --quarantine --purge-older --trust-listing --steal-leases
         --allow-removals --allow-remote --accept-commits --accept-copy --accept-loss --allow-lossy --allow-in-use
-        --max-missing --accept-unknowable
+        --max-missing --unprotected --keep-external --accept-unknowable
     """,
     OptionHeading.GLOBAL: """
         -C --now --storage-option --retry-budget --allow-external --table-format --config --profile-name --color
@@ -68,7 +68,7 @@ _OPTIONS: Mapping[OptionHeading, str] = {
 
 _COMMON = """
     --version --timestamp --from --to --columns --limit --select --level --retention
-    --check --dry-run --yes --max-delete --format --json --config -q -v -V --help
+    --check --dry-run --yes --max-delete --format --json --config -C -q -v -V --help
 """
 """Options that are common for every command that has them; others are where an example of the command uses them."""
 

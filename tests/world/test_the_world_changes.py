@@ -19,7 +19,10 @@ import pytest
 
 import deltacli.operations
 from deltacli.changing.basis import Act
+from deltacli.operations.change.convert import Convert
+from deltacli.operations.change.manifest import Manifests
 from deltacli.operations.clone import Clone
+from deltacli.operations.copy.execute import Copy
 from deltacli.operations.paimon.alter import SchemaAlteration
 from deltacli.operations.paimon.vacuum_schemas import SchemaVacuum
 from tests.support.builder import Files, StoredFile, commit_path
@@ -38,6 +41,9 @@ SHARE = 6
 """Of so many cells, the ordinary suite plays one."""
 ELSEWHERE = {
     Clone: "its table is new, and its source is not changed: test_clone.py",
+    Convert: "there is no table before it: test_convert.py",
+    Copy: "its table is not changed: tests/operations/copy",
+    Manifests: "they are no part of the table: test_manifest.py",
     SchemaAlteration: "a Paimon table has no log: test_paimon_schemas.py",
     SchemaVacuum: "a Paimon table has no log: test_paimon_schemas.py",
 }

@@ -73,7 +73,7 @@ def status_page(
 {"" if pages or faults else _without_pages(file)}
 <script type="application/json" id="data">{_data(status, causes, file, pages, faults)}</script>
 """
-    return framed(title, body, style=part("page.css"), script=part("copy.js") + part("page.js"))
+    return framed(title, body, style=part("page.css"), script=part("clipboard.js") + part("page.js"))
 
 
 def linked_pages(status: FleetStatus, directory: str, start: str) -> dict[str, str]:

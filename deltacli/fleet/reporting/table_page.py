@@ -338,7 +338,7 @@ def table_page(report: TableReport, index: str | None = None) -> str:
 <footer class="dim"><p>Seconds and dollars are estimates. Written by deltacli {VERSION}.</p></footer>
 """
     style = f"{part('page.css')}{part('table_page.css')}{areas.rules}\n"
-    return framed(title, body, style=style, script=part("copy.js"), table=without_secrets(report.uri))
+    return framed(title, body, style=style, script=part("clipboard.js"), table=without_secrets(report.uri))
 
 
 def _headline(report: TableReport, advice: Sequence[JsonObject]) -> tuple[str, str]:

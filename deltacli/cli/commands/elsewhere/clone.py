@@ -56,8 +56,8 @@ def clone(
 
     \b
     Examples:
-      deltacli clone ./tbl /tmp/try --dry-run
-      deltacli clone ./tbl /tmp/try --yes
+      deltacli clone ./tbl ./try --dry-run
+      deltacli clone ./tbl ./try --yes
       deltacli clone s3://lake/events s3://lake/events-test --version 42
     """
     from deltacli.operations.clone import Clone
