@@ -43,7 +43,7 @@ ELSEWHERE = {
     Clone: "its table is new, and its source is not changed: test_clone.py",
     Convert: "there is no table before it: test_convert.py",
     Copy: "its table is not changed: tests/operations/copy",
-    Manifests: "they are no part of the table: test_manifest.py",
+    Manifests: "they are no part of the table: test_manifests.py",
     SchemaAlteration: "a Paimon table has no log: test_paimon_schemas.py",
     SchemaVacuum: "a Paimon table has no log: test_paimon_schemas.py",
 }
