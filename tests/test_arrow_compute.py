@@ -176,6 +176,7 @@ def test_a_value_is_found_where_pyarrow_finds_it(is_there: bool, monkeypatch: py
         "validate {table} --level storage",
         "vacuum {table} --dry-run",
         "checkpoint {table} --dry-run",
+        "optimize {table} --min-files 2 --yes",
     ],
     ids=lambda command: command.split()[0],
 )

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from functools import cache, partial
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -226,7 +227,6 @@ def test_letters_in_another_order_are_a_near_name() -> None:
     [
         ("uv-receipt.toml", "uv tool install '/src/deltacli[s3]'"),
         ("pipx_metadata.json", "pipx install --force '/src/deltacli[s3]'"),
-        ("pyvenv.cfg", "pip install 'deltacli[s3]'"),
     ],
 )
 def test_an_extra_is_installed_as_deltacli_was(
@@ -234,8 +234,26 @@ def test_an_extra_is_installed_as_deltacli_was(
 ) -> None:
     (tmp_path / receipt).touch()
     monkeypatch.setattr("sys.prefix", str(tmp_path))
-    monkeypatch.setattr("deltacli.core.errors._installed_from", lambda: "/src/deltacli")
+    monkeypatch.setattr("deltacli.core.errors._installed_from", lambda: ("/src/deltacli", None))
     monkeypatch.setattr("importlib.metadata.requires", lambda _: None)
+
+    assert command == install_command("s3")
+
+
+@pytest.mark.parametrize(
+    ("origin", "command"),
+    [
+        ('{"dir_info": {"editable": true}, "url": "file:///src/delta%20cli"}', "pip install -e '/src/delta cli[s3]'"),
+        ('{"dir_info": {}, "url": "file:///src/deltacli"}', "pip install '/src/deltacli[s3]'"),
+        ('{"archive_info": {}, "url": "file:///d/deltacli-1-py3-none-any.whl"}', "pip install 'deltacli[s3]'"),
+        (None, "pip install 'deltacli[s3]'"),
+    ],
+)
+def test_an_extra_of_a_checkout_is_installed_from_it(
+    origin: str | None, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.prefix", str(tmp_path))
+    monkeypatch.setattr("importlib.metadata.distribution", lambda _: SimpleNamespace(read_text=lambda _: origin))
 
     assert command == install_command("s3")
 
@@ -265,7 +283,7 @@ def test_an_extra_of_a_tool_is_installed_with_those_that_are_there(
 
     (tmp_path / "uv-receipt.toml").touch()
     monkeypatch.setattr("sys.prefix", str(tmp_path))
-    monkeypatch.setattr("deltacli.core.errors._installed_from", lambda: "/src")
+    monkeypatch.setattr("deltacli.core.errors._installed_from", lambda: ("/src", None))
     monkeypatch.setattr("importlib.metadata.requires", requires)
 
     assert f"uv tool install '/src[{named}]'" == install_command(extra)

@@ -36,6 +36,7 @@ SECTIONS: Mapping[str, tuple[str, str]] = {
     "environment": ("scripting.md", "Environment and configuration"),
     "exit-codes": ("scripting.md", "Exit codes"),
     "formats": ("scripting.md", "Formats"),
+    "glossary": ("glossary.md", "Glossary"),
     "guards": ("vacuum.md", "Guards"),
     "pager": ("scripting.md", "Pager"),
     "permissions": ("stores.md", "Permissions"),
@@ -58,6 +59,7 @@ SHOWN: Mapping[str, str] = {
     "environment": "environment variables",
     "exit-codes": "what each exit code means",
     "formats": "the formats of stdout, and which commands have them",
+    "glossary": "the words of the commands, each also a word of `deltacli help`",
     "guards": "why a vacuum is refused, and what overrides it",
     "pager": "when a result is shown in a pager",
     "permissions": "which permissions of a store each command needs",
@@ -112,6 +114,7 @@ TO_DO: Mapping[int, str] = {
 }
 """Exit code -> what to do."""
 
+GLOSSARY = "glossary.md"
 ERRORS, TO_DO_LABEL = "errors.md", "what to do"
 """The page of the codes of errors, and its column of what to do about each and about each family, such as `alter.*`."""
 
@@ -130,10 +133,18 @@ def render_help_topics(pages: Mapping[str, str]) -> str:
     topics = dict(chain(_codes(read), _exit_codes(), _properties(), _features(read["properties.md"]), _sections(read)))
     for name, meant in OTHER_NAMES.items():
         topics[name] = topics[meant]
+    for name, topic in _glossary(read[GLOSSARY]):
+        topics[name] = topic if name not in topics else topic | {"blocks": [*topic["blocks"], *topics[name]["blocks"]]}
     for name, row in _variables(topics["environment"]["blocks"]):
         topics.setdefault(name, {"title": f"{name} is an environment variable.", "blocks": [[row]]})
     lines = (f"{json.dumps(name)}: {json.dumps(topics[name], ensure_ascii=False)}" for name in sorted(topics))
     return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+def _glossary(page: str) -> Iterator[tuple[str, Any]]:
+    """Yield the words of the glossary, those of two with a hyphen between them."""
+    for term, meaning in re.findall(r"^- \*\*([^*]+)\*\*: (.+)", page, re.M):
+        yield term.replace(" ", "-"), {"title": f"{term}, in docs/{GLOSSARY}", "blocks": [_plain(meaning)]}
 
 
 def _variables(blocks: Iterable[Any]) -> Iterator[tuple[str, list[str]]]:

@@ -26,7 +26,9 @@ _LINES = (
     "finding",
     "summary",
     "rule",
+    "clone",
     "file",
+    "copy",
     "log-backup",
     "log-restore",
     "log-crc",
@@ -47,6 +49,8 @@ _LINES = (
     "output",
     "restore",
     "optimize",
+    "manifest",
+    "convert",
     "diff",
     "reach",
     "explain",
@@ -99,11 +103,13 @@ _LINES = (
 
 
 WHOLE = (
+    ("copy", "copy", "what was copied to another place, or how it differs"),
     ("log-backup", "log-backup", "what was copied"),
     ("log-restore", "log-restore", "what was put back, or would be"),
     ("log-crc", "log-crc", "a checksum file, written or compared"),
     ("log-compact", "log-compact", "a log compaction"),
     ("log-expire", "log-expire", "what was deleted, or would be"),
+    ("clone", "clone", "a shallow clone, planned or made"),
     ("undelete", "undelete", "what was brought back, or would be"),
     ("vacuum", "vacuum", "what a vacuum deleted, or would"),
     ("vacuum-explain", "vacuum-explain", "why a file stays or goes"),
@@ -118,6 +124,8 @@ WHOLE = (
     ("alter", "alter.paimon", "a new version of the schema of a Paimon table"),
     ("alteration", "alter.delta", "changes of columns or of what describes a Delta table"),
     ("restore", "restore", "what a restore brought back, or would"),
+    ("convert", "convert", "a table made of Parquet files, or what stands against it"),
+    ("manifest", "manifest", "which manifests were written, or differ"),
     ("optimize", "optimize", "what was rewritten, or would be"),
     ("diff", "diff", "what differs between two versions"),
     ("reach", "reach", "which versions can be read"),
@@ -394,7 +402,7 @@ def _summary_line(document: Schema) -> Schema:
 def _snapshot_line(document: Schema) -> Schema:
     properties = {name: schema for name, schema in document["properties"].items() if name not in _ENVELOPE}
     required = [name for name in document["required"] if name not in _ENVELOPE]
-    rules = {name: document[name] for name in ("additionalProperties", "dependentRequired", "if", "then")}
+    rules = {name: document[name] for name in ("additionalProperties", "if", "then", "else")}
     return _line("snapshot", "the state at a version", properties, required, **rules)
 
 

@@ -29,7 +29,7 @@ DOCUMENT = "deltacli.help-all"
 
 _WRITES_FILES = frozenset(
     {
-        *("fleet init", "log backup", "share init", "share key rotate", "spark package"),
+        *("copy", "fleet init", "log backup", "share init", "share key rotate", "spark package"),
         *("share recipient add", "share recipient grant", "share recipient remove", "share recipient revoke"),
         *("share token create", "share token revoke", "share token rotate"),
     }

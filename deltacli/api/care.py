@@ -157,6 +157,8 @@ class BeforeChange(TableHandle):
 # -- maintenance of the log from Python --------------------------------------------------------------------------------
 
 if TYPE_CHECKING:
+    from deltacli.changing.manifests import ManifestsOutcome, ManifestsPlan
+    from deltacli.operations.change.convert import ConvertPlan, ConvertRequest
     from deltacli.operations.checkpoint.checkpoint import CheckpointPlan, CheckpointRequest, CheckpointResult
     from deltacli.operations.log.crc_and_compact import ChecksumReport, Compaction
     from deltacli.operations.log.expire import ExpiryOutcome, ExpiryPlan, ExpiryRequest
@@ -165,6 +167,7 @@ if TYPE_CHECKING:
 
 else:
     CheckpointRequest = Lazy("deltacli.operations.checkpoint.checkpoint", "CheckpointRequest")
+    ConvertRequest = Lazy("deltacli.operations.change.convert", "ConvertRequest")
     ExpiryRequest = Lazy("deltacli.operations.log.expire", "ExpiryRequest")
 
 
@@ -390,6 +393,123 @@ class LogCare(Changes):
 
         self._execute(LogRestore(plan.source, plan.replaces), plan)
         return RestoreResult(plan, was_executed=not plan.is_noop)
+
+    @named
+    def manifest(self, *, dry_run: bool = False) -> ManifestsOutcome:
+        """Write the symlink manifests of the newest version at once; `dry_run=True` only compares.
+
+        `differences` of the outcome's `plan` are the manifests that were missing, differed or were of partitions
+        without files; refusals are in a plan that is not executed. `as_json` returns the document `deltacli.manifest`.
+
+        Raises Refused (`manifests.*`) for tables with column mapping, and with deleted rows in their files; PartlyDone
+        where manifests could not be deleted; and what `snapshot` raises.
+        """
+        from deltacli.operations.change.manifest import Manifests
+
+        return self._done(Manifests(), dry_run=dry_run)
+
+    @named
+    def plan_manifest(self) -> ManifestsPlan:
+        """Return how the manifests differ from the newest version; its refusals are in the plan."""
+        from deltacli.operations.change.manifest import Manifests
+
+        return self._plan(Manifests())
+
+    @named
+    def execute_manifest(self, plan: ManifestsPlan) -> ManifestsOutcome:
+        """Write the manifests of a plan of this table. Raises as `manifest` does."""
+        from deltacli.operations.change.manifest import Manifests
+
+        return self._execute(Manifests(), plan)
+
+    @named
+    @takes(ConvertRequest)
+    def convert(self, request: ConvertRequest) -> ConvertPlan:
+        """Make a Delta table of the Parquet files of this directory at once; `dry_run=True` only plans.
+
+        The parameters are the fields of `ConvertRequest`.
+        `partition` are the partition columns with their types, as `day date, country string` (None: as the directories
+        name them). `schema` and `like` are files with the columns. `exclude` are patterns of files that are left out.
+        `conflicts` of the plan are files that do not fit, `unknowable` what is lost with the log of a former table,
+        which `accept_unknowable` accepts; `committed_version` is 0 once it is made.
+
+        Raises Refused, with nothing changed, where files do not fit together, or the directory is a table; NotATable
+        without a data file; UsageError; StorageFailed; and what commits raise.
+        """
+        from deltacli.operations.change.convert import Convert
+
+        return self._made(Convert(request), dry_run=request.dry_run)
+
+    @named
+    @takes(ConvertRequest)
+    def plan_convert(self, request: ConvertRequest) -> ConvertPlan:
+        """Return what `convert` with the same parameters would do; its refusals are in the plan. Raises as it does."""
+        from deltacli.operations.change.convert import Convert
+
+        return self._plan(Convert(request))
+
+    @named
+    def execute_convert(self, plan: ConvertPlan) -> ConvertPlan:
+        """Commit a plan of this directory. Raises as `convert` does."""
+        from deltacli.operations.change.convert import Convert
+
+        return self._execute(Convert(plan.request), plan)
+
+
+# -- copies elsewhere --------------------------------------------------------------------------------------------------
+
+if TYPE_CHECKING:
+    from deltacli.operations.copy.execute import CopyResult
+    from deltacli.operations.copy.plan import CopyPlan, CopyRequest
+else:
+    CopyRequest = Lazy("deltacli.operations.copy.plan", "CopyRequest")
+
+
+class Elsewhere(Changes):
+    """The methods of a table that make one in another place of it."""
+
+    @named
+    @takes(CopyRequest)
+    def copy(self, request: CopyRequest) -> CopyResult:
+        """Copy the table to the directory `target`, and return what was copied; `dry_run=True` copies nothing.
+
+        The parameters are the fields of `CopyRequest`. `target` is a path or URI. The copy gets a table id of its own,
+        but as a `replica` it keeps id and commits, and a later call brings it up to date. `versions` are a range such
+        as `5-12`, `newest` copies one version. `check` compares, and copies nothing: `differences` of the result are
+        what the copy lacks or has otherwise. `level` is `storage`, `footers` or `data`. `keep_external` accepts files
+        outside of the table, which are not copied. `threads` files are copied at a time, `rate` bytes per second, and
+        none is begun after `time_budget_ms`.
+
+        Raises UsageError where one of both is in the other; Refused for a target that is no copy of this table
+        (`copy.not-a-replica`), a source that was rewritten since (`copy.source-rewritten`) or is incomplete
+        (`copy.source-incomplete`); ConflictLost where the source loses files meanwhile; PartlyDone where something was
+        copied before an error; StorageFailed; and what `snapshot` raises.
+        """
+        from deltacli.changing.change import carry_out
+        from deltacli.operations.copy.execute import Copy, CopyResult, check_copy
+
+        change = Copy(self.open_other(request.target), request)
+        if request.check:
+            return check_copy(self, change.target, request)
+        if request.dry_run:
+            return CopyResult(self.plan_copy(**vars(request)), dry_run=True)
+        return carry_out(change, self)
+
+    @named
+    @takes(CopyRequest)
+    def plan_copy(self, request: CopyRequest) -> CopyPlan:
+        """Return what `copy` with the same parameters would copy; its refusals are in the plan. Raises as it does."""
+        from deltacli.changing.change import plan_change
+        from deltacli.operations.copy.execute import Copy
+
+        return plan_change(Copy(self.open_other(request.target), request), self)
+
+    @named
+    def execute_copy(self, plan: CopyPlan) -> CopyResult:
+        """Copy the files of a plan of this table. Raises as `copy` does."""
+        from deltacli.operations.copy.execute import Copy
+
+        return self._execute(Copy(plan.target, plan.request), plan, writes=False)
 
 
 # -- taking changes back from Python -----------------------------------------------------------------------------------

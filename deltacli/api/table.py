@@ -8,7 +8,7 @@ from datetime import date, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING
 
-from deltacli.api.care import BeforeChange, LogCare, Undo
+from deltacli.api.care import BeforeChange, Elsewhere, LogCare, Undo
 from deltacli.core.clock import Clock, system_clock
 from deltacli.core.errors import UsageError
 from deltacli.core.progress import SILENT, Progress
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from deltacli.operations.change.drop_feature import FeatureDrop
     from deltacli.operations.change.properties_and_features import FeaturesOutcome, PropertiesOutcome, PropertyEdits
     from deltacli.operations.change.widen_type import WideningOutcome
+    from deltacli.operations.clone import ClonePlan
     from deltacli.operations.optimize.execute import OptimizeOutcome
     from deltacli.operations.optimize.plan import OptimizePlan
     from deltacli.operations.optimize.request import OptimizeRequest
@@ -126,7 +127,7 @@ def retry_of(uri: str, budget: timedelta) -> Retry | None:
     return Retry(budget.total_seconds(), is_explicit=budget != RETRY_BUDGET)
 
 
-class Table(BeforeChange, LogCare, Undo):
+class Table(BeforeChange, LogCare, Elsewhere, Undo):
     """A Delta table in one directory of a store: a handle with every operation as a method."""
 
     def __repr__(self) -> str:
@@ -175,6 +176,49 @@ class Table(BeforeChange, LogCare, Undo):
         from deltacli.table.rebuild import find_snapshot
 
         return find_snapshot(self, version=version, timestamp=timestamp, timestamp_ms=timestamp_ms)
+
+    @named
+    def clone(
+        self,
+        target: str | os.PathLike[str],
+        *,
+        version: int | None = None,
+        unprotected: bool = False,
+        dry_run: bool = False,
+    ) -> ClonePlan:
+        """Create, at once, a table at a path or URI whose files are those of `version` (None: the newest), by their
+        absolute paths; `dry_run=True` returns the plan.
+
+        The table gets a note of the clone, and its vacuum keeps what that needs, unless it is `unprotected`.
+
+        Raises Refused, with nothing changed, where the target exists, files of the version are missing, or the note
+        cannot be written (`clone.*`); PartlyDone where a vacuum deleted files meanwhile; what commits and `snapshot`
+        raise. Spec: Add File and Remove File.
+        """
+        from deltacli.changing.change import carry_out
+
+        plan = self.plan_clone(target, version=version, unprotected=unprotected)
+        return plan if dry_run else carry_out(plan.change, plan.basis.table, plan=plan)
+
+    @named
+    def plan_clone(
+        self, target: str | os.PathLike[str], *, version: int | None = None, unprotected: bool = False
+    ) -> ClonePlan:
+        """Return what `clone` would do; its refusals are in the plan. Raises as it does."""
+        from deltacli.changing.change import plan_change
+        from deltacli.operations.clone import Clone
+
+        return plan_change(
+            Clone(self.snapshot(version=version), protects=not unprotected), self.beside(text_of(target))
+        )
+
+    @named
+    def execute_clone(self, plan: ClonePlan) -> ClonePlan:
+        """Create a planned clone of this table. Raises as `clone` does."""
+        from deltacli.changing.change import execute_plan
+
+        self._require_own(plan.source.table.uri)
+        return execute_plan(plan.change, plan.basis.table, plan, may_plan_again=False)
 
     @named
     @takes(ChangesRequest)

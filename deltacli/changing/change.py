@@ -1,6 +1,7 @@
 """Carrying out a change of a table in the same way for every command, call and step: plan, consent, look again, act.
 
-Nothing here is written by deltacli, so a commit leaves it behind, and what it names must not be deleted.
+Other engines keep views beside the log. A commit leaves them behind, but for the manifests of a table whose property
+asks for them, and what they name must not be deleted.
 
 What somebody agreed to is one plan, or the command itself; behind another writer a change is planned again, and goes on
 only if that was agreed to, too.
@@ -50,10 +51,11 @@ def views_of(snapshot: Snapshot) -> Iterator[str]:
     and one that cannot be looked at counts as absent.
     """
     properties = snapshot.properties
-    if is_true(properties, _MANIFEST_PROPERTY) or _has_manifests(snapshot.table.storage):
+    if not is_true(properties, _MANIFEST_PROPERTY) and _has_manifests(snapshot.table.storage):
+        way_out = command("manifest", table=snapshot.table.uri)
         yield (
-            f"the manifests in {MANIFESTS}, which Athena, Redshift and Presto read, are not updated: an engine has to "
-            "write them again (GENERATE symlink_format_manifest FOR TABLE)"
+            f"the manifests in {MANIFESTS}, which Athena, Redshift and Presto read, are not updated: write them again "
+            f"after the change{f' ({way_out})' if way_out else ''}"
         )
     formats = [name for name in properties.get(_UNIFORM, "").replace(",", " ").split() if name]
     if formats:
@@ -167,6 +169,8 @@ class Gate(Generic[P, Done]):
         """Whether something was committed, deleted or put in place: from then on an error is PartlyDone."""
         self.has_ended = False
         """Whether the change was executed to its end, although not all of it may have been possible."""
+        self.has_stale_manifests = False
+        """Whether it has committed files of a table whose manifests are to follow each version."""
 
     @property
     def store(self) -> Storage:
@@ -275,8 +279,20 @@ class Gate(Generic[P, Done]):
             commit_metadata=commit_metadata,
             pause=pause,
         )
-        self.has_begun = self.has_begun or isinstance(done, Committed)
+        if isinstance(done, Committed):
+            self.has_begun = True
+            if done.request.body is not None:
+                versions = (one for one in (done.made_from, done.base) if one is not None)
+                has_property = any(is_true(one.metadata.configuration, _MANIFEST_PROPERTY) for one in versions)
+                self.has_stale_manifests = self.has_stale_manifests or has_property
         return done
+
+    def follow_up(self) -> None:
+        """Write the manifests again where committed files ask for it. What fails is a caution: the version is there."""
+        if self.has_stale_manifests:
+            from deltacli.changing.manifests import write_again
+
+            self.plan.basis.cautions.extend(write_again(self.table))
 
 
 def _not_agreed(agreed: Plan, plan: Plan) -> ConflictLost:
@@ -372,10 +388,12 @@ def carry_out(
     try:
         change.execute(gate)
     except (OutcomeUnknown, PartlyDone) as fault:
+        gate.follow_up()
         if gate.has_begun:
             fault.facts.setdefault("so far", gate.outcome.so_far())
         raise
     except DeltacliError as error:
+        gate.follow_up()
         cause = _cause(gate.store, error)
         if gate.has_begun:
             raise PartlyDone.after(cause, gate.outcome.so_far()) from error
@@ -385,6 +403,7 @@ def carry_out(
             stop.add_note(gate.outcome.so_far())
         raise
     gate.has_ended = True
+    gate.follow_up()
     gate.outcome.require_complete()
     return gate.outcome
 

@@ -120,7 +120,10 @@ COMMANDS: Mapping[str, str] = {
     "alter": "deltacli.cli.commands.alter",
     "changes": "deltacli.cli.commands.read_and_changes",
     "checkpoint": "deltacli.cli.commands.checkpoint",
+    "clone": "deltacli.cli.commands.elsewhere.clone",
     "completion": "deltacli.cli.commands.completion",
+    "convert": "deltacli.cli.commands.elsewhere.convert",
+    "copy": "deltacli.cli.commands.elsewhere.copy",
     "diff": "deltacli.cli.commands.diff",
     "doctor access": "deltacli.cli.commands.doctor.access_and_storage",
     "doctor storage": "deltacli.cli.commands.doctor.access_and_storage",
@@ -139,6 +142,7 @@ COMMANDS: Mapping[str, str] = {
     "log crc": "deltacli.cli.commands.log.crc_and_compact",
     "log expire": "deltacli.cli.commands.log.expire",
     "log restore": "deltacli.cli.commands.log.backup_and_restore",
+    "manifest": "deltacli.cli.commands.elsewhere.manifest",
     "optimize": "deltacli.cli.commands.optimize",
     "properties": "deltacli.cli.commands.properties_and_features",
     "reach": "deltacli.cli.commands.reach",
@@ -183,14 +187,11 @@ Only the modules of the selected commands are imported. A command of a group is 
 """
 
 HEADINGS: Mapping[str, str] = {
-    "Look": "history snapshot read changes diff reach explain schema",
-    "Check": "validate doctor",
-    "Change": "alter widen-type properties features",
-    "Maintain": "optimize checkpoint vacuum log",
+    "Look and check": "history snapshot read changes diff reach explain schema validate doctor",
+    "Change and maintain": "alter widen-type properties features optimize checkpoint vacuum log",
     "Undo": "restore undelete repair",
-    "Many tables": "fleet",
-    "Share": "share",
-    "Set up": "completion spark",
+    "Elsewhere": "copy clone convert manifest",
+    "Many tables, shares, programs": "fleet share spark completion",
 }
 """Heading of the help of the program -> its commands and groups, in this order."""
 
@@ -310,6 +311,7 @@ GROUPS: Mapping[str, str] = {
 FINDINGS: Mapping[str, str] = {
     "alter": "with --check: a change is due",
     "checkpoint": "with --verify: a checkpoint differs from the log, or is unreadable",
+    "copy": "with --check: the target differs from the source",
     "diff": "the two versions or tables differ",
     "doctor access": "a permission is missing",
     "doctor storage": "the store does not guarantee what deltacli relies on",
@@ -319,6 +321,7 @@ FINDINGS: Mapping[str, str] = {
     "fleet run": "everything due was done; a table has findings or an alert",
     "fleet status": "a table has an alert",
     "log crc": "the checksum differs from the state, or is unreadable",
+    "manifest": "with --check: a manifest differs from the newest version",
     "optimize": "with --check: there is something to do",
     "repair": "errors are left that repair cannot fix; never with --dry-run",
     "restore": "with --check: the table differs from that version",
@@ -341,12 +344,14 @@ EXITS: Mapping[int, Mapping[str, str]] = {
         "share init": "the file exists; --force replaces it",
     },
     5: {
+        "copy": "an error or the time budget ended it; run it again",
         "features": "drop: some of its commits are made; run it again",
         "fleet init": "the file is written; a directory could not be read",
         "fleet plan": "a table or a directory could not be read",
         "fleet run": "a step was refused, failed or not started",
         "fleet status": "the newest run was interrupted; fleet run --resume",
         "log expire": "some log files could not be deleted; run it again",
+        "manifest": "some manifests were not written; run it again",
         "optimize": "files that cannot be read are left; repair them first",
         "repair": "a step failed or was refused; the others are made",
         "restore": "committed, but files are gone or could not be checked",

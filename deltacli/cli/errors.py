@@ -108,6 +108,7 @@ def report_error(error: DeltacliError, arguments: Sequence[str], table: str | No
     error.said_first, error.reason = map(without_middle, (error.said_first, error.reason))
     error.facts = {name: without_middle(value) for name, value in error.facts.items()}
     table = _subject(error, arguments, table)
+    _note_conversion(error, arguments, table)
     if error.code == "usage.config":
         hint = error.hint or _of_code(error, arguments, table)
     else:
@@ -335,6 +336,14 @@ def _hint(error: DeltacliError, arguments: Sequence[str], table: str | None) -> 
     is_repeated = hint.replace(" --config ", " -c ") == again(arguments).replace(" --config ", " -c ")
     other = f"deltacli help {error.code}" if error.code == "share.config" else None
     return other if is_repeated and error.exit_code == UsageError.exit_code else hint
+
+
+def _note_conversion(error: DeltacliError, arguments: Sequence[str], table: str | None) -> None:
+    """Name what is left to a local directory without a log."""
+    if not table or path_of(arguments) not in (("repair",), ("undelete",)):
+        return
+    if os.path.isdir(table) and not os.path.exists(os.path.join(table, "_delta_log")):
+        error.facts["without a copy of the log"] = f"deltacli convert {quoted_table(table)} --dry-run"
 
 
 def _of_external(error: DeltacliError, prefix: str, arguments: Sequence[str], table: str | None) -> str:

@@ -37,6 +37,7 @@ _OPTIONS: Mapping[OptionHeading, str] = {
         --inventory --include-foreign --level --sample --select --ignore --profile --baseline --list-rules --verify
         --comment --default --position --nullable --not-null --keep-nullability --with-options --drop --none
         --apply --undo --explain --full -c --grant --all --refs --no-refs --max-tables --only --resume
+        --partition --like --exclude
     """,
     OptionHeading.EXECUTION: """
         --engine --master --remote --spark-conf --layout --parts --rows-per-file --v2-top --stats --if-behind --threads
@@ -56,7 +57,7 @@ _OPTIONS: Mapping[OptionHeading, str] = {
         --dry-run --yes --check --check-files --force --replace --allow-retention-below --max-delete --keep-version
         --protect-from --skip-nested-tables --keep-last --quarantine --purge-older --trust-listing --steal-leases
         --allow-removals --allow-remote --accept-commits --accept-copy --accept-loss --allow-lossy --allow-in-use
-        --max-missing
+        --max-missing --accept-unknowable
     """,
     OptionHeading.GLOBAL: """
         -C --now --storage-option --retry-budget --allow-external --table-format --config --profile-name --color
@@ -92,10 +93,12 @@ _SECTION_OF = {option: section for section, options in _OPTIONS.items() for opti
 
 def section_of(spellings: Iterable[str], text: str) -> OptionHeading | None:
     """Return the section of an option, None where it has none. By its help `text`, one that writes a file is output,
-    also where another command reads a file by the same name.
+    also where another command reads a file by the same name, and one that takes something from a file is selection.
     """
     if text.startswith("Write the ") and " file" in text:
         return OptionHeading.OUTPUT
+    if text.startswith("Take the ") and " file" in text:
+        return OptionHeading.SELECTION
     return next((_SECTION_OF[name] for name in spellings if name in _SECTION_OF), None)
 
 

@@ -37,10 +37,8 @@ def explain_word(words: Sequence[str], run: Callable[[Sequence[str]], int]) -> i
     rules, topics, meanings = _rules_called(name), explained(), _meanings_of(option)
     if name not in topics and (begun := re.sub(r"(?<=[A-Z]_)[A-Z_]+\Z", "…", name)) in topics:
         name = begun  # of environment variables
-    if not rules and not meanings and name not in topics:
-        if family := _family(_AREAS.get(name, name.removesuffix(".*")), topics):
-            sys.stdout.write(fold_topic(*family) + "\n")
-            return 0
+    family = None if rules or meanings else _family(_AREAS.get(name, name.removesuffix(".*")), topics)
+    if not (rules or meanings or family or name in topics):
         return _explain_unknown(" ".join(asked), name, topics, run)
     ended = 0
     for command, found in rules.items():
@@ -51,6 +49,8 @@ def explain_word(words: Sequence[str], run: Callable[[Sequence[str]], int]) -> i
         more = [f"deltacli help {option[2:]}"]
         has_more = option == name and option[2:] in topics
         shown.append((f"Option {option}", [*meanings, {"code": more}] if has_more else meanings))
+    if family:
+        shown.append(family)
     if shown:
         sys.stdout.write("\n\n".join(fold_topic(title, blocks) for title, blocks in shown) + "\n")
         sys.stdout.flush()

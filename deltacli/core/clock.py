@@ -13,9 +13,19 @@ Clock = Callable[[], int]
 """Milliseconds since the epoch, UTC."""
 
 
-def system_clock() -> int:
-    """Return the wall clock of this machine in milliseconds since the epoch."""
-    return time.time_ns() // 1_000_000
+class _SystemClock:
+    def __call__(self) -> int:
+        """Return the wall clock of this machine in milliseconds since the epoch."""
+        return time.time_ns() // 1_000_000
+
+    def __repr__(self) -> str:
+        return "system_clock"
+
+    __reduce__ = __repr__
+
+
+system_clock = _SystemClock()
+"""The wall clock of this machine, which is one object in each process, with a name in signatures."""
 
 
 def fixed_clock(now_ms: int) -> Clock:

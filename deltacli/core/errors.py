@@ -407,15 +407,20 @@ def command(operation: str, *arguments: object, table: str | None = TABLE, **opt
 
 
 def install_command(extra: str) -> str:
-    """Return the command that adds an extra to this installation: by uv or pipx for their tools, else by pip."""
+    """Return the command that adds an extra to this installation: by uv or pipx for their tools, else by pip, of a
+    checkout from its directory: an index may not have it.
+    """
     by_tool = {"uv-receipt.toml": "uv tool install", "pipx_metadata.json": "pipx install --force"}
     for receipt, install in by_tool.items():
         if os.path.exists(os.path.join(sys.prefix, receipt)):
             apart = _SPARKS - {extra} if extra in _SPARKS else set()
             present = {name for name, is_present in extras().items() if is_present}  # uv removes packages of others
             wanted = ",".join(sorted({extra} | present - apart))
-            return f"{install} {shlex.quote(f'{_installed_from()}[{wanted}]')}"
-    return f"pip install 'deltacli[{extra}]'"
+            return f"{install} {shlex.quote(f'{_installed_from()[0]}[{wanted}]')}"
+    origin, directory = _installed_from()
+    if directory is None:
+        return f"pip install 'deltacli[{extra}]'"
+    return f"pip install {'-e ' if directory.get('editable') else ''}{shlex.quote(f'{origin}[{extra}]')}"
 
 
 _SPARKS = {"spark", "spark-local"}
@@ -450,17 +455,21 @@ def _has_extra(package: str, extra: str) -> bool:
     )
 
 
-def _installed_from() -> str:
-    """Return the directory from which deltacli was installed, else its name on an index."""
+def _installed_from() -> tuple[str, dict[str, bool] | None]:
+    """Return the directory or the file from which deltacli was installed, else its name on an index, and what is known
+    of the directory, None where it is none.
+    """
     import json
     from importlib.metadata import PackageNotFoundError, distribution
     from urllib.parse import unquote
 
     try:
-        origin = json.loads(distribution("deltacli").read_text("direct_url.json") or "{}").get("url", "")
+        found = json.loads(distribution("deltacli").read_text("direct_url.json") or "{}")
     except PackageNotFoundError:
-        origin = ""
-    return unquote(origin.removeprefix("file://")) if origin.startswith("file:///") else "deltacli"
+        found = {}
+    origin = found.get("url", "")
+    is_here = origin.startswith("file:///")
+    return unquote(origin.removeprefix("file://")) if is_here else "deltacli", found.get("dir_info")
 
 
 def command_of_paimon(operation: str) -> str:

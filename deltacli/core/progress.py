@@ -93,6 +93,9 @@ def weighed(progress: Progress, what: str, *, unit: str, total: int, weight: int
 
 
 class _Silent:
+    def __repr__(self) -> str:
+        return "SILENT"
+
     def step(self, what: str, *, unit: str, total: int | None = None) -> _Silent:  # noqa: ARG002  (the port's names)
         return self
 

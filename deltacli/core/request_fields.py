@@ -118,7 +118,9 @@ class _Fields:
         request = self._request.load() if isinstance(self._request, Lazy) else self._request
         own, made = signature(self.__wrapped__), signature(request)
         first = next(iter(own.parameters.values()))
-        return own.replace(parameters=[first, *made.parameters.values()])
+        is_plan = self.__wrapped__.__name__.startswith("plan_")  # which changes nothing, whatever `dry_run` is
+        others = (one for one in made.parameters.values() if not (is_plan and one.name == "dry_run"))
+        return own.replace(parameters=[first, *others])
 
 
 def takes(

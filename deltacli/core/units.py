@@ -13,7 +13,7 @@ from deltacli.core.errors import Duration, UsageError, nearest_name, require_pat
 from deltacli.core.made_once import pattern
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_SIZE_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
+SIZE_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 DAY_MS = 86_400_000
 UNITS_MS = {"week": 7 * DAY_MS, "day": DAY_MS, "hour": 3_600_000, "minute": 60_000, "second": 1_000}
 """The units of durations and intervals, the longest first; a month and a year have no fixed length."""
@@ -41,8 +41,8 @@ WRITER_SKEW_MS = 60 * 60_000
 def format_size(size_bytes: int) -> str:
     """Format a number of bytes for people: `3.2 GiB`."""
     value = float(size_bytes)
-    for unit in _SIZE_UNITS:
-        if abs(value) < 1024 or unit == _SIZE_UNITS[-1]:
+    for unit in SIZE_UNITS:
+        if abs(value) < 1024 or unit == SIZE_UNITS[-1]:
             break
         value /= 1024
     return f"{size_bytes:,} B" if unit == "B" else f"{value:.1f} {unit}"

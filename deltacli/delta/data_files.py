@@ -424,19 +424,30 @@ MANIFESTS = "_symlink_format_manifest"
 
 
 def named_by(manifest: bytes, uris: Iterable[str]) -> Sequence[set[str]]:
-    """Return for each line of a manifest the paths below the table, which has these URIs, that it may mean.
-
-    Engines write a line decoded or percent-encoded. One with another root, such as that of a mount, may mean any file
-    whose path it ends with.
+    """Return for each line of a manifest the paths below the table, which has these URIs, that it may mean. One with
+    another root, such as that of a mount, may mean any file whose path it ends with.
     """
-    lines = [line for line in manifest.decode("utf-8", "surrogateescape").splitlines() if line]
+    lines = _lines_of(manifest)
+    return [paths or _ends_of(line) for line, paths in zip(lines, located_by(manifest, uris), strict=True)]
+
+
+def located_by(manifest: bytes, uris: Iterable[str]) -> Sequence[set[str]]:
+    """Return for each line of a manifest the paths below these URIs that it may mean: engines write it decoded or
+    percent-encoded. A line with another root has none.
+    """
+    lines = _lines_of(manifest)
     found = [set[str]() for _ in lines]
     for uri in uris:
         for spelled in ([line.replace("%", "%25") for line in lines], lines):
             for paths, path in zip(found, locate_all(spelled, uri), strict=True):
                 if path is not None:
                     paths.add(path)
-    return [paths or _ends_of(line) for line, paths in zip(lines, found, strict=True)]
+    return found
+
+
+def _lines_of(manifest: bytes) -> list[str]:
+    text = manifest.decode("utf-8", "surrogateescape").replace("\r", "\n")
+    return [line for line in text.split("\n") if line]
 
 
 def _ends_of(line: str) -> set[str]:

@@ -455,6 +455,14 @@ class TableStatus:
         return found or {Weight.NONE}
 
     @property
+    def validated_ms(self) -> int | None:
+        """Return when its last complete validation ended, whatever it found; None without one."""
+        last = self.steps.get("validate")
+        if last is None:
+            return None
+        return last.timestamp_ms if last.state in ("done", "findings") else last.succeeded_ms
+
+    @property
     def exceeded(self) -> list[Judgement]:
         """Return the thresholds that are exceeded."""
         return [one for one in self.judgements if one.state is State.EXCEEDED]

@@ -507,8 +507,24 @@ def ways_out(snapshot: Snapshot, blockers: Collection[Blocker]) -> Iterator[WayO
         by_feature.setdefault(one.feature, []).append(one)
     for feature, stopping in sorted(by_feature.items()):
         if counts is None:
-            counts = snapshot.counts()[0]
+            counts = _counts(snapshot)
         yield _way_out(snapshot, feature, [one.trait for one in stopping], counts)
+
+
+def _counts(snapshot: Snapshot) -> FileCounts:
+    """Return the number of live files, of those with vectors, and their bytes: as the checksum of the version states
+    them where it has the protocol and the metadata of the log, else counted.
+    """
+    if snapshot.version in snapshot.listing.checksums:
+        from deltacli.table.stated_version import StatedVersion, read_stated_version
+
+        stated = read_stated_version(snapshot.table, version=snapshot.version)
+        if isinstance(stated, StatedVersion):
+            found = stated.checksum
+            is_whole = found.vectors is not None or VECTORS not in found.protocol.supported_features
+            if is_whole and (found.protocol, found.metadata) == (snapshot.protocol, snapshot.metadata):
+                return FileCounts(count=found.files, size_bytes=found.size_bytes, deletion_vectors=found.vectors or 0)
+    return snapshot.counts()[0]
 
 
 def _way_out(snapshot: Snapshot, feature: str, traits: list[str], counts: FileCounts) -> WayOut:

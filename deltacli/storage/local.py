@@ -8,7 +8,8 @@ import os
 import shlex
 import stat as stat_module
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from functools import partial
 from itertools import islice
 from typing import Any, Self
 from urllib.parse import quote, unquote_to_bytes
@@ -261,6 +262,42 @@ class LocalStorage:
             raise _translate(fault, place, "written") from fault
         finally:
             os.close(descriptor)
+
+    def copy_group(self, origin: LocalStorage, paths: Sequence[str]) -> list[Creation]:
+        """Copy files of another directory of the disk to the same paths, as `copy_within` does. All are on the disk
+        before one of them gets its name, which the next call of `sync` keeps.
+        """
+        from deltacli.storage.local_write import create_copies
+
+        @contextmanager
+        def opened(path: str) -> Iterator[int]:
+            try:
+                descriptor = origin._open(path)[0]
+            except (OSError, ValueError) as fault:
+                raise _translate(fault, origin._at(path)) from fault
+            try:
+                yield descriptor
+            finally:
+                os.close(descriptor)
+
+        copies = [(partial(opened, path), self._to_write(path)) for path in paths]
+        try:
+            return create_copies(copies, self.root, self.require_place)
+        except OSError as fault:
+            raise _translate(fault, self.root, "written") from fault
+
+    def sync(self) -> None:
+        """Write the file system to the disk, and remove abandoned drafts of the root."""
+        from deltacli.storage.local_write import LockedDraft, sync_disk
+
+        self.require_place()
+        try:
+            draft = LockedDraft(self.root, ".")
+            self._sweep(self.root, draft.changed_ns)
+            draft.close()
+            sync_disk(self.root)
+        except OSError as fault:
+            raise _translate(fault, self.root, "written") from fault
 
     def delete_many(self, paths: Iterable[str]) -> Iterator[tuple[str, Deletion]]:
         self.require_place()

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import NamedTuple
 
 from deltacli.core.errors import CommitCorrupt, FileMissing, Refused, command
 from deltacli.core.typing import JsonObject
-from deltacli.delta.log.segment import LOG_DIRECTORY
-from deltacli.delta.log.state import read_metadata, read_protocol
+from deltacli.delta.log.segment import checksum_path
+from deltacli.delta.log.state import read_checksum, read_metadata, read_protocol
 from deltacli.rules.log.configuration_differences import metadata_differences, protocol_differences
 from deltacli.table.version import Snapshot
 
@@ -39,12 +38,10 @@ def contradiction(snapshot: Snapshot, files: int | None = None, size_bytes: int 
 
     A missing or unreadable checksum file is not a contradiction.
     """
-    path = f"{LOG_DIRECTORY}/{snapshot.version:020d}.crc"
-    try:
-        found = json.loads(snapshot.table.storage.read_range(path, 0, MAX_BYTES))
-    except (FileMissing, ValueError, RecursionError):
-        return None
-    if not isinstance(found, dict):
+    path, found = checksum_path(snapshot.version), None
+    with suppress(FileMissing):
+        found = read_checksum(snapshot.table.storage.read_range(path, 0, MAX_BYTES))
+    if found is None:
         return None
     for name, rule, ours in (("numFiles", "crc.num-files", files), ("tableSizeBytes", "crc.table-size", size_bytes)):
         theirs = found.get(name)

@@ -64,6 +64,8 @@ class TableHandle:
             "files",
             "has_given_clock",
             "held",
+            "here",
+            "beside",
             "machine",
             "newest_seen",
             "note_version",
@@ -104,6 +106,26 @@ class TableHandle:
         other = copy.copy(self)
         location, machine = self.stores.location, self.machine
         other.stores = TableStores(cast("Storage", storage), self.open_other, self.allowed, location, machine)
+        return other
+
+    def beside(self, uri: str) -> TableHandle:
+        """Return a handle of another table, which is opened and run in the same way."""
+        storage, location = self.open_other(uri), self.stores.location
+        return TableHandle(
+            storage,
+            engine=self.engine,
+            clock=self.clock,
+            progress=self.progress,
+            open_other=self.open_other,
+            allowed=self.allowed,
+            location=None if location is None else location._replace(uri=storage.uri),
+            machine=self.machine,
+        )
+
+    def here(self) -> Self:
+        """Return the same handle, whose work is done in this process, also where it has the engine of a cluster."""
+        other = self.over(self.stores.storage)
+        other.engine, other.stores = EmbeddedEngine(), replace(other.stores, location=None)
         return other
 
     def held(self, place: Place | None = None) -> Self:

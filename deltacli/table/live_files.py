@@ -72,7 +72,7 @@ class NeededFiles(NamedTuple):
 
     def where(self, mask: ArrowArray) -> Self:
         """Return the files of a mask, with their vectors."""
-        files = self.files.filter(mask)
+        files = pc.filter(self.files, mask)
         if not self.vectors.num_rows:
             return self._replace(files=files)
         vectors = self.vectors.filter(pc.is_in(self.vectors["path"], value_set=whole(files["path"])))
@@ -100,7 +100,7 @@ def needed_files(
 
     keys = PathKeys(uris).of_log(whole(paths))
     differs = pc.fill_null(pc.not_equal(keys.keys, keys.written), False)
-    files = pa.table(
+    every = pa.table(
         {
             "path": keys.keys,
             "written": pc.if_else(differs, keys.written, pa.scalar(None, pa.binary())),
@@ -108,7 +108,8 @@ def needed_files(
             "sizeBytes": pc.cast(whole(sizes), pa.int64()),
             "rows": pc.cast(whole(rows), pa.int64()),
         }
-    ).filter(pc.is_valid(keys.keys))
+    )
+    files = pc.filter(every, pc.is_valid(keys.keys))
     outside = len(keys.keys) - files.num_rows
     vectors = _vectors(uris, descriptors)
     of_vectors = pc.unique(whole(vectors["path"]))
@@ -150,7 +151,7 @@ def joined(parts: Sequence[NeededFiles]) -> NeededFiles:
 
     every = pa.concat_tables([one.files for one in parts])
     is_data = pc.equal(every["kind"], FileKind.DATA.value)
-    files = pa.concat_tables([_each_once(every.filter(mask)) for mask in (is_data, pc.invert(is_data))])
+    files = pa.concat_tables([_each_once(pc.filter(every, mask)) for mask in (is_data, pc.invert(is_data))])
     return NeededFiles(files, pa.concat_tables([one.vectors for one in parts]), sum(one.outside for one in parts))
 
 
@@ -161,9 +162,9 @@ def _vectors(uris: Sequence[str], descriptors: ArrowArray | None) -> ArrowTable:
     if descriptors is None or descriptors.null_count == len(descriptors):
         kind = action_schemas().add.field("deletionVector").type
         return pa.table({"path": pa.array([], pa.binary()), "deletionVector": pa.array([], kind)})
-    stated = whole(descriptors).drop_null()
+    stated = pc.drop_null(whole(descriptors))
     places = PathKeys(uris).of_vectors(whole(unique_id_column(stated))).keys
-    return pa.table({"path": places, "deletionVector": stated}).filter(pc.is_valid(places))
+    return pc.filter(pa.table({"path": places, "deletionVector": stated}), pc.is_valid(places))
 
 
 def _each_once(files: ArrowTable) -> ArrowTable:
@@ -175,7 +176,7 @@ def _each_once(files: ArrowTable) -> ArrowTable:
         return files
     first = pa.table({"path": paths, "row": pa.array(range(len(paths)), pa.int64())})
     rows = grouped(first, ["path"], [("row", "min")])["row_min"]
-    return files.take(rows)
+    return pc.take(files, rows)
 
 
 def whole(column: ArrowArray) -> ArrowArray:

@@ -15,6 +15,7 @@ import deltacli
 
 ROOT = Path(deltacli.__file__).parent
 BESIDE_GATES = {
+    "operations/clone.py": 1,
     "operations/checkpoint": 3,
     "operations/paimon": 2,
     "operations/recover": 4,
@@ -47,6 +48,8 @@ DECIDES = {
     FAILURE: {
         "changing/change.py": "an error after the first act",
         "changing/plan.py": "files that could not be deleted",
+        "operations/clone.py": "files that a vacuum of the source deleted meanwhile",
+        "operations/copy/execute.py": "files that were not begun when the time was up",
         "operations/optimize/execute.py": "files that were left alone",
         "operations/recover/undelete.py": "a plan that follows, and nobody agrees to",
         "operations/repair/repair.py": "steps that were refused or failed",

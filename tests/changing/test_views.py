@@ -109,7 +109,6 @@ def test_what_commits_nothing_says_nothing(place: Path, capsysbinary: Capture) -
     [
         (UNIFORM, "Iceberg metadata"),
         ({"delta.universalFormat.enabledFormats": "hudi,iceberg"}, "Hudi and Iceberg"),
-        ({"delta.compatibility.symlinkFormatManifest.enabled": "true"}, "Athena"),
     ],
 )
 def test_a_property_is_enough(properties: dict[str, str], word: str) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from deltacli.cli.running.cluster import ClusterOptions, EngineChoice, settle_engine
-from deltacli.core.errors import UsageError
+from deltacli.core.errors import UsageError, install_command
 from deltacli.engine.spark.engine import SparkSettings
 from tests.cli.support import deltacli
 
@@ -80,4 +80,4 @@ def test_without_pyspark_the_hint_installs_it(option: list[str], extra: str, sam
     done = deltacli("snapshot", sample, "--engine", "spark", *option)
 
     assert 2 == done.code
-    assert f"hint: pip install 'deltacli[{extra}]'" in done.err
+    assert f"hint: {install_command(extra)}" in done.err

@@ -94,7 +94,7 @@ def test_a_value_after_the_first_thousand_files_keeps_its_column() -> None:
     heading, *lines = listed("table", make_snapshot(2_500), listing).decode().splitlines()
 
     assert ["size", "records", "deleted", "modified", "(UTC)", "path"] == heading.split()
-    assert ["1", "B", "9", "2", "1970-01-01", "00:00:00", "z.parquet"] in [line.split() for line in lines[-3:]]
+    assert ["1", "B", "9", "2", "1970-01-01T00:00:00.000Z", "z.parquet"] in [line.split() for line in lines[-3:]]
     assert 2_503 == len(lines)
 
 

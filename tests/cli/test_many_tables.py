@@ -134,7 +134,7 @@ def test_an_error_on_one_table_does_not_stop_the_others(several: Path) -> None:
     first, second, third = many(result)
     assert (3, False) == (result.code, result.document["complete"])
     assert ("error", 3, "b") == (second["type"], second["exit"], second["table"])
-    assert result.error == second
+    assert {**result.error, "uri": (several / "b").as_uri()} == second
     assert (11, 11) == (first["deleted"]["files"], third["deleted"]["files"])
 
 
@@ -211,6 +211,34 @@ def test_an_interruption_stops_between_tables_and_tells_what_is_done(
     assert [] == faults(document, "deltacli.many")
     assert error["message"].startswith("interrupted; 1 of 3 tables done; ")
     assert [16, 14, 14] == [newest(several / name) for name in "abc"]
+
+
+@pytest.mark.parametrize("asks", ["--yes", "--dry-run"])
+def test_an_interruption_of_the_plans_leaves_a_document_of_what_is_known(
+    asks: str, several: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    plan, calls = VacuumChange.plan, list[object]()
+
+    def interrupted(change: VacuumChange, *given: Any, **options: Any) -> Any:  # Any: those of `plan`
+        calls.append(change)
+        if len(calls) == 2:
+            raise Interrupted(signal.SIGINT)
+        return plan(change, *given, **options)
+
+    monkeypatch.setattr(VacuumChange, "plan", interrupted)
+    names = [str(several / name) for name in "abc"]
+    code = run(["vacuum", *names, *NOW, asks, "--json"])
+    out, err = capfdbinary.readouterr()
+
+    document = json.loads(out)
+    kinds = [one.get("kind", one.get("code")) for one in document["documents"]]
+    first = "interrupted" if asks == "--yes" else "deltacli.vacuum"
+    assert (130, False, [first, "interrupted", "interrupted"]) == (code, document["complete"], kinds)
+    assert [] == faults(document, "deltacli.many")
+    uris = [one.get("uri", one["table"]) for one in document["documents"]]
+    assert [Path(name).as_uri() for name in names] == uris
+    assert "interrupted" == json.loads(err.splitlines()[-1])["code"]
+    assert [14, 14, 14] == [newest(several / name) for name in "abc"]
 
 
 @pytest.mark.parametrize(

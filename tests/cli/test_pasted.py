@@ -122,6 +122,11 @@ def prepare(page: str, place: Path) -> None:
     """Make what the examples of a page need to be there, or not to be there."""
     if page == "share test":
         run(place, "validate", "tbl", "--write-baseline", "known.json")
+    if page == "convert":
+        (place / "events" / "day=2026-01-01" / "country=DE").mkdir(parents=True)
+        shutil.copy(place / "part-0.parquet", place / "events" / "day=2026-01-01" / "country=DE")
+        (place / "snapshot.json").write_text(run(place, "snapshot", "tbl", "--json").out)
+        shutil.copytree(place / "tbl", place / "lost", ignore=shutil.ignore_patterns("_delta_log"))
     if page == "share":  # whose examples follow each other
         (place / "shares.yaml").unlink()
         run(place, "share", "init", "./lake")

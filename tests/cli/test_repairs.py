@@ -168,3 +168,20 @@ def test_an_agreed_repair_on_a_terminal_reports_what_was_repaired(tmp_path: Path
     place = next(place for place, line in enumerate(done) if line.startswith("repaired "))
     assert ["repaired", "3", "findings"] == done[place].split()
     assert "bring day=2026-01-03/part-00013-00015.snappy.parquet back" in done[place + 1]
+
+
+@pytest.mark.parametrize("form", ["table", "json", "ndjson", "csv"])
+def test_a_table_that_lacks_live_files_is_repaired_before_it_is_vacuumed(
+    form: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    root = make_sample(tmp_path / "t")
+    validate = ["validate", str(root), "--level", "storage", "--format", form, "--now", "2026-02-04"]
+    run(validate)
+    whole = capfd.readouterr().out
+    (root / "day=2026-01-03" / "part-00014-00018.snappy.parquet").unlink()
+
+    run(validate)
+
+    lacking = capfd.readouterr().out
+    assert "data.file-missing" in lacking
+    assert [True, False] == ["deltacli vacuum" in said for said in (whole, lacking)]

@@ -232,3 +232,10 @@ def test_the_question_breaks_between_words(home: Path) -> None:
         f"restore version 3 of {uri}: "
         "bring back 6 files (11.1 KiB, 580 rows), remove 18 files (27.7 KiB, 1,030 rows)? [y/N] " == " ".join(lines)
     )
+
+
+def test_a_version_that_is_not_there_names_those_that_are(home: Path) -> None:
+    refused = restore(home, "--version", "99", "--yes")
+
+    assert 3 == refused.code
+    assert "\n  readable versions  0-14\nhint: deltacli history tbl\n" in refused.err

@@ -13,6 +13,7 @@ import pytest
 
 from deltacli.arrow.startup import imported_when_used
 from tests.support.builder import TableBuilder
+from tests.support.checksums import with_checksum
 
 
 class Start(NamedTuple):
@@ -27,6 +28,7 @@ class Start(NamedTuple):
 MOST = {
     "history": Start(modules=61, patterns=4, dataclasses=12, tuples=29),
     "snapshot": Start(modules=81, patterns=4, dataclasses=17, tuples=55),
+    "snapshot --from-checksum": Start(modules=71, patterns=4, dataclasses=14, tuples=45),
     "validate": Start(modules=149, patterns=23, dataclasses=42, tuples=104),
     "vacuum --dry-run": Start(modules=105, patterns=9, dataclasses=26, tuples=84),
     "explain": Start(modules=85, patterns=3, dataclasses=18, tuples=74),
@@ -69,7 +71,8 @@ sys.stderr.write(json.dumps([code, *found]))
 @pytest.mark.parametrize("command", MOST)
 def test_a_command_starts_with_few_modules_patterns_and_classes(command: str, tmp_path: Path) -> None:
     name, *options = command.split()
-    table = str(TableBuilder().commits(10).write(tmp_path))
+    builder = TableBuilder().commits(10)
+    table = str((with_checksum(builder) if "--from-checksum" in options else builder).write(tmp_path))
     for version in range(10):
         (tmp_path / f"part-{version:05d}.parquet").write_bytes(bytes(100))
     counting = [sys.executable, "-c", COUNTING, name, table, *options]
@@ -101,12 +104,17 @@ command_line.main()
 
 @pytest.mark.parametrize(
     ("command", "holders"),
-    [("history", "dataclasses urllib uuid"), ("snapshot", "dataclasses pyarrow urllib uuid")],
+    [
+        ("history", "dataclasses urllib uuid"),
+        ("snapshot --from-checksum", "dataclasses urllib uuid"),
+        ("snapshot", "dataclasses pyarrow urllib uuid"),
+    ],
 )
 def test_a_start_does_not_import_what_libraries_rarely_use(command: str, holders: str, tmp_path: Path) -> None:
-    table = str(TableBuilder().commits(2).write(tmp_path))
+    table = str(with_checksum(TableBuilder().commits(2)).write(tmp_path))
+    name, *options = command.split()
 
-    standing_in = [sys.executable, "-c", STANDING_IN, command, table]
+    standing_in = [sys.executable, "-c", STANDING_IN, name, table, *options]
     done = subprocess.run(standing_in, capture_output=True, text=True, check=True)
 
     # Only these modules have stand-ins, and were seen to use no more of them than functions while they are imported.

@@ -12,7 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deltacli.cli.render.data.values import json_column, json_objects, text_column
+from deltacli.cli.render.data.values import (
+    json_column,
+    json_objects,
+    size_texts,
+    text_column,
+    timestamp_texts,
+)
+from deltacli.core.units import format_size, format_timestamp
 from deltacli.delta.encoding.value_text import MICROSECONDS_A_DAY, date_text, moment_text, parse_date, parse_moment
 
 LEAST, MOST = -(2**63), 2**63 - 1
@@ -248,3 +255,16 @@ def test_json_of_rows_is_read_back(rows: list[dict[str, Any]], start: int) -> No
     found = json_objects(list(zip(schema.names, batch.columns, strict=True)), batch.num_rows)
 
     assert rows[start:] == [json.loads(text) for text in found.to_pylist()]
+
+
+def test_sizes_and_times_of_a_column_are_those_of_one_value() -> None:
+    sizes = [None, 0, 1023, 1024, 1075, 1126, 1_048_524, 1_048_525, 1_048_575, 2**40 - 1, 2**40, 2**62, -5, -2000]
+    sizes += [size + by for size in (10_240, 5_368_709_120) for by in range(200)]
+    times = [None, 0, -1, 1_740_000_000_123, 253_402_300_799_999, -62_135_596_800_000]
+    beyond = [*times, MOST]
+
+    assert [size if size is None else format_size(size) for size in sizes] == size_texts(pa.array(sizes)).to_pylist()
+    for several in (times, beyond):
+        written = [time if time is None else format_timestamp(time) for time in several]
+        assert written == timestamp_texts(pa.array(several, pa.int64())).to_pylist()
+    assert [None] == timestamp_texts(pa.array([None], pa.int64())).to_pylist()

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from deltacli import open_table
@@ -16,6 +18,7 @@ from deltacli.core.errors import Refused, UsageError
 from deltacli.spark import DeltaTable, maintain, register_tables
 from tests.cli.support import make_sample
 from tests.support.optimizing import Ids, rows_of
+from tests.support.parquet_lake import lake
 
 NOW = datetime(2036, 6, 1, tzinfo=UTC)
 
@@ -51,6 +54,28 @@ def test_smoke_a_delta_table_has_the_methods_that_people_know(session: Any, trip
     assert "time travel" in capsys.readouterr().out
     assert [] == table.repair(dry_run=True).steps
     assert before == rows_of(open_table(trips))
+
+
+def test_clones_and_conversions_are_made_as_by_delta_spark(session: Any, trips: Path, tmp_path: Path) -> None:
+    table, rows = DeltaTable.forPath(session, trips, now=NOW), rows_of(open_table(trips))
+
+    shallow = table.clone(str(tmp_path / "shallow"), True)
+    deep = table.clone(str(tmp_path / "deep"), isShallow=False)
+    earlier = table.cloneAtVersion(13, str(tmp_path / "earlier"), isShallow=True)
+
+    assert (1230, 1230) == (shallow.toDF().count(), deep.toDF().count())
+    assert rows == rows_of(open_table(tmp_path / "deep"))
+    assert "CLONE" == earlier.history(1).collect()[0]["operation"]
+    with pytest.raises(UsageError, match="replace"):
+        table.clone(str(tmp_path / "other"), True, replace=True)
+    deep.generate("symlink_format_manifest")
+    assert [*(tmp_path / "deep" / "_symlink_format_manifest").rglob("manifest")]
+    place = tmp_path / "plain" / "day=2026-01-01"
+    place.mkdir(parents=True)
+    pq.write_table(pa.table({"id": [1, 2]}), place / "one.parquet")
+    for _ in range(2):  # the second one finds a table
+        converted = DeltaTable.convertToDelta(session, f"parquet.`{tmp_path}/plain`", "day date")
+        assert [(1, date(2026, 1, 1)), (2, date(2026, 1, 1))] == sorted(map(tuple, converted.toDF().collect()))
 
 
 def test_what_is_refused_raises_the_error_of_the_api(session: Any, trips: Path) -> None:
@@ -134,3 +159,21 @@ def test_registered_tables_are_views_of_one_version(session: Any, tmp_path: Path
 def test_what_is_no_session_is_refused(call: Callable[[], Any]) -> None:
     with pytest.raises(UsageError, match="not a Spark session"):
         call()
+
+
+def test_parquet_files_become_a_table_with_manifests_by_the_names_of_delta_spark(session: Any, tmp_path: Path) -> None:
+    place = lake(tmp_path / "files")
+    by_type = session.createDataFrame([], "day date, c string").schema
+
+    table = DeltaTable.convertToDelta(session, f"parquet.`{place}`", by_type)
+
+    assert 7 == table.toDF().count()
+    assert {"A/B", None, "x y%", "=", "001"} == {row["c"] for row in table.toDF().select("c").collect()}
+    assert 0 == open_table(place).snapshot().version
+    DeltaTable.convertToDelta(session, f"parquet.`{place}`", "day date, c string")
+    table.generate("symlink_format_manifest")
+    assert open_table(place).plan_manifest().is_noop
+    with pytest.raises(UsageError):
+        table.generate("other")
+    with pytest.raises(UsageError):
+        DeltaTable.convertToDelta(session, "db.table")

@@ -23,6 +23,7 @@ from deltacli.core import errors
 from deltacli.delta.schema.type_changes import INTEGER_DIGITS, WIDER
 from deltacli.operations.doctor import advice
 from tests.cli.support import ROOT, deltacli, make_sample, write_program
+from tests.docs.test_task_pages import pattern_of
 from tools.command_tree import read_tree
 from tools.environment import read_environment
 from tools.reference_pages import read_error_codes
@@ -47,6 +48,7 @@ SHARING = (ROOT / "docs" / "sharing-recipients.md").read_text(encoding="utf-8")
 DEPLOYMENT = (ROOT / "docs" / "sharing-deployment.md").read_text(encoding="utf-8")
 PAGES = "".join(page.read_text(encoding="utf-8") for page in sorted((ROOT / "docs").rglob("*.md")))
 BLOCKS = re.findall(r"```(sh|python) run\n(.*?)```", PAGES, re.DOTALL)
+PARSES = re.compile(r"(?:^|[|;&(]) *(?:grep|cut|sed|awk|head|tail|wc|sort|uniq|tr) ")
 JUDGES = (
     "rules/",
     "paimon/types.py",
@@ -196,7 +198,16 @@ def test_examples_of_the_pages_run_and_print_the_shown_output(number: int, tmp_p
     )
 
     assert (0, "") == (done.returncode, done.stderr)
-    assert re.findall(r"^# -> (.*)$", text, re.MULTILINE) == done.stdout.splitlines()
+    expected = "".join(f"{line}\n" for line in re.findall(r"^# -> (.*)$", text, re.MULTILINE))
+    assert re.fullmatch(pattern_of(expected), done.stdout), f"expected:\n{expected}\nshown:\n{done.stdout}"
+
+
+def test_pages_parse_no_output_with_other_programs() -> None:
+    blocks = re.findall(r"^```sh.*?\n(.*?)^```$", PAGES, re.DOTALL | re.MULTILINE)
+    lines = [line for block in blocks for line in block.splitlines() if not line.startswith("# ->")]
+
+    assert 300 <= len(lines)
+    assert [] == [line for line in lines if PARSES.search(line)]
 
 
 def test_the_pages_have_snippets() -> None:

@@ -441,3 +441,19 @@ def test_pages_are_written_at_the_rate_of_the_policy_file(tmp_path: Path, monkey
 
     assert [7] == rates
     assert 2 == len([*(tmp_path / "site").iterdir()])
+
+
+def test_a_row_has_the_time_of_the_last_complete_validation(tmp_path: Path) -> None:
+    status = status_of(tmp_path, 3)
+    before = status_page(status, "fleet.toml", 1)
+    failed = StepStatus("validate", "failed", 7, 1_800_000_000_000, "run-9", succeeded_ms=1_700_000_000_000)
+    status.tables[1].steps["validate"] = failed
+    status.tables[2].steps["validate"] = StepStatus("validate", "findings", 1, 1_800_000_000_000, "run-9")
+
+    page = status_page(status, "fleet.toml", 1)
+
+    times = re.findall(r'<td data-label="validated \(UTC\)">([^<]*)</td>', page)
+    tables = json.loads(re.findall(r"<script[^>]*>(.*?)</script>", page, re.DOTALL)[0])["tables"]
+    assert ["", "2023-11-14 22:13", "2027-01-15 08:00"] == times
+    assert [None, 1_700_000_000_000, 1_800_000_000_000] == [table.get("d") for table in tables]
+    assert ('<th scope="col">validated' in page, '<th scope="col">validated' in before) == (True, False)

@@ -136,6 +136,17 @@ CHANGES = (
         checks=True, is_variant=True,
     ),
     Change(
+        "manifest", places.sample, "manifest tbl",
+        nothing="manifest tbl",
+        before_nothing=("manifest tbl --yes",),
+        checks=True,
+    ),
+    Change(
+        "convert", places.sample, "convert files",
+        before=("read tbl --columns trip,day --output files/ --format parquet",),
+        refused="convert tbl",
+    ),
+    Change(
         "widen-type", places.sample, f"widen-type tbl ride.fare 'decimal(20,2)' --enable {UPGRADE}",
         refused="widen-type tbl ride.fare 'decimal(20,2)'",
         nothing="widen-type tbl ride.fare 'decimal(8,2)'",

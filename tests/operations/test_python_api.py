@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import pickle
 import pydoc
 import re
 import shutil
@@ -18,8 +19,9 @@ import pytest
 
 import deltacli
 import deltacli.spark
-from deltacli.api.paimon import Paimon
+from deltacli.api.paimon import Paimon, open_paimon
 from deltacli.api.table import Table
+from deltacli.core.clock import system_clock
 from deltacli.core.errors import DataUnreadable, DeltacliError, Spelling, UsageError, spelled
 from deltacli.spark.care.delta_table import DeltaTable
 from tests.cli.support import make_sample
@@ -312,6 +314,19 @@ def test_methods_with_requests_can_be_inspected_and_refuse_none_for_a_word(sampl
     for fields in wrong:
         with pytest.raises(UsageError, match="is None, expected"):
             table.checkpoint(dry_run=True, **fields)
+
+
+def test_signatures_have_names_for_defaults_and_no_dry_run_of_a_plan(sample: Path) -> None:
+    table = deltacli.open_table(sample)
+    functions: list[Callable[..., object]] = [deltacli.open_table, open_paimon]
+    functions += [one for name, one in vars(Table).items() if inspect.isfunction(one) and name[0] != "_"]
+    shown = {one.__name__: str(inspect.signature(one)) for one in functions}
+
+    assert "clock: 'Clock' = system_clock, progress: 'Progress' = SILENT" in shown["open_table"]
+    assert [] == [name for name, text in shown.items() if " at 0x" in text]
+    assert [] == [name for name, text in shown.items() if name.startswith("plan_") and "dry_run" in text]
+    assert table.plan_vacuum(dry_run=True).candidates == table.plan_vacuum().candidates
+    assert pickle.loads(pickle.dumps(system_clock)) is system_clock
 
 
 RESULTS: dict[str, Callable[[Table, str], object]] = {

@@ -10,8 +10,9 @@ from deltacli.api.table import Table
 from deltacli.changing.change import carry_out
 from deltacli.core.clock import fixed_clock
 from deltacli.core.errors import DeltacliError
+from deltacli.delta.log.segment import checksum_path
 from deltacli.engine.base import EmbeddedEngine
-from deltacli.operations.log.crc_and_compact import Checksum, ChecksumStatus, checksum_path
+from deltacli.operations.log.crc_and_compact import Checksum, ChecksumStatus
 from deltacli.storage import open_storage
 from tests.rules.corruptions import DAMAGES, Damage, load_all
 from tests.rules.table_builder import NOW_MS, TableBuilder

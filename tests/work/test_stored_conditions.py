@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from deltacli.core.errors import install_command
 from deltacli.delta.schema.to_arrow import arrow_schema
 from deltacli.delta.schema.types import DataType, PrimitiveType, StructField, StructType
 from deltacli.work.rows import row_conditions as duckdb_session
@@ -284,7 +285,7 @@ def test_plain_comparisons_need_no_extra(monkeypatch: pytest.MonkeyPatch) -> Non
 
     found = condition("i > 0 and s like 'a%'")
     assert [False, True] == found.violations(batch_of([{"i": 1, "s": "ab"}, {"i": 1}])).to_pylist()
-    missing = Unchecked("DuckDB, which evaluates it, is not installed: pip install 'deltacli[constraints]'")
+    missing = Unchecked(f"DuckDB, which evaluates it, is not installed: {install_command('constraints')}")
     assert missing == compile_condition("i + 1 > 0", SCHEMA)
     assert missing == compile_expression("i + 1", SCHEMA, PrimitiveType("integer"))
     assert Unchecked("the function reverse is not supported") == compile_condition("reverse(s) = 'a'", SCHEMA)

@@ -19,6 +19,7 @@ import pytest
 
 import deltacli.operations
 from deltacli.changing.basis import Act
+from deltacli.operations.clone import Clone
 from deltacli.operations.paimon.alter import SchemaAlteration
 from deltacli.operations.paimon.vacuum_schemas import SchemaVacuum
 from tests.support.builder import Files, StoredFile, commit_path
@@ -36,6 +37,7 @@ NOW_MS = 1_702_419_200_000
 SHARE = 6
 """Of so many cells, the ordinary suite plays one."""
 ELSEWHERE = {
+    Clone: "its table is new, and its source is not changed: test_clone.py",
     SchemaAlteration: "a Paimon table has no log: test_paimon_schemas.py",
     SchemaVacuum: "a Paimon table has no log: test_paimon_schemas.py",
 }

@@ -68,7 +68,7 @@ class Content(NamedTuple):
 def rows_of(path: Path) -> Content | None:
     """Return what deltacli reads in the newest version; None where it reads nothing."""
     try:
-        scan = open_table(path).snapshot().scan()
+        scan = open_table(path, allow_external=[path.parent.as_uri()]).snapshot().scan()
         schema, batches = scan.schema, list(scan)
     except DeltacliError:
         return None

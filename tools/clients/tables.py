@@ -39,6 +39,8 @@ class Case:
     lines: Sequence[Json] = ()
     of_add: Mapping[str, Json] = field(default_factory=dict)
     with_checkpoint: bool = False
+    outside: bool = False
+    """Its data file is beside the table, and named by its absolute path."""
 
     def write(self, root: Path) -> Path:
         """Write the table into a new directory below `root`, and return it."""
@@ -47,16 +49,17 @@ class Case:
         log.mkdir(parents=True)
         content = self.rows if self.stored is None else self.stored
         stored = content.drop_columns([one for one in self.partition if one in content.column_names])
-        pq.write_table(stored, place / "part-0.parquet")
+        file = (root if self.outside else place) / "part-0.parquet"
+        pq.write_table(stored, file)
         fields: list[Column] = table_schema(self.rows.schema)["fields"]
         for one in fields:
             one["nullable"] = True
         self.schema(fields)
         names = {one["name"]: _physical(one) for one in fields}
         add = {
-            "path": "part-0.parquet",
+            "path": file.as_uri() if self.outside else file.name,
             "partitionValues": {names[name]: value for name, value in self.partition.items()},
-            "size": (place / "part-0.parquet").stat().st_size,
+            "size": file.stat().st_size,
             "modificationTime": _AT_MS,
             "dataChange": True,
             "stats": json.dumps({"numRecords": self.rows.num_rows}),
@@ -291,6 +294,7 @@ USED: tuple[Case, ...] = (
     Case("type.void", PLAIN.append_column("n", pa.nulls(3)), None, stored=PLAIN, schema=_typed("n", "void")),
     Case("type.interval", _WIDE.append_column("v", _MONTHS), None, schema=_typed("v", "interval year to month")),
     Case("columns.letter-case", _WIDE.append_column("N", pa.array(["x", "y"])), None),
+    Case("paths.absolute", PLAIN, None, outside=True),
     Case("partition.decimal", _partitioned(Decimal("1.5"), pa.decimal128(5, 2)), None, partition={"p": "1.50"}),
     Case("partition.large-decimal", _partitioned(Decimal(12), pa.decimal128(38, 2)), None, partition={"p": "12.00"}),
     Case("values.kernel-unreadable", _partitioned(Decimal("1.5"), pa.decimal128(5, 2)), None, partition={"p": "1.5"}),

@@ -54,6 +54,11 @@ class SnapshotOptions:
         "Show only the numbers of files, rows, bytes and tombstones.", default=False, table_format=OF_DELTA
     )
     digest: bool = option("Add SHA-256 digests of the live files and tombstones.", default=False, table_format=OF_DELTA)
+    from_checksum: bool = option(
+        "Take the state from the checksum of the version, without a replay, as far as the checksum has it.",
+        default=False,
+        table_format=OF_DELTA,
+    )
     limit: Annotated[LimitOption, OF_DELTA] = None
     columns: Annotated[ColumnsOption, OF_DELTA] = None
     schema_id: SchemaIdOption = None
@@ -114,6 +119,8 @@ def _require_one_view(run: Run, table: str, wanted: SnapshotOptions) -> None:
         )
     if sum([wanted.schema, wanted.lists_files, wanted.counts or wanted.digest]) > 1:
         raise UsageError("--schema, --files or --tombstones, and --counts or --digest exclude each other")
+    if wanted.from_checksum and (wanted.schema or wanted.lists_files or wanted.digest):
+        raise UsageError("--from-checksum excludes --schema, --files, --tombstones and --digest")
     if not wanted.lists_files:
         _refuse_row_formats(run)
     require_file(run)

@@ -314,21 +314,21 @@ class Checker:
     def _check_as_it_goes(self, targets: Sequence[Target], emit: Emit) -> bool:
         """Write findings as they are found and a summary after each table; return whether the result is complete."""
         from deltacli.cli.render.validate.result import finding_line, summary_line
-        from deltacli.rules.framework.repairs import needs_readable_table
+        from deltacli.rules.framework.repairs import Condition, depends_on_condition
 
         for number, target in enumerate(targets, 1):
             uri, held = target.storage.uri, []  # type: str, list[Finding]
 
             def tell(finding: Finding, uri: str = uri, held: list[Finding] = held) -> None:
-                if needs_readable_table(finding.rule):  # whether it is, is known at the end
+                if depends_on_condition(finding.rule):  # which is known at the end
                     held.append(finding)
                 else:
                     emit(finding_line(uri, finding))
 
             is_checked = self._check_or_fail(target, tell, is_last=number == len(targets))
-            is_readable = is_checked and self._tables[-1].validation.is_readable
+            condition = self._tables[-1].validation.condition if is_checked else Condition.UNREADABLE
             for finding in held:
-                emit(finding_line(uri, finding, is_readable=is_readable))
+                emit(finding_line(uri, finding, condition))
             if is_checked:
                 emit(summary_line(self._tables[-1], self._request.level))
         return self._report().is_complete

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import io
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
@@ -52,23 +51,27 @@ def gathered(blocks: Iterable[bytes | memoryview]) -> Iterator[bytes | memoryvie
     yield b"".join(held)
 
 
+class _Line:
+    """What `csv` writes a line to: its writer returns what this returns."""
+
+    def write(self, line: str) -> str:
+        return line
+
+
 class CsvForm:
     """Rows as lines of CSV. With a single column, null is `""` as well, because readers skip an empty line."""
 
     is_for_eyes = False
 
     def __init__(self) -> None:
-        self._line = io.StringIO()
-        self._writer = csv.writer(self._line, lineterminator="\n")
+        self._writer = csv.writer(_Line(), lineterminator="\n")
 
     def header(self, names: Sequence[str], _right: Sequence[bool] = ()) -> bytes:
         return encoded(",".join(map(_quoted_name, names)) + "\n")
 
     def row(self, values: Sequence[object]) -> bytes:
-        self._line.seek(0)
-        self._line.truncate()
-        self._writer.writerow(map(exact, values))
-        return encoded(self._line.getvalue())
+        line: str = self._writer.writerow([one if one is None or type(one) is str else exact(one) for one in values])
+        return encoded(line)
 
     def block(self, columns: Sequence[pyarrow.Array], rows: int, _null: str = "") -> EncodedItems:
         return csv_block(columns, rows)

@@ -58,6 +58,8 @@ def _texts(column: Column[Any], values: pyarrow.Array) -> pyarrow.Array:
 
     from deltacli.cli.render.data.values import text_column
 
+    if column.texts is not None and values.null_count < len(values):
+        return column.texts(values)
     if column.text is None:
         return text_column(values)
     found = values.dictionary_encode()

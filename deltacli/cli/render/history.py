@@ -19,6 +19,7 @@ from deltacli.cli.terminal.shell import again_with, again_with_flags, again_with
 from deltacli.cli.terminal.term import Style, Terminal
 from deltacli.core.documents import envelope
 from deltacli.core.errors import UsageError, nearest_name
+from deltacli.core.made_once import cached_property
 from deltacli.core.typing import JsonObject
 from deltacli.core.units import (
     DAY_MS,
@@ -59,7 +60,7 @@ class HistoryLine:
     item: HistoryItem | None
     gap: str | None = None
 
-    @property
+    @cached_property
     def info(self) -> JsonObject:
         """The commitInfo of the commit, empty where there is none."""
         return (self.item.commit_info if self.item else None) or {}
@@ -76,7 +77,8 @@ class HistoryLine:
 
 
 def _of_info(name: str, key: str = "", **looks: Any) -> Column[HistoryLine]:  # Any: fields of Column
-    return Column(name, lambda line: line.info.get(key or name), **looks)
+    read = key or name
+    return Column(name, lambda line: line.info.get(read), **looks)
 
 
 def history_columns(now_ms: int, *, counts: bool) -> list[Column[HistoryLine]]:

@@ -27,7 +27,7 @@ from deltacli.cli.running.changing import Wording
 from deltacli.cli.terminal.shell import again_without_limit, quoted_table
 from deltacli.cli.terminal.term import Style, Terminal, encoded, visible
 from deltacli.core.documents import envelope
-from deltacli.core.errors import sql_name
+from deltacli.core.errors import Unreadable, sql_name
 from deltacli.core.typing import Json, JsonObject
 from deltacli.core.units import (
     format_age,
@@ -68,7 +68,7 @@ def paimon_history_columns(now_ms: int) -> list[Column[Event]]:
     return [
         Column("kind", _kind, style=_kind_style, priority=1, least=8, title="what"),
         Column("id", lambda event: event.id, right=True, priority=1, least=3),
-        Column("timestamp", _timestamp, text=_moment, priority=2, least=19, title="written (UTC)"),
+        Column("timestamp", _timestamp, text=_moment, priority=2, least=19, title="written (UTC)", is_rounded=True),
         Column("age", lambda _: None, text=lambda event: _age(event, now_ms), style=_quiet, least=13, in_pipe=False),
         Column("schema", _schema_id, right=True, priority=4, least=6),
         Column("class", _loss, style=_loss_style, priority=3, least=8),
@@ -197,8 +197,8 @@ def _records(event: Event) -> int | None:
 
 
 def _problem(event: Event) -> str | None:
-    problem = event.as_json().get("problem")
-    return None if problem is None else str(problem)
+    content = event.content if isinstance(event, SchemaVersion) else event.file.content
+    return content.code if isinstance(content, Unreadable) else None
 
 
 def _changes(event: Event) -> str | None:
@@ -523,7 +523,7 @@ def _columns() -> list[Column[SchemaFile]]:
         Column("delete", lambda file: file.verdict is Verdict.UNREFERENCED, on_screen=False),
         Column("reason", lambda file: file.verdict.value, style=_style, priority=1),
         Column("sizeBytes", lambda file: file.size_bytes, text=_size, right=True, priority=4, title="size"),
-        Column("replaced", _replaced, text=_replaced_at, priority=3, title="replaced (UTC)"),
+        Column("replaced", _replaced, text=_replaced_at, priority=3, title="replaced (UTC)", is_rounded=True),
         Column("usedBy", lambda file: "; ".join(file.users) or None, priority=2, folds=True, title="used by"),
         Column("path", lambda file: file.path, on_screen=False),
     ]

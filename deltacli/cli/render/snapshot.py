@@ -14,7 +14,7 @@ from deltacli.core.documents import envelope
 from deltacli.core.errors import is_shared
 from deltacli.core.typing import Json
 from deltacli.core.units import format_age, format_count, format_limit, format_moment, format_size, plural
-from deltacli.operations.read.snapshot import knows_protocol
+from deltacli.operations.read.snapshot import SnapshotSummary, knows_protocol
 from deltacli.storage.base import StoreOfVersions
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from deltacli.cli.render.terminal.console import Canvas
     from deltacli.operations.read.file_sizes import FileLayout
-    from deltacli.operations.read.snapshot import SnapshotSummary
+    from deltacli.table.stated_version import StatedVersion
     from deltacli.table.version import Snapshot
 
 _COUNTS = ("version", "timestampMs", "timestamp", "timestampSource", "files", "tombstones")
@@ -31,11 +31,14 @@ _COUNTS = ("version", "timestampMs", "timestamp", "timestampSource", "files", "t
 
 @dataclass
 class SnapshotResult(Result):
-    """The state of a table at a version; `name`: the table as the user wrote it; `only_counts`: its numbers alone."""
+    """The state of a table at a version; `name`: the table as the user wrote it; `only_counts`: its numbers alone;
+    `source`: what the user asked a checksum for came from.
+    """
 
-    summary: SnapshotSummary
+    summary: SnapshotSummary | StatedVersion
     name: str
     only_counts: bool
+    source: str | None = None
 
     def document(self) -> Document:
         return Document(envelope("deltacli.snapshot", self._uri, complete=True) | self._content())
@@ -52,7 +55,7 @@ class SnapshotResult(Result):
         return state_sections(self.summary, terminal, only_counts=self.only_counts)
 
     def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
-        if not terminal.is_drawn or self.only_counts:
+        if not terminal.is_drawn or self.only_counts or not isinstance(self.summary, SnapshotSummary):
             super().draw(sink, terminal)
             return
         from deltacli.operations.read.file_sizes import MOST_FILES, file_sizes
@@ -62,11 +65,14 @@ class SnapshotResult(Result):
 
     @property
     def _uri(self) -> str:
-        return self.summary.snapshot.table.uri
+        found = self.summary
+        return (found.snapshot if isinstance(found, SnapshotSummary) else found).table.uri
 
     def _content(self) -> dict[str, Json]:
         content = self.summary.as_json()
-        return {name: content[name] for name in _COUNTS} if self.only_counts else content
+        if self.only_counts:
+            content = {name: content[name] for name in _COUNTS if name in content}
+        return content if self.source is None else {**content, "source": self.source}
 
 
 def _flatten(value: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, object]]:
@@ -80,12 +86,14 @@ def _flatten(value: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, objec
 _LISTED = 10
 
 
-def state_sections(summary: SnapshotSummary, terminal: Terminal, *, only_counts: bool) -> list[Section]:
+def state_sections(summary: SnapshotSummary | StatedVersion, terminal: Terminal, *, only_counts: bool) -> list[Section]:
     """The sections of a snapshot, those with nothing to say left out."""
+    if not isinstance(summary, SnapshotSummary):
+        return list(_stated_sections(summary, terminal, only_counts=only_counts))
     snapshot = summary.snapshot
     sections = [
         Section("table", [snapshot.table.uri]),
-        Section("version", [_version(summary, terminal)]),
+        Section("version", [_version(snapshot, summary.now_ms, terminal)]),
         *([] if only_counts else _about(snapshot)),
         Section("files", _files(summary)),
         Section("tombstones", [_tombstones(summary)]),
@@ -105,19 +113,39 @@ def state_sections(summary: SnapshotSummary, terminal: Terminal, *, only_counts:
     return [section for section in sections if section.lines]
 
 
-def _version(summary: SnapshotSummary, terminal: Terminal) -> str:
-    snapshot = summary.snapshot
+def _stated_sections(stated: StatedVersion, terminal: Terminal, *, only_counts: bool) -> Iterator[Section]:
+    """Yield the sections of what a checksum states."""
+    checksum = stated.checksum
+    yield Section("table", [stated.table.uri])
+    yield Section("version", [_version(stated, stated.table.clock(), terminal)])
+    if not only_counts:
+        yield from (section for section in _about(stated) if section.lines)
+    files = [file_amount(checksum.files, checksum.size_bytes)]
+    if checksum.vectors and checksum.deleted_rows is not None:
+        files.append(_with_vectors(checksum.vectors, checksum.deleted_rows))
+    yield Section("files", files)
+    if checksum.histogram is not None and not only_counts:
+        first, counts, sizes = checksum.histogram.values()
+        bins = zip(first, [*first[1:], None], counts, sizes, strict=True)
+        lines = [f"{_class_name(low, high)}: {file_amount(files, size)}" for low, high, files, size in bins if files]
+        yield Section("file sizes", lines)
+    if not only_counts:
+        yield from (section for section in _small_actions(stated, terminal) if section.lines)
+    yield Section("read from", [f"the checksum of version {stated.version}"])
+
+
+def _version(snapshot: Snapshot | StatedVersion, now_ms: int, terminal: Terminal) -> str:
     if snapshot.time is None:
         is_shared = isinstance(snapshot.table.storage, StoreOfVersions)
         return f"{snapshot.version}" + ("" if is_shared else ", its commit file is gone")
     moment = snapshot.time.timestamp_ms
     committed = f"{snapshot.version}, committed {format_moment(moment)} UTC"
     if terminal.is_drawn:
-        return f"{committed}, {format_age(moment, summary.now_ms)}"
+        return f"{committed}, {format_age(moment, now_ms)}"
     return f"{committed} ({snapshot.time.source})"
 
 
-def _about(snapshot: Snapshot) -> Iterator[Section]:
+def _about(snapshot: Snapshot | StatedVersion) -> Iterator[Section]:
     protocol, metadata = snapshot.protocol, snapshot.metadata
     versions = f"reader {protocol.min_reader_version}, writer {protocol.min_writer_version}"
     yield Section("protocol", [versions] if knows_protocol(snapshot) else [])
@@ -149,9 +177,12 @@ def _files(summary: SnapshotSummary) -> list[str]:
         rows = f"{plural(counts.records, 'record')} counted, {unknown} without a record count"
     lines = [f"{file_amount(counts.count, counts.size_bytes)}, {rows}"]
     if counts.deletion_vectors:
-        deleted = plural(counts.deleted_rows, "row")
-        lines.append(f"{plural(counts.deletion_vectors, 'file')} with a deletion vector, {deleted} deleted")
+        lines.append(_with_vectors(counts.deletion_vectors, counts.deleted_rows))
     return lines
+
+
+def _with_vectors(files: int, deleted_rows: int) -> str:
+    return f"{plural(files, 'file')} with a deletion vector, {plural(deleted_rows, 'row')} deleted"
 
 
 def _tombstones(summary: SnapshotSummary) -> str:
@@ -162,11 +193,15 @@ def _tombstones(summary: SnapshotSummary) -> str:
     return f"{format_count(counts.count)}, {expired} of them expired by deletion time"
 
 
-def _rest(snapshot: Snapshot, terminal: Terminal) -> Iterator[Section]:
+def _small_actions(snapshot: Snapshot | StatedVersion, terminal: Terminal) -> Iterator[Section]:
     listed = _LISTED if terminal.is_terminal else None
-    transactions = [f"{t.app_id} at version {t.version}" for t in snapshot.transactions]
+    transactions = [f"{t.app_id} at version {t.version}" for t in snapshot.transactions or ()]
     yield Section("transactions", _some(transactions, listed))
-    yield Section("domains", _some([f"{d.domain} = {d.configuration}" for d in snapshot.domains], listed))
+    yield Section("domains", _some([f"{d.domain} = {d.configuration}" for d in snapshot.domains or ()], listed))
+
+
+def _rest(snapshot: Snapshot, terminal: Terminal) -> Iterator[Section]:
+    yield from _small_actions(snapshot, terminal)
     is_log_made = isinstance(snapshot.table.storage, StoreOfVersions)
     yield Section("rebuilt from", [] if is_log_made else [_rebuilt(snapshot)])
 

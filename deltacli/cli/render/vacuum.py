@@ -37,7 +37,15 @@ from deltacli.cli.terminal.term import Style, Terminal
 from deltacli.core.documents import dumps, envelope
 from deltacli.core.made_once import pattern
 from deltacli.core.typing import Json
-from deltacli.core.units import format_age, format_duration, format_moment, format_size, format_spans, plural
+from deltacli.core.units import (
+    format_age,
+    format_duration,
+    format_moment,
+    format_size,
+    format_spans,
+    format_timestamp,
+    plural,
+)
 from deltacli.operations.vacuum.plan import Mode, Reason, VacuumOutcome
 
 if TYPE_CHECKING:
@@ -153,6 +161,11 @@ def _reason(row: Row) -> str:
 
 def _screen_columns() -> list[Column[Row]]:
     """The columns for the eye; the path last, because it is longest."""
+    from deltacli.arrow import compute as pc
+    from deltacli.cli.render.data.values import size_texts, timestamp_texts
+
+    def moments(values: pyarrow.Array) -> pyarrow.Array:
+        return timestamp_texts(pc.if_else(pc.equal(values, 0), None, values))
 
     def moment(row: Row) -> str:
         return format_moment(row["modificationTimeMs"]) if row["modificationTimeMs"] else ""
@@ -167,15 +180,26 @@ def _screen_columns() -> list[Column[Row]]:
         return Style.QUIET
 
     return [
-        Column("sizeBytes", lambda row: row["sizeBytes"], size, right=True, priority=2, least=9, title="size"),
+        Column(
+            "sizeBytes",
+            lambda row: row["sizeBytes"],
+            size,
+            right=True,
+            priority=2,
+            least=9,
+            title="size",
+            texts=size_texts,
+        ),
         Column(
             "modificationTimeMs",
-            lambda row: row["modificationTimeMs"],
+            lambda row: format_timestamp(row["modificationTimeMs"]) if row["modificationTimeMs"] else "",
             moment,
             quiet,
             priority=4,
             least=19,
             title="modified (UTC)",
+            is_rounded=True,
+            texts=moments,
         ),
         Column("reason", lambda row: row["reason"], text=_reason, priority=1, least=15),
         Column(

@@ -288,6 +288,7 @@ def _execute(
     is_agreed: bool,
 ) -> O:
     gates: list[Gate[P, O]] = []
+    noted = len(plan.basis.cautions)
 
     def ask(planned: P) -> Consent:
         if wording.question is None:
@@ -309,13 +310,22 @@ def _execute(
             run.write(_done(wording, gates[0]))
         raise
     except Exception as fault:
+        _note_after(run, gates, noted)
         if gates and (gates[0].has_begun or gates[0].has_ended or isinstance(fault, PartlyDone)):
             run.write(_done(wording, gates[0]))
         raise
+    _note_after(run, gates, noted)
     run.write(_done(wording, gates[0]))
     if (following := wording.following(outcome)) is not None:
         run.say_next(following)
     return outcome
+
+
+def _note_after(run: Run, gates: list[Gate[P, O]], noted: int) -> None:
+    """Note what could not follow a commit."""
+    for gate in gates:
+        for caution in gate.plan.basis.cautions[noted:]:
+            run.note(f"note: {caution}")
 
 
 def _done(wording: Wording[P, O], gate: Gate[P, O]) -> Result:

@@ -79,9 +79,7 @@ def next_command(report: ValidationReport, without: Container[str] = ()) -> str 
         return f"deltacli history {quoted_table(pairs[0][0].name)}"
     at_stake = min(worst_first(*pair) for pair in pairs)
     worst = [(table, found) for table, found in pairs if worst_first(table, found) == at_stake]
-    commands = (
-        repair_to_try(found.rule, table.name, is_readable=table.validation.is_readable) for table, found in worst
-    )
+    commands = (repair_to_try(found.rule, table.name, table.validation.condition) for table, found in worst)
     plans = (_plan_of_repair(table.name, found.rule) for table, found in worst)
     found = next(filter(None, (*commands, *plans)), f"deltacli help {worst[0][1].rule.id}")
     return found + " --dry-run" if found.startswith("deltacli repair ") and "--dry-run" not in found else found

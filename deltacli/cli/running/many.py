@@ -63,6 +63,7 @@ _OF_ONE_TABLE = (
     ValueError,
 )
 
+_NOT_BEGUN = "interrupted before this table was begun; nothing was changed"
 _OF_FORMAT = (PaimonTable.code, "table.format-ambiguous")
 """Codes of usage errors that are about a table, and not about the command line."""
 
@@ -84,7 +85,7 @@ class Part:
 
     def fail(self, fault: DeltacliError) -> None:
         """Report an error, which becomes the document of the table."""
-        self.error = _pasted_from_here(report_error(fault, invocation.arguments, self.name))
+        self.error = self._pasted_from_here(report_error(fault, invocation.arguments, self.name))
         self.exit_code = fault.exit_code
 
     @contextlib.contextmanager
@@ -103,7 +104,13 @@ class Part:
 
     def interrupted(self, interruption: Interrupted, message: str) -> None:
         """Make an interruption the error of the table."""
-        self.error = _pasted_from_here(document_of("interrupted", interruption.exit_code, message, self.name, {}, None))
+        document = document_of("interrupted", interruption.exit_code, message, self.name, {}, None)
+        self.result, self.error = None, self._pasted_from_here(document)
+
+    def _pasted_from_here(self, document: JsonObject) -> JsonObject:
+        """Return an error with the URI that documents of tables have, and commands that have the `-C` of this run."""
+        found: JsonObject = loads(safe_text(dumps({**document, "uri": self.uri}).decode()).encode())
+        return found
 
     def head(self, run: Run, sink: BinaryIO) -> None:
         """Write the heading above a result for people."""
@@ -111,12 +118,6 @@ class Part:
         line = f"### {name}\n" if run.format is MARKDOWN else run.terminal.paint(f"{name}:", Style.HEADING)
         sink.write(encoded(("\n" if self.others else "") + line + "\n"))
         self.others.append(self.name)
-
-
-def _pasted_from_here(document: JsonObject) -> JsonObject:
-    """Return an error whose commands have the `-C` of this run."""
-    found: JsonObject = loads(safe_text(dumps(document).decode()).encode())
-    return found
 
 
 # -- the results of all ------------------------------------------------------------------------------------------------
@@ -227,14 +228,18 @@ def run_many(
             raise UsageError(f"{option} works on one table", facts={"tables": some_of(names, _NAMED)})
     parts = _parts(run, names)
     _require_open_files(len(parts))
-    _plan(run, parts, use)
+    try:
+        _plan(run, parts, use)
+    except Interrupted as interruption:
+        _give_up(parts, interruption)
+        _write(run, parts, is_whole=False)
+        raise
     is_whole = False
     try:
         refused = _execute(run, parts, mode)
         is_whole = True
     finally:
-        if run.format not in (TABLE, MARKDOWN):
-            run.write(_Results(parts, is_whole=is_whole))
+        _write(run, parts, is_whole=is_whole)
     failed = [part.name for part in parts if part.error is not None]
     if failed and run.format is TABLE:
         run.note(
@@ -373,6 +378,18 @@ def _plan(run: Run, parts: Sequence[Part], use: Use) -> None:
             raise Exit(part.exit_code)
 
 
+def _write(run: Run, parts: Sequence[Part], *, is_whole: bool) -> None:
+    if run.format not in (TABLE, MARKDOWN):
+        run.write(_Results(parts, is_whole=is_whole))
+
+
+def _give_up(parts: Sequence[Part], interruption: Interrupted) -> None:
+    """Make an interruption while tables are planned the error of those whose plan is not the result."""
+    for part in parts:
+        if part.error is None and (part.result is None or part.pending is not None):
+            part.interrupted(interruption, _NOT_BEGUN)
+
+
 def _execute(run: Run, parts: Sequence[Part], mode: Mode) -> int:
     """Ask once, and execute the plans one after another. Return the exit code of the answer."""
     planned = [(part, part.pending) for part in parts if part.pending is not None]
@@ -389,15 +406,14 @@ def _execute(run: Run, parts: Sequence[Part], mode: Mode) -> int:
             with part.kept():
                 pending.execute()
         except Interrupted as interruption:
-            if part.result is not None and not invocation.is_reporting:
-                part.result = None  # the plan
+            done_before = part.result if invocation.is_reporting else None  # else it is the plan
             interruption.outcome = (
                 f"{done} of {plural(len(planned), 'table')} done; {part.name}: {interruption.outcome}"
             )
             part.interrupted(interruption, interruption.message)
+            part.result = done_before
             for later, _ in planned[done + 1 :]:
-                later.interrupted(interruption, "interrupted before this table was begun; nothing was changed")
-                later.result = None
+                later.interrupted(interruption, _NOT_BEGUN)
             raise
     return 0
 

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from deltacli.storage.tally import HostTally
     from deltacli.table.output import WrittenDirectory
     from deltacli.table.scan import ArrowRows
+    from deltacli.table.stated_version import StatedVersion
     from deltacli.table.version import Snapshot
 
 # -- the run of a command ----------------------------------------------------------------------------------------------
@@ -628,7 +629,7 @@ def note_left_out(run: Run, result: FleetListing[Any], *, may_repeat: bool = Tru
         run.note("; ".join(filter(None, (said, f"{how}: {again_without_limit(invocation.arguments)}"))))
 
 
-def note_findings(run: Run, found: Snapshot, at_ms: int | None) -> None:
+def note_findings(run: Run, found: Snapshot | StatedVersion, at_ms: int | None) -> None:
     """Note which problems were worked around, and that a time is later than the newest version."""
     from deltacli.storage.base import StoreOfVersions
 

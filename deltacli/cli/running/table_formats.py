@@ -99,7 +99,7 @@ class DeltaHandle(_Handle):
 
         return SchemaResult(self.snapshot(**point), with_mapping=mapping)
 
-    def state(self, *, schema: bool, counts: bool, digest: bool, **point: Any) -> Shown:
+    def state(self, *, schema: bool, counts: bool, digest: bool, from_checksum: bool, **point: Any) -> Shown:
         """Return what is shown of a version, and the next command."""
         if schema:
             return self.schema(**point), None
@@ -109,10 +109,23 @@ class DeltaHandle(_Handle):
         from deltacli.operations.read.snapshot import summarize
 
         version, at_ms = point["version"], parse_moment_of(point["version"], point["timestamp"])
+        following = "deltacli snapshot {table} --schema"
+        if from_checksum:
+            from deltacli.table.handle import TableHandle
+            from deltacli.table.stated_version import Unstated, read_stated_version
+
+            handle = self.run.handle_of(self.storage, TableHandle)
+            stated = read_stated_version(handle, version=version, timestamp_ms=at_ms)
+            if not isinstance(stated, Unstated):
+                note_findings(self.run, stated, at_ms)
+                return SnapshotResult(stated, self.name, only_counts=counts, source="checksum"), following
+            self.run.note(f"note: the log was replayed: {stated.reason}")
         found = summarize(self.table, version=version, timestamp_ms=at_ms, digest=digest)
         note_findings(self.run, found.snapshot, at_ms)
-        following = "deltacli validate {table}" if found.snapshot.problems else "deltacli snapshot {table} --schema"
-        return SnapshotResult(found, self.name, only_counts=counts), following
+        if found.snapshot.problems:
+            following = "deltacli validate {table}"
+        source = "replay" if from_checksum else None
+        return SnapshotResult(found, self.name, only_counts=counts, source=source), following
 
     def described(self, **point: Any) -> DescribedSchema:
         """Return the schema at a point in the columns of Paimon."""

@@ -100,6 +100,8 @@ class CommitRequest:
     "Its adds name files that were there before and that no live version needs to have: a vacuum may delete them."
     names_version: bool = False
     "Its actions contain the version of the commit, as `tableVersion` in a schema does."
+    gives_id: bool = False
+    "Its metaData gives the table an id of its own, as the last commit of a copy does."
 
     @property
     def domain_names(self) -> tuple[str, ...]:
@@ -225,7 +227,7 @@ def require_allowed(request: CommitRequest, base: Base) -> None:
         lost = sorted(base.protocol.supported_features - protocol.supported_features - {*request.drops})
         if lost:
             raise ValueError(f"a commit must not remove features without naming them: {', '.join(lost)}")
-    if metadata.id != base.metadata.id:
+    if metadata.id != base.metadata.id and not request.gives_id:
         raise ValueError("a commit must not change the table id")
     if request.metadata is None and is_stamped(request, base) and not base.is_stamped:
         raise ValueError("a commit that enables in-commit timestamps must do so in a metaData action")

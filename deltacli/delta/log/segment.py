@@ -11,11 +11,11 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from deltacli.core.errors import LogIncomplete, NotATable, VersionAbsent, command
 from deltacli.core.made_once import cached_property, pattern
-from deltacli.core.units import EPOCH, format_ranges, named_ranges, plural, ranges_of
+from deltacli.core.units import EPOCH, format_ranges, format_timestamp, named_ranges, plural, ranges_of
 
 # -- the names of the files in `_delta_log` ----------------------------------------------------------------------------
 
@@ -33,6 +33,7 @@ class Place(NamedTuple):
 
 LOG_DIRECTORY = "_delta_log"
 SIDECAR_DIRECTORY = "_sidecars"
+CLONES_DIRECTORY = "_deltacli_clones"
 HINT_NAME = "_last_checkpoint"
 MAX_VERSION = 2**63 - 1
 
@@ -79,6 +80,11 @@ _UNPADDED = pattern(r"[0-9]+\.(?:json|crc|checkpoint\..*parquet)")
 def commit_name(version: int) -> str:
     """The file name of a commit."""
     return f"{version:020d}.json"
+
+
+def checksum_path(version: int) -> str:
+    """Return the path relative to the table."""
+    return f"{LOG_DIRECTORY}/{version:020d}.crc"
 
 
 def version_prefix(version: int) -> str:
@@ -428,6 +434,15 @@ class CommitTime(NamedTuple):
             return EPOCH + timedelta(milliseconds=self.timestamp_ms)
         except OverflowError:
             return None
+
+
+def time_as_json(time: CommitTime | None) -> dict[str, Any]:
+    """Return the three fields of documents that say when a version was committed."""
+    return {
+        "timestampMs": None if time is None else time.timestamp_ms,
+        "timestamp": None if time is None else format_timestamp(time.timestamp_ms),
+        "timestampSource": None if time is None else time.source.value,
+    }
 
 
 def file_times(commits: Mapping[int, LogFile]) -> dict[int, CommitTime]:

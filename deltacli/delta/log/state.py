@@ -1,14 +1,18 @@
-"""The small part of a state, as values: protocol, metadata, transactions, domains, and properties in effect.
+"""The small part of a state, as values: protocol, metadata, transactions, domains, and properties in effect; and the
+form of version checksums, which repeat it.
 
 Spec: Table Properties; interval text as the reference implementation reads it; Actions; Action Reconciliation; Table
-Features; Column Mapping.
+Features; Column Mapping; Version Checksum File Schema; File Size Histogram Schema.
 """
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.core.made_once import cached_property, pattern
@@ -223,12 +227,21 @@ class SetTransaction(NamedTuple):
     version: int
     last_updated: int | None = None
 
+    def as_json(self) -> JsonObject:
+        """Return the action as in the log, without absent values."""
+        updated = {} if self.last_updated is None else {"lastUpdated": self.last_updated}
+        return {"appId": self.app_id, "version": self.version, **updated}
+
 
 class DomainMetadata(NamedTuple):
     """A configuration that belongs to one named domain."""
 
     domain: str
     configuration: str
+
+    def as_json(self) -> JsonObject:
+        """Return the action as in the log, of a domain that is not removed."""
+        return {"domain": self.domain, "configuration": self.configuration}
 
 
 class StateBuilder:
@@ -289,7 +302,7 @@ class StateBuilder:
             if action is not None:
                 yield kind, plain_action(action)
         for one in self.live_domains:
-            yield "domainMetadata", {"domain": one.domain, "configuration": one.configuration, "removed": False}
+            yield "domainMetadata", {**one.as_json(), "removed": False}
 
     @property
     def live_transactions(self) -> tuple[SetTransaction, ...]:
@@ -498,3 +511,63 @@ class TableConfiguration:
             column = by_name.get(name)
             fields[self.physical_name(column) if column else name] = column
         return fields
+
+
+# -- version checksums -------------------------------------------------------------------------------------------------
+
+REQUIRED_OF_CHECKSUM: Mapping[str, type] = {
+    **dict.fromkeys(("tableSizeBytes", "numFiles", "numMetadata", "numProtocol"), int),
+    **dict.fromkeys(("metadata", "protocol"), dict),
+}
+"""The fields that every version checksum has, with their types."""
+HISTOGRAM_LISTS = ("sortedBinBoundaries", "fileCounts", "totalBytes")
+
+
+@lru_cache(maxsize=1)
+def read_checksum(data: bytes) -> JsonObject | None:
+    """Return the object in a checksum, or None if there is none. Cached, because several checks use it one after
+    another.
+    """
+    try:
+        value = json.loads(data.decode())
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def rows_of(listed: object) -> list[Action] | None:
+    """Return a list of objects unchanged, or None if it is anything else."""
+    if not isinstance(listed, list) or not all(isinstance(row, dict) for row in listed):
+        return None
+    return listed
+
+
+def histogram_of(checksum: JsonObject) -> tuple[str, object]:
+    """Return the histogram of file sizes, None without one, and its name: Spark wrote the same one as `histogramOpt`
+    before the field had its current name.
+    """
+    name = "fileSizeHistogram" if checksum.get("fileSizeHistogram") is not None else "histogramOpt"
+    return name, checksum.get(name)
+
+
+def numbers_of(histogram: object, name: str) -> list[int] | None:
+    """Return a list of integers of a histogram, or None."""
+    numbers = histogram.get(name) if isinstance(histogram, dict) else None
+    if not isinstance(numbers, list) or not all(type(number) is int and abs(number) < 2**63 for number in numbers):
+        return None
+    return numbers
+
+
+def fault_of_histogram(
+    boundaries: Sequence[int] | None, counts: Sequence[int] | None, sizes: Sequence[int] | None
+) -> str:
+    """Return the fault in the form of a histogram, in words, or an empty string."""
+    if boundaries is None or counts is None or sizes is None:
+        return "lacks one of its three lists of integers"
+    if not len(boundaries) == len(counts) == len(sizes):
+        return f"has lists of {len(boundaries)}, {len(counts)} and {len(sizes)} numbers"
+    if not boundaries or boundaries[0] != 0:
+        return f"begins at {boundaries[0] if boundaries else 'no boundary'}, not at 0"
+    if any(one >= other for one, other in pairwise(boundaries)):
+        return "has boundaries that are not in ascending order"
+    return ""

@@ -269,6 +269,7 @@ def numbers(version: str) -> tuple[int, ...]:
 USED = ".used"
 WRITER_ONLY = ".writer-only"
 """Follows the name of an unknown feature that is not a reader feature: the protocol lets every reader ignore it."""
+ABSOLUTE_PATHS = "paths.absolute"
 OTHERS: Mapping[str, str] = {
     "features.reader": "the protocol lists reader features",
     "features.writer": "the protocol lists writer features",
@@ -280,6 +281,7 @@ OTHERS: Mapping[str, str] = {
     "type.interval": "a column has an interval type",
     "type.unlisted": "a column has a type that the protocol does not list",
     "columns.letter-case": "names of columns differ only by case",
+    ABSOLUTE_PATHS: "files of another table are named by absolute paths",
     "partition.decimal": "a partition column has the type decimal",
     "partition.large-decimal": "a partition column has a decimal type of more than 18 digits",
     "values.kernel-unreadable": "a partition value has a spelling that readers built on a Delta kernel refuse",
@@ -291,7 +293,7 @@ OTHERS: Mapping[str, str] = {
 _UNCOMMON = frozenset(
     {
         *("type.void", "type.interval", "type.unlisted", "columns.letter-case"),
-        *("values.kernel-unreadable", "sql.quoted-column"),
+        *("values.kernel-unreadable", "sql.quoted-column", ABSOLUTE_PATHS),
     }
 )
 """What the protocol does not have, or forbids, or does not define: a client without a fact may refuse the table, or

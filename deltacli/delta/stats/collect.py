@@ -192,6 +192,8 @@ _LAST_ASCII, _LAST = "\x7f", "\U0010ffff"
 _DAYS = (-719_162, 2_932_896)
 """Year 1 to year 9999."""
 _MICROSECONDS = (_DAYS[0] * 86_400_000_000, (_DAYS[1] + 1) * 86_400_000_000 - 1)
+_OLD = {StatKind.DATE: -141_427, StatKind.TIMESTAMP: -2_208_988_800_000_000}
+"""1582-10-15 and 1900-01-01, before which some writers count by another calendar, or by local time."""
 BOUNDED = {StatKind.WHOLE, StatKind.FLOAT, StatKind.DECIMAL, StatKind.DATE, StatKind.TIMESTAMP, StatKind.TEXT}
 
 
@@ -241,13 +243,22 @@ class StatisticsCollector:
             if column.leaf == leaf:
                 column.widen(rows)
 
+    def take_foreign_footer(self, metadata: pyarrow.parquet.FileMetaData) -> None:
+        """Take all that the footer of another writer says: a column without bounds in one row group has none, no float
+        has an upper bound, because footers do not count NaN, and null counts may be unknown.
+        """
+        self._rows = metadata.num_rows
+        for column in self._columns:
+            column.take_foreign_footer(metadata)
+
     def text(self, *, is_tight: bool = True) -> str:
         """Return the statistics as JSON; not `is_tight` for a file some of whose rows are deleted."""
         parts = [f'"numRecords":{self._rows}']
         for number, name in enumerate(BOUNDS):
             bounds = [(column.path, column.bounds()[number]) for column in self._columns]
             parts.append(f'"{name}":{_nested((path, text) for path, text in bounds if text is not None)}')
-        counts = _nested((column.path, str(column.nulls)) for column in self._columns)
+        known = (column for column in self._columns if column.has_null_count)
+        counts = _nested((column.path, str(column.nulls)) for column in known)
         parts.append(f'"{NULL_COUNT}":{counts}')
         if self._claims_exactness or not is_tight:
             parts.append(f'"tightBounds":{"true" if is_tight else "false"}')
@@ -260,6 +271,7 @@ class _Column:
     def __init__(self, path: ColumnPath, data_type: DataType, leaf: int) -> None:
         self.path, self.leaf = path, leaf
         self.nulls = 0
+        self.has_null_count = True
         self._kind = bound_kind(data_type)
         self._zone = "Z" if simple_name(data_type) == "timestamp" else ""
         self._low: Any = None  # Any: a value that compares
@@ -292,6 +304,33 @@ class _Column:
             low, high = _decimal(low, scale), _decimal(high, scale)
         self._widen(low, high)
         return True
+
+    def take_foreign_footer(self, metadata: Any) -> None:
+        """Take bounds and null counts of all row groups, as far as every one has them."""
+        self._has_nan = self._kind is StatKind.FLOAT
+        stored = metadata.schema.column(self.leaf)
+        has_bounds = self._kind in BOUNDED and stored.physical_type not in ("INT96", "BYTE_ARRAY" * self._is_decimal)
+        self.has_null_count = stored.max_repetition_level == 0
+        for group in range(metadata.num_row_groups):
+            found = metadata.row_group(group).column(self.leaf).statistics
+            self.has_null_count = self.has_null_count and found is not None and found.has_null_count
+            if self.has_null_count:
+                self.nulls += found.null_count
+            is_empty = found is not None and found.has_null_count and not found.num_values
+            has_bounds = has_bounds and (is_empty or (found is not None and found.has_min_max))
+            if has_bounds:
+                self.take_footer(metadata, group)
+        if not has_bounds:
+            self._low = self._high = None
+        elif self._kind is StatKind.TIMESTAMP and self._low is not None:
+            unit = 1_000 if "milliseconds" in str(stored.logical_type) else 1
+            self._low, self._high = self._low * unit, self._high * unit
+        if self._kind in _OLD and self._low is not None and self._low < _OLD[self._kind]:
+            self._low = self._high = None  # perhaps of the calendar before 1582
+
+    @property
+    def _is_decimal(self) -> bool:
+        return self._kind is StatKind.DECIMAL
 
     def _values(self, rows: RecordBatch) -> ArrowArray:
         values = rows.column(self.path[0])

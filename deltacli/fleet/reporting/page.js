@@ -93,11 +93,15 @@
     ["logBytes", "log", size], ["tombstones", "tombstones", count], ["findings", "findings of any severity", count],
   ];
   const IN_ROW = ["liveFiles", "liveBytes", "logBytes"];
+  const VALIDATED = "validated (UTC)";
   const STEPS = ["validate", "optimize", "checkpoint", "log-expire", "vacuum"];
   const COLUMNS = [
     { title: "table", key: (one) => one.m, cell: name },
     { title: "alert", key: (one) => one.w, cell: alert },
     { title: "group", key: (one) => one.g, cell: (one) => labelled("", "group", one.g) },
+    ...(data.tables.some((one) => one.d) ? [{
+      title: VALIDATED, key: (one) => one.d ?? 0, cell: (one) => labelled("", VALIDATED, one.d ? time(one.d) : ""),
+    }] : []),
     ...NUMBERS.filter(([number]) => IN_ROW.includes(number)).map(([number, title, shown]) => ({
       title, number: true, key: (one) => one.v[number] ?? -1,
       cell: (one) => labelled("number", title, number in one.v ? shown(one.v[number]) : ""),

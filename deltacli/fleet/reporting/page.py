@@ -22,6 +22,7 @@ from deltacli.storage.secrets import without_secrets
 _NUMBERS = ("liveFiles", "liveBytes", "rows", "logBytes", "tombstones", "findings")
 _MARKS = {"losesRows": (Weight.ROWS_LOST, "may lose rows"), "unreadable": (Weight.UNREADABLE, "cannot be read")}
 _IN_ROW = {"liveFiles": ("files", format_count), "liveBytes": ("data", format_size), "logBytes": ("log", format_size)}
+_VALIDATED = "validated (UTC)"
 _FIRST_ROWS = 200
 """Tables that are listed without the script, which replaces their rows."""
 _MOST_CAUSES = 20
@@ -45,6 +46,7 @@ def status_page(
     found = find_causes((table.shown_name, table.found) for table in status.tables)
     causes = [cause for cause in found if len(cause.tables) > 1]  # the row of a table has what is its own
     title = f"deltacli: {status.headline}"
+    is_validated = any(table.validated_ms is not None for table in status.tables)
     body = f"""<header>
 <h1 class="{"bad" if status.alerted else "good"}">{text(title)}</h1>
 <p>Tables of {text(file)}; commands are for the directory {text(os.path.dirname(os.path.abspath(file)))}</p>
@@ -64,8 +66,8 @@ def status_page(
 <option value="unreadable">that cannot be read</option></select>
 <span class="dim" id="shown"></span>
 </div>
-<div class="scroll"><table><thead><tr id="headings">{_headings()}</tr></thead>
-<tbody id="rows">{"".join(_row(table, file, pages, faults) for table in status.tables[:_FIRST_ROWS])}</tbody>
+<div class="scroll"><table><thead><tr id="headings">{_headings(is_validated=is_validated)}</tr></thead>
+<tbody id="rows">{"".join(_row(one, file, pages, faults, is_validated) for one in status.tables[:_FIRST_ROWS])}</tbody>
 </table></div>
 <p class="dim" id="more" hidden>More rows follow when you scroll.</p>
 {"" if pages or faults else _without_pages(file)}
@@ -102,12 +104,13 @@ def _without_script(tables: int) -> str:
     return f"<noscript><p>Search, sorting and plots need the script of this page, which is off.{left}</p></noscript>\n"
 
 
-def _headings() -> str:
+def _headings(*, is_validated: bool) -> str:
+    titles = ["table", "alert", "group", *([_VALIDATED] if is_validated else [])]
     numbers = "".join(f'<th scope="col" class="number">{title}</th>' for title, _ in _IN_ROW.values())
-    return f'<th scope="col">table</th><th scope="col">alert</th><th scope="col">group</th>{numbers}'
+    return "".join(f'<th scope="col">{title}</th>' for title in titles) + numbers
 
 
-def _row(table: TableStatus, file: str, pages: Mapping[str, str], faults: Mapping[str, str]) -> str:
+def _row(table: TableStatus, file: str, pages: Mapping[str, str], faults: Mapping[str, str], is_validated: bool) -> str:
     """Return the row of a table, as the script draws it but for what is opened, copied and plotted."""
     name, shown, weights = table.shown_name, text(short_name(table.shown_name, file)), table.weights
     link = f' <a class="page" href="{text(pages.get(name, ""))}" aria-label="the page of {shown}">page</a>'
@@ -121,6 +124,9 @@ def _row(table: TableStatus, file: str, pages: Mapping[str, str], faults: Mappin
         else "<td></td>"
         for number, (title, shown_as) in _IN_ROW.items()
     ]
+    if is_validated:
+        moment = "" if table.validated_ms is None else format_moment(table.validated_ms)[:16]
+        numbers.insert(0, f'<td data-label="{_VALIDATED}">{moment}</td>')
     return (
         f'<tr><td class="name">{shown}{link if name in pages else ""}{why if name in faults else ""}</td>'
         f'<td class="alert">{"".join(marks)}{alerts}</td>'
@@ -267,5 +273,6 @@ def _table(table: TableStatus, file: str, since_ms: int) -> dict[str, Json]:
         "v": {name: table.numbers[name] for name in _NUMBERS if name in table.numbers},
         "p": log,
         **marks,
+        **({} if table.validated_ms is None else {"d": table.validated_ms}),
         **({"u": 1} if len(log) == 1 and log[0][0] < since_ms and table.problem is None else {}),
     }

@@ -458,11 +458,12 @@ def commands() -> tuple[Command, ...]:
     return (
         Command(f"{_READERS} and every {trials}", READING),
         Command(
-            "properties, features, widen-type, alter, optimize, restore, log crc, log compact", (*READING, "create")
+            "properties, features, widen-type, alter, optimize, restore, clone, convert, log crc, log compact",
+            (*READING, "create"),
         ),
         Command("checkpoint, log restore, undelete", (*READING, "create", "replace")),
         Command("log expire", (*READING, "delete")),
-        Command("vacuum, repair, doctor storage", (*READING, *WRITING)),
+        Command("vacuum, repair, manifest, doctor storage", (*READING, *WRITING)),
     )
 
 

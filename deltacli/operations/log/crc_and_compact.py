@@ -34,7 +34,7 @@ from deltacli.core.progress import reported_weighed
 from deltacli.core.units import format_spans, gaps_in, named_ranges
 from deltacli.delta.log.actions import Action, read_actions, too_deep, wrong_type
 from deltacli.delta.log.file_actions import file_key
-from deltacli.delta.log.segment import LOG_DIRECTORY, CheckpointInstance, LogFile, LogListing
+from deltacli.delta.log.segment import LOG_DIRECTORY, CheckpointInstance, LogFile, LogListing, checksum_path
 from deltacli.delta.log.state import TRANSACTION_RETENTION, has_in_commit_timestamps, read_metadata, read_protocol
 from deltacli.rules.framework.views import LocatedAction
 from deltacli.rules.log.compactions import differences_of_compaction
@@ -203,11 +203,6 @@ class ChecksumReport:
         }
 
 
-def checksum_path(version: int) -> str:
-    """Return the path relative to the table."""
-    return f"{LOG_DIRECTORY}/{version:020d}.crc"
-
-
 @dataclass(frozen=True)
 class Checksum:
     """The checksum file of a version, or of the newest one. An existing file is compared and never changed."""
@@ -308,15 +303,8 @@ def compute_checksum(snapshot: Snapshot) -> dict[str, Any]:
         "numFiles": files.count,
         "numMetadata": 1,
         "numProtocol": 1,
-        "setTransactions": [
-            {"appId": txn.app_id, "version": txn.version}
-            | ({} if txn.last_updated is None else {"lastUpdated": txn.last_updated})
-            for txn in snapshot.transactions
-        ],
-        "domainMetadata": [
-            {"domain": domain.domain, "configuration": domain.configuration, "removed": False}
-            for domain in snapshot.domains
-        ],
+        "setTransactions": [transaction.as_json() for transaction in snapshot.transactions],
+        "domainMetadata": [{**domain.as_json(), "removed": False} for domain in snapshot.domains],
         "metadata": snapshot.metadata.as_json(),
         "protocol": snapshot.protocol.as_json(),
     }

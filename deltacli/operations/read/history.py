@@ -16,9 +16,9 @@ from deltacli.core.documents import short_repr
 from deltacli.core.errors import CommitCorrupt, FileMissing
 from deltacli.core.progress import SILENT, Progress, weighed
 from deltacli.core.typing import Json
-from deltacli.core.units import format_timestamp, ranges_of
+from deltacli.core.units import ranges_of
 from deltacli.delta.log.actions import Action
-from deltacli.delta.log.segment import CommitTime, LogFile, LogListing, TimestampSource, file_times
+from deltacli.delta.log.segment import CommitTime, LogFile, LogListing, TimestampSource, file_times, time_as_json
 from deltacli.engine.base import Engine
 from deltacli.storage import ReadStorage
 from deltacli.storage.base import StoreOfVersions
@@ -92,9 +92,7 @@ class HistoryItem:
         info = self.commit_info or {}
         item: dict[str, Any] = {
             "version": self.version,
-            "timestampMs": None if self.time is None else self.time.timestamp_ms,
-            "timestamp": None if self.time is None else format_timestamp(self.time.timestamp_ms),
-            "timestampSource": None if self.time is None else self.time.source.value,
+            **time_as_json(self.time),
             "hasCommitInfo": self.commit_info is not None,
         }
         item |= {name: info[source] for source, name in _RENAMED.items() if info.get(source) is not None}

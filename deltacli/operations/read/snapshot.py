@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from contextlib import ExitStack, closing
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.core.errors import CheckpointUnreadable, Unreadable
 from deltacli.core.progress import reported
-from deltacli.core.units import format_timestamp
-from deltacli.delta.log.file_actions import FileCounts, TombstoneCounts, count_batch
+from deltacli.delta.log.segment import time_as_json
 from deltacli.delta.log.state import deleted_file_retention_ms
 from deltacli.storage.base import StoreOfVersions
 from deltacli.table.handle import TableHandle
-from deltacli.table.rebuild import find_snapshot, without_checkpoint
-from deltacli.table.row_counts import doubts_of_rows
-from deltacli.table.version import Snapshot
+
+if TYPE_CHECKING:
+    from deltacli.delta.log.file_actions import FileCounts, TombstoneCounts
+    from deltacli.table.stated_version import StatedVersion
+    from deltacli.table.version import Snapshot
 
 
 class StateDigests(NamedTuple):
@@ -47,9 +48,7 @@ class SnapshotSummary(NamedTuple):
         snapshot = self.snapshot
         return {
             "version": snapshot.version,
-            "timestampMs": snapshot.time.timestamp_ms if snapshot.time else None,
-            "timestamp": format_timestamp(snapshot.time.timestamp_ms) if snapshot.time else None,
-            "timestampSource": snapshot.time.source.value if snapshot.time else None,
+            **time_as_json(snapshot.time),
             "protocol": snapshot.protocol.as_json() if knows_protocol(snapshot) else None,
             "metadata": snapshot.metadata.as_json(),
             "files": self._files_json(),
@@ -58,15 +57,8 @@ class SnapshotSummary(NamedTuple):
                 "expired": self.tombstones.expired,
                 **({"keysSha256": self.digests.tombstone_keys} if self.digests else {}),
             },
-            "transactions": [
-                {
-                    "appId": t.app_id,
-                    "version": t.version,
-                    **({} if t.last_updated is None else {"lastUpdated": t.last_updated}),
-                }
-                for t in snapshot.transactions
-            ],
-            "domains": [{"domain": d.domain, "configuration": d.configuration} for d in snapshot.domains],
+            "transactions": [transaction.as_json() for transaction in snapshot.transactions],
+            "domains": [domain.as_json() for domain in snapshot.domains],
             "logSegment": _segment_json(snapshot, self.doubts),
         }
 
@@ -89,7 +81,7 @@ class SnapshotSummary(NamedTuple):
         return document
 
 
-def knows_protocol(snapshot: Snapshot) -> bool:
+def knows_protocol(snapshot: Snapshot | StatedVersion) -> bool:
     """Return False for a version of a share whose answer has no protocol of the table."""
     storage = snapshot.table.storage
     return not isinstance(storage, StoreOfVersions) or storage.knows_protocol()
@@ -126,6 +118,9 @@ def summarize(
     A checkpoint whose pages turn out corrupt while counting is skipped like one that cannot be opened. Raises what
     `read_snapshot` raises.
     """
+    from deltacli.table.rebuild import find_snapshot, without_checkpoint
+    from deltacli.table.row_counts import doubts_of_rows
+
     now = table.clock() if now_ms is None else now_ms
     snapshot = find_snapshot(table, version=version, timestamp_ms=timestamp_ms)
     while True:
@@ -145,12 +140,15 @@ def summarize(
 
 def summarize_with_digests(snapshot: Snapshot, now_ms: int) -> SnapshotSummary:
     """Count a snapshot, and sort and hash it. Raises CheckpointUnreadable."""
+    from deltacli.table.row_counts import doubts_of_rows
+
     files, tombstones, digests = _count_and_digest(snapshot, now_ms)
     return SnapshotSummary(snapshot, files, tombstones, digests, now_ms, doubts_of_rows(snapshot, files))
 
 
 def _count_and_digest(snapshot: Snapshot, now_ms: int) -> tuple[FileCounts, TombstoneCounts, StateDigests]:
     """Count a snapshot, and sort and hash it. Raises CheckpointUnreadable."""
+    from deltacli.delta.log.file_actions import FileCounts, TombstoneCounts, count_batch
     from deltacli.work.checkpoints.state_digest import MOST_ROWS, SortedSha256, SortLines, state_lines
 
     files, tombstones = FileCounts(), TombstoneCounts()

@@ -11,7 +11,6 @@ Spec: Checkpoints; Log Compaction Files; Version Checksum File; Last Checkpoint 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast
@@ -28,17 +27,18 @@ from deltacli.delta.log.segment import (
     LogFileKind,
     LogListing,
     Place,
+    checksum_path,
     commit_name,
     parse_log_path,
 )
-from deltacli.delta.log.state import read_metadata, read_protocol
+from deltacli.delta.log.state import read_checksum, read_metadata, read_protocol
 from deltacli.operations.checkpoint.checkpoint import (
     CheckpointRequest,
     plan_checkpoint,
     plan_for_version,
     write_checkpoint,
 )
-from deltacli.operations.log.crc_and_compact import checksum_path, proven_checksum
+from deltacli.operations.log.crc_and_compact import proven_checksum
 from deltacli.operations.log.log_copy import StoredFile, list_whole_log, log_location, versioned
 from deltacli.operations.recover.plan import PLANNED, UNPROVEN, UndeletePlan, UndeleteRequest
 from deltacli.operations.recover.sources import tag_of
@@ -637,10 +637,10 @@ def _of_configuration(table: TableHandle, snapshot: Snapshot, findings: Sequence
         return None
     why = f"{_DAMAGED}: its protocol or metaData differs from that of the checkpoint"
     try:
-        checksum = json.loads(table.storage.read(checksum_path(snapshot.version)))
         source = checksum_path(snapshot.version)
+        checksum = read_checksum(table.storage.read(source)) or {}
         protocol, metadata = read_protocol(checksum["protocol"], source), read_metadata(checksum["metadata"], source)
-    except (DeltacliError, ValueError, KeyError, TypeError):
+    except (DeltacliError, KeyError):
         return f"{why}, and no checksum of version {snapshot.version} confirms it"
     differing = [
         *protocol_differences(snapshot.protocol, protocol),

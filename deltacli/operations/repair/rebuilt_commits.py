@@ -23,17 +23,18 @@ from deltacli.delta.log.actions import Action, read_actions
 from deltacli.delta.log.commit_content import Slot, encode_line, encoded_files
 from deltacli.delta.log.file_actions import action_schemas, file_key, num_records_column, whole_actions
 from deltacli.delta.log.row_ids import DOMAIN, NO_MARK, mark_action, read_mark
-from deltacli.delta.log.segment import CheckpointInstance, LogFileKind, LogListing, commit_name
+from deltacli.delta.log.segment import CheckpointInstance, LogFileKind, LogListing, checksum_path, commit_name
 from deltacli.delta.log.state import (
     CHANGE_FEED,
     TRANSACTION_RETENTION,
     has_in_commit_timestamps,
     is_true,
+    read_checksum,
     read_metadata,
     read_protocol,
 )
 from deltacli.delta.protocol.features import require_committable
-from deltacli.operations.log.crc_and_compact import checksum_path, reconcile
+from deltacli.operations.log.crc_and_compact import reconcile
 from deltacli.operations.log.log_copy import StoredFile, log_location, versioned
 from deltacli.operations.repair.plan import Planned, Run, Step, Unrepaired, Work
 from deltacli.rules.framework.repairs import StepKind
@@ -487,10 +488,9 @@ class _Rebuilding:
 
     def _read_checksum(self) -> JsonObject:
         try:
-            found = json.loads(self._table.storage.read(checksum_path(self._version)))
-        except (FileMissing, ValueError):
+            return read_checksum(self._table.storage.read(checksum_path(self._version))) or {}
+        except FileMissing:
             return {}
-        return found if isinstance(found, dict) else {}
 
     def _require_checksum(self, adds: pyarrow.Table, gone: pyarrow.Table) -> None:
         """Raise UnknownError where the checksum file of the version counts other files than it has by the commit."""

@@ -171,9 +171,14 @@ def _why_needed(setting: PlanContext, judge: CandidateClassifier, commits: tuple
     removals = [one for one in commits if one.action in ("remove", "vector")]
     is_late = any(one.timestamp_ms is None or one.timestamp_ms >= cutoff_ms for one in removals)
     is_removed = bool(removals) or is_among(references.removed.hashes)
-    if is_late or (is_removed and not request.keep_versions and not request.protect_from):
+    if is_late or (is_removed and not request.keep_versions and not setting.protected):
         return "it was removed within the retention, and readable versions need it"
-    return f"a version of {parameter('vacuum.keep_versions')} or a table of {parameter('vacuum.protect_from')} needs it"
+    tables = "a shallow clone" if not request.protect_from else f"a table of {parameter('vacuum.protect_from')}"
+    return (
+        f"a version of {parameter('vacuum.keep_versions')} or {tables} needs it"
+        if request.keep_versions
+        else f"{tables} needs it"
+    )
 
 
 def _why_it_goes(reason: Reason) -> str:

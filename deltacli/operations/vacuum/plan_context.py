@@ -62,7 +62,7 @@ from deltacli.operations.vacuum.plan import (
     VacuumPlan,
     VacuumRequest,
 )
-from deltacli.operations.vacuum.rechecking import basis_of_plan, open_protected, protected_table
+from deltacli.operations.vacuum.rechecking import basis_of_plan, find_clones, open_protected, protected_table
 from deltacli.storage import folds_names
 from deltacli.table.checksum_guard import contradiction
 from deltacli.table.file_history import RULE, NamedKeys, live_keys, logical_keys
@@ -75,6 +75,7 @@ from deltacli.table.walk import hidden_names, readable_formats, tables_around
 if TYPE_CHECKING:
     import pyarrow
 
+    from deltacli.operations.vacuum.clones import Clones
 
 # -- the input of a vacuum plan ----------------------------------------------------------------------------------------
 
@@ -95,7 +96,8 @@ class PlanContext(NamedTuple):
     keys: PathKeys
     references: References
     protected: tuple[ProtectedTable, ...]
-    """The tables given by `--protect-from`."""
+    """The tables given by `--protect-from`, and shallow clones."""
+    clones: Clones | None
     first: TableConfiguration | None
     """The metadata at the oldest version that can be rebuilt; None where unknown."""
 
@@ -147,7 +149,9 @@ def prepare(
     basis = basis_of_plan(snapshot, listing, now_ms)
     window = find_window(table, listing, cutoff_ms)
     listed_until = None if listed_ms is None else last_commit_before(table, listing, listed_ms)
+    clones = find_clones(table)
     protect = [open_protected(table, uri) for uri in request.protect_from]
+    protect += () if clones is None else clones.found
     references = collect_references(
         snapshot,
         keys,
@@ -166,6 +170,7 @@ def prepare(
     return PlanContext(
         *(table, request, snapshot, basis, now_ms, own_ms, kept_ms, retention_ms, cutoff_ms, keys, references),
         protected=protected,
+        clones=clones,
         first=first,
     )
 
@@ -507,8 +512,9 @@ def choice_of(setting: PlanContext) -> CandidateChoice:
 
 
 def log_notes(setting: PlanContext) -> Iterator[str]:
-    """Return notes on information that the log lacks."""
+    """Return notes on information that the log lacks, and on clones that are gone."""
     references = setting.references
+    yield from () if setting.clones is None else setting.clones.notes()
     if not setting.is_proven:
         yield (
             f"the log does not reach back {format_duration(setting.retention_ms)}, to "
@@ -526,6 +532,7 @@ def common_refusals(setting: PlanContext) -> Iterator[Refusal]:
     yield from retention_refusals(setting.request, setting.retention_ms, setting.own_ms)
     yield from property_refusals(setting.request, setting.snapshot.properties)
     yield from log_refusals(setting.references)
+    yield from () if setting.clones is None else setting.clones.refusals()
     yield from clock_refusals(setting.snapshot, setting.references, setting.now_ms)
     stores = map(setting.table.open_other, setting.request.protect_from)
     yield from outer_refusals(

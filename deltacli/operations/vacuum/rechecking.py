@@ -6,9 +6,10 @@ Files that newer commits need again are spared. A saved plan is compared with it
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
@@ -26,12 +27,12 @@ from deltacli.changing.basis import (
     require_same,
     with_digest,
 )
-from deltacli.core.errors import DeltacliError, Refused, adding, command, parameter
+from deltacli.core.errors import DeltacliError, FileMissing, Refused, adding, command, parameter
 from deltacli.core.typing import ArrowArray
 from deltacli.core.units import format_duration, format_spans, format_timestamp, gaps_in, plural
 from deltacli.delta.data_files import canonical, key_text
 from deltacli.delta.listing import PathKeys, binary_paths
-from deltacli.delta.log.segment import LOG_DIRECTORY, LogFile, LogFileKind, LogListing, make_log_file
+from deltacli.delta.log.segment import CLONES_DIRECTORY, LOG_DIRECTORY, LogFile, LogFileKind, LogListing, make_log_file
 from deltacli.delta.log.state import DELETED_FILE_RETENTION, deleted_file_retention_ms
 from deltacli.delta.protocol.features import require_committable
 from deltacli.operations.vacuum.plan import ProtectedTable, VacuumPlan
@@ -44,6 +45,7 @@ from deltacli.table.rebuild import read_snapshot
 from deltacli.work.commits.file_references import FileReferences, NamedFiles, commit_actions
 
 if TYPE_CHECKING:
+    from deltacli.operations.vacuum.clones import Clones
     from deltacli.table.version import Snapshot
 
 
@@ -51,22 +53,24 @@ def open_protected(table: TableHandle, uri: str) -> Snapshot:
     """Return the newest version of another table. Also raises Refused where its protocol prevents deltacli from finding
     all files that it needs.
     """
-    storage = table.open_other(uri)
-    location = table.stores.location
-    other = TableHandle(
-        storage,
-        engine=table.engine,
-        clock=table.clock,
-        progress=table.progress,
-        open_other=table.open_other,
-        allowed=table.allowed,
-        location=None if location is None else location._replace(uri=storage.uri),
-        machine=table.machine,
-    )
+    other = table.beside(uri)
     with of_protected(other.uri):
         snapshot = read_snapshot(other)
         require_committable(snapshot.protocol, snapshot.properties, snapshot.version)
     return snapshot
+
+
+def find_clones(table: TableHandle, known: Collection[str] = ()) -> Clones | None:
+    """Open the shallow clones that a table has notes of, but those whose table ids are `known`; None without notes."""
+    try:
+        has_notes = any(table.storage.list_from(f"{LOG_DIRECTORY}/{CLONES_DIRECTORY}"))
+    except FileMissing:
+        return None
+    if not has_notes:
+        return None
+    from deltacli.operations.vacuum.clones import open_clones
+
+    return open_clones(table, partial(open_protected, table), known)
 
 
 def protected_table(snapshot: Snapshot) -> ProtectedTable:
@@ -118,6 +122,18 @@ def of_protected(uri: str) -> Iterator[None]:
         if not fault.code.startswith("vacuum."):  # which are about the plan
             name_table(fault, uri)
         raise
+
+
+def files_of(snapshot: Snapshot) -> list[FileReferences]:
+    """Return the live files of a version."""
+    import pyarrow as pa
+
+    found = []
+    for batch in snapshot.file_actions.narrow():
+        if (adds := batch.adds) is not None and adds.num_rows:
+            unknown = pa.nulls(adds.num_rows, pa.int64())
+            found.append(FileReferences("add", adds.column("path"), adds.column("dv_id"), *[unknown] * 3))
+    return found
 
 
 def made_absolute(paths: ArrowArray, uri: str) -> ArrowArray:
@@ -179,6 +195,7 @@ class NewerCommits:
         self._own = _LogTail(table, plan.snapshot_version, past)
         kept = [(one.version, *open_kept(table, one)) for one in plan.protected]
         self._others = [_LogTail(other, version, file) for version, other, file in kept]
+        self._known = {one.table_id for one in plan.protected}
         self._needed: ArrowArray = None
 
     def require_same(self, snapshot: Snapshot) -> None:
@@ -223,6 +240,7 @@ class NewerCommits:
         return pc.is_in(self._keys.of_listing(paths), value_set=self._needed)
 
     def _read_on(self) -> None:
+        self._take_new_clones()
         references, is_other = self._own.read_on()
         if is_other:
             self.require_same(read_snapshot(self._table))
@@ -234,6 +252,17 @@ class NewerCommits:
                     snapshot = read_snapshot(tail.table)
                     require_committable(snapshot.protocol, snapshot.properties, snapshot.version)
                 self._take([rows._replace(path=made_absolute(rows.path, tail.table.uri)) for rows in references])
+
+    def _take_new_clones(self) -> None:
+        clones = find_clones(self._table, self._known)
+        if clones is None:
+            return
+        if refusals := [*clones.refusals()]:
+            raise Refused.by(refusals)
+        for clone in clones.found:
+            self._known.add(clone.metadata.id)
+            self._others.append(_LogTail(clone.table, clone.version, past_of(clone.listing, clone.version)))
+            self._take([rows._replace(path=made_absolute(rows.path, clone.table.uri)) for rows in files_of(clone)])
 
     def _take(self, references: list[FileReferences]) -> None:
         import pyarrow as pa

@@ -33,7 +33,8 @@ from deltacli.operations.validate.inspect_storage import (
     list_table,
     make_exists,
 )
-from deltacli.rules.framework.base import Finding
+from deltacli.rules.framework.base import Finding, Severity
+from deltacli.rules.framework.repairs import LOST, Condition
 from deltacli.rules.framework.views import HistoryView, ListingView, StateView, StorageView
 from deltacli.storage.base import StoreOfVersions
 
@@ -97,6 +98,13 @@ class Validation:
     """What the newest version has; None where it could not be rebuilt."""
     unsupported: ProtocolUnsupported | None = None
     """Why deltacli cannot read the newest version, although nothing may be wrong with it."""
+    condition: Condition = field(init=False)
+    """What the findings say about the table, for the choice of a repair."""
+
+    def __post_init__(self) -> None:
+        lost = LOST & {*self.suppressed, *(one.rule.id for one in self.findings if one.severity is Severity.ERROR)}
+        readable = Condition.LACKS_FILES if lost else Condition.WHOLE
+        object.__setattr__(self, "condition", readable if self.is_readable else Condition.UNREADABLE)
 
     @property
     def is_readable(self) -> bool:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from deltacli.arrow import compute as pc
+from deltacli.core.errors import Worded, command
 from deltacli.core.made_once import cached_property, pattern
 from deltacli.core.typing import ArrowArray
 from deltacli.core.units import CLOCK_SKEW_MS, format_moment, format_size, format_timestamp, plural
@@ -100,7 +102,7 @@ MANIFEST_STALE = AREA.warning(
     "The symlink manifests name other data files than the newest version has.",
     spec="Delta-Spark: GENERATE symlink_format_manifest",
     broken="Athena, Redshift and Presto read the files of an earlier version, and fail once one of them is deleted",
-    repair="generate them with an engine: GENERATE symlink_format_manifest FOR TABLE",
+    repair=Worded("write them again: {}", partial(command, "manifest")),
     example="_symlink_format_manifest/p=a/manifest names part-00001.parquet, which was removed",
 )
 UNREACHABLE = AREA.warning(

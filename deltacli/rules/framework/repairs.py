@@ -201,15 +201,30 @@ _REPAIRS: Mapping[str, Callable[..., str]] = {
 """Rule -> the command that ends what it reports, where that is another than `repair`."""
 
 
-def repair_command(rule: Rule, table: str, *, is_readable: bool = True, **options: object) -> str:
+class Condition(StrEnum):
+    """What is known of a table before a command repairs it: one that lacks live files is not vacuumed, and of an
+    unreadable one only `repair` acts.
+    """
+
+    WHOLE = "whole"
+    LACKS_FILES = "lacks files"
+    UNREADABLE = "unreadable"
+
+
+def repair_command(rule: Rule, table: str, condition: Condition = Condition.WHOLE, **options: object) -> str:
     """Return the command that repairs what a rule reports about a table, empty where there is none: where nothing but a
-    copy has what is lost, it is not known. Of a table that is not `is_readable`, only `repair` acts.
+    copy has what is lost, it is not known.
     """
     if is_shared(table):
         return ""
     steps = row_of(rule.id).steps
     if not steps:
-        return _REPAIRS[rule.id](table=table, **options) if is_readable and rule.id in _REPAIRS else ""
+        if condition is Condition.UNREADABLE or rule.id not in _REPAIRS:
+            return ""
+        if condition is Condition.LACKS_FILES and _REPAIRS[rule.id] is _VACUUM:
+            return recover_command(table)
+        return _REPAIRS[rule.id](table=table, **options)
+    is_readable = condition is not Condition.UNREADABLE
     if steps[0] is not StepKind.RECOVER and not is_readable and StepKind.RECOVER in steps:  # nothing to rebuild it from
         sources = ["versions" if may_keep(table) else "COPY"]
         return command("repair", table=table, sources=sources, **_level(rule), **options)
@@ -218,20 +233,19 @@ def repair_command(rule: Rule, table: str, *, is_readable: bool = True, **option
     return command("repair", table=table, sources=["versions"], **_level(rule), **options) if may_keep(table) else ""
 
 
-def repair_to_try(rule: Rule, table: str, *, is_readable: bool = True) -> str:
+def repair_to_try(rule: Rule, table: str, condition: Condition = Condition.WHOLE) -> str:
     """Return the same command; where a repair loses something, or needs a copy, it shows only what it would do."""
     options = {"dry_run": True} if rule.fix.loses else {}
-    if row_of(rule.id).steps and not is_shared(table) and not repair_command(rule, table, is_readable=is_readable):
+    if row_of(rule.id).steps and not is_shared(table) and not repair_command(rule, table, condition):
         return command("repair", table=table, **_level(rule), dry_run=True)
-    return repair_command(rule, table, is_readable=is_readable, **options)
+    return repair_command(rule, table, condition, **options)
 
 
-def command_of(rule: Rule, table: str, *, is_readable: bool = True) -> str | None:
+def command_of(rule: Rule, table: str, condition: Condition = Condition.WHOLE) -> str | None:
     """Return the command that repairs what a rule reports, else the one that shows what a repair would do; None where
     there is none.
     """
-    found = repair_command(rule, table, is_readable=is_readable)
-    return found or repair_to_try(rule, table, is_readable=is_readable) or None
+    return repair_command(rule, table, condition) or repair_to_try(rule, table, condition) or None
 
 
 def recover_command(table: str) -> str:
@@ -240,8 +254,8 @@ def recover_command(table: str) -> str:
     return command("repair", table=table, **kept, dry_run=True)
 
 
-def needs_readable_table(rule: Rule) -> bool:
-    """Return whether the rule has a repair that fails where deltacli cannot read the newest version."""
+def depends_on_condition(rule: Rule) -> bool:
+    """Return whether the command that repairs what the rule reports is another one where the table is not whole."""
     return rule.id in _REPAIRS
 
 
@@ -424,7 +438,7 @@ _NO_STEP: tuple[tuple[str, str], ...] = (
     ),
     ("log expire deletes the expired part of a log", "log.cleanup-overdue"),
     ("readers leave out what the file does not have; optimize writes it without its vector", "dv.row-out-of-range"),
-    ("an engine writes the manifests", "data.manifest-stale"),
+    ("manifest writes them again", "data.manifest-stale"),
     ("checkpoint writes one", "log.no-checkpoint-long"),
     ("a commit is never edited, and the next checkpoint lets readers begin behind it", "commit.lone-surrogate"),
     ("optimize compacts small files", "data.small-files partition.cardinality"),

@@ -15,7 +15,15 @@ from deltacli.core.typing import ArrowArray
 from deltacli.delta.data_files import canonical, canonical_all, fault_of, locate_all, unique_id
 from deltacli.delta.log.actions import Action
 from deltacli.delta.log.file_actions import parse_num_records
-from deltacli.delta.log.segment import LOG_DIRECTORY, CheckpointInstance, LogFile, LogListing, Place, commit_name
+from deltacli.delta.log.segment import (
+    LOG_DIRECTORY,
+    CheckpointInstance,
+    LogFile,
+    LogListing,
+    Place,
+    checksum_path,
+    commit_name,
+)
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.stats.columns import StatsColumns, parse_stats
 
@@ -417,7 +425,7 @@ class ChecksumView:
 
     @property
     def path(self) -> str:
-        return f"{LOG_DIRECTORY}/{self.version:020d}.crc"
+        return checksum_path(self.version)
 
     def place(self, key: str | None = None) -> Place:
         return Place(self.path, None, self.version, key)

@@ -7,10 +7,8 @@ Other engines read the protocol and the metadata of a table from its newest chec
 
 from __future__ import annotations
 
-import json
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
 from itertools import pairwise
 
 from deltacli.arrow import compute as pc
@@ -20,7 +18,18 @@ from deltacli.core.units import format_ranges, plural
 from deltacli.delta.data_files import canonical, fault_of, unique_id
 from deltacli.delta.log.actions import Action
 from deltacli.delta.log.segment import LogFileKind
-from deltacli.delta.log.state import TRANSACTION_RETENTION, read_metadata, read_protocol
+from deltacli.delta.log.state import (
+    HISTOGRAM_LISTS,
+    REQUIRED_OF_CHECKSUM,
+    TRANSACTION_RETENTION,
+    fault_of_histogram,
+    histogram_of,
+    numbers_of,
+    read_checksum,
+    read_metadata,
+    read_protocol,
+    rows_of,
+)
 from deltacli.rules.framework.base import Area, Finding, Rule
 from deltacli.rules.framework.views import ChecksumView, ExpectedState, ListingView
 from deltacli.rules.log.configuration_differences import metadata_differences, protocol_differences
@@ -120,15 +129,13 @@ def vectors_are_those_of_replay(view: ChecksumView) -> Iterator[Finding]:
 
 @COUNT_AREA.check(ChecksumView, HISTOGRAM)
 def sizes_are_those_of_replay(view: ChecksumView) -> Iterator[Finding]:
-    """Spark wrote the same histogram as `histogramOpt` before the field had its current name."""
+    """Spec: File Size Histogram Schema."""
     value, expected = comparable(view)
-    name = "fileSizeHistogram" if value.get("fileSizeHistogram") is not None else "histogramOpt"
-    histogram = value.get(name)
+    name, histogram = histogram_of(value)
     if histogram is None:
         return
-    lists = [_numbers(histogram, part) for part in ("sortedBinBoundaries", "fileCounts", "totalBytes")]
-    boundaries, counts, sizes = lists
-    fault = _fault_of_histogram(boundaries, counts, sizes)
+    boundaries, counts, sizes = (numbers_of(histogram, part) for part in HISTOGRAM_LISTS)
+    fault = fault_of_histogram(boundaries, counts, sizes)
     if fault:
         yield HISTOGRAM.at(
             view.place(key=name), f"{name} of the checksum of version {view.version} {fault}", seen=histogram
@@ -151,7 +158,7 @@ def deleted_records_are_those_of_replay(view: ChecksumView) -> Iterator[Finding]
     histogram = value.get(name)
     if histogram is None:
         return
-    counts = _numbers(histogram, "deletedRecordCounts")
+    counts = numbers_of(histogram, "deletedRecordCounts")
     if counts is None or len(counts) != len(DELETED_RECORDS):
         yield DELETED_HISTOGRAM.at(
             view.place(key=name),
@@ -222,30 +229,11 @@ def bins_of(values: ArrowArray, boundaries: Sequence[int]) -> tuple[list[int], l
     return [last - first for first, last in pairwise(edges)], [last - first for first, last in pairwise(below)]
 
 
-@lru_cache(maxsize=1)
-def read_checksum(data: bytes) -> JsonObject | None:
-    """Return the object in a checksum, or None if there is none. Cached, because several checks use it one after
-    another.
-    """
-    try:
-        value = json.loads(data.decode())
-    except (ValueError, RecursionError):
-        return None
-    return value if isinstance(value, dict) else None
-
-
 def comparable(view: ChecksumView) -> tuple[JsonObject, ExpectedState | None]:
     """Return the checksum and the replayed state of its version, or None if they cannot be compared."""
     value = read_checksum(view.data)
     expected = view.expected
     return value or {}, expected if value is not None else None
-
-
-def rows_of(listed: object) -> list[Action] | None:
-    """Return a list of objects unchanged, or None if it is anything else."""
-    if not isinstance(listed, list) or not all(isinstance(row, dict) for row in listed):
-        return None
-    return listed
 
 
 def differs(view: ChecksumView, rule: Rule, name: str, actual: object, expected: object) -> Finding:
@@ -287,27 +275,6 @@ def _live_column(expected: ExpectedState | None, name: str, *, absent: int | Non
     return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], pa.int64())
 
 
-def _numbers(histogram: object, name: str) -> list[int] | None:
-    """Return a list of integers of a histogram, or None."""
-    numbers = histogram.get(name) if isinstance(histogram, dict) else None
-    if not isinstance(numbers, list) or not all(type(number) is int and abs(number) < 2**63 for number in numbers):
-        return None
-    return numbers
-
-
-def _fault_of_histogram(boundaries: list[int] | None, counts: list[int] | None, sizes: list[int] | None) -> str:
-    """Return the fault in the form of a histogram, in words, or an empty string."""
-    if boundaries is None or counts is None or sizes is None:
-        return "lacks one of its three lists of integers"
-    if not len(boundaries) == len(counts) == len(sizes):
-        return f"has lists of {len(boundaries)}, {len(counts)} and {len(sizes)} numbers"
-    if not boundaries or boundaries[0] != 0:
-        return f"begins at {boundaries[0] if boundaries else 'no boundary'}, not at 0"
-    if any(one >= other for one, other in pairwise(boundaries)):
-        return "has boundaries that are not in ascending order"
-    return ""
-
-
 def _first_difference(boundaries: Sequence[int], claimed: Sequence[int], live: Sequence[int]) -> tuple[str, str]:
     """Return the first bin that differs, as claimed and as computed."""
     for boundary, one, other in zip(boundaries, claimed, live, strict=True):
@@ -329,8 +296,6 @@ def _plain(value: object) -> object:
 # -- rules about version checksums -------------------------------------------------------------------------------------
 
 AREA = Area("checksums", spec="Version Checksum File Schema")
-
-_NUMBERS = ("tableSizeBytes", "numFiles", "numMetadata", "numProtocol")
 
 BAD_JSON = AREA.warning(
     "crc.bad-json",
@@ -429,16 +394,15 @@ def a_checksum_is_complete(view: ChecksumView) -> Iterator[Finding]:
             expected="one JSON object",
         )
         return
-    required = dict.fromkeys(_NUMBERS, int) | {"metadata": dict, "protocol": dict}
-    absent = [name for name in required if value.get(name) is None]
+    absent = [name for name in REQUIRED_OF_CHECKSUM if value.get(name) is None]
     if absent:
         yield MISSING_REQUIRED.at(
             view.place(key=absent[0]),
             f"the checksum of version {view.version} lacks {', '.join(absent)}",
             seen=f"fields {', '.join(value)}",
-            expected=", ".join(required),
+            expected=", ".join(REQUIRED_OF_CHECKSUM),
         )
-    for name, wanted in required.items():
+    for name, wanted in REQUIRED_OF_CHECKSUM.items():
         if name not in absent and type(value[name]) is not wanted:
             words = "an integer" if wanted is int else "an object"
             yield MISSING_REQUIRED.at(

@@ -305,8 +305,9 @@ def odd_names(view: ListingView) -> Iterator[Finding]:
 
 
 def _is_known(name: str) -> bool:
-    """Return True for files that other tools keep in the log on purpose, and for directory markers of some stores."""
-    return name in KNOWN_NAMES or name.startswith(".s3-optimization-") or name.endswith("_$folder$") or not name
+    """Return True for files that tools keep in the log on purpose, and for directory markers of some stores."""
+    is_kept = name in KNOWN_NAMES or name.startswith((".s3-optimization-", "_deltacli_"))
+    return is_kept or name.endswith("_$folder$") or not name
 
 
 def _leftover(view: ListingView, file: LogFile, message: str) -> Finding:

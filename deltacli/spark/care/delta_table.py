@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import builtins
 import os
+import re
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Generic, TextIO, TypeVar
 
 from deltacli.api.table import Table, open_table
 from deltacli.core.clock import Clock, fixed_clock, system_clock
-from deltacli.core.errors import DeltacliError, UsageError, command
+from deltacli.core.errors import DeltacliError, Refused, UsageError, command
 from deltacli.core.progress import SILENT
 from deltacli.core.units import format_count
 from deltacli.spark.care import facts
@@ -31,6 +32,7 @@ from deltacli.table.api_arguments import moment_ms, text_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
     from deltacli.fleet.policy_file.model import FleetFile, Group
     from deltacli.fleet.running.run import FleetReport
@@ -100,6 +102,31 @@ class DeltaTable:
         table = open_table(path, engine=engine_of(spark), clock=_clock(now), progress=listener, **options)
         return cls(spark, table, options)
 
+    @classmethod
+    def convertToDelta(
+        cls,
+        sparkSession: SparkSession,  # noqa: N803  (as in delta-spark)
+        identifier: str,
+        partitionSchema: str | StructType | None = None,  # noqa: N803
+    ) -> DeltaTable:
+        """Make a Delta table of Parquet files at once, and return it; ``parquet.`/path` `` names their directory, and
+        `partitionSchema` its partition columns with their types, as text or as a StructType. Raises as `Table.convert`
+        does, and UsageError for a table of the catalog. A directory that is a table already is returned.
+        """
+        found = re.fullmatch(r"parquet\.`(.+)`", identifier, re.DOTALL | re.IGNORECASE)
+        if found is None:
+            raise UsageError(f"{identifier!r} is not a directory", facts={"expected": "parquet.`/path`"})
+        table = cls.forPath(sparkSession, found[1].replace("``", "`"))
+        given = partitionSchema
+        if given is not None and not isinstance(given, str):
+            given = ", ".join(f"`{one.name}` {one.dataType.simpleString()}" for one in given.fields)
+        try:
+            table._table.convert(partition=given)
+        except Refused as refused:
+            if refused.code != "convert.is-table":
+                raise
+        return table
+
     def __repr__(self) -> str:
         return f"DeltaTable({without_secrets(self._table.uri)!r})"
 
@@ -159,6 +186,65 @@ class DeltaTable:
     def alter(self, changes: Sequence[Any], **request: Any) -> Shown[AlterationOutcome]:
         """Make changes of the schema in one commit. The parameters are those of `Table.alter`."""
         return self._shown(self._table.alter(changes, **request))
+
+    def clone(
+        self,
+        target: str,
+        isShallow: bool,  # noqa: N803  (as in delta-spark, here and below)
+        replace: bool = False,
+        properties: Mapping[str, str] | None = None,
+    ) -> DeltaTable:
+        """Clone the newest version at once, and return the clone. A shallow one shares the files of the table and is
+        made as by `Table.clone`, any other by `Table.copy`, whose errors are raised; a target that exists is never
+        replaced, and properties are set afterwards: both are UsageErrors.
+        """
+        return self._cloned(target, None, isShallow, replace, properties)
+
+    def cloneAtVersion(
+        self,
+        version: int,
+        target: str,
+        isShallow: bool,  # noqa: N803
+        replace: bool = False,
+        properties: Mapping[str, str] | None = None,
+    ) -> DeltaTable:
+        """Clone a version at once, as `clone` does."""
+        return self._cloned(target, version, isShallow, replace, properties)
+
+    def cloneAtTimestamp(
+        self,
+        timestamp: datetime | date,
+        target: str,
+        isShallow: bool,  # noqa: N803
+        replace: bool = False,
+        properties: Mapping[str, str] | None = None,
+    ) -> DeltaTable:
+        """Clone the newest version until a time at once, as `clone` does."""
+        version = self._table.snapshot(timestamp=timestamp).version
+        return self._cloned(target, version, isShallow, replace, properties)
+
+    def _cloned(
+        self, target: str, version: int | None, is_shallow: bool, replaces: bool, properties: Mapping[str, str] | None
+    ) -> DeltaTable:
+        for name, given in (("replace", replaces), ("properties", properties)):
+            if given:
+                raise UsageError(f"{name} is not supported: name a new directory, and set properties afterwards")
+        if is_shallow:
+            self._table.clone(target, version=version)
+        elif version is None:
+            self._table.copy(target, newest=True)
+        else:
+            self._table.copy(target, versions=f"{version}-{version}")
+        allowed = [*self._options["allow_external"], *([self._table.uri] if is_shallow else ())]
+        return DeltaTable.forPath(self._spark, target, storage_options=self._store, allow_external=allowed)
+
+    def generate(self, mode: str) -> None:
+        """Write the manifests of the newest version at once; `mode` is `symlink_format_manifest`. Raises as
+        `Table.manifest` does, and UsageError for another mode.
+        """
+        if mode.lower() != "symlink_format_manifest":
+            raise UsageError(f"unknown mode {mode!r}", facts={"expected": "symlink_format_manifest"})
+        self._table.manifest()
 
     @property
     def _store(self) -> Mapping[str, str] | None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from deltacli.cli.render.aligned import ROWS_PER_SCREEN, texts_of, write_aligned
 from deltacli.cli.render.columns import Column, Section, file_amount, named
 from deltacli.cli.render.data.rows import FramedResult, Written, cut, json_blocks
+from deltacli.cli.render.data.values import size_texts, timestamp_texts
 from deltacli.cli.results import (
     BatchGrid,
     Document,
@@ -28,7 +29,7 @@ from deltacli.cli.results import (
 from deltacli.cli.terminal.term import Style, Terminal
 from deltacli.core.documents import envelope
 from deltacli.core.typing import Json, RecordBatch
-from deltacli.core.units import format_count, format_moment, format_size, plural
+from deltacli.core.units import format_count, format_moment, format_size, format_timestamp, plural
 
 if TYPE_CHECKING:
     import pyarrow
@@ -232,7 +233,7 @@ def _screen_columns(listing: FileListing) -> list[Column[dict[str, Any]]]:
     columns: list[Column[dict[str, Any]]] = []
     if len(listing.kinds) > 1:
         columns.append(Column("type", lambda row: row["type"], priority=2, least=6))
-    columns.append(_number_column("size", format_size, priority=1, least=9))
+    columns.append(_number_column("size", format_size, priority=1, least=9, texts=size_texts))
     columns.append(_size_bar())
     if "add" in listing.kinds:
         columns.append(_number_column("records", format_count, priority=3))
@@ -264,22 +265,37 @@ def _size_bar() -> Column[dict[str, Any]]:
 
 
 def _number_column(
-    name: str, written: Callable[[int], str], *, priority: int, least: int = 7, title: str | None = None
+    name: str,
+    written: Callable[[int], str],
+    *,
+    priority: int,
+    least: int = 7,
+    title: str | None = None,
+    texts: Callable[[pyarrow.Array], pyarrow.Array] | None = None,
 ) -> Column[dict[str, Any]]:
     def text(row: dict[str, Any]) -> str:
         found = row.get(name)
         return "" if found is None else written(found)
 
-    return Column(name, lambda row: row.get(name), text, right=True, priority=priority, least=least, title=title)
+    return Column(
+        name, lambda row: row.get(name), text, right=True, priority=priority, least=least, title=title, texts=texts
+    )
 
 
 def _moment_column(name: str, title: str) -> Column[dict[str, Any]]:
-    def text(row: dict[str, Any]) -> str:
-        found = row.get(name)
-        return "" if found is None else format_moment(found)
+    def written(form: Callable[[int], str]) -> Callable[[dict[str, Any]], str]:
+        return lambda row: "" if row.get(name) is None else form(row[name])
 
     return Column(
-        name, lambda row: row.get(name), text=text, priority=5, least=19, title=title, style=lambda _: Style.QUIET
+        name,
+        written(format_timestamp),
+        text=written(format_moment),
+        priority=5,
+        least=19,
+        title=title,
+        style=lambda _: Style.QUIET,
+        is_rounded=True,
+        texts=timestamp_texts,
     )
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from deltacli.arrow import compute as pc
 from deltacli.core.documents import dumps
 from deltacli.core.typing import ArrowType
+from deltacli.core.units import SIZE_UNITS, format_timestamp
 from deltacli.delta.encoding.arrow_json import (
     date_texts,
     escaped,
@@ -26,6 +27,8 @@ from deltacli.delta.encoding.arrow_json import (
 if TYPE_CHECKING:
     import pyarrow
 
+_FIRST_MS, _LAST_MS = -62_135_596_800_000, 253_402_300_799_999
+"""The years 1 to 9999."""
 _PLAIN_SCALE = 6
 """Decimals of a larger scale get an exponent from Arrow where they are small: `1E-8`."""
 
@@ -34,6 +37,39 @@ def text_column(column: pyarrow.Array) -> pyarrow.Array:
     """Return each value as text, nested ones as JSON: any array in, string array out, null where the value is null."""
     column = _stored(column)
     return json_column(column) if _is_nested(column.type) else _plain(column)
+
+
+def timestamp_texts(milliseconds: pyarrow.Array) -> pyarrow.Array:
+    """Return times as `format_timestamp` writes them."""
+    import pyarrow as pa
+
+    ends = pc.min_max(milliseconds).as_py()
+    if ends["min"] is None:
+        return pa.nulls(len(milliseconds), pa.string())
+    if not _FIRST_MS <= ends["min"] <= ends["max"] <= _LAST_MS:
+        return pa.array(
+            [one if one is None else format_timestamp(one) for one in milliseconds.to_pylist()], pa.string()
+        )
+    moments = pc.cast(milliseconds, pa.int64()).view(pa.timestamp("ms"))
+    return pc.binary_join_element_wise(pc.replace_substring(pc.cast(moments, pa.string()), " ", "T"), "Z", "")
+
+
+def size_texts(sizes: pyarrow.Array) -> pyarrow.Array:
+    """Return numbers of bytes as `format_size` writes them. They are rounded first, so that few texts are made."""
+    import pyarrow as pa
+
+    scaled, unit = pc.cast(sizes, pa.float64(), safe=False), 0.0
+    for _ in SIZE_UNITS[1:]:
+        is_large = pc.greater_equal(pc.abs(scaled), 1024.0)
+        scaled = pc.if_else(is_large, pc.divide(scaled, 1024.0), scaled)
+        unit = pc.add(unit, pc.cast(is_large, pa.float64()))
+    tenths = pc.round(pc.multiply(scaled, 10.0), round_mode="half_to_even")
+    found = pc.add(pc.multiply(tenths, float(len(SIZE_UNITS))), unit).dictionary_encode()
+    texts = [
+        f"{tenth / 10:.1f} {SIZE_UNITS[at]}" if at else f"{tenth // 10:,} B"
+        for tenth, at in (divmod(int(one), len(SIZE_UNITS)) for one in found.dictionary.to_pylist())
+    ]
+    return pa.array(texts, pa.string()).take(found.indices)
 
 
 def json_column(column: pyarrow.Array) -> pyarrow.Array:

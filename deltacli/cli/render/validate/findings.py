@@ -88,7 +88,7 @@ def values_of(finding: Finding) -> list[tuple[str, str | None]]:
 def advice_of(rule: Rule, table: CheckedTable) -> list[tuple[str, str]]:
     """Return a possible repair of a table; for those who write a server also the paragraph that it breaks."""
     loses = [("loses", rule.fix.loss)] if rule.fix.loses else []
-    if line := repair_command(rule, table.name, is_readable=table.validation.is_readable):
+    if line := repair_command(rule, table.name, table.validation.condition):
         return [("fix", line), *loses]
     return [
         ("fix", rule.fix.repair_of(table.name)),

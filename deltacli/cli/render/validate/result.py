@@ -16,7 +16,7 @@ from deltacli.core.documents import SCHEMA_VERSION
 from deltacli.core.typing import Json, JsonObject
 from deltacli.core.units import plural
 from deltacli.rules.framework.base import Finding
-from deltacli.rules.framework.repairs import command_of
+from deltacli.rules.framework.repairs import Condition, command_of
 
 if TYPE_CHECKING:
     from deltacli.cli.render.terminal.findings import FindingsView, ReadLine
@@ -109,15 +109,15 @@ class LiveFindings(Result):
         return self.check(emit)
 
 
-def finding_line(uri: str, finding: Finding, *, is_readable: bool = True) -> EncodedItems:
+def finding_line(uri: str, finding: Finding, condition: Condition = Condition.WHOLE) -> EncodedItems:
     """Return a finding as a line of NDJSON."""
-    return line_of({"table": uri, **finding_json(finding, uri, is_readable=is_readable)}, "finding")
+    return line_of({"table": uri, **finding_json(finding, uri, condition)}, "finding")
 
 
-def finding_json(finding: Finding, uri: str, *, is_readable: bool) -> JsonObject:
+def finding_json(finding: Finding, uri: str, condition: Condition) -> JsonObject:
     """Return a finding as in documents, with the command that repairs the table of this URI, if there is one."""
     document = finding.as_json()
-    line = command_of(finding.rule, uri, is_readable=is_readable)
+    line = command_of(finding.rule, uri, condition)
     document["fix"] = {**finding.rule.fix.as_json(uri), "command": line}
     return document
 
@@ -135,9 +135,7 @@ def table_json(table: CheckedTable) -> dict[str, Json]:
     return {
         "table": validation.table,
         "version": validation.version,
-        "findings": [
-            finding_json(finding, validation.table, is_readable=validation.is_readable) for finding in table.findings
-        ],
+        "findings": [finding_json(one, validation.table, validation.condition) for one in table.findings],
         "summary": table.counts._asdict(),
         "verdict": judge(table).as_json(),
         "suppressed": dict(table.suppressed),
@@ -152,7 +150,7 @@ def _repair(table: CheckedTable, finding: Finding) -> str:
 
 
 def _command(table: CheckedTable, finding: Finding) -> str | None:
-    return command_of(finding.rule, table.name, is_readable=table.validation.is_readable)
+    return command_of(finding.rule, table.name, table.validation.condition)
 
 
 _COLUMNS: list[Column[tuple[CheckedTable, Finding]]] = [

@@ -1,0 +1,1 @@
+"""Commands between a table and what is not one."""

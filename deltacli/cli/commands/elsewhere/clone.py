@@ -1,0 +1,129 @@
+"""`deltacli clone SRC DST`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+from deltacli.cli.options.declared import (
+    DryRunOption,
+    TableArgument,
+    TimestampOption,
+    VersionOption,
+    YesOption,
+    argument,
+    chosen_version,
+)
+from deltacli.cli.render.columns import Section, file_amount, refused
+from deltacli.cli.results import Outcome
+from deltacli.cli.running.changing import Mode, Wording, run_change
+from deltacli.cli.running.run import Run
+from deltacli.cli.terminal.shell import quoted_table
+from deltacli.cli.terminal.term import Style
+from deltacli.core.errors import UsageError
+from deltacli.core.request_fields import Option
+from deltacli.core.units import plural
+from deltacli.table.clones import NOTES
+
+if TYPE_CHECKING:
+    from deltacli.operations.clone import ClonePlan
+
+EXIT_CODES = (0, 2, 3, 4, 5, 6, 7, 70)
+
+TargetArgument = Annotated[str, argument("Directory of the clone, absent or empty: a path or URI.", "DST")]
+
+
+def clone(
+    run: Run,
+    table: TableArgument,
+    dst: TargetArgument,
+    version: VersionOption = None,
+    timestamp: TimestampOption = None,
+    unprotected: Annotated[
+        bool, Option("Do not note the clone in the source, whose vacuum may then delete its files.")
+    ] = False,
+    deep: Annotated[bool, Option("Copy the files, too: the same as copy --newest.")] = False,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
+) -> None:
+    """Create a table that shares the data files of another one.
+
+    \b
+    One commit names the files of a version by their absolute paths; no data is
+    copied. What is written to the clone stays there. The source gets a note in
+    _delta_log/_deltacli_clones, and its vacuum keeps what the clone needs. The
+    vacuum of another tool knows nothing of it. Not every client reads absolute
+    paths: the plan says which do not. With --deep the files are copied.
+
+    \b
+    Examples:
+      deltacli clone ./tbl /tmp/try --dry-run
+      deltacli clone ./tbl /tmp/try --yes
+      deltacli clone s3://lake/events s3://lake/events-test --version 42
+    """
+    from deltacli.operations.clone import Clone
+
+    if deep:
+        given = {"--version": version, "--timestamp": timestamp, "--unprotected": unprotected or None}
+        if other := next((name for name, value in given.items() if value is not None), None):
+            raise UsageError(f"{other} cannot be used with --deep", hint="deltacli copy --help")
+        from deltacli.cli.commands.elsewhere.copy import copy
+        from deltacli.operations.copy.plan import CopyRequest
+
+        copy(run, table, dst, request=CopyRequest(newest=True), dry_run=dry_run)
+        return
+    source = run.open_table(table, writes=not dry_run and not unprotected)
+    target = run.open_table(dst, writes=not dry_run)
+    snapshot = source.snapshot(version=chosen_version(source, version, timestamp))
+    wording: Wording[ClonePlan, ClonePlan] = Wording(
+        question=_question,
+        planned=lambda plan, _: _result(plan),
+        done=_result,
+        following=lambda _: f"deltacli read {quoted_table(dst)} --limit 10 --allow-external {quoted_table(table)}",
+        notes=_notes,
+        overrides={"clone.source-not-writable": "--unprotected"},
+    )
+    run_change(run, target, Clone(snapshot, protects=not unprotected), wording, Mode(dry_run, yes))
+
+
+def _question(plan: ClonePlan) -> str:
+    made = (
+        f"clone version {plan.version} of {plan.source.table.uri}, {plural(plan.files.files, 'file')}, to {plan.target}"
+    )
+    return made if plan.note is None else f"{made}, and note that in {NOTES} of the source"
+
+
+def _notes(plan: ClonePlan) -> list[str]:
+    found = []
+    if plan.note is None:
+        found.append(
+            f"a vacuum of the source keeps the files of the clone only with --protect-from {quoted_table(plan.target)}"
+        )
+    else:
+        found.append(f"only vacuum of deltacli reads {NOTES}: other tools delete files that the clone needs")
+    if plan.absolute:
+        found.append(f"{plural(plan.absolute, 'file')} of the source are outside of it: nothing protects them there")
+    return found
+
+
+def _result(plan: ClonePlan) -> Outcome:
+    return Outcome("clone", plan.target, plan.as_json(), lambda: _sections(plan), [plan.as_json()], _COLUMNS)
+
+
+_COLUMNS = ("source", "target", "version", "tableId", "committedVersion")
+
+
+def _sections(plan: ClonePlan) -> list[Section]:
+    cannot = [one.name for one in plan.clients if one.reads is False]
+    return [
+        Section("table", [plan.target]),
+        Section("source", [f"{plan.source.table.uri}, version {plan.version}"]),
+        Section(
+            "would name" if plan.dry_run else "names",
+            [file_amount(plan.files.files, plan.files.size_bytes)],
+            Style.GOOD,
+        ),
+        Section("table id", [plan.metadata["id"]]),
+        Section("note", [] if plan.note is None else [f"{plan.note.path} of the source"]),
+        Section("cannot read", [", ".join(cannot)] if cannot else [], Style.WARNING),
+        refused(f"{one.message} [{one.code}]" for one in plan.refusals),
+    ]

@@ -1,0 +1,108 @@
+"""`deltacli convert PATH`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+from deltacli.cli.options.declared import Asked, DryRunOption, YesOption, argument
+from deltacli.cli.render.columns import Section, file_amount, refused
+from deltacli.cli.results import Outcome
+from deltacli.cli.running.run import Run
+from deltacli.cli.terminal.shell import quoted_table
+from deltacli.cli.terminal.term import Style
+from deltacli.core.units import plural
+from deltacli.operations.change.convert import ConvertRequest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from deltacli.core.typing import JsonObject
+    from deltacli.operations.change.convert import ConvertPlan
+
+EXIT_CODES = (0, 2, 3, 4, 6, 7, 8, 70)
+_NAMED = 10
+
+
+def convert(
+    run: Run,
+    table: Annotated[str, argument("Directory of Parquet files: a path or URI.", "PATH")],
+    *,
+    asked: Asked[ConvertRequest],
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
+) -> None:
+    """Make a Delta table of Parquet files, in place and in one commit.
+
+    \b
+    No file is moved or rewritten. Directories such as day=2026-01-01 are partition
+    columns. The schema is that of all files together: what one file has and others
+    do not is null there. Files that disagree are listed by file and column, and
+    nothing is committed. Statistics come from the footers. The directory is listed
+    again before the commit; if a file arrived meanwhile, nothing is committed.
+    Names that begin with _ or . are left out.
+
+    \b
+    A Delta table that has lost its log is recognized by its files. Look for a copy
+    of the log first (undelete --from): without it, removed rows come back.
+
+    \b
+    Examples:
+      deltacli convert ./events --dry-run
+      deltacli convert ./events --partition 'day date, country string' --dry-run
+      deltacli convert ./events --exclude '*.csv' --yes
+      deltacli convert ./lost --like snapshot.json --accept-unknowable --dry-run
+    """
+    from deltacli.cli.running.changing import Mode, Wording, run_change
+    from deltacli.operations.change.convert import Convert
+
+    opened = run.open_table(table, writes=not dry_run)
+    uri, name = opened.uri, quoted_table(table)
+
+    def question(plan: ConvertPlan) -> str:
+        return f"make a Delta table of {file_amount(plan.amount.files, plan.amount.size_bytes)} in {uri}"
+
+    wording: Wording[ConvertPlan, ConvertPlan] = Wording(
+        question=lambda plan: (
+            f"make a Delta table of {file_amount(plan.amount.files, plan.amount.size_bytes)} in {uri}"
+        ),
+        planned=lambda plan, is_plan: _result(uri, plan, plan.as_json(dry_run=is_plan)),
+        done=lambda plan: _result(uri, plan, plan.as_json(dry_run=False)),
+        following=lambda _: f"deltacli validate {name} --level footers",
+        overrides={"convert.lost-log": "--accept-unknowable"},
+    )
+    run_change(run, opened, Convert(asked.request()), wording, Mode(dry_run, yes))
+
+
+def _result(uri: str, plan: ConvertPlan, content: JsonObject) -> Outcome:
+    columns = ("path", "column", "seen", "expected")
+    rows = content["conflicts"]
+    return Outcome("convert", uri, content, lambda: list(_sections(uri, plan)), rows, columns)
+
+
+def _sections(uri: str, plan: ConvertPlan) -> Iterator[Section]:
+    rows = "" if plan.amount.rows is None else f", {plural(plan.amount.rows, 'row')}"
+    yield Section("directory", [uri])
+    yield Section("files", [f"{file_amount(plan.amount.files, plan.amount.size_bytes)}{rows}"])
+    left = [f"{plan.hidden:,} hidden"] if plan.hidden else []
+    yield Section("left out", [*left, *([f"{plan.excluded:,} by --exclude"] if plan.excluded else [])])
+    names = {one.name for one in plan.partitions}
+    types = ((str(one["name"]), one["type"]) for one in plan.schema.get("fields", ()))
+    yield Section("columns", [f"{name} {_type(kind)}" for name, kind in types if name not in names])
+    yield Section(
+        "partitions", [f"{one.name} {one.type}{' (inferred)' if one.inferred else ''}" for one in plan.partitions]
+    )
+    named = plan.conflicts[:_NAMED]
+    said = [
+        f"{one.path}{'' if one.column is None else f', {one.column}'}: {one.seen}, expected {one.expected}"
+        for one in named
+    ]
+    more = len(plan.conflicts) - len(named)
+    yield Section("conflicts", [*said, *([f"{more:,} more; --json has all"] if more else [])], Style.PROBLEM)
+    yield Section("cannot be known", [f"{one.message} ({one.evidence})" for one in plan.unknowable], Style.PROBLEM)
+    if plan.committed_version is not None:
+        yield Section("version", [f"{plan.committed_version}, committed"])
+    yield refused(f"{one.message} [{one.code}]" for one in plan.refusals)
+
+
+def _type(kind: object) -> str:
+    return kind if isinstance(kind, str) else str(kind["type"]) if isinstance(kind, dict) else str(kind)

@@ -1,0 +1,101 @@
+"""`deltacli manifest TABLE`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+from deltacli.cli.options.declared import DryRunOption, TableArgument, YesOption
+from deltacli.cli.render.columns import Section, refused
+from deltacli.cli.results import Outcome
+from deltacli.cli.running.run import Run
+from deltacli.cli.terminal.shell import quoted_table
+from deltacli.core.request_fields import Option
+from deltacli.core.units import format_count, plural
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from deltacli.changing.manifests import ManifestProblem, ManifestsOutcome, ManifestsPlan
+    from deltacli.core.typing import JsonObject
+
+EXIT_CODES = (0, 1, 2, 3, 4, 5, 7, 70)
+_NAMED = 5
+
+
+def manifest(
+    run: Run,
+    table: TableArgument,
+    *,
+    check: Annotated[bool, Option("Change nothing; exit 1 if a manifest differs, 4 if refused.")] = False,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
+) -> None:
+    """Write the lists of files that Athena, Redshift and Presto read.
+
+    \b
+    One file, or one per partition, in _symlink_format_manifest names the live files
+    of the newest version, as GENERATE symlink_format_manifest of Spark writes them.
+    Manifests of partitions without files are deleted. Tables with deleted rows in
+    their files or with column mapping are refused: such readers would show wrong
+    rows. With delta.compatibility.symlinkFormatManifest.enabled=true every command
+    that commits files writes the manifests again.
+
+    \b
+    Examples:
+      deltacli manifest ./tbl --dry-run
+      deltacli manifest ./tbl --yes
+      deltacli manifest ./tbl --check  # exit 1 if a manifest differs
+    """
+    from deltacli.cli.running.changing import Mode, Wording, run_change
+    from deltacli.operations.change.manifest import Manifests
+
+    opened = run.open_table(table, writes=not (check or dry_run))
+    uri = opened.uri
+    wording: Wording[ManifestsPlan, ManifestsOutcome] = Wording(
+        question=lambda plan: f"{_deed(plan)} of {uri}",
+        planned=lambda plan, is_plan: _result(uri, plan, plan.as_json(dry_run=is_plan), is_done=False),
+        done=lambda outcome: _result(uri, outcome.plan, outcome.as_json(), is_done=True),
+        following=lambda _: f"deltacli manifest {quoted_table(table)} --check",
+        repeats=True,
+    )
+    run_change(run, opened, Manifests(), wording, Mode(dry_run, yes, check))
+
+
+def _deed(plan: ManifestsPlan) -> str:
+    deleted = f" and delete {len(plan.to_delete):,}" if plan.to_delete else ""
+    return f"write {plural(len(plan.to_write), 'manifest')}{deleted}"
+
+
+def _result(uri: str, plan: ManifestsPlan, content: JsonObject, *, is_done: bool) -> Outcome:
+    columns = ("path", "problem", "lacks", "stale")
+    rows = content["differences"]
+    return Outcome("manifest", uri, content, lambda: list(_sections(uri, plan, is_done=is_done)), rows, columns)
+
+
+def _sections(uri: str, plan: ManifestsPlan, *, is_done: bool) -> Iterator[Section]:
+    if plan.is_noop and not plan.refusals:
+        said = f"{uri}, version {plan.basis.version}: every manifest names the live files"
+        yield Section("nothing to do", [said])
+        return
+    yield Section("table", [uri])
+    yield Section("version", [str(plan.basis.version)])
+    yield Section("files", [] if plan.live is None else [format_count(plan.live.files)])
+    for label, paths in (
+        ("written" if is_done else "write", plan.to_write),
+        ("deleted" if is_done else "delete", plan.to_delete),
+    ):
+        yield Section(label, [plural(len(paths), "manifest")] if paths else [])
+    named = plan.differences[:_NAMED]
+    more = len(plan.differences) - len(named)
+    yield Section("differences", [*(_words(one) for one in named), *([f"{more:,} more"] if more else [])])
+    yield refused(f"{one.message} [{one.code}]" for one in plan.refusals)
+
+
+def _words(one: ManifestProblem) -> str:
+    if one.problem == "missing":
+        return f"{one.path} is missing ({plural(one.lacks, 'file')})"
+    if one.problem == "extra":
+        return f"{one.path}: its partition has no files"
+    parts = [f"lacks {plural(one.lacks, 'file')}"] if one.lacks else []
+    parts += [f"has {plural(one.stale, 'line')} that {'names' if one.stale == 1 else 'name'} none"] if one.stale else []
+    return f"{one.path} {' and '.join(parts)}"

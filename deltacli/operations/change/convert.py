@@ -1,0 +1,822 @@
+"""`convert`: a directory of Parquet files becomes a Delta table in place, by one commit that names them.
+
+Nothing is inferred where files disagree: every conflict is listed by file and column, and none is left to a reader. The
+directory is listed again before the commit, so that no file that arrived meanwhile is left out.
+
+Spec: Add File and Remove File; Partition Value Serialization; Per-file Statistics.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+from itertools import islice
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from urllib.parse import quote
+
+from deltacli.changing.basis import Act, Basis
+from deltacli.changing.commit import Committed
+from deltacli.changing.plan import Amount, OneCommit
+from deltacli.core.documents import dumps
+from deltacli.core.errors import (
+    NotATable,
+    PaimonTable,
+    Refusal,
+    Refused,
+    Unreadable,
+    UsageError,
+    command,
+    parameter,
+)
+from deltacli.core.progress import reported
+from deltacli.core.request_fields import Kind, option
+from deltacli.core.units import plural
+from deltacli.delta.data_files import VECTOR_FILE, decode_hive
+from deltacli.delta.log.commit_content import CommitRequest, encoded_files
+from deltacli.delta.log.file_actions import action_schemas
+from deltacli.delta.log.segment import LOG_DIRECTORY
+from deltacli.delta.partitions.text import HIVE_DEFAULT, Spelling, is_text, spelling_of
+from deltacli.delta.protocol.feature_use import property_uses, schema_uses, upgraded
+from deltacli.delta.schema.type_changes import digits_of_decimal, is_allowed_change
+from deltacli.delta.schema.types import MODE, PHYSICAL_NAME, PLAIN_TYPES, parse_schema
+from deltacli.storage.base import require_writable
+from deltacli.table.find_log import list_log, refuse_paimon, table_around
+from deltacli.work.foreign_files import ForeignFile, read_foreign
+
+if TYPE_CHECKING:
+    import pyarrow
+
+    from deltacli.changing.change import Gate
+    from deltacli.core.typing import Json
+    from deltacli.storage import ReadStorage
+    from deltacli.table.handle import TableHandle
+    from deltacli.table.version import Snapshot
+
+_LEAST_PROTOCOL = {"minReaderVersion": 1, "minWriterVersion": 2}
+_WHOLE = ("byte", "short", "integer")
+_ELEMENTS = ("elementType", "keyType", "valueType")
+_INFERRED = ("integer", "long", "date")
+_FORBIDDEN = frozenset(" ,;{}()\n\t=")
+"""Characters that Spark refuses in the names of columns."""
+_AT_ONCE = 1_000
+_ICEBERG = re.compile(r"metadata/[^/]*\.metadata\.json")
+_SPARK_OF_DELTA = re.compile(r"(?:.*/)?part-\d{5}-[0-9a-f-]{36}\.c\d{3}\.[^/]*")
+_ONE_EACH = re.compile(r"(?:.*/)?part-\d{5}-([0-9a-f-]{36})-c\d{3}\.[^/]*")
+_PHYSICAL = re.compile(r"col-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+_COLUMN = re.compile(r"\s*(`(?:[^`]|``)+`|[^\s`]+)\s+(.+?)\s*")
+
+
+@dataclass(frozen=True, slots=True)
+class ConvertRequest:
+    """Which files become a table, and how their directories are read."""
+
+    partition: str | None = option(
+        "Partition columns with their types, as 'day date, country string'.  [default: inferred]", "'COL TYPE, …'"
+    )
+    schema: str | None = option(
+        "Take the columns from this file: a schemaString, or a document of schema show or snapshot.", "FILE", Kind.TEXT
+    )
+    like: str | None = option(
+        "Take columns, partitions and column mapping from this JSON document of snapshot.", "FILE", Kind.TEXT
+    )
+    exclude: tuple[str, ...] = option("Leave out files whose path matches. Repeatable.", "GLOB", default=())
+    accept_unknowable: bool = option(
+        "Convert a Delta table that has lost its log, although removed rows come back.", default=False
+    )
+    dry_run: bool = False
+
+
+class Conflict(NamedTuple):
+    """What keeps a file from being part of the table; `column` is None where it is about the file."""
+
+    path: str
+    column: str | None
+    seen: str
+    expected: str
+
+
+class Unknowable(NamedTuple):
+    """What nobody can know without the log: `removed-files`, `deleted-rows` or `renamed-columns`, and what shows it."""
+
+    kind: str
+    message: str
+    evidence: str
+
+
+class PartitionColumn(NamedTuple):
+    """A column that the directories name; `inferred` where its type was."""
+
+    name: str
+    type: str
+    inferred: bool
+
+
+class _Wanted(NamedTuple):
+    """The columns that a file of the user names, as in a schemaString, and its partition columns, None if it has none;
+    `configuration` are the properties of column mapping.
+    """
+
+    fields: tuple[Mapping[str, Any], ...]
+    partitions: tuple[str, ...] | None
+    configuration: Mapping[str, str]
+
+    @property
+    def is_mapped(self) -> bool:
+        return str(self.configuration.get(MODE, "none")).lower() != "none"
+
+    def physical(self, column: Mapping[str, Any]) -> str:
+        """Return the name of a column in files."""
+        name = column.get("metadata", {}).get(PHYSICAL_NAME) if self.is_mapped else None
+        return name if isinstance(name, str) else str(column["name"])
+
+    def stored(self, kind: Any) -> Any:
+        """Return a type with the names that files have."""
+        if isinstance(kind, str):
+            return kind
+        if kind["type"] == "struct":
+            parts = (_field(self.physical(one), self.stored(one["type"])) for one in kind["fields"])
+            return {"type": "struct", "fields": list(parts)}
+        return kind | {key: self.stored(kind[key]) for key in _ELEMENTS if key in kind}
+
+
+class _Listed(NamedTuple):
+    """The data files of a directory, and what else tells about it."""
+
+    files: dict[str, tuple[int, int]]
+    """Path -> bytes and time."""
+    hidden: int
+    excluded: int
+    conflicts: tuple[Conflict, ...]
+    evidence: tuple[str, ...]
+    vectors: int
+
+
+@dataclass(frozen=True, slots=True)
+class ConvertPlan(OneCommit):
+    """The table that the files would be, or are."""
+
+    request: ConvertRequest
+    schema: Mapping[str, Any] = field(default_factory=dict)  # Any: JSON values
+    partitions: tuple[PartitionColumn, ...] = ()
+    configuration: Mapping[str, str] = field(default_factory=dict)
+    amount: Amount = field(default_factory=Amount)
+    adds: tuple[pyarrow.RecordBatch, ...] = field(default=(), repr=False)
+    hidden: int = 0
+    excluded: int = 0
+    conflicts: tuple[Conflict, ...] = ()
+    unknowable: tuple[Unknowable, ...] = ()
+    listed: _Listed | None = field(default=None, repr=False)
+
+    @property
+    def is_noop(self) -> bool:
+        """False: a directory that is a table already is refused."""
+        return False
+
+    @property
+    def refusals(self) -> tuple[Refusal, ...]:
+        """Return all reasons not to commit."""
+        found = []
+        if self.conflicts:
+            first = self.conflicts[0]
+            place = first.path if first.column is None else f"{first.path}, column {first.column}"
+            said = f"{plural(len(self.conflicts), 'conflict')} between the files, the first in {place}: {first.seen}"
+            found.append(
+                Refusal("convert.conflicts", said, f"{parameter('convert.exclude', 'GLOB')} leaves a file out")
+            )
+        if self.unknowable and not self.request.accept_unknowable:
+            evidence = self.unknowable[0].evidence
+            said = f"this was a Delta table whose log is lost, and removed rows may come back: {evidence}"
+            copies = command("undelete", sources=["COPY"], dry_run=True)
+            found.append(Refusal("convert.lost-log", said, copies, parameter("convert.accept_unknowable", True)))
+        return tuple(found)
+
+    def objection(self) -> Refused | None:
+        """Return the error of the refusals, None without one."""
+        if not self.refusals:
+            return None
+        found = Refused.by(self.refusals)
+        found.override = self.refusals[0].override
+        for number, one in enumerate(self.conflicts[:5], 1):
+            where = one.path if one.column is None else f"{one.path}: {one.column}"
+            found.facts[f"conflict {number}"] = f"{where}: {one.seen}, expected {one.expected}"
+        if found.override:
+            found.facts["to accept"] = found.override
+        return found
+
+    def effects(self) -> Iterator[str]:
+        """Yield the columns, the number of files, and what cannot be known."""
+        yield f"{plural(self.amount.files, 'file')}, {self.amount.size_bytes:,} bytes"
+        yield dumps(self.schema).decode()
+        yield from (f"{one.name} {one.type}" for one in self.partitions)
+        yield from (one.kind for one in self.unknowable)
+
+    def as_json(self, *, dry_run: bool) -> dict[str, Json]:
+        """Return the content of the document `deltacli.convert`."""
+        return {
+            "files": self.amount.as_json(count="files", sizeBytes="size_bytes", rows="rows"),
+            "hidden": self.hidden,
+            "excluded": self.excluded,
+            "schema": dict(self.schema),
+            "partitionColumns": [one._asdict() for one in self.partitions],
+            "conflicts": [one._asdict() for one in self.conflicts],
+            "unknowable": [one._asdict() for one in self.unknowable],
+            "refusals": [one.as_json("wayOut") for one in self.refusals],
+            "committedVersion": self.committed_version,
+            "dryRun": dry_run,
+        }
+
+
+@dataclass(frozen=True)
+class Convert:
+    """A table of the Parquet files of a directory, to be planned and committed."""
+
+    act: ClassVar[Act] = Act.NAME
+
+    request: ConvertRequest
+
+    def plan(self, table: TableHandle, now: Snapshot | None = None) -> ConvertPlan:
+        """Read every footer and plan the commit. Conflicts, and what cannot be known, are part of the plan.
+
+        Raises Refused where the directory is a table, is in one, or has files that only another format can list;
+        NotATable where there is none, or no file; UsageError for invalid partition columns; StorageFailed.
+        """
+        storage = table.storage
+        if now is None:
+            _require_no_table(storage)
+        else:
+            raise _is_table()
+        require_writable(storage)
+        given = None if self.request.partition is None else parse_partition(self.request.partition)
+        wanted = _read_wanted(self.request)
+        listed = _list(storage, self.request.exclude)
+        if not listed.files and not listed.conflicts:
+            raise NotATable(
+                "there is no data file to convert",
+                code="convert.no-files",
+                facts={"path": storage.uri, "hidden": str(listed.hidden), "excluded": str(listed.excluded)},
+            )
+        basis = Basis(table, -1, table.clock())
+        return _Converting(table, self.request, listed, given, wanted).plan(basis)
+
+    def outcome(self, plan: ConvertPlan) -> ConvertPlan:
+        """Return the plan: nothing is committed yet."""
+        return plan
+
+    def execute(self, gate: Gate[ConvertPlan, ConvertPlan]) -> None:
+        """Commit version 0, if the directory still has the same files. Raises Refused (`convert.files-changed`), and
+        what `Gate.commit` raises.
+        """
+
+        def look() -> bool:
+            assert gate.plan.listed is not None
+            _require_same_files(gate.plan.listed.files, _list(gate.store, self.request.exclude).files)
+            return True
+
+        try:
+            done = gate.commit(_request, look=look)
+        except BaseException:
+            if not gate.has_begun:  # an empty log looks like one that was lost
+                gate.store.remove_directory(LOG_DIRECTORY)
+            raise
+        assert isinstance(done, Committed)
+        gate.outcome = replace(gate.plan, committed_version=done.version)
+
+
+def parse_partition(text: str) -> tuple[PartitionColumn, ...]:
+    """Return columns from `day date, country string`. Raises UsageError."""
+    found = []
+    for part in re.split(r",(?![^(]*\))", text):
+        match = _COLUMN.fullmatch(part)
+        kind = match[2].lower() if match else ""
+        kind = {"int": "integer", "bigint": "long", "smallint": "short", "tinyint": "byte", "real": "float"}.get(
+            kind, kind
+        )
+        is_known = kind in PLAIN_TYPES or digits_of_decimal(kind) is not None
+        if match is None or not is_known:
+            raise UsageError(
+                f"{part.strip()!r} is not a partition column with a type",
+                code="usage.partition",
+                facts={"expected": "'day date, country string'"},
+            )
+        name = match[1][1:-1].replace("``", "`") if match[1].startswith("`") else match[1]
+        found.append(PartitionColumn(name, kind.replace(" ", ""), inferred=False))
+    return tuple(found)
+
+
+# -- what is in the directory ------------------------------------------------------------------------------------------
+
+
+def _is_table() -> Refused:
+    return Refused("this is a Delta table already", code="convert.is-table", hint=command("snapshot"))
+
+
+def _require_no_table(storage: ReadStorage) -> None:
+    refuse_paimon(storage)
+    try:
+        if list_log(storage).newest_version >= 0:
+            raise _is_table()
+    except PaimonTable:
+        raise
+    except NotATable as fault:
+        if fault.code in ("table.path-missing", "table.path-is-file", "table.path-is-log"):
+            raise
+        if (around := table_around(storage)) is not None and storage.capabilities.has_directories:
+            raise Refused(
+                "the directory is inside a table, whose files would be in two tables",
+                code="convert.inside-table",
+                facts={"table": around},
+                hint=command("snapshot", table=around),
+            ) from None
+
+
+def _list(storage: ReadStorage, exclude: Sequence[str]) -> _Listed:
+    """List the data files: Hive's hidden names are left out, unless a directory is one of a partition.
+
+    Raises Refused for a directory whose files only Iceberg, or a streaming query of Spark, knows.
+    """
+    files: dict[str, tuple[int, int]] = {}
+    conflicts, evidence = dict[str, Conflict](), dict[str, str]()
+    hidden = excluded = vectors = 0
+
+    def enter(directory: str, names: Sequence[str]) -> Iterable[str]:
+        for name in names:
+            place = f"{directory}/{name}" if directory else name
+            if name == "_spark_metadata":
+                raise Refused(
+                    "a streaming query of Spark wrote this directory: its files count only as far as _spark_metadata "
+                    "names them, which deltacli does not read",
+                    code="convert.spark-metadata",
+                    hint="CONVERT TO DELTA of Spark reads it",
+                )
+            if name == LOG_DIRECTORY and directory:
+                conflicts[directory] = Conflict(directory, None, "a Delta table of its own", "data files only")
+            if name in ("_change_data", "_delta_index"):
+                evidence.setdefault(name, f"the directory {place}")
+            elif name == LOG_DIRECTORY and not directory:
+                left = [one.name for one in storage.list_from(LOG_DIRECTORY)]
+                others = [one for one in left if not one.startswith(".")]
+                expected = "no file of a log without versions"
+                for one in (f"{LOG_DIRECTORY}/{other}" for other in others):
+                    conflicts[one] = Conflict(one, None, "a file of a log", expected)
+                if others or not left:  # an unfinished commit of an earlier run begins with a dot
+                    evidence.setdefault(name, f"the directory {place}")
+        return [name for name in names if "=" in name or not name.startswith(("_", "."))]
+
+    for walked in storage.walk("", enter):
+        below = f"{walked.directory}/" if walked.directory else ""
+        for name in {LOG_DIRECTORY, "_change_data"}.intersection(
+            walked.directory.split("/")
+        ):  # where a store lists flat
+            enter(walked.directory.partition(name)[0].rstrip("/"), [name])
+        unknown = walked.sizes is None or walked.modified_ms is None
+        for place, name in enumerate(walked.names):
+            path = below + name
+            if any(_is_hidden(part) for part in walked.directory.split("/") if part) or name.startswith(("_", ".")):
+                hidden += 1
+                continue
+            if any(fnmatchcase(path, glob) or fnmatchcase(name, glob) for glob in exclude):
+                excluded += 1
+                continue
+            if VECTOR_FILE.fullmatch(path):
+                vectors += 1
+                evidence.setdefault("vector", f"the deletion vector {path}")
+                continue
+            if _ICEBERG.fullmatch(path):
+                raise Refused(
+                    "this is an Iceberg table, whose files count only as far as its metadata names them",
+                    code="convert.iceberg",
+                    facts={"file": path},
+                )
+            stat = storage.stat(path) if unknown else None
+            size = stat.size_bytes if stat else walked.sizes[place]  # type: ignore[index]  # known here
+            modified = stat.modified_ms if stat else walked.modified_ms[place]  # type: ignore[index]
+            files[path] = (size, modified)
+        for name in walked.special:
+            if name.rstrip("/") and not name.endswith(("/", "_$folder$")) and not name.startswith(("_", ".")):
+                conflicts[below + name] = Conflict(below + name, None, "a link or no regular file", "a regular file")
+    files = dict(sorted(files.items()))
+    return _Listed(files, hidden, excluded, tuple(conflicts.values()), (*evidence.values(), *_writers(files)), vectors)
+
+
+def _is_hidden(directory: str) -> bool:
+    return directory.startswith(("_", ".")) and "=" not in directory
+
+
+def _writers(files: Iterable[str]) -> Iterator[str]:
+    """Yield what the names of files say about a writer of Delta tables: Spark's have a dot before `c000`, and those of
+    delta-rs an id each, where a job of Spark has one for all of its files.
+    """
+    ids, others = Counter[str](), 0
+    for path in files:
+        if _SPARK_OF_DELTA.fullmatch(path):
+            yield f"the name of {path}"
+            return
+        match = _ONE_EACH.fullmatch(path)
+        if match:
+            ids[match[1]] += 1
+        else:
+            others += 1
+    if len(ids) > 1 and not others and max(ids.values()) == 1:
+        yield "names of files with an id each, as delta-rs gives them"
+
+
+def _require_same_files(planned: Mapping[str, tuple[int, int]], now: Mapping[str, tuple[int, int]]) -> None:
+    if planned == now:
+        return
+    changed = sorted(path for path in planned.keys() | now.keys() if planned.get(path) != now.get(path))
+    facts = {f"file {number}": path for number, path in enumerate(changed[:5], 1)}
+    raise Refused(
+        f"{plural(len(changed), 'file')} arrived, changed or went since the plan",
+        code="convert.files-changed",
+        facts=facts,
+        hint=command("convert", dry_run=True),
+    )
+
+
+# -- the plan ----------------------------------------------------------------------------------------------------------
+
+
+class _Converting:
+    def __init__(
+        self,
+        table: TableHandle,
+        request: ConvertRequest,
+        listed: _Listed,
+        given: tuple[PartitionColumn, ...] | None,
+        wanted: _Wanted | None,
+    ) -> None:
+        self._table, self._request, self._listed, self._wanted = table, request, listed, wanted
+        self._given = given if wanted is None or given is not None else _partitions_of(wanted)
+        self._spelled = {} if wanted is None else {wanted.physical(one): str(one["name"]) for one in wanted.fields}
+        """Physical names of the columns that the user names -> their own."""
+        self._conflicts = list(listed.conflicts)
+        self._schemas: dict[str, str] = {}
+        """Each schema of a file -> the first file that has it."""
+        self._rows = 0
+
+    def plan(self, basis: Basis) -> ConvertPlan:
+        listed = self._listed
+        names, values = self._directories()
+        batches = list(self._batches(names))
+        partitions = self._partition_columns(names, values)
+        columns = self._merged() if self._wanted is None else self._as_wanted(self._wanted)
+        known = {one["name"] for one in columns}
+        fields = [*columns, *(_field(one.name, one.type) for one in partitions if one.name not in known)]
+        self._judge_names([str(one["name"]) for one in fields])
+        schema = {"type": "struct", "fields": fields}
+        sizes = [size for size, _ in listed.files.values()]
+        return ConvertPlan(
+            basis,
+            self._request,
+            schema,
+            partitions,
+            {} if self._wanted is None else self._wanted.configuration,
+            Amount(len(sizes), sum(sizes), self._rows),
+            tuple(batches),
+            listed.hidden,
+            listed.excluded,
+            tuple(self._conflicts),
+            tuple(self._unknowable(columns)),
+            listed,
+        )
+
+    def _directories(self) -> tuple[tuple[str, ...], list[set[str | None]]]:
+        """Return the partition columns of the directories, and their values. A file below other ones is a conflict."""
+        shapes: dict[tuple[str, ...], str] = {}
+        values: list[set[str | None]] = []
+        seen = set[str]()
+        wanted = None if self._given is None else tuple(one.name for one in self._given)
+        for path in self._listed.files:
+            directory = path.rpartition("/")[0]
+            if directory in seen:
+                continue
+            seen.add(directory)
+            parts = _values_of(directory)
+            if parts is None:
+                self._conflicts.append(Conflict(path, None, f"the directory {directory!a}", "UTF-8 names"))
+                continue
+            names = tuple(self._spelled.get(name, name) for name, _ in parts)
+            first = shapes.setdefault(names, path)
+            expected = wanted if wanted is not None else next(iter(shapes))
+            if names != expected:
+                if first == path:
+                    said = _shape(names), _shape(expected)
+                    self._conflicts.append(Conflict(path, None, *said))
+                continue
+            values = values or [set() for _ in names]
+            for place, (_, value) in zip(values, parts, strict=True):
+                place.add(value)
+        return wanted if wanted is not None else next(iter(shapes), ()), values
+
+    def _batches(self, names: tuple[str, ...]) -> Iterator[pyarrow.RecordBatch]:
+        """Yield the adds, and note the schema of each file."""
+        storage, engine = self._table.storage, self._table.engine
+        files = self._listed.files
+        apart = {*names, *(physical for physical, name in self._spelled.items() if name in names)}
+
+        def read(path: str) -> tuple[str, ForeignFile]:
+            return path, read_foreign(storage, path, files[path][0], apart)
+
+        at_once = storage.capabilities.parallel_reads
+        reads = engine.run(read, files, at_once=at_once if at_once > 1 else None)
+        found = reported(reads, self._table.progress, "reading footers", unit="files", total=len(files))
+        while part := list(islice(found, _AT_ONCE)):
+            yield self._batch(part)
+
+    def _batch(self, part: Sequence[tuple[str, ForeignFile]]) -> pyarrow.RecordBatch:
+        import pyarrow as pa
+
+        for path, one in part:
+            if one.fault:
+                expected = "a complete Parquet file"
+                self._conflicts.append(Conflict(path, None, one.fault, expected))
+            else:
+                self._schemas.setdefault(one.schema, path)
+                self._rows += one.rows
+        kept = [(path, one) for path, one in part if not one.fault]
+        places = [self._listed.files[path] for path, _ in kept]
+        columns: dict[str, list[Any]] = {
+            "path": [quote(path, safe="/=-._~", errors="surrogateescape") for path, _ in kept],
+            "partitionValues": [self._partition_values(path) for path, _ in kept],
+            "size": [size for size, _ in places],
+            "modificationTime": [modified for _, modified in places],
+            "dataChange": [True] * len(kept),
+            "stats": [one.stats for _, one in kept],
+        }
+        schema, nothing = action_schemas().add, [None] * len(kept)
+        arrays = [pa.array(columns.get(one.name, nothing), one.type) for one in schema]
+        return pa.record_batch(arrays, schema=schema)
+
+    def _partition_values(self, path: str) -> list[tuple[str, str | None]]:
+        """Return the values of a file by physical name."""
+        values = _values_of(path.rpartition("/")[0]) or []
+        physical = {name: stored for stored, name in self._spelled.items()}
+        return [(physical.get(name, name), value) for name, value in values]
+
+    def _partition_columns(
+        self, names: tuple[str, ...], values: Sequence[set[str | None]]
+    ) -> tuple[PartitionColumn, ...]:
+        """Return the types of partition columns: as given, or the narrowest that every value is written as."""
+        found = []
+        for place, name in enumerate(names):
+            texts = sorted(text for text in values[place] if text is not None) if values else []
+            of_schema = self._type_of(name)
+            if self._given is None and of_schema is None:
+                fitting = (kind for kind in _INFERRED if texts and all(_is_plain(kind, text) for text in texts))
+                found.append(PartitionColumn(name, next(fitting, "string"), inferred=True))
+                continue
+            column = self._given[place] if self._given else PartitionColumn(name, str(of_schema), inferred=False)
+            found.append(column)
+            for text in texts:
+                if not _is_plain(column.type, text):
+                    directory = self._first_with(name, text)
+                    self._conflicts.append(Conflict(directory, name, repr(text), f"{column.type}, as Delta writes it"))
+        return tuple(found)
+
+    def _type_of(self, name: str) -> str | None:
+        fields = () if self._wanted is None else self._wanted.fields
+        return next((str(one["type"]) for one in fields if one["name"] == name), None)
+
+    def _first_with(self, name: str, text: str) -> str:
+        names = {name, *(physical for physical, one in self._spelled.items() if one == name)}
+        values = ((path, _values_of(path.rpartition("/")[0]) or ()) for path in self._listed.files)
+        return next(path for path, pairs in values if any((one, text) in pairs for one in names))
+
+    def _merged(self) -> list[dict[str, Any]]:
+        """Return the columns of all files, in the order of the first one that has each."""
+        merged: dict[str, tuple[Any, str]] = {}
+        for text, path in self._schemas.items():
+            for one in self._fields_of(path, text):
+                name, kind = one["name"], one["type"]
+                self._judge_type(path, name, kind)
+                if name not in merged:
+                    merged[name] = kind, path
+                    continue
+                before, first = merged[name]
+                both = _common(before, kind)
+                if both is None:
+                    expected = f"{_shown(before)}, as in {first}"
+                    self._conflicts.append(Conflict(path, name, _shown(kind), expected))
+                else:
+                    merged[name] = both, first
+        return [_field(name, kind) for name, (kind, _) in merged.items()]
+
+    def _fields_of(self, path: str, schema: str) -> list[dict[str, Any]]:
+        """Return the columns of a file; one that it has twice is a conflict."""
+        fields: list[dict[str, Any]] = json.loads(schema)["fields"]
+        counts = Counter(one["name"] for one in fields)
+        twice = (name for name, count in counts.items() if count > 1)
+        self._conflicts.extend(Conflict(path, name, f"{counts[name]} columns of this name", "one") for name in twice)
+        return fields
+
+    def _as_wanted(self, wanted: _Wanted) -> list[dict[str, Any]]:
+        """Return the columns that the user names, if every file fits them."""
+        columns = {wanted.physical(one): one for one in wanted.fields}
+        for text, path in self._schemas.items():
+            for one in self._fields_of(path, text):
+                column = columns.get(one["name"])
+                if column is None:
+                    if not wanted.is_mapped:  # else the table had dropped it
+                        expected = "a column of the schema"
+                        self._conflicts.append(Conflict(path, one["name"], _shown(one["type"]), expected))
+                    continue
+                kind = wanted.stored(column["type"])
+                is_wider = (
+                    "delta.typeChanges" in column.get("metadata", {})
+                    and isinstance(kind, str)
+                    and isinstance(one["type"], str)
+                    and is_allowed_change(one["type"], kind)
+                )
+                if not is_wider and _common(kind, one["type"]) != kind:
+                    self._conflicts.append(Conflict(path, str(column["name"]), _shown(one["type"]), _shown(kind)))
+        return [{**one, "nullable": True} for one in wanted.fields]
+
+    def _judge_type(self, path: str, column: str, kind: Any) -> None:
+        for place, part in _leaves(column, kind):
+            if part not in PLAIN_TYPES and part != "binary" and not _is_decimal(part):
+                self._conflicts.append(Conflict(path, place, part, "a type of Delta tables"))
+
+    def _judge_names(self, names: Sequence[str]) -> None:
+        """Note columns whose names differ by case alone, that are there twice, or that engines refuse."""
+        first: dict[str, str] = {}
+        for name in names:
+            other = first.get(name.lower())
+            first.setdefault(name.lower(), name)
+            if other is not None:
+                path = self._file_with(name)
+                self._conflicts.append(Conflict(path, name, f"a column {name}", f"no other than {other}"))
+            is_mapped = self._wanted is not None and self._wanted.is_mapped
+            if not name or (_FORBIDDEN.intersection(name) and not is_mapped):
+                path = self._file_with(name)
+                self._conflicts.append(Conflict(path, name, repr(name), "a name without any of ' ,;{}()\\n\\t='"))
+
+    def _file_with(self, name: str) -> str:
+        for text, path in self._schemas.items():
+            if any(one["name"] == name for one in json.loads(text)["fields"]):
+                return path
+        return next(iter(self._listed.files), "")
+
+    def _unknowable(self, columns: Sequence[Mapping[str, Any]]) -> Iterator[Unknowable]:
+        physical = next((str(one["name"]) for one in columns if _PHYSICAL.fullmatch(str(one["name"]))), None)
+        evidence = [*self._listed.evidence, *([] if physical is None else [f"the column {physical}"])]
+        if evidence:
+            said = (
+                "rows of files that the table had removed come back: updated, deleted and compacted ones, perhaps twice"
+            )
+            yield Unknowable("removed-files", said, evidence[0])
+        if self._listed.vectors:
+            said = f"rows that {plural(self._listed.vectors, 'deletion vector')} deleted come back"
+            yield Unknowable("deleted-rows", said, f"{plural(self._listed.vectors, 'file')} of deletion vectors")
+        if physical is not None and self._wanted is None:
+            said = "columns have the names that files have, not those of the table, and dropped ones come back"
+            yield Unknowable("renamed-columns", said, f"the column {physical}")
+
+
+def _read_wanted(request: ConvertRequest) -> _Wanted | None:
+    """Return the columns of the file that the request names. Raises UsageError."""
+    path = request.like or request.schema
+    if request.like is not None and request.schema is not None:
+        raise UsageError(f"{parameter('convert.schema')} and {parameter('convert.like')} exclude each other")
+    if path is None:
+        return None
+    name = parameter("convert.schema") if request.like is None else parameter("convert.like")
+    try:
+        with open(path, encoding="utf-8") as source:
+            document = json.load(source)
+        metadata = document.get("metadata") or document
+        if isinstance(metadata, dict) and "schemaString" in metadata:
+            document = {"schema": json.loads(metadata["schemaString"]), **metadata}
+        schema = document.get("schema", document)
+        parse_schema(json.dumps(schema))
+        partitions = document.get("partitionColumns")
+        if request.like is not None and "schemaString" not in metadata:
+            raise ValueError("it is no document of a snapshot")
+    except (OSError, ValueError, AttributeError, TypeError, Unreadable) as fault:
+        reason = " ".join(str(fault).split())[:200]
+        raise UsageError(f"{name} {path} has no schema", code="usage.schema-file", facts={"reason": reason}) from fault
+    given = metadata.get("configuration") if request.like is not None else None
+    mapping = {key: str(value) for key, value in (given or {}).items() if key.startswith("delta.columnMapping.")}
+    return _Wanted(tuple(schema["fields"]), None if partitions is None else tuple(partitions), mapping)
+
+
+def _partitions_of(wanted: _Wanted) -> tuple[PartitionColumn, ...] | None:
+    """Return the partition columns of a document with their types; None where it names none."""
+    if wanted.partitions is None:
+        return None
+    types = {str(one["name"]): str(one["type"]) for one in wanted.fields}
+    return tuple(PartitionColumn(name, types.get(name, "string"), inferred=False) for name in wanted.partitions)
+
+
+def _values_of(directory: str) -> list[tuple[str, str | None]] | None:
+    """Return the partition values that a directory names; None where they are not text."""
+    found: list[tuple[str, str | None]] = []
+    for part in directory.split("/"):
+        name, equals, value = part.partition("=")
+        if not equals:
+            continue
+        try:
+            texts = [decode_hive(one.encode("utf-8", "surrogateescape")).decode() for one in (name, value)]
+        except UnicodeDecodeError:
+            return None
+        found.append((texts[0], None if texts[1] in ("", HIVE_DEFAULT) else texts[1]))
+    return found
+
+
+def _shape(names: tuple[str, ...]) -> str:
+    return f"partitions {'/'.join(names)}" if names else "no partitions"
+
+
+def _is_plain(kind: str, text: str) -> bool:
+    return is_text(kind) or spelling_of(kind, text) is Spelling.PLAIN
+
+
+def _is_decimal(kind: str) -> bool:
+    digits = digits_of_decimal(kind)
+    return digits is not None and digits.precision <= 38
+
+
+def _field(name: str, kind: Any) -> dict[str, Any]:
+    return {"name": name, "type": kind, "nullable": True, "metadata": {}}
+
+
+def _common(one: Any, other: Any) -> Any:
+    """Return the type that both can be read as, None without one: whole numbers of up to 32 bits, which files store
+    alike, widen; fields of structs are those of both.
+    """
+    if one == other:
+        return one
+    if isinstance(one, str) or isinstance(other, str):
+        both = [one, other]
+        return max(both, key=_WHOLE.index) if all(kind in _WHOLE for kind in both) else None
+    if one["type"] != other["type"]:
+        return None
+    if one["type"] == "struct":
+        fields = {part["name"]: part["type"] for part in one["fields"]}
+        known = {name.lower() for name in fields}
+        for part in other["fields"]:
+            if part["name"] not in fields and part["name"].lower() in known:
+                return None
+            kind = _common(fields[part["name"]], part["type"]) if part["name"] in fields else part["type"]
+            if kind is None:
+                return None
+            fields[part["name"]] = kind
+        return {"type": "struct", "fields": [_field(name, kind) for name, kind in fields.items()]}
+    found = dict(one)
+    for key in _ELEMENTS:
+        if key in one:
+            found[key] = _common(one[key], other[key])
+    return None if None in found.values() else found
+
+
+def _leaves(place: str, kind: Any) -> Iterator[tuple[str, str]]:
+    if isinstance(kind, str):
+        yield place, kind
+    elif kind["type"] == "struct":
+        for part in kind["fields"]:
+            yield from _leaves(f"{place}.{part['name']}", part["type"])
+    else:
+        for key, name in (("elementType", "element"), ("keyType", "key"), ("valueType", "value")):
+            if key in kind:
+                yield from _leaves(f"{place}.{name}", kind[key])
+
+
+def _shown(kind: Any) -> str:
+    return kind if isinstance(kind, str) else str(kind["type"] if kind["type"] != "struct" else dumps(kind).decode())
+
+
+# -- the commit --------------------------------------------------------------------------------------------------------
+
+
+def _request(plan: ConvertPlan) -> CommitRequest:
+    """Return the commit as the reference implementation makes it."""
+    table = plan.basis.table
+    schema = dumps(plan.schema).decode()
+    uses = (*schema_uses(parse_schema(schema)), *property_uses(plan.configuration))
+    features = sorted({use.feature for use in uses})
+    metadata = {
+        "id": table.machine.new_uuid(),
+        "format": {"provider": "parquet", "options": {}},
+        "schemaString": schema,
+        "partitionColumns": [one.name for one in plan.partitions],
+        "configuration": dict(plan.configuration),
+        "createdTime": table.clock(),
+    }
+    return CommitRequest(
+        "CONVERT",
+        {
+            "numFiles": plan.amount.files,
+            "partitionedBy": [one.name for one in plan.partitions],
+            "collectStats": True,
+            "catalogTable": None,
+            "sourceFormat": "parquet",
+        },
+        {"numConvertedFiles": plan.amount.files},
+        protocol=upgraded(_LEAST_PROTOCOL, features) or _LEAST_PROTOCOL,
+        metadata=metadata,
+        body=lambda slot: encoded_files(lambda: (("add", batch) for batch in plan.adds), slot),
+        names_files=True,
+    )

@@ -1,0 +1,42 @@
+"""`manifest`: the symlink manifests of the newest version. Spec: Delta-Spark: GENERATE symlink_format_manifest."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from deltacli.changing.basis import Act
+from deltacli.changing.manifests import ManifestsOutcome, ManifestsPlan, plan_manifests, write_manifests
+from deltacli.table.find_log import list_log
+
+if TYPE_CHECKING:
+    from deltacli.changing.change import Gate
+    from deltacli.table.handle import TableHandle
+    from deltacli.table.version import Snapshot
+
+
+@dataclass(frozen=True)
+class Manifests:
+    """The manifests of the newest version, to be compared and written."""
+
+    act: ClassVar[Act] = Act.DERIVE
+
+    def plan(self, table: TableHandle, now: Snapshot | None = None) -> ManifestsPlan:
+        """Compare those in the directory with the version. Raises as `plan_manifests`."""
+        return plan_manifests(table, now)
+
+    def outcome(self, plan: ManifestsPlan) -> ManifestsOutcome:
+        """Return the outcome of a plan of which nothing was done yet."""
+        return ManifestsOutcome(plan)
+
+    def execute(self, gate: Gate[ManifestsPlan, ManifestsOutcome]) -> None:
+        """Write those that differ, of the newest version. Raises Refused (`plan.*`), ConflictLost where the files of
+        another version were agreed to, and what the storage raises.
+        """
+        gate.look()
+        version = gate.plan.basis.version
+        if list_log(gate.store, start_version=version).newest_version != version:
+            gate.again(self.plan(gate.table))
+            gate.outcome.plan = gate.plan
+        gate.has_begun = True
+        write_manifests(gate.store, gate.outcome)

@@ -1,0 +1,381 @@
+"""A shallow clone: a new table of one commit, whose files are those of another table, by their absolute paths.
+
+The source gets a note first, which keeps its vacuum from deleting the files; see `table/clones.py`. Behind the commit
+the files are looked at again, where the source has changed: a vacuum that began before the note does not know of it.
+
+Spec: Add File and Remove File; Deletion Vectors; Row Tracking.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from urllib.parse import quote
+
+from deltacli.arrow import compute as pc
+from deltacli.changing.basis import Act, Basis
+from deltacli.changing.commit import Committed
+from deltacli.changing.plan import Amount
+from deltacli.core.documents import short_repr
+from deltacli.core.errors import (
+    ConflictLost,
+    NoAtomicCreate,
+    PartlyDone,
+    PermissionRefused,
+    Refusal,
+    Refused,
+    command,
+    parameter,
+)
+from deltacli.core.typing import ArrowArray, Json, RecordBatch
+from deltacli.core.units import plural
+from deltacli.delta.data_files import are_absolute, vector_file
+from deltacli.delta.log.actions import Action
+from deltacli.delta.log.commit_content import CommitRequest, Slot, encoded_files
+from deltacli.delta.log.file_actions import num_records_column
+from deltacli.delta.log.row_ids import MATERIALIZED_NAMES, assigns_row_ids
+from deltacli.delta.log.segment import LOG_DIRECTORY
+from deltacli.delta.log.state import CHECKPOINT_PROTECTION, IN_COMMIT_KEYS, plain_action, plain_metadata, read_metadata
+from deltacli.delta.protocol.clients import ABSOLUTE_PATHS, ClientAccess
+from deltacli.delta.protocol.features import require_committable
+from deltacli.operations.restore.difference import VERIFIED, ProblemFile, check_sizes
+from deltacli.storage import PathKind, ReadStorage, is_inside
+from deltacli.storage.base import require_writable
+from deltacli.table.clones import NOTES, CloneNote
+from deltacli.table.find_log import list_log
+from deltacli.table.handle import TableHandle
+from deltacli.table.known_clients import clients_after
+from deltacli.table.version import Snapshot
+
+if TYPE_CHECKING:
+    from deltacli.changing.change import Gate
+
+_CLUSTERING = "delta.clustering"
+_NEW_NAMES = ("_row-id-col-{}", "_row-commit-version-col-{}")
+_NOT_TAKEN = ("delta.coordinatedCommits.", "io.unitycatalog.tableId", "ucTableId")
+
+
+@short_repr("target", "version", "files", "committed_version", "dry_run")
+@dataclass(frozen=True, slots=True, repr=False)
+class ClonePlan:
+    """A clone, planned or made, of a version of the `source`. `note` is what the source says of it; None: it says
+    nothing. `refusals` are reasons against it.
+    """
+
+    basis: Basis = field(repr=False)
+    source: Snapshot = field(repr=False)
+    metadata: Action = field(repr=False)
+    files: Amount
+    absolute: int
+    """The number of files that the source itself has by absolute paths."""
+    note: CloneNote | None
+    refusals: tuple[Refusal, ...] = ()
+    committed_version: int | None = None
+    dry_run: bool = True
+
+    is_noop: ClassVar[bool] = False
+
+    @property
+    def change(self) -> Clone:
+        """The change that it is a plan of."""
+        return Clone(self.source, protects=self.note is not None)
+
+    @property
+    def target(self) -> str:
+        """The URI of the clone."""
+        return self.basis.table.uri
+
+    @property
+    def version(self) -> int:
+        """The version that is cloned."""
+        return self.source.version
+
+    @property
+    def clients(self) -> tuple[ClientAccess, ...]:
+        """What known clients do with absolute paths."""
+        return clients_after([ABSOLUTE_PATHS])
+
+    def objection(self) -> Refused | None:
+        """Return the error of the refusals, None without any."""
+        return Refused.by(self.refusals) if self.refusals else None
+
+    def effects(self) -> Iterator[str]:
+        """Yield what is created, and what is written to the source."""
+        yield f"{plural(self.files.files, 'file')} of {self.source.table.uri}"
+        if self.note is not None:
+            yield f"a note in {NOTES} of the source"
+
+    def so_far(self) -> str:
+        """Return what was done."""
+        return "the clone was created" if self.committed_version is not None else f"{NOTES} has a note of a clone"
+
+    def require_complete(self) -> None:
+        """Do nothing: a clone is made or not."""
+
+    def as_json(self) -> dict[str, Json]:
+        """Return the fields of the document `deltacli.clone`."""
+        return {
+            "source": self.source.table.uri,
+            "target": self.target,
+            "version": self.version,
+            "tableId": self.metadata["id"],
+            "files": self.files.as_json(),
+            "rows": self.files.rows,
+            "note": None if self.note is None else self.note.path,
+            "clients": [one.as_json() for one in self.clients],
+            "refusals": [one.as_json("override", "wayOut") for one in self.refusals],
+            "committedVersion": self.committed_version,
+            "dryRun": self.dry_run,
+        }
+
+
+class _Files(NamedTuple):
+    amount: Amount
+    absolute: int
+
+
+@dataclass(frozen=True)
+class Clone:
+    """A clone of a version of another table. `protects`: the source gets a note of it."""
+
+    act: ClassVar[Act] = Act.NAME
+
+    source: Snapshot
+    protects: bool = True
+
+    def plan(self, table: TableHandle, now: Snapshot | None = None) -> ClonePlan:
+        """Plan it. What forbids it is part of the plan. Raises Refused where the protocol of the source cannot be
+        written, and what reading its files raises.
+        """
+        source = self.source
+        metadata = _metadata(source, table)
+        require_committable(source.protocol, metadata["configuration"], 0)
+        files = _count(source)
+        refusals = [*_refusals_of_target(table.storage, source.table.storage, is_taken=now is not None)]
+        if self.protects:
+            refusals += _refusals_of_note(source.table)
+        if files.amount.rows is None and assigns_row_ids(source.protocol, read_metadata(metadata, "the clone")):
+            refusals.append(_rows_are_unknown())
+        if lost := _lost(source, files.amount.files):
+            refusals.append(_is_incomplete(lost))
+        now_ms = table.clock()
+        note = CloneNote(metadata["id"], table.uri, source.version, now_ms) if self.protects else None
+        return ClonePlan(Basis(table, -1, now_ms), source, metadata, *files, note, tuple(refusals))
+
+    def outcome(self, plan: ClonePlan) -> ClonePlan:
+        """Return the plan: nothing was done yet."""
+        return replace(plan, dry_run=False)
+
+    def execute(self, gate: Gate[ClonePlan, ClonePlan]) -> None:
+        """Write the note and the commit, and look at the files again.
+
+        Raises Refused where the source does not take the note, what `Gate.commit` raises, and PartlyDone where files
+        were deleted meanwhile.
+        """
+        plan, source = gate.plan, self.source.table.writable()
+        if plan.note is not None:
+            try:
+                plan.note.put(source)
+            except PermissionRefused as denied:
+                raise _not_writable(str(denied.message)).error from denied
+        try:
+            done = gate.commit(_request)
+        except (ConflictLost, Refused):  # after any other error the commit may be there
+            if plan.note is not None:
+                list(source.delete_many([plan.note.path]))
+            raise
+        version = done.version if isinstance(done, Committed) else None
+        gate.outcome = replace(gate.outcome, committed_version=version)
+        newest = list_log(self.source.table.storage, start_version=plan.version).newest_version
+        if newest > plan.version and (lost := _lost(self.source, plan.files.files)):
+            raise PartlyDone(
+                f"{plural(len(lost), 'file')} of the clone were deleted from the source while it was made",
+                code="clone.files-lost",
+                facts={"first": lost[0].path, "clone": plan.target, "next": "delete the clone, and make another one"},
+            )
+
+
+def _metadata(source: Snapshot, table: TableHandle) -> Action:
+    """Return the metaData of the clone: that of the source with another id, without what belongs to the source alone.
+    Rows get new ids, so the columns of those that files store get new names.
+    """
+    plain = plain_metadata(source.raw_metadata)
+    properties = dict(plain.get("configuration") or {})
+    of_source = {CHECKPOINT_PROTECTION, *(key for keys in IN_COMMIT_KEYS.values() for key in keys[1:])}
+    kept = {key: value for key, value in properties.items() if key not in of_source and not key.startswith(_NOT_TAKEN)}
+    for key, name in zip(MATERIALIZED_NAMES, _NEW_NAMES, strict=True):
+        if key in kept:
+            kept[key] = name.format(table.machine.new_uuid())
+    other = {key: value for key, value in plain.items() if key not in ("name", "description")}
+    return other | {"id": table.machine.new_uuid(), "configuration": kept, "createdTime": table.clock()}
+
+
+def _count(source: Snapshot) -> _Files:
+    """Return how many live files there are, with their bytes and rows, and how many have absolute paths."""
+
+    def read(adds: RecordBatch) -> tuple[int, int, int | None, int]:
+        records = num_records_column(adds.column("stats"))
+        rows = None if records.null_count else pc.sum(records).as_py()
+        size, absolute = pc.sum(adds.column("size")).as_py(), pc.sum(are_absolute(adds.column("path"))).as_py()
+        return adds.num_rows, size or 0, rows, absolute or 0
+
+    total, absolute = Amount(rows=0), 0
+    for files, size_bytes, rows, elsewhere in source.file_actions.map_actions(
+        "add", read, fields=["path", "size", "stats"]
+    ):
+        total, absolute = total + Amount(files, size_bytes, rows), absolute + elsewhere
+    return _Files(total, absolute)
+
+
+def _lost(source: Snapshot, total: int) -> tuple[ProblemFile, ...]:
+    """Return the files of the version that are not as the log says."""
+    adds = source.file_actions.map_actions("add", lambda batch: batch, fields=VERIFIED)
+    return check_sizes(source.table, adds, total)
+
+
+# -- what forbids a clone ----------------------------------------------------------------------------------------------
+
+
+class _Objection(NamedTuple):
+    refusal: Refusal
+
+    @property
+    def error(self) -> Refused:
+        return Refused.by([self.refusal])
+
+
+def _not_writable(why: str) -> _Objection:
+    return _Objection(
+        Refusal(
+            "clone.source-not-writable",
+            f"the source cannot be told of the clone: {why}; its vacuum may delete files that the clone needs, unless "
+            f"it is run with {parameter('vacuum.protect_from')} and the URI of the clone",
+            override=parameter("clone.unprotected", True),
+        )
+    )
+
+
+def _refusals_of_note(source: TableHandle) -> Iterator[Refusal]:
+    try:
+        require_writable(source.storage)
+    except NoAtomicCreate as refused:
+        yield _not_writable(refused.message).refusal
+
+
+def _refusals_of_target(target: ReadStorage, source: ReadStorage, *, is_taken: bool) -> Iterator[Refusal]:
+    if is_inside(target, source) or is_inside(source, target):
+        yield Refusal(
+            "clone.inside",
+            "one of the two directories is inside the other: a vacuum of the outer would delete files of the inner",
+            facts={"source": source.uri, "target": target.uri},
+        )
+    elif is_taken or target.kind_of(LOG_DIRECTORY) is not PathKind.MISSING:
+        yield Refusal("clone.target-exists", f"there is a table at {target.uri}", hint=command("history", limit=10))
+    elif target.kind_of("") is PathKind.FILE or _has_files(target):
+        yield Refusal("clone.target-not-empty", f"{target.uri} is not empty")
+
+
+def _has_files(storage: ReadStorage) -> bool:
+    if storage.kind_of("") is PathKind.MISSING:
+        return False
+    return any(walked.names for walked in storage.walk("", lambda _, names: names))
+
+
+def _rows_are_unknown() -> Refusal:
+    return Refusal(
+        "clone.rows-unknown",
+        "the table gives ids to its rows, and the statistics of some files do not say how many rows these have",
+    )
+
+
+def _is_incomplete(lost: tuple[ProblemFile, ...]) -> Refusal:
+    return Refusal(
+        "clone.source-incomplete",
+        f"{plural(len(lost), 'file')} of the version cannot be used; the first is {lost[0].path}: {lost[0].why}",
+        hint=command("undelete", dry_run=True),
+    )
+
+
+# -- the commit --------------------------------------------------------------------------------------------------------
+
+
+def _request(plan: ClonePlan) -> CommitRequest:
+    """Return the commit of a clone, with the operation of Delta-Spark."""
+    source = plan.source
+    rows = plan.files.rows or 0
+    return CommitRequest(
+        "CLONE",
+        {"source": source.table.uri, "sourceVersion": str(source.version), "isShallow": True},
+        {
+            "sourceTableSize": plan.files.size_bytes,
+            "sourceNumOfFiles": plan.files.files,
+            "numRemovedFiles": 0,
+            "numCopiedFiles": 0,
+            "removedFilesSize": 0,
+            "copiedFilesSize": 0,
+        },
+        protocol=plain_action(source.raw_protocol),
+        metadata=plan.metadata,
+        domains=tuple(
+            {"domain": one.domain, "configuration": one.configuration, "removed": False}
+            for one in source.domains
+            if one.domain == _CLUSTERING
+        ),
+        body=_body(source),
+        new_rows=rows if assigns_row_ids(source.protocol, read_metadata(plan.metadata, "the clone")) else 0,
+    )
+
+
+def _body(source: Snapshot) -> Callable[[Slot], Iterable[bytes]]:
+    root = encoded_root(source.table.uri)
+
+    def from_root(adds: RecordBatch) -> RecordBatch:
+        import pyarrow as pa
+
+        columns = {name: adds.column(name) for name in adds.schema.names}
+        columns["path"] = _made_absolute(adds.column("path"), root)
+        columns["deletionVector"] = _with_absolute_paths(adds.column("deletionVector"), root)
+        columns["dataChange"] = pa.repeat(True, adds.num_rows)
+        for name in ("baseRowId", "defaultRowCommitVersion"):
+            columns[name] = pa.nulls(adds.num_rows, adds.schema.field(name).type)
+        return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+
+    def batches() -> Iterator[tuple[str, RecordBatch]]:
+        for rows in source.file_actions.map_actions("add", from_root):
+            yield "add", rows
+
+    return lambda slot: encoded_files(batches, slot)
+
+
+def encoded_root(uri: str) -> str:
+    """Return the URI of a table as the beginning of paths in a log, which are percent-encoded. That of a local
+    directory is already; a name of an object store is plain.
+    """
+    scheme, _, rest = uri.partition("://")
+    return (uri if scheme == "file" else f"{scheme}://{quote(rest, safe='/@:!$&()*+,;=~')}").rstrip("/") + "/"
+
+
+def _made_absolute(paths: ArrowArray, root: str) -> ArrowArray:
+    return pc.if_else(are_absolute(paths), paths, pc.binary_join_element_wise(root, paths, ""))
+
+
+def _with_absolute_paths(vectors: ArrowArray, root: str) -> ArrowArray:
+    """Return descriptors whose files are named by absolute paths; inline vectors stay."""
+    import pyarrow as pa
+
+    kinds = pc.struct_field(vectors, ["storageType"])
+    relative = pc.fill_null(pc.equal(kinds, "u"), False)
+    if not pc.any(relative).as_py():
+        return vectors
+    texts = pc.struct_field(vectors, ["pathOrInlineDv"])
+    encoded = pc.dictionary_encode(pc.filter(texts, relative))
+    places = [root + quote(vector_file(text) or text, safe="/") for text in encoded.dictionary.to_pylist()]
+    absolute = pc.take(pa.array(places, texts.type), encoded.indices)
+    changed = {
+        "storageType": pc.if_else(relative, pa.scalar("p", kinds.type), kinds),
+        "pathOrInlineDv": pc.replace_with_mask(texts, relative, absolute),
+    }
+    fields = list(vectors.type)
+    parts = [changed.get(one.name, pc.struct_field(vectors, [one.name])) for one in fields]
+    return pa.StructArray.from_arrays(parts, fields=fields, mask=pc.is_null(vectors))

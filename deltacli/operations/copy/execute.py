@@ -1,0 +1,409 @@
+"""Executing a copy: data first, then the log in its order, what was copied is verified, and the note last.
+
+A run that was killed leaves a target that is no table yet, or a readable one; the next one continues with what is
+missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
+
+from deltacli.changing.basis import Act
+from deltacli.changing.commit import commit
+from deltacli.changing.plan import Amount
+from deltacli.core.documents import short_repr
+from deltacli.core.errors import (
+    ConflictLost,
+    FileMissing,
+    PartlyDone,
+    Refused,
+)
+from deltacli.core.process import raise_open_files
+from deltacli.core.progress import WeighedStep, weighed
+from deltacli.core.typing import Json
+from deltacli.core.units import plural
+from deltacli.delta.data_files import key_text
+from deltacli.delta.log.commit_content import CommitRequest
+from deltacli.delta.log.segment import HINT_NAME, LogFile, LogFileKind
+from deltacli.operations.checkpoint.checkpoint import CheckpointRequest, LayoutChoice, plan_checkpoint, write_checkpoint
+from deltacli.operations.copy.note import NOTE_PATH, CopiedCommit, CopyNote
+from deltacli.operations.copy.plan import CopyPlan, CopyRequest, Lag, plan_copy
+from deltacli.operations.copy.verify import Difference, differences, digest_of_state, require_equal
+from deltacli.operations.log.log_copy import log_location
+from deltacli.operations.recover.copies import copy_file, copy_within_store, refuse_sparse, same_content
+from deltacli.storage import Created, Creation, Existed, LocalStorage, Storage
+from deltacli.storage.base import held, require_place
+
+if TYPE_CHECKING:
+    from deltacli.changing.change import Gate
+    from deltacli.table.handle import TableHandle
+    from deltacli.table.version import Snapshot
+
+_GROUP_FILES, _GROUP_BYTES = 2_000, 256 << 20
+"""What is synced at once on a disk. Each file keeps a descriptor open until then."""
+_OTHER_DESCRIPTORS, _AT_ONCE = 256, 2
+_BATCH_ROWS = 10_000
+
+
+@short_repr("plan", "copied=copied.files", "dry_run")
+@dataclass(eq=False, repr=False)
+class CopyResult:
+    """What was copied. `verified` is what was compared with the source, None where nothing was; `differences` are those
+    that a check found.
+    """
+
+    plan: CopyPlan
+    copied: Amount = field(default_factory=Amount)
+    lag: Lag | None = None
+    verified: str | None = None
+    digest: str | None = None
+    """The digest of the state of the last version, equal in source and target."""
+    committed_version: int | None = None
+    differences: Sequence[Difference] = ()
+    dry_run: bool = False
+
+    def so_far(self) -> str:
+        """Return how many files were copied."""
+        return f"{plural(self.copied.files, 'file')} copied; run it again to continue"
+
+    def require_complete(self) -> None:
+        """Do nothing: an error ends a copy."""
+
+    def as_json(self) -> dict[str, Json]:
+        """Return the fields of the document `deltacli.copy`."""
+        plan = self.plan
+        shown = plan.to_copy if self.dry_run else self.copied
+        return {
+            "source": plan.basis.table.uri,
+            "target": plan.target.uri,
+            "versions": [plan.first, plan.last],
+            "replica": plan.request.replica if plan.note is None else plan.note.is_replica,
+            "files": {
+                "copied": shown.files,
+                "sizeBytes": shown.size_bytes,
+                "skipped": plan.skipped.files,
+            },
+            "lag": (self.lag or plan.lag).as_json(),
+            "level": plan.request.level.value,
+            "verified": self.verified,
+            "stateSha256": self.digest,
+            "committedVersion": self.committed_version,
+            "notes": list(plan.notes),
+            "refusals": [one.as_json() for one in plan.refusals],
+            "differences": [one.as_json() for one in self.differences],
+            "dryRun": self.dry_run,
+        }
+
+
+@dataclass(frozen=True)
+class Copy:
+    """A copy of a table in another store: made once, or a replica that is brought up to date."""
+
+    act: ClassVar[Act] = Act.DERIVE
+
+    target: Storage
+    request: CopyRequest
+
+    def plan(self, table: TableHandle, now: Snapshot | None = None) -> CopyPlan:  # noqa: ARG002  (by the log)
+        """Plan it; it is executed in this process. Raises what `plan_copy` raises."""
+        return plan_copy(table.here(), self.target, self.request)
+
+    def outcome(self, plan: CopyPlan) -> CopyResult:
+        """Return the result before the first copy."""
+        return CopyResult(plan, lag=plan.lag)
+
+    def execute(self, gate: Gate[CopyPlan, CopyResult]) -> None:
+        """Copy the files of the plan and verify them. Running it again is harmless.
+
+        Raises ConflictLost where the source loses a file meanwhile, Refused where the target is changed by others,
+        PartlyDone where the time is up, and StorageFailed.
+        """
+        _Run(gate).run()
+
+
+def check_copy(table: TableHandle, target: Storage, request: CopyRequest) -> CopyResult:
+    """Compare a copy with its source by the level of the request; nothing is copied. Raises what `plan_copy` raises,
+    and the refusals of its plan.
+    """
+    table = table.here()
+    plan = plan_copy(table, target, replace(request, check=True))
+    if (refusal := plan.objection()) is not None:
+        raise refusal
+    found = tuple(differences(plan, table))
+    digest = None if found else digest_of_state(table, table.over(target), plan.last)
+    verified = None if found else plan.request.level.value
+    return CopyResult(plan, lag=plan.lag, verified=verified, digest=digest, differences=found)
+
+
+class _Copied(NamedTuple):
+    size_bytes: int
+    was_there: bool
+
+
+class _Run:
+    """One execution."""
+
+    def __init__(self, gate: Gate[CopyPlan, CopyResult]) -> None:
+        self._gate, self._plan = gate, gate.plan
+        self._table = gate.table
+        self._source = gate.table.storage
+        self._target = self._plan.target
+        self._began = self._table.machine.monotonic()
+        self._sent = 0
+        self._within: Callable[[str, str], Creation] | None = None
+
+    def run(self) -> None:
+        """Copy and verify."""
+        plan = self._plan
+        self._gate.look()
+        require_place(self._source)
+        note = self._begin()
+        self._target = held(self._target)
+        self._within = copy_within_store(self._table, cast("Storage", self._source), self._target)
+        self._copy_data()
+        self._gate.look()
+        commits = self._copy_log()
+        done = replace(note, last_version=plan.last, commits={**note.commits, **commits})
+        result = self._gate.outcome
+        result.digest = digest_of_state(self._table, self._table.over(self._target), plan.last)
+        require_equal(plan, self._table, self._target)
+        result.verified = plan.request.level.value
+        if note.own_id is not None:
+            result.committed_version = self._commit_own_id(note.own_id)
+        done = replace(done, is_complete=True, taken_ms=self._table.clock())
+        self._target.put(NOTE_PATH, done.to_bytes())
+        result.lag = Lag(max(0, plan.lag.versions - (plan.last - self._have)) if plan.request.last else 0, 0.0)
+
+    @property
+    def _have(self) -> int:
+        return self._plan.last - self._plan.lag.versions
+
+    def _begin(self) -> CopyNote:
+        """Return the note of the copy, which is made where there is none. Raises ConflictLost."""
+        plan = self._plan
+        if plan.note is not None:
+            self._gate.has_begun = True
+            return plan.note
+        snapshot = plan.basis.snapshot
+        from deltacli.table.rebuild import read_snapshot
+
+        table_id = (snapshot or read_snapshot(self._table, version=plan.last)).metadata.id or ""
+        own_id = None if plan.request.replica else self._table.machine.new_uuid()
+        note = CopyNote(
+            self._table.uri,
+            table_id,
+            plan.request.replica,
+            False,
+            plan.first,
+            plan.last,
+            self._table.clock(),
+            own_id=own_id,
+        )
+        if self._target.put_if_absent(NOTE_PATH, note.to_bytes()) != Created():
+            raise ConflictLost(f"another copy to {self._target.uri} was started in the meantime", code="copy.conflict")
+        self._gate.has_begun = True
+        return note
+
+    # -- data ----------------------------------------------------------------------------------------------------------
+
+    def _copy_data(self) -> None:
+        files, progress = self._plan.files, self._table.progress
+        total = {"total": files.num_rows, "weight": self._plan.to_copy.size_bytes}
+        is_disk = isinstance(self._source, LocalStorage) and isinstance(self._target, LocalStorage)
+        with weighed(progress, "copying", unit="files", **total) as step:
+            if is_disk:
+                self._copy_groups(step)
+            else:
+                can = [store.capabilities.parallel_reads for store in (self._source, self._target)]
+                at_once = self._plan.request.threads or max(can)
+                for one in self._table.engine.run(self._copy_one, self._files(), at_once=at_once):
+                    self._count(one, step)
+
+    def _files(self) -> Iterator[tuple[str, int]]:
+        """Yield the files to copy, until the time is up."""
+        for batch in self._plan.files.to_batches(max_chunksize=_BATCH_ROWS):
+            for path, size in zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), strict=True):
+                self._require_time()
+                yield key_text(path), size
+
+    def _require_time(self) -> None:
+        budget = self._plan.request.time_budget_ms
+        if budget is not None and (self._table.machine.monotonic() - self._began) * 1_000 >= budget:
+            raise PartlyDone("the time is up", code="copy.time-budget", facts={"so far": self._gate.outcome.so_far()})
+
+    def _copy_groups(self, step: WeighedStep) -> None:
+        source, target = self._source, self._target
+        assert isinstance(source, LocalStorage)
+        assert isinstance(target, LocalStorage)
+        at_once = min(self._plan.request.threads or _AT_ONCE, _AT_ONCE)
+        most = raise_open_files(at_once * _GROUP_FILES + _OTHER_DESCRIPTORS)
+        groups = _groups(self._files(), max(1, min(_GROUP_FILES, (most - _OTHER_DESCRIPTORS) // at_once)))
+
+        def copy(group: Sequence[tuple[str, int]]) -> list[_Copied]:
+            for path, size in group:
+                self._throttle(size)
+                if size >= _GROUP_BYTES:
+                    refuse_sparse(source, path)
+            with self._in_source():
+                made = target.copy_group(source, [path for path, _ in group])
+            return [self._done(path, size, one) for (path, size), one in zip(group, made, strict=True)]
+
+        for copied in self._table.engine.run(copy, groups, at_once=at_once):
+            for one in copied:
+                self._count(one, step)
+        target.sync()
+
+    def _copy_one(self, file: tuple[str, int]) -> _Copied:
+        path, size = file
+        self._throttle(size)
+        with self._in_source():
+            if self._within is not None:
+                return self._done(path, size, self._within(path, path))
+            return self._done(path, size, copy_file(self._source, path, size, self._target))
+
+    def _done(self, path: str, size: int, made: Creation) -> _Copied:
+        """Return what became of a copy. Raises Refused where another file has its name."""
+        if not isinstance(made, Created):
+            found = self._target.stat(path).size_bytes
+            if found != size:
+                raise _diverged(path, self._target)
+        return _Copied(size, made == Existed())
+
+    def _count(self, one: _Copied, step: WeighedStep) -> None:
+        if not one.was_there:
+            self._gate.outcome.copied += Amount(1, one.size_bytes)
+        step.advance(weight=one.size_bytes)
+
+    def _throttle(self, size: int) -> None:
+        """Wait until so many more bytes may be sent."""
+        rate = self._plan.request.rate
+        if isinstance(rate, int):
+            self._sent += size
+            due = self._began + self._sent / rate - self._table.machine.monotonic()
+            if due > 0:
+                self._table.machine.sleep(due)
+
+    # -- the log -------------------------------------------------------------------------------------------------------
+
+    def _copy_log(self) -> dict[int, CopiedCommit]:
+        """Copy the files of the log, and return the commits that are not noted yet."""
+        plan, progress = self._plan, self._table.progress
+        if plan.makes_start:
+            self._write_start()
+        commits = {}
+        weight = sum(file.size_bytes for file in plan.log)
+        with weighed(progress, "copying the log", unit="files", total=len(plan.log), weight=weight) as step:
+            for file in plan.log:
+                sha256 = self._copy_log_file(file, step)
+                if file.path.kind is LogFileKind.COMMIT:
+                    commits[file.version] = CopiedCommit(file.version, file.size_bytes, file.modified_ms, sha256)
+        if plan.hint is not None and not plan.request.check:
+            self._target.put(log_location(HINT_NAME), plan.hint)
+        return {**self._resumed(commits), **commits}
+
+    def _resumed(self, copied: dict[int, CopiedCommit]) -> dict[int, CopiedCommit]:
+        """Return the commits that an earlier run copied without noting them, compared with those of the source."""
+        from deltacli.changing.basis import digest_of
+        from deltacli.table.find_log import list_log
+
+        noted = {} if self._plan.note is None else self._plan.note.commits
+        if self._plan.note is None:
+            return {}
+        found = {}
+        listing, there = list_log(self._source), list_log(self._target)
+        for version, file in there.commits.items():
+            origin = listing.commits.get(version)
+            if version in noted or version in copied or version > self._plan.last or origin is None:
+                continue
+            sha256 = digest_of(self._source, origin)
+            if sha256 is None or digest_of(self._target, file) != sha256:
+                raise _diverged(log_location(file.name), self._target)
+            found[version] = CopiedCommit(version, origin.size_bytes, origin.modified_ms, sha256)
+        return found
+
+    def _copy_log_file(self, file: LogFile, step: WeighedStep) -> str:
+        from hashlib import sha256
+
+        path, digest = log_location(file.name), sha256()
+        self._throttle(file.size_bytes)
+        with self._in_source():
+            made = copy_file(self._source, path, file.size_bytes, self._target, digest=digest)
+        if not isinstance(made, Created) and (
+            self._target.stat(path).size_bytes != file.size_bytes
+            or same_content(self._source, path, self._target, path, file.size_bytes) is None
+        ):
+            raise _diverged(path, self._target)
+        self._count(_Copied(file.size_bytes, made == Existed()), step)
+        return digest.hexdigest()
+
+    def _write_start(self) -> None:
+        """Write the checkpoint of the first version into the target, from the log of the source."""
+        split = cast("Storage", _ReadsFromSource(self._source, self._target))
+        request = CheckpointRequest(version=self._plan.first, layout=LayoutChoice.CLASSIC, force=True)
+        write_checkpoint(plan_checkpoint(self._table.over(split), request))
+        self._gate.outcome.copied += Amount(1)
+
+    def _commit_own_id(self, own_id: str) -> int:
+        """Commit the id of the copy, unless it has it already, and return the version."""
+        plan = self._plan
+
+        def make(snapshot: Snapshot) -> CommitRequest | None:
+            if snapshot.metadata.id == own_id:
+                return None
+            parameters = {"source": self._table.uri, "sourceVersion": plan.last}
+            return CommitRequest("COPY", parameters, metadata={**snapshot.raw_metadata, "id": own_id}, gives_id=True)
+
+        done = commit(self._table.over(self._target), make)
+        return done.version if hasattr(done, "version") else done.read_version
+
+    def _in_source(self) -> Any:  # Any: a context manager
+        return _in_source(self._table)
+
+
+class _ReadsFromSource:
+    """A store that reads from one place and writes to another."""
+
+    def __init__(self, source: Any, target: Storage) -> None:  # Any: a store
+        self._source, self._target = source, target
+
+    def __getattr__(self, name: str) -> Any:  # Any: a method of the store
+        is_writing = name in ("draft", "put", "put_if_absent", "copy_within", "delete_many", "remove_directory")
+        return getattr(self._target if is_writing else self._source, name)
+
+
+def _groups(files: Iterable[tuple[str, int]], most: int) -> Iterator[list[tuple[str, int]]]:
+    group: list[tuple[str, int]] = []
+    size_bytes = 0
+    for file in files:
+        group.append(file)
+        size_bytes += file[1]
+        if len(group) >= most or size_bytes >= _GROUP_BYTES:
+            yield group
+            group, size_bytes = [], 0
+    if group:
+        yield group
+
+
+class _in_source:  # noqa: N801  (used as a function)
+    """Raises ConflictLost where the source loses a file while it is copied."""
+
+    def __init__(self, table: TableHandle) -> None:
+        self._table = table
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, _kind: object, fault: BaseException | None, _trace: object) -> None:
+        if isinstance(fault, FileMissing):
+            raise ConflictLost(
+                f"a file of the source was deleted while it was copied: {fault}", code="copy.source-changed"
+            ) from fault
+
+
+def _diverged(path: str, target: Storage) -> Refused:
+    return Refused(
+        f"{path} of the target is another file than in the source",
+        code="copy.diverged",
+        facts={"target": target.uri},
+    )

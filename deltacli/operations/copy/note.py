@@ -1,0 +1,111 @@
+"""The note that a copy has of its source, `_delta_log/_deltacli_copy.json`: where it is, and the digest of its past.
+
+The note is written as incomplete before the first file. Each commit is noted with its size, its time and its SHA-256,
+so that a source with another past is recognized although its versions have the same numbers.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from deltacli.core.errors import FileMissing, Unreadable
+from deltacli.core.units import format_timestamp
+from deltacli.delta.log.segment import LOG_DIRECTORY, commit_name
+from deltacli.storage import ReadStorage
+
+NOTE_PATH = f"{LOG_DIRECTORY}/_deltacli_copy.json"
+_KIND = "deltacli.copy-note"
+
+
+class CopiedCommit(NamedTuple):
+    """A commit as it was in the source when it was copied."""
+
+    version: int
+    size_bytes: int
+    modified_ms: int
+    sha256: str
+
+
+@dataclass(frozen=True)
+class CopyNote:
+    """What a copy has, and of which table. `is_complete` is False until the first run is through."""
+
+    source: str
+    table_id: str
+    is_replica: bool
+    is_complete: bool
+    first_version: int
+    last_version: int
+    taken_ms: int
+    commits: Mapping[int, CopiedCommit] = field(default_factory=dict)
+    own_id: str | None = None
+    """The id that the copy gets, None for a replica, which has that of its source."""
+
+    @property
+    def past_sha256(self) -> str:
+        """The digest of the commits, each with its name."""
+        from hashlib import sha256
+
+        lines = (f"{commit_name(one.version)}\t{one.sha256}\n" for _, one in sorted(self.commits.items()))
+        return sha256("".join(lines).encode()).hexdigest()
+
+    def to_bytes(self) -> bytes:
+        """Return the file."""
+        content = {
+            "kind": _KIND,
+            "schemaVersion": 1,
+            "source": self.source,
+            "tableId": self.table_id,
+            "replica": self.is_replica,
+            "complete": self.is_complete,
+            "firstVersion": self.first_version,
+            "lastVersion": self.last_version,
+            "timestampMs": self.taken_ms,
+            "timestamp": format_timestamp(self.taken_ms),
+            "pastSha256": self.past_sha256,
+            **({} if self.own_id is None else {"ownId": self.own_id}),
+            "commits": [list(one) for _, one in sorted(self.commits.items())],
+        }
+        return json.dumps(content, separators=(",", ":")).encode("ascii") + b"\n"
+
+
+def read_note(storage: ReadStorage) -> CopyNote | None:
+    """Return the note of a copy; None where there is none. Raises Unreadable (`copy.note-corrupt`)."""
+    try:
+        data = storage.read(NOTE_PATH)
+    except FileMissing:
+        return None
+    try:
+        found = json.loads(data)
+        note = CopyNote(
+            str(found["source"]),
+            str(found["tableId"]),
+            found["replica"] is True,
+            found["complete"] is True,
+            int(found["firstVersion"]),
+            int(found["lastVersion"]),
+            int(found["timestampMs"]),
+            _commits(found["commits"]),
+            found.get("ownId"),
+        )
+        if found["kind"] != _KIND or found["pastSha256"] != note.past_sha256:
+            raise ValueError("its digest is another one")
+    except (ValueError, KeyError, TypeError, RecursionError) as fault:
+        raise Unreadable(
+            "the note of the copy cannot be read",
+            code="copy.note-corrupt",
+            facts={"target": storage.uri, "file": NOTE_PATH, "reason": str(fault)[:200]},
+        ) from fault
+    return note
+
+
+def _commits(rows: Sequence[Sequence[object]]) -> dict[int, CopiedCommit]:
+    found = {}
+    for version, size_bytes, modified_ms, sha256 in rows:
+        if not (type(version) is type(size_bytes) is type(modified_ms) is int and isinstance(sha256, str)):
+            raise ValueError("a commit has a field of a wrong type")
+        found[version] = CopiedCommit(version, size_bytes, modified_ms, sha256)
+    return found

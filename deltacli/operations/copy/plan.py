@@ -1,0 +1,686 @@
+"""What a copy would do, as data: the versions, the files that they need, and which of these the target has. Planning
+only reads.
+
+A file that an earlier version needs and that is gone from the source, as after a vacuum, is left out; one that the
+newest version needs is a refusal. Data comes first, then commits, so that the target is no table yet or a readable one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import TYPE_CHECKING, NamedTuple
+
+from deltacli.arrow import compute as pc
+from deltacli.changing.basis import Basis, basis_of, digest_of, past_of
+from deltacli.changing.commit import require_possible
+from deltacli.changing.plan import Amount
+from deltacli.core.documents import short_repr
+from deltacli.core.errors import (
+    CheckpointUnreadable,
+    CommitCorrupt,
+    FileMissing,
+    LogIncomplete,
+    PaimonTable,
+    Refusal,
+    Refused,
+    UsageError,
+    VersionAbsent,
+    adding,
+    command,
+    parameter,
+)
+from deltacli.core.request_fields import Kind, option
+from deltacli.core.typing import ArrowArray, ArrowTable, Json, RecordBatch
+from deltacli.core.units import parse_size, plural, some_of
+from deltacli.delta.data_files import are_absolute, key_text, unique_id_column
+from deltacli.delta.listing import PathKeys
+from deltacli.delta.log.commit_content import CommitRequest
+from deltacli.delta.log.segment import (
+    SIDECAR_DIRECTORY,
+    LogFile,
+    LogFileKind,
+    LogListing,
+    make_log_file,
+    read_listing,
+)
+from deltacli.delta.log.state import has_in_commit_timestamps
+from deltacli.operations.copy.note import CopyNote, read_note
+from deltacli.operations.log.log_copy import log_location
+from deltacli.operations.recover.verify import verify
+from deltacli.storage import PathKind, ReadStorage, Storage, is_address_of, is_inside
+from deltacli.storage.base import require_writable
+from deltacli.table.file_history import named_files
+from deltacli.table.find_log import list_log_files, missing_log, read_hint_file
+from deltacli.table.live_files import FileKind, NeededFiles, joined, live_files, look_for, needed_files, whole
+from deltacli.table.rebuild import read_snapshot
+
+if TYPE_CHECKING:
+    from deltacli.table.handle import TableHandle
+    from deltacli.table.version import Snapshot
+
+INCOMPLETE, REWRITTEN, NOT_A_REPLICA = "copy.source-incomplete", "copy.source-rewritten", "copy.not-a-replica"
+_NAMED = 5
+
+
+class CopyLevel(StrEnum):
+    """How much of the copies is compared with the source: sizes, footers, every byte."""
+
+    STORAGE = "storage"
+    FOOTERS = "footers"
+    DATA = "data"
+
+
+@dataclass(frozen=True, kw_only=True)
+class CopyRequest:
+    """Which versions are copied, as what, and how they are verified. `rate` is bytes per second, or a text such as
+    `50MiB/s`. `target` is for calls from Python.
+    """
+
+    target: str = field(default="", kw_only=False)
+    versions: str | None = option(
+        "Copy only these versions.  [default: all that can be rebuilt]", "N-M", Kind.TEXT, spelled="--versions"
+    )
+    newest: bool = option("Copy only the newest version.", default=False)
+    replica: bool = option(
+        "Keep the table id and every commit; run again to bring the target up to date.", default=False
+    )
+    check: bool = option("Compare the target with the source; copy nothing.", default=False)
+    level: CopyLevel = option(
+        "What to compare with the source.  [default: storage]",
+        "storage|footers|data",
+        Kind.CHOICE,
+        choices=CopyLevel,
+        default=CopyLevel.STORAGE,
+    )
+    keep_external: bool = option("Keep paths that lead out of the source, whose files are not copied.", default=False)
+    threads: int | None = option("Files to copy at a time.  [default: by the stores]", "N", least=1)
+    rate: str | int | None = option("Bytes to copy per second, such as 50MiB/s.", "SIZE/s", Kind.TEXT)
+    time_budget_ms: int | None = option(
+        "Begin no file after this time, such as 30m; run again to continue.", "DURATION", Kind.DURATION
+    )
+    dry_run: bool = False
+
+    def __post_init__(self) -> None:
+        """Bring the values to one form. Raises UsageError."""
+        if isinstance(self.rate, str):
+            name = parameter("copy.rate")
+            object.__setattr__(self, "rate", parse_size(self.rate.strip().removesuffix("/s"), name))
+        if self.rate is not None and self.rate < 1:  # type: ignore[operator]  # a number by now
+            raise UsageError(f"{parameter('copy.rate')} is less than a byte per second")
+        if self.time_budget_ms is not None and self.time_budget_ms < 0:
+            raise UsageError(f"{parameter('copy.time_budget_ms')} is negative")
+        try:
+            object.__setattr__(self, "level", CopyLevel(self.level))
+        except ValueError as fault:
+            raise UsageError(f"{parameter('copy.level')} {self.level!r} is not storage, footers or data") from fault
+        if self.newest and self.versions is not None:
+            raise UsageError(f"{parameter('copy.newest')} cannot be used with {parameter('copy.versions')}")
+        if self.replica and self.last is not None:
+            raise UsageError(f"a replica follows its source: {parameter('copy.versions')} is for copies")
+        if self.first is not None and self.last is not None and self.first > self.last:
+            raise UsageError(f"{parameter('copy.versions')} {self.versions}: the first version is after the last")
+
+    @property
+    def first(self) -> int | None:
+        """The first version that is asked for."""
+        return self._range[0]
+
+    @property
+    def last(self) -> int | None:
+        """The last version that is asked for."""
+        return self._range[1]
+
+    @property
+    def _range(self) -> tuple[int | None, int | None]:
+        if self.versions is None:
+            return None, None
+        found = re.fullmatch(r"\s*([0-9]{1,18})\s*-\s*([0-9]{1,18})\s*|\s*([0-9]{1,18})\s*", self.versions)
+        if found is None:
+            name = parameter("copy.versions")
+            raise UsageError(f"{name} {self.versions} is not a range of versions", facts={"expected": "5-12"})
+        return int(found[1] or found[3]), int(found[2] or found[3])
+
+
+@dataclass(frozen=True)
+class Lag:
+    """How far a copy is behind: versions, and seconds between the newest commits of both; None where it has none."""
+
+    versions: int
+    seconds: float | None
+
+    def as_json(self) -> dict[str, Json]:
+        """Return the field of the document."""
+        return {"versions": self.versions, "seconds": self.seconds}
+
+
+@short_repr("versions", "files=to_copy.files", "skipped=skipped.files", "refusals")
+@dataclass(frozen=True, eq=False, repr=False)
+class CopyPlan:
+    """What is copied. `files` has `path` (bytes) and `sizeBytes` of data files, vectors and change files; `log` are
+    files of the log in their order. `needed` are all files of the versions, with `needed_sizes`.
+    """
+
+    basis: Basis
+    request: CopyRequest
+    target: Storage
+    first: int
+    last: int
+    files: ArrowTable
+    log: tuple[LogFile, ...]
+    skipped: Amount
+    note: CopyNote | None
+    lag: Lag
+    needed: NeededFiles | None = None
+    needed_sizes: ArrowArray | None = None
+    makes_start: bool = False
+    """No checkpoint of one file has the first version, so that one is written in the target."""
+    hint: bytes | None = None
+    notes: tuple[str, ...] = ()
+    refusals: tuple[Refusal, ...] = ()
+
+    @property
+    def to_copy(self) -> Amount:
+        """The files to copy, those of the log included."""
+        of_log = Amount.of(file.size_bytes for file in self.log)
+        return Amount(self.files.num_rows, pc.sum(self.files["sizeBytes"]).as_py() or 0) + of_log
+
+    @property
+    def is_noop(self) -> bool:
+        """Return True where a replica has everything."""
+        is_done = self.note is not None and self.note.is_complete
+        return is_done and not self.files.num_rows and not self.log
+
+    def objection(self) -> Refused | None:
+        """Return the error for its refusals, None without one."""
+        return Refused.by(self.refusals) if self.refusals else None
+
+    def effects(self) -> Iterator[str]:
+        """Yield what is copied, in sum."""
+        found = self.to_copy
+        yield f"copy {plural(found.files, 'file')} of {found.size_bytes:,} bytes to {self.target.uri}"
+
+
+class _Target(NamedTuple):
+    """The content of the target: its note and its log, both empty for a new one."""
+
+    note: CopyNote | None
+    files: Sequence[LogFile]
+    listing: LogListing
+
+    @property
+    def version(self) -> int:
+        """The newest version that it has."""
+        return self.listing.newest_version
+
+
+def plan_copy(table: TableHandle, target: Storage, request: CopyRequest) -> CopyPlan:
+    """Find the files to copy, and what stands against it.
+
+    Raises UsageError where one of both is inside the other, Refused for a target that is no copy of this table, for a
+    source that was rewritten or is incomplete, VersionAbsent, and what reading the log raises.
+    """
+    require_apart(table.storage, target)
+    if not request.check:
+        require_writable(target)
+    try:
+        source = list_log_files(table.storage, progress=table.progress)
+    except PaimonTable as fault:
+        raise Refused(str(fault), code=fault.code, facts=fault.facts, hint=fault.hint) from None
+    listing = read_listing(source)
+    if listing.is_empty:
+        raise missing_log(table.storage)
+    there = _look_at(target)
+    _require_ours(table, target, request, there)
+    try:
+        return _plan(table, target, request, source, listing, there)
+    except (LogIncomplete, CommitCorrupt, CheckpointUnreadable) as fault:
+        raise Refused(
+            f"the source is incomplete: {fault}",
+            code=INCOMPLETE,
+            facts={**fault.facts, "rule": fault.code},
+            hint=fault.hint,
+        ) from fault
+
+
+def require_apart(source: ReadStorage, target: ReadStorage) -> None:
+    """Raise UsageError where one of source and target contains the other."""
+    if is_inside(target, source) or is_inside(source, target):
+        raise UsageError(
+            "a table and its copy cannot contain each other",
+            code="usage.copy",
+            facts={"source": source.uri, "target": target.uri},
+        )
+
+
+def _look_at(target: Storage) -> _Target:
+    note = read_note(target)
+    try:
+        files = list_log_files(target) if note is not None else []
+    except FileMissing:
+        files = []
+    return _Target(note, files, read_listing(files))
+
+
+def _require_ours(table: TableHandle, target: Storage, request: CopyRequest, there: _Target) -> None:
+    """Raise Refused where the target is not empty and no copy that this command continues."""
+    note, facts = there.note, {"target": target.uri}
+    if note is None:
+        if target.kind_of("") is PathKind.FILE:
+            raise UsageError(f"{target.uri} is a file, not a directory", code="usage.copy")
+        if not request.check and not _is_empty(target):
+            raise _not_a_replica(f"{target.uri} is not empty, and has no note of a copy", facts)
+        return
+    if not note.commits and not is_address_of(table.storage, note.source):
+        raise _not_a_replica(
+            f"{target.uri} is an unfinished copy of another table", {**facts, "its source": note.source}
+        )
+    if request.check:
+        return
+    if note.is_replica != request.replica:
+        what = "a replica" if note.is_replica else "a copy with an id of its own"
+        hint = adding(parameter("copy.replica")) if note.is_replica else None
+        raise _not_a_replica(f"{target.uri} is {what}", facts, hint)
+    if note.is_complete and not note.is_replica:
+        raise _not_a_replica(f"{target.uri} is a finished copy with an id of its own", facts)
+
+
+def _is_empty(target: Storage) -> bool:
+    """Return whether there are no files, but for drafts that a killed run left."""
+    try:
+        walked = target.walk("", lambda _, names: names)
+        names = (name for one in walked for name in (*one.names, *filter(None, one.special)))
+        return all(name.startswith(".") and name.endswith(".tmp") for name in names)
+    except FileMissing:
+        return True
+
+
+def _not_a_replica(message: str, facts: dict[str, str], hint: str | None = None) -> Refused:
+    ways = {"to keep one up to date": f"copy to a new directory with {parameter('copy.replica')}"}
+    return Refused(message, code=NOT_A_REPLICA, facts={**facts, **ways}, hint=hint)
+
+
+def _plan(
+    table: TableHandle,
+    target: Storage,
+    request: CopyRequest,
+    source: Sequence[LogFile],
+    listing: LogListing,
+    there: _Target,
+) -> CopyPlan:
+    first, last, has_gap = _range(listing, request, there)
+    _require_past(table.storage, listing, there, target)
+    lag = _lag(listing, there, last)
+    have = there.version
+    is_current = there.note is not None and there.note.is_complete and not request.check
+    begin = there.note.last_version + 1 if is_current and there.note is not None else first
+    if not request.check:
+        _require_following(listing, have, last, target)
+    known = set() if request.check else {one.name for one in there.files}
+    log = _log_files(source, listing, known, first, last)
+    if is_current and not log:
+        basis = Basis(table, last, table.clock(), past_of(listing, last))
+        return CopyPlan(basis, request, target, first, last, _no_files(), (), Amount(), there.note, lag)
+    snapshot = read_snapshot(table, version=last)
+    paths = _Paths(table)
+    needed = paths.of_versions(snapshot, listing, begin, last, with_state=begin == first > 0)
+    plan = CopyPlan(
+        basis=basis_of(snapshot)
+        if last == listing.newest_version
+        else Basis(table, last, table.clock(), past_of(listing, last)),
+        request=request,
+        target=target,
+        first=first,
+        last=last,
+        files=_no_files(),
+        log=(*_sidecars(table.storage, target, snapshot, log, is_check=request.check), *log),
+        skipped=Amount(),
+        note=there.note,
+        lag=lag,
+        makes_start=have < 0 and first > 0 and _start_file(listing, first) is None,
+        hint=_hint(table.storage, listing, first, last),
+        notes=tuple(_notes(snapshot, first, has_gap=has_gap)),
+        refusals=tuple(_refusals(snapshot, request, paths)),
+    )
+    return _with_files(plan, table, target, needed, snapshot)
+
+
+def _range(listing: LogListing, request: CopyRequest, there: _Target) -> tuple[int, int, bool]:
+    """Return the first and the last version, and whether earlier ones that can be rebuilt are left out."""
+    newest = listing.newest_version
+    can = listing.reconstructable
+    if not can or can[-1] != newest:
+        from deltacli.delta.log.segment import choose_segment
+
+        choose_segment(listing)  # names what is missing
+    run = next((place for place in range(len(can) - 1, 0, -1) if can[place - 1] != can[place] - 1), 0)
+    first = can[run]
+    if there.note is not None and there.version >= 0:
+        return there.note.first_version, newest if request.last is None else request.last, False
+    if request.newest:
+        return newest, newest, False
+    if request.first is not None and request.last is not None:
+        for end in (request.first, request.last):
+            if not first <= end <= newest:
+                raise VersionAbsent(
+                    f"version {end} cannot be copied: versions {first} to {newest} can be rebuilt",
+                    hint=command("copy", table="{table}"),
+                )
+        return request.first, request.last, False
+    return first, newest, run > 0
+
+
+def _require_past(storage: ReadStorage, listing: LogListing, there: _Target, target: Storage) -> None:
+    """Raise Refused where a commit that was copied is another one in the source now, or where the target has commits
+    that the source never had. Commits that have expired are not compared.
+    """
+    note = there.note
+    if note is None:
+        return
+    if note.commits and listing.newest_version < note.last_version:
+        raise _rewritten(f"its newest version is {listing.newest_version}, and {note.last_version} was copied", target)
+    for version, known in note.commits.items():
+        found = listing.commits.get(version)
+        if found is None or (found.size_bytes, found.modified_ms) == (known.size_bytes, known.modified_ms):
+            continue
+        if found.size_bytes != known.size_bytes or digest_of(storage, found) != known.sha256:
+            raise _rewritten(f"commit {version} is another one than was copied", target)
+    present = range(min(listing.commits, default=0), note.last_version + 1)
+    if gone := [version for version in present if version in note.commits and version not in listing.commits]:
+        raise _rewritten(f"commit {gone[0]} is gone, and later ones are there", target)
+    for version, copy in there.listing.commits.items():
+        origin = note.commits.get(version) or listing.commits.get(version)
+        is_own = note.own_id is not None and version > note.last_version
+        if not is_own and (origin is None or origin.size_bytes != copy.size_bytes):
+            raise Refused(
+                f"commit {version} of the target is not one of the source: another writer has changed the copy",
+                code="copy.diverged",
+                facts={"target": target.uri, "last version copied": str(note.last_version)},
+                hint=command("history", table=target.uri, limit=10),
+            )
+
+
+def _rewritten(why: str, target: Storage) -> Refused:
+    return Refused(
+        f"the source has another past than when it was copied: {why}",
+        code=REWRITTEN,
+        facts={"target": target.uri, "way out": "copy to a new directory"},
+        hint=command("history", limit=10),
+    )
+
+
+def _require_following(listing: LogListing, have: int, last: int, target: Storage) -> None:
+    if have < 0:
+        return
+    expired = next((version for version in range(have + 1, last + 1) if version not in listing.commits), None)
+    if expired is not None:
+        raise _rewritten(f"commit {expired}, which follows what was copied, has expired", target)
+
+
+def _lag(listing: LogListing, there: _Target, last: int) -> Lag:
+    newest, have = listing.newest_version, there.version
+    if have < 0:
+        return Lag(last + 1, None)
+    have = min(have, newest)
+    known = listing.commits.get(have) or (there.note.commits.get(have) if there.note else None)
+    end = past_of(listing, newest)
+    seconds = None if known is None or end is None else max(0, end.modified_ms - known.modified_ms) / 1_000
+    return Lag(newest - have, seconds)
+
+
+# -- files of the log --------------------------------------------------------------------------------------------------
+
+
+def _start_file(listing: LogListing, first: int) -> LogFile | None:
+    """Return the one file from which the first version can be read; None where there is none of one file."""
+    singles = [one for one in listing.checkpoints if one.version == first and len(one.files) == 1]
+    return max(singles, key=lambda one: one.preference).files[0] if singles else None
+
+
+def _log_files(source: Sequence[LogFile], listing: LogListing, known: set[str], first: int, last: int) -> list[LogFile]:
+    """Return the files of the log to copy, in their order: what the first version begins with, the commits, then what
+    follows from commits.
+    """
+    start = _start_file(listing, first) if first > 0 else None
+    sound = {file.name for one in listing.checkpoints for file in one.files}
+
+    def order(file: LogFile) -> tuple[int, int, int, str]:
+        if file == start:
+            return (0, 0, 0, file.name)
+        is_commit = file.path.kind is LogFileKind.COMMIT
+        return (1 if is_commit else 2, file.path.newest, 0, file.name)
+
+    def is_wanted(file: LogFile) -> bool:
+        kind = file.path.kind
+        if file.name in known or not first <= file.version <= file.path.newest <= last:
+            return False
+        if kind in (LogFileKind.COMMIT, LogFileKind.CHECKSUM, LogFileKind.COMPACTED_COMMIT):
+            return True
+        # Beside a start that is written there, a reader would take the parts of another checkpoint for it.
+        return file.name in sound and (file.version != first or first == 0 or file == start)
+
+    return sorted(filter(is_wanted, source), key=order)
+
+
+def _sidecars(
+    storage: ReadStorage, target: ReadStorage, snapshot: Snapshot, log: Sequence[LogFile], *, is_check: bool
+) -> Iterator[LogFile]:
+    """Yield the sidecars that the target lacks, where checkpoints are copied that may name some."""
+    kinds = {file.path.kind for file in log}
+    may_have = LogFileKind.UUID_CHECKPOINT in kinds or "v2Checkpoint" in snapshot.protocol.supported_features
+    if not may_have or not kinds - {LogFileKind.COMMIT, LogFileKind.CHECKSUM, LogFileKind.COMPACTED_COMMIT}:
+        return
+    place = log_location(SIDECAR_DIRECTORY)
+    found = []
+    for store in (target, storage):
+        try:
+            found.append({one.name: one for one in store.list_from(place)})
+        except FileMissing:
+            found.append({})
+    for name, one in found[1].items():
+        if (is_check or name not in found[0]) and not name.startswith("."):
+            yield make_log_file(f"{SIDECAR_DIRECTORY}/{name}", one.size_bytes, one.modified_ms)
+
+
+def _hint(storage: ReadStorage, listing: LogListing, first: int, last: int) -> bytes | None:
+    from deltacli.delta.checkpoint.last_checkpoint_content import Hint, read_hint
+
+    try:
+        data = read_hint_file(storage)
+    except FileMissing:
+        return None
+    hint = read_hint(data)
+    if not isinstance(hint, Hint) or not any(one.version == hint.version <= last for one in listing.checkpoints):
+        return None
+    return None if hint.version == first else data  # it may be about parts, which the copy does not have
+
+
+# -- files that versions need ------------------------------------------------------------------------------------------
+
+
+class _Paths:
+    """The files of a table that its versions need, and paths that a copy elsewhere cannot have as they are."""
+
+    def __init__(self, table: TableHandle) -> None:
+        self._table = table
+        self._uris = (table.storage.uri, *table.storage.aliases)
+        self._keys = PathKeys(self._uris)
+        self.outside: dict[str, None] = {}
+        """The first paths that lead out of the table."""
+        self.absolute: dict[str, None] = {}
+        """The first absolute paths of files in the table."""
+
+    def of_versions(
+        self, snapshot: Snapshot, listing: LogListing, begin: int, last: int, *, with_state: bool
+    ) -> NeededFiles:
+        """Return the files that the commits of some versions name; `with_state`, also those that are live in the first.
+        `snapshot` is the last version. Raises CommitCorrupt.
+        """
+        none = _no_rows()
+        parts = [self._files(FileKind.DATA, none, none, none)]
+        if with_state:
+            parts += self._live(snapshot if begin == last else read_snapshot(self._table, version=begin))
+        commits = {version: file for version, file in listing.commits.items() if begin <= version <= last}
+        faults: list[CommitCorrupt] = []
+        for rows in named_files(self._table, replace(listing, commits=commits), faults, []):
+            if rows.kind != "remove":
+                kind = FileKind.DATA if rows.kind == "add" else FileKind.CHANGE_DATA
+                parts.append(self._files(kind, rows.path, rows.size, rows.vector))
+        for fault in faults:
+            raise fault
+        return joined(parts)
+
+    def _live(self, snapshot: Snapshot) -> Iterator[NeededFiles]:
+        def columns_of(adds: RecordBatch) -> tuple[ArrowArray, ...]:
+            return adds.column("path"), adds.column("size"), unique_id_column(adds.column("deletionVector"))
+
+        for columns in snapshot.file_actions.map_actions("add", columns_of, fields=("path", "size")):
+            yield self._files(FileKind.DATA, *columns)
+
+    def _files(self, kind: FileKind, paths: ArrowArray, sizes: ArrowArray, ids: ArrowArray) -> NeededFiles:
+        import pyarrow as pa
+
+        paths, ids = whole(paths), pc.fill_null(whole(ids), "")
+        found = needed_files(self._uris, paths, sizes, pa.nulls(len(paths), pa.int64()), kind=kind)
+        is_absolute = are_absolute(paths)
+        if found.outside or pc.any(is_absolute).as_py():
+            is_there = pc.is_valid(self._keys.of_log(paths).keys)
+            _remember(self.outside, pc.filter(paths, pc.invert(is_there)))
+            _remember(self.absolute, pc.filter(paths, pc.and_(is_absolute, is_there)))
+        if not pc.any(pc.not_equal(ids, "")).as_py():
+            return found
+        ids = pc.filter(ids, pc.not_equal(ids, ""))
+        keys = self._keys.of_vectors(ids).keys
+        is_path = pc.starts_with(ids, "p")
+        _remember(self.outside, pc.filter(ids, pc.and_(is_path, pc.is_null(keys))))
+        _remember(self.absolute, pc.filter(ids, pc.and_(is_path, pc.is_valid(keys))))
+        places = pc.unique(pc.drop_null(keys))
+        no_number = pa.nulls(len(places), pa.int64())
+        columns = {
+            "path": places,
+            "written": pa.nulls(len(places), pa.binary()),
+            "kind": pa.repeat(FileKind.VECTOR.value, len(places)),
+            "sizeBytes": no_number,
+            "rows": no_number,
+        }
+        return joined([found, NeededFiles(pa.table(columns), found.vectors)])
+
+
+def _no_rows() -> ArrowArray:
+    import pyarrow as pa
+
+    return pa.array([], pa.string())
+
+
+def _no_files() -> ArrowTable:
+    import pyarrow as pa
+
+    return pa.table({"path": pa.array([], pa.binary()), "sizeBytes": pa.array([], pa.int64())})
+
+
+def _remember(found: dict[str, None], texts: ArrowArray) -> None:
+    """Keep the first of some texts."""
+    for text in texts.slice(0, max(0, _NAMED + 1 - len(found))).to_pylist():
+        found[text] = None
+
+
+def _with_files(
+    plan: CopyPlan, table: TableHandle, target: Storage, needed: NeededFiles, snapshot: Snapshot
+) -> CopyPlan:
+    """Return a plan with what of the files is there already, and the refusals of those that the source lacks."""
+    engine, progress = table.engine, table.progress
+    needed, sizes = look_for(table.storage, needed, engine, progress)
+    problems = verify(needed, sizes, table.stores, engine, progress, contents=False).problems
+    refusals, notes = list(plan.refusals), list(plan.notes)
+    if problems.null_count < len(problems):
+        lost = needed.where(pc.is_valid(problems))
+        gone = whole(lost.files["path"])
+        if plan.request.versions is None:
+            live = whole(live_files(snapshot).files["path"])
+            gone = pc.filter(gone, pc.is_in(gone, value_set=live))
+        if len(gone):
+            refusals.append(_lacks_files(gone, snapshot.version))
+        else:
+            notes.append(
+                f"{plural(len(lost.files), 'file')} of earlier versions are gone from the source, as after a vacuum: "
+                "these versions cannot be read in full in the copy either"
+            )
+        is_there = pc.is_null(problems)
+        needed, sizes = needed.where(is_there), pc.filter(sizes, is_there)
+    paths, copied = whole(needed.files["path"]), None
+    if not plan.request.check and plan.note is not None:
+        copied = look_for(target, needed, engine, progress)[1]
+    is_done = pc.fill_null(pc.equal(copied, sizes), False) if copied is not None else None
+    if copied is not None and pc.any(pc.and_(pc.is_valid(copied), pc.invert(is_done))).as_py():
+        others = pc.filter(paths, pc.and_(pc.is_valid(copied), pc.invert(is_done)))
+        refusals.append(
+            Refusal(
+                "copy.diverged",
+                f"{plural(len(others), 'file')} of the target have another size than in the source: {_names(others)}",
+                command("validate", table=target.uri, level="storage"),
+            )
+        )
+    import pyarrow as pa
+
+    files = pa.table({"path": paths, "sizeBytes": sizes})
+    left = files if is_done is None else files.filter(pc.invert(is_done))
+    there = files.slice(0, 0) if is_done is None else files.filter(is_done)
+    return replace(
+        plan,
+        files=left,
+        skipped=Amount(there.num_rows, pc.sum(there["sizeBytes"]).as_py() or 0),
+        needed=needed,
+        needed_sizes=sizes,
+        notes=tuple(notes),
+        refusals=tuple(refusals),
+    )
+
+
+def _names(paths: ArrowArray) -> str:
+    return some_of([key_text(path) for path in paths.slice(0, _NAMED).to_pylist()], _NAMED) + (
+        f" and {len(paths) - _NAMED:,} more" if len(paths) > _NAMED else ""
+    )
+
+
+def _lacks_files(paths: ArrowArray, version: int) -> Refusal:
+    return Refusal(
+        INCOMPLETE,
+        f"the source is incomplete: {plural(len(paths), 'file')} that version {version} needs are missing or have "
+        f"another size: {_names(paths)}",
+        command("undelete", sources=["COPY"]),
+    )
+
+
+def _refusals(snapshot: Snapshot, request: CopyRequest, paths: _Paths) -> Iterator[Refusal]:
+    if snapshot.protocol.is_catalog_managed:
+        message = f"version {snapshot.version} is managed by a catalog, which may have commits that the log lacks"
+        yield Refusal("catalog.managed", message)
+    elif not request.replica and not request.check:
+        try:
+            require_possible(snapshot, CommitRequest("COPY"), None)
+        except Refused as fault:
+            yield Refusal(fault.code, str(fault), adding(parameter("copy.replica")), facts=fault.facts)
+    if paths.outside and not request.keep_external:
+        yield Refusal(
+            "copy.external-files",
+            f"the source names files outside of it, which are not copied: {some_of([*paths.outside], _NAMED)}",
+            override=parameter("copy.keep_external", True),
+        )
+    if paths.absolute:
+        yield Refusal(
+            "copy.absolute-paths",
+            "the source names its own files by absolute paths, which would lead from the copy back to the source: "
+            f"{some_of([*paths.absolute], _NAMED)}",
+        )
+
+
+def _notes(snapshot: Snapshot, first: int, *, has_gap: bool) -> Iterator[str]:
+    if has_gap:
+        yield f"versions before {first} are not copied: commits between them and {first} are missing"
+    if not has_in_commit_timestamps(snapshot.protocol, snapshot.metadata):
+        yield (
+            "versions get their times from the files of commits: a local disk keeps these, an object store has the "
+            "time of the copy"
+        )

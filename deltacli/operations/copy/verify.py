@@ -1,0 +1,147 @@
+"""Comparing a copy with its source: sizes, footers, every byte, the log, and the digest of the state."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import TYPE_CHECKING, NamedTuple
+
+from deltacli.arrow import compute as pc
+from deltacli.core.errors import FileMissing, StorageFailed, Unreadable
+from deltacli.core.progress import weighed
+from deltacli.core.typing import ArrowArray, Json
+from deltacli.delta.data_files import key_text
+from deltacli.delta.log.segment import LogFile
+from deltacli.operations.copy.plan import CopyLevel, CopyPlan
+from deltacli.operations.log.log_copy import log_location
+from deltacli.operations.read.snapshot import summarize
+from deltacli.operations.recover.copies import same_content
+from deltacli.operations.recover.verify import verify
+from deltacli.storage import ReadStorage
+from deltacli.table.live_files import joined, live_files, look_for, whole
+from deltacli.table.rebuild import read_snapshot
+
+if TYPE_CHECKING:
+    from deltacli.table.handle import TableHandle
+
+_ROWS_AT_ONCE = 10_000
+
+
+class Difference(NamedTuple):
+    """A file that the copy lacks or has otherwise: `problem` is missing, size, footer, vector, content or state."""
+
+    path: str
+    problem: str
+    reason: str
+
+    def as_json(self) -> dict[str, Json]:
+        """Return it as in the document."""
+        return {"path": self.path, "problem": self.problem, "reason": self.reason}
+
+
+def require_equal(plan: CopyPlan, table: TableHandle, target: ReadStorage) -> None:
+    """Raise StorageFailed where a file that was to be copied differs from that of the source."""
+    first = next(_differing_files(plan, table, target), None)
+    if first is not None:
+        raise StorageFailed(
+            f"{first.path} in the target differs from the source: {first.reason}",
+            code="copy.differs",
+            facts={"target": target.uri, "problem": first.problem},
+        )
+
+
+def digest_of_state(table: TableHandle, target: TableHandle, version: int) -> str:
+    """Return the digest of the live files of a version, which is the same in both. Raises StorageFailed."""
+    found, copied = (summarize(one, version=version, digest=True).digests for one in (table, target))
+    assert found is not None
+    assert copied is not None
+    if found[:3] != copied[:3]:  # a checkpoint that is written for the first version has no expired tombstones
+        raise StorageFailed(
+            f"version {version} of the target has another state than in the source",
+            code="copy.differs",
+            facts={"source": found.keys, "target": copied.keys},
+        )
+    return found.keys
+
+
+def differences(plan: CopyPlan, table: TableHandle) -> Iterator[Difference]:
+    """Yield what a copy lacks, or has otherwise than its source, by the level of the request."""
+    yield from _differing_log(plan, table)
+    yield from _differing_files(plan, table, plan.target)
+
+
+def _differing_log(plan: CopyPlan, table: TableHandle) -> Iterator[Difference]:
+    source, target = table.storage, plan.target
+
+    def compare(file: LogFile) -> Difference | None:
+        path = log_location(file.name)
+        try:
+            size = target.stat(path).size_bytes
+        except FileMissing:
+            return Difference(path, "missing", "the target does not have it")
+        if size != file.size_bytes:
+            return Difference(path, "size", f"{size:,} bytes instead of {file.size_bytes:,}")
+        is_same = same_content(source, path, target, path, size) is not None
+        return None if is_same else Difference(path, "content", "other bytes than in the source")
+
+    can = max(store.capabilities.parallel_reads for store in (source, target))
+    weight = sum(file.size_bytes for file in plan.log)
+    with weighed(table.progress, "comparing the log", unit="files", total=len(plan.log), weight=weight) as step:
+        for file, found in zip(plan.log, table.engine.run(compare, plan.log, at_once=can), strict=True):
+            if found is not None:
+                yield found
+            step.advance(weight=file.size_bytes)
+
+
+def _differing_files(plan: CopyPlan, table: TableHandle, target: ReadStorage) -> Iterator[Difference]:
+    """Yield the data files, vectors and change files that differ, by the level of the request."""
+    if plan.needed is None or not plan.needed.files.num_rows:
+        return
+    level, handle = plan.request.level, table.over(target)
+    needed = plan.needed
+    if level is CopyLevel.FOOTERS:
+        with suppress(FileMissing, Unreadable):
+            needed = joined([live_files(read_snapshot(handle, version=plan.last)), needed])
+    needed, sizes = look_for(target, needed, table.engine, table.progress)
+    paths = whole(needed.files["path"])
+    rows = pc.index_in(paths, value_set=whole(plan.needed.files["path"]))
+    known = pc.take(plan.needed_sizes, rows)
+    files = needed.files.set_column(needed.files.schema.get_field_index("sizeBytes"), "sizeBytes", known)
+    found = verify(
+        needed._replace(files=files),
+        sizes,
+        handle.stores,
+        table.engine,
+        table.progress,
+        contents=level is CopyLevel.FOOTERS,
+    )
+    is_wrong = pc.is_valid(found.problems)
+    columns = (pc.filter(column, is_wrong).to_pylist() for column in (paths, found.problems, found.reasons))
+    for path, problem, reason in zip(*columns, strict=True):
+        yield Difference(key_text(path), problem, reason or "the target does not have it")
+    if level is CopyLevel.DATA:
+        sound = pc.invert(is_wrong)
+        yield from _differing_bytes(pc.filter(paths, sound), pc.filter(sizes, sound), table, target)
+
+
+def _differing_bytes(
+    paths: ArrowArray, sizes: ArrowArray, table: TableHandle, target: ReadStorage
+) -> Iterator[Difference]:
+    source, engine = table.storage, table.engine
+
+    def compare(file: tuple[str, int]) -> bool:
+        path, size = file
+        return same_content(source, path, target, path, size) is not None
+
+    can = max(store.capabilities.parallel_reads for store in (source, target))
+    total = pc.sum(sizes).as_py() or 0
+    with weighed(table.progress, "comparing", unit="files", total=len(paths), weight=total) as step:
+        for begin in range(0, len(paths), _ROWS_AT_ONCE):
+            part = [column.slice(begin, _ROWS_AT_ONCE).to_pylist() for column in (paths, sizes)]
+            files = [(key_text(path), size) for path, size in zip(*part, strict=True)]
+            for (path, size), same in zip(
+                files, engine.run(compare, files, at_once=can if can > 1 else None), strict=True
+            ):
+                if not same:
+                    yield Difference(path, "content", "other bytes than in the source")
+                step.advance(weight=size)

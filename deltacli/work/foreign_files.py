@@ -1,0 +1,89 @@
+"""A Parquet file of any writer: its columns as a table would have them, its rows, and statistics from its footer."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from deltacli.arrow.parquet import ParquetReader
+from deltacli.core.documents import dumps
+from deltacli.core.errors import DataUnreadable
+from deltacli.delta.log.state import Metadata, TableConfiguration
+from deltacli.delta.protocol.features import Protocol
+from deltacli.delta.schema.to_arrow import table_schema
+from deltacli.delta.schema.types import parse_schema
+from deltacli.delta.stats.collect import StatisticsCollector
+from deltacli.work.rows.data_files import DataFile, data_faults
+
+if TYPE_CHECKING:
+    import pyarrow
+
+    from deltacli.core.typing import Json
+    from deltacli.storage import ReadStorage
+
+_LEAST = Protocol(1, 2)
+
+
+class ForeignFile(NamedTuple):
+    """`schema` is the text of a schemaString; empty where the file cannot be read, and `fault` says why."""
+
+    schema: str = ""
+    rows: int = 0
+    stats: str = ""
+    fault: str = ""
+
+
+def read_foreign(storage: ReadStorage, path: str, size_bytes: int, apart: Collection[str] = ()) -> ForeignFile:
+    """Return what the footer of a file says, but for the columns `apart`. Raises FileMissing and StorageFailed."""
+    if not size_bytes:
+        return ForeignFile(fault="it has 0 bytes")
+    try:
+        with storage.open(path) as source, data_faults(DataFile(path, size_bytes)):
+            reader = ParquetReader(source)
+            stored, metadata = reader.schema_arrow, reader.metadata
+            leaves = [metadata.schema.column(leaf).physical_type for leaf in range(metadata.num_columns)]
+            text = _schema(stored, leaves, frozenset(apart))
+            statistics = StatisticsCollector(_configuration(text), stored, from_footer=True)
+            statistics.take_foreign_footer(metadata)
+            return ForeignFile(text, metadata.num_rows, statistics.text())
+    except DataUnreadable as fault:
+        return ForeignFile(fault=fault.facts.get("reason", fault.message))
+
+
+@lru_cache(maxsize=64)
+def _configuration(schema: str) -> TableConfiguration:
+    metadata = Metadata("", None, None, "parquet", {}, schema, (), {}, None)
+    return TableConfiguration(_LEAST, metadata, parse_schema(schema))
+
+
+def _schema(stored: pyarrow.Schema, leaves: list[str], apart: frozenset[str]) -> str:
+    """Return the columns as in a schemaString. INT96 are instants, and times in nanoseconds keep their name in Arrow,
+    because no table has them.
+    """
+    described: Any = table_schema(stored)
+    physical = iter(leaves)
+    for place, field in zip(described["fields"], stored, strict=True):
+        place["type"] = _exact(field.type, place["type"], physical)
+    described["fields"] = [one for one in described["fields"] if one["name"] not in apart]
+    return dumps(described).decode()
+
+
+def _exact(kind: Any, described: Any, physical: Iterator[str]) -> Json:
+    """Return the type with what only the file knows: which leaves are INT96."""
+    import pyarrow as pa
+
+    if pa.types.is_struct(kind):
+        for part, field in zip(described["fields"], kind, strict=True):
+            part["type"] = _exact(field.type, part["type"], physical)
+    elif pa.types.is_map(kind):
+        described["keyType"] = _exact(kind.key_type, described["keyType"], physical)
+        described["valueType"] = _exact(kind.item_type, described["valueType"], physical)
+    elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        described["elementType"] = _exact(kind.value_type, described["elementType"], physical)
+    else:
+        stored = next(physical)
+        if pa.types.is_timestamp(kind):
+            return "timestamp" if stored == "INT96" else str(kind) if kind.unit == "ns" else described
+    found: Json = described
+    return found

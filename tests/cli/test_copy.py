@@ -1,0 +1,61 @@
+"""`copy` on the command line: documents, exit codes, and the words of a terminal."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.cli.support import deltacli
+from tests.cli.test_documents import validate
+from tests.support.paimon_builder import ID, NAME, PaimonBuilder
+
+
+@pytest.fixture
+def table(sample: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(sample, tmp_path / "trips"))
+
+
+def test_documents_match_their_schema_and_a_check_exits_with_1(table: Path, tmp_path: Path) -> None:
+    target = tmp_path / "target"
+    documents = []
+    for options in (("--dry-run",), (), (), ("--check",)):
+        result = deltacli("copy", table, target, "--replica", *options, "--json")
+        assert 0 == result.code, result.err
+        documents.append(result.document)
+    next(target.rglob("*.parquet")).unlink()
+    broken = deltacli("copy", table, target, "--check", "--json")
+    documents.append(broken.document)
+
+    for document in documents:
+        validate(document, "deltacli.copy")
+    planned, done, current, checked, _ = documents
+    assert (True, False) == (planned["dryRun"], done["dryRun"])
+    assert planned["files"] == done["files"]
+    assert (0, {"versions": 0, "seconds": 0.0}) == (current["files"]["copied"], current["lag"])
+    assert ("storage", []) == (checked["verified"], checked["differences"])
+    assert (1, "missing") == (broken.code, broken.document["differences"][0]["problem"])
+
+
+def test_words_and_the_next_command(table: Path, tmp_path: Path) -> None:
+    done = deltacli("copy", table, tmp_path / "target", "--level", "footers")
+    again = deltacli("copy", table, tmp_path / "target")
+
+    assert "compared   sizes, footers, and the digest of the state" in done.out
+    assert "committed  version 15" in done.out
+    assert 4 == again.code
+    assert "is a finished copy with an id of its own" in again.err
+
+
+def test_what_is_no_delta_table_is_refused_with_a_way_out(table: Path, tmp_path: Path) -> None:
+    PaimonBuilder(tmp_path / "paimon").schema(ID, NAME)
+    (tmp_path / "empty").mkdir()
+
+    results = {name: deltacli("copy", tmp_path / name, tmp_path / "t") for name in ("paimon", "empty")}
+    shared = deltacli("copy", "a.share#s.d.t", tmp_path / "t")
+
+    assert (4, 3, 2) == (results["paimon"].code, results["empty"].code, shared.code)
+    assert "hint: " in results["paimon"].err
+    assert "hint: " in shared.err
+    assert not (tmp_path / "t").exists()

@@ -1,0 +1,62 @@
+"""A converted directory has the rows that DuckDB reads from its files, for every reader; so have its manifests."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from deltacli import open_table
+from tests.differential.test_rows import PEERS as READERS
+from tests.support.parquet_lake import lake
+from tests.support.peers import ENVIRONMENT_VARIABLE, Task, ask_for_rows, has_peer, peer_python
+
+
+def rows_of(script: str, place: Path, directory: Path, *columns: str) -> list[str]:
+    """The rows that a peer reads, as texts, in an order of their own."""
+    python = peer_python()
+    peer = "deltalake" if "deltalake" in script else "duckdb"
+    if python is None or not has_peer(python, peer):
+        pytest.skip(f"{ENVIRONMENT_VARIABLE} names no interpreter with {peer}")
+    directory.mkdir()
+    (answer,) = ask_for_rows(python, script, [Task("t", str(place), None)], directory)
+    assert answer.place is not None, answer.refusal
+    with pa.memory_map(str(answer.place)) as source:
+        return texts(pa.ipc.open_file(source).read_all(), *columns)
+
+
+def texts(table: pa.Table, *columns: str) -> list[str]:
+    """Rows as texts: days and times as ISO 8601 in UTC."""
+    names = columns or sorted(table.column_names)
+    return sorted(repr([(name, _text(row[name])) for name in names]) for row in table.select(names).to_pylist())
+
+
+def _text(value: object) -> object:
+    if hasattr(value, "isoformat"):
+        return value.isoformat().removesuffix("+00:00")
+    return str(value) if isinstance(value, float) else value
+
+
+@pytest.mark.parametrize("script", READERS.values())
+def test_the_rows_are_those_of_a_scan_of_the_files(script: str, tmp_path: Path) -> None:
+    place = lake(tmp_path / "t")
+    before = rows_of("parquet_with_duckdb.py", place, tmp_path / "before")
+
+    open_table(place).convert()
+
+    assert 7 == len(before)
+    assert before == texts(open_table(place).snapshot().scan().to_arrow())
+    assert before == rows_of(script, place, tmp_path / "after")
+
+
+def test_manifests_name_the_rows_of_the_newest_version(tmp_path: Path) -> None:
+    place = lake(tmp_path / "t")
+    before = rows_of("parquet_with_duckdb.py", place, tmp_path / "before")
+    table = open_table(place)
+    table.convert()
+    assert (1,) == tuple(table.optimize().versions)
+
+    table.manifest()
+
+    assert before == rows_of("parquet_with_duckdb.py", place, tmp_path / "after")

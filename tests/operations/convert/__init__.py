@@ -1,0 +1,1 @@
+"""Parquet files that become a table."""

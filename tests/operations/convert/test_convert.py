@@ -1,0 +1,322 @@
+"""Converting Parquet files: their rows, what stands against it, and directories that were tables before."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from deltacli.api.table import Table, open_table
+from deltacli.changing.change import carry_out
+from deltacli.cli.app import run
+from deltacli.core.errors import DeltacliError, NotATable, Refused, UsageError
+from deltacli.operations.change.convert import Convert, ConvertRequest, parse_partition
+from deltacli.rules.framework.base import Severity
+from deltacli.storage import LocalStorage
+from tests.docs.test_schemas import faults
+from tests.support.faulty import Fault
+from tests.support.optimizing import Ids
+from tests.support.parquet_lake import lake, put
+from tests.support.reading import open_at
+from tests.support.vacuuming import Killed, MortalStorage
+
+Capture = pytest.CaptureFixture[bytes]
+
+
+def rows(place: Path, *columns: str) -> list[tuple[Any, ...]]:
+    """The rows of the newest version, in an order of their own."""
+    found = open_table(place).snapshot().scan(columns=list(columns)).to_arrow().to_pylist()
+    return sorted((tuple(row[name] for name in columns) for row in found), key=repr)
+
+
+def errors(place: Path) -> list[str]:
+    """The errors that a validation of every row finds."""
+    found = open_table(place).validate(level="data").findings
+    return [one.message for one in found if one.severity is Severity.ERROR]
+
+
+def conflicts(place: Path, **request: Any) -> list[tuple[str, str | None, str]]:
+    """What stands against a conversion, which a refusal names as well."""
+    plan = open_table(place).plan_convert(**request)
+    assert plan.conflicts
+    with pytest.raises(Refused) as refused:
+        open_table(place).convert(**request)
+    assert "convert.conflicts" == refused.value.code
+    assert not (place / "_delta_log").exists()
+    return [(one.path, one.column, one.seen) for one in plan.conflicts]
+
+
+def adds_of(place: Path) -> dict[str, Any]:
+    """The adds of version 0, by path."""
+    lines = map(json.loads, (place / "_delta_log" / f"{0:020}.json").read_text().splitlines())
+    return {line["add"]["path"]: line["add"] for line in lines if "add" in line}
+
+
+def test_rows_partitions_and_types_are_those_of_the_files(tmp_path: Path) -> None:
+    place = lake(tmp_path / "t")
+
+    plan = open_table(place).convert()
+
+    assert (6, 7, 2) == (plan.amount.files, plan.amount.rows, plan.hidden)
+    assert [("day", "date", True), ("c", "string", True)] == [tuple(one) for one in plan.partitions]
+    found = rows(place, "id", "c")
+    assert (
+        sorted([(1, "A/B"), (2, "A/B"), (3, None), (4, "x y%"), (5, "="), (None, "="), (6, "001")], key=repr) == found
+    )
+    assert "day=2026-01-02/c=x%20y%2525/c%2520d.parquet" in adds_of(place)
+    assert [] == errors(place)
+
+
+def test_statistics_are_those_of_footers_as_far_as_every_reader_may_trust_them(tmp_path: Path) -> None:
+    place = lake(tmp_path / "t")
+    open_table(place).convert()
+
+    stats = {path.rpartition("/")[2]: json.loads(add["stats"]) for path, add in adds_of(place).items()}
+
+    assert {"numRecords": 2, "minValues": {"id": 1, "x": 1.5}, "maxValues": {"id": 2}} == {
+        key: value for key, value in stats["a.parquet"].items() if key != "nullCount"
+    }
+    assert ({"id": 4}, {"id": 0}) == (stats["c%2520d.parquet"]["minValues"], stats["c%2520d.parquet"]["nullCount"])
+    moment = "2026-01-01T01:02:03.456Z"
+    assert {"id": 6, "at": moment} == stats["g.parquet"]["maxValues"]
+    assert {"id": 1, "t": {"a": 1, "b": 1}} == stats["e%20f"]["nullCount"]
+
+
+def test_given_types_are_taken_and_checked(tmp_path: Path) -> None:
+    place = lake(tmp_path / "t")
+
+    found = conflicts(place, partition="day date, c int")
+
+    assert {("c", "'='"), ("c", "'001'")} <= {(column, seen) for _, column, seen in found}
+    assert [("a b", "decimal(3,2)"), ("c", "integer")] == [
+        (one.name, one.type) for one in parse_partition("`a b` decimal(3, 2), c INT")
+    ]
+    with pytest.raises(UsageError, match="partition column"):
+        open_table(place).plan_convert(partition="day")
+
+
+@pytest.mark.parametrize(
+    ("files", "column", "seen"),
+    [
+        ({"a": {"v": [1]}, "b": {"v": ["x"]}}, "v", "string"),
+        ({"a": {"v": pa.array([1], pa.int32())}, "b": {"v": pa.array([1], pa.int64())}}, "v", "long"),
+        ({"a": {"v": pa.array([1], pa.uint32())}}, "v", "uint32"),
+        ({"a": {"v": pa.array([1], pa.timestamp("ns"))}}, "v", "timestamp[ns]"),
+        ({"a": {"v": [1]}, "b": {"V": [1]}}, "V", "a column V"),
+        ({"a": {"v": [{"x": 1}]}, "b": {"v": [{"X": 1}]}}, "v", None),
+        ({"a": {"v w": [1]}}, "v w", "'v w'"),
+        ({"p=1/a": {"v": [1]}, "b": {"v": [1]}}, None, None),
+        ({"p=1/a": {"v": [1]}, "q=1/b": {"v": [1]}}, None, None),
+    ],
+)
+def test_files_that_disagree_are_listed_by_file_and_column(
+    files: dict[str, dict[str, Any]], column: str | None, seen: str | None, tmp_path: Path
+) -> None:
+    for path, columns in files.items():
+        put(tmp_path / "t", f"{path}.parquet", **columns)
+
+    ((_, found, text),) = conflicts(tmp_path / "t")
+
+    assert column == found
+    assert seen in (None, text)
+
+
+def test_files_that_cannot_be_read_are_named_and_may_be_left_out(tmp_path: Path) -> None:
+    place = lake(tmp_path / "t")
+    whole = (place / "day=2026-01-01/c=A%2FB/a.parquet").read_bytes()
+    (place / "nothing.parquet").touch()
+    (place / "day=2026-01-01/c=A%2FB/writing.parquet").write_bytes(whole[:-20])
+    (place / "linked.parquet").symlink_to(place / "day=2026-01-03/c=001/g.parquet")
+
+    found = {path.rpartition("/")[2] for path, _, _ in conflicts(place)}
+
+    assert {"nothing.parquet", "writing.parquet", "linked.parquet"} == found
+    (place / "linked.parquet").unlink()
+    plan = open_table(place).convert(exclude=("nothing*", "*/writing.parquet"))
+    assert (0, 2, 7) == (plan.committed_version, plan.excluded, len(rows(place, "id")))
+
+
+def test_a_table_is_refused_and_so_is_a_directory_inside_one(tmp_path: Path) -> None:
+    place = lake(tmp_path / "t")
+    open_table(place).convert()
+
+    for path, code in ((place, "convert.is-table"), (place / "day=2026-01-01", "convert.inside-table")):
+        with pytest.raises(Refused) as refused:
+            open_table(path).plan_convert()
+        assert code == refused.value.code
+
+
+def test_directories_that_only_another_format_can_list_are_refused(tmp_path: Path) -> None:
+    for path, code in (
+        ("metadata/v1.metadata.json", "convert.iceberg"),
+        ("_spark_metadata/0", "convert.spark-metadata"),
+    ):
+        place = tmp_path / code
+        put(place, "a.parquet", v=[1])
+        (place / path).parent.mkdir()
+        (place / path).touch()
+        with pytest.raises(Refused) as refused:
+            open_table(place).plan_convert()
+        assert code == refused.value.code
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(NotATable, match="no data file"):
+        open_table(tmp_path / "empty").plan_convert()
+
+
+@pytest.mark.parametrize("change", ["arrives", "goes", "grows"])
+def test_a_file_that_changes_between_plan_and_commit_is_named(change: str, tmp_path: Path) -> None:
+    place = lake(tmp_path / "t")
+    table = open_table(place)
+    plan = table.plan_convert()
+    changed = place / "day=2026-01-03/c=001/g.parquet"
+    match change:
+        case "arrives":
+            put(place, "day=2026-01-03/c=001/late.parquet", id=pa.array([7], pa.int32()))
+        case "goes":
+            changed.unlink()
+        case _:
+            changed.write_bytes(changed.read_bytes() + b"x")
+
+    with pytest.raises(Refused) as refused:
+        table.execute_convert(plan)
+
+    assert "convert.files-changed" == refused.value.code
+    assert "day=2026-01-03/c=001" in refused.value.facts["file 1"]
+    assert not (place / "_delta_log").exists()
+
+
+def test_a_run_that_dies_leaves_no_table_or_all_of_it(tmp_path: Path) -> None:
+    counting = MortalStorage(LocalStorage(str(lake(tmp_path / "counted"))))
+    carry_out(Convert(ConvertRequest()), open_at(counting))
+    expected = rows(tmp_path / "counted", "id", "c")
+
+    for at in range(1, len(counting.calls) + 1):
+        place = lake(tmp_path / str(at))
+        with suppress(Killed):
+            dying = MortalStorage(LocalStorage(str(place)), at, Fault.KILLED_BEFORE, dies=True)
+            carry_out(Convert(ConvertRequest()), open_at(dying))
+        try:
+            found = rows(place, "id", "c")
+        except DeltacliError:
+            # Between making the directory of the log and its draft there is nothing that says whose it is.
+            is_unclear = (place / "_delta_log").exists() and not any((place / "_delta_log").iterdir())
+            Table(LocalStorage(str(place))).convert(accept_unknowable=is_unclear)
+            found = rows(place, "id", "c")
+        assert expected == found
+
+
+def test_another_writer_that_makes_the_table_first_is_not_overwritten(tmp_path: Path) -> None:
+    place = lake(tmp_path / "t")
+    table = open_table(place)
+    plan = table.plan_convert()
+    open_table(place).convert()
+    first = (place / "_delta_log" / f"{0:020}.json").read_bytes()
+
+    with pytest.raises(Refused):
+        table.execute_convert(plan)
+
+    assert first == (place / "_delta_log" / f"{0:020}.json").read_bytes()
+
+
+def lost(place: Path) -> Path:
+    """A table of a file with a name that only tables have, without its log."""
+    name = "part-00000-8dbd0cda-2618-42ef-b175-2beb5cf562da.c000.snappy.parquet"
+    Ids(partitioned=False).append(name).builder.write(place)
+    for path in (place / "_delta_log").iterdir():
+        path.unlink()
+    (place / "_delta_log").rmdir()
+    return place
+
+
+def test_a_table_that_lost_its_log_needs_acceptance(tmp_path: Path, capsysbinary: Capture) -> None:
+    place = lost(tmp_path / "t")
+
+    code = run(["convert", str(place), "--yes", "--json"])
+
+    out, err = capsysbinary.readouterr()
+    document = json.loads(out)
+    assert (4, [], ["removed-files"]) == (
+        code,
+        faults(document, document["kind"]),
+        [one["kind"] for one in document["unknowable"]],
+    )
+    assert b"--accept-unknowable" in err
+    assert b"undelete" in err
+    assert 0 == run(["convert", str(place), "--accept-unknowable", "--yes"])
+
+
+@pytest.mark.parametrize("trace", ["deletion_vector_8dbd0cda-2618-42ef-b175-2beb5cf562da.bin", "_change_data/x"])
+def test_other_traces_of_a_table_count_too(trace: str, tmp_path: Path) -> None:
+    put(tmp_path, "a.parquet", v=[1])
+    (tmp_path / trace).parent.mkdir(exist_ok=True)
+    (tmp_path / trace).touch()
+
+    plan = open_table(tmp_path).plan_convert()
+
+    assert "removed-files" == plan.unknowable[0].kind
+    assert ("deletion_vector" in trace) == ("deleted-rows" in {one.kind for one in plan.unknowable})
+
+
+def test_a_kept_document_of_the_table_gives_names_and_types_back(tmp_path: Path) -> None:
+    name = "col-8dbd0cda-2618-42ef-b175-2beb5cf562da"
+    mapping = {"delta.columnMapping.id": 1, "delta.columnMapping.physicalName": name}
+    schema = {"type": "struct", "fields": [{"name": "my id", "type": "long", "nullable": True, "metadata": mapping}]}
+    metadata = {
+        "schemaString": json.dumps(schema),
+        "partitionColumns": [],
+        "configuration": {"delta.columnMapping.mode": "name", "delta.columnMapping.maxColumnId": "1", "a": "b"},
+    }
+    like = tmp_path / "snapshot.json"
+    like.write_text(json.dumps({"kind": "deltacli.snapshot", "metadata": metadata}))
+    put(tmp_path / "t", "a.parquet", **{name: [1, 2], "col-dropped": ["x", "y"]})
+    table = open_table(tmp_path / "t")
+
+    assert {"removed-files", "renamed-columns"} == {one.kind for one in table.plan_convert().unknowable}
+    table.convert(like=str(like), accept_unknowable=True)
+
+    assert [(1,), (2,)] == rows(tmp_path / "t", "my id")
+    assert [] == errors(tmp_path / "t")
+
+
+def test_a_given_schema_decides_and_files_have_to_fit(tmp_path: Path) -> None:
+    fields = [
+        {"name": name, "type": kind, "nullable": True, "metadata": {}}
+        for name, kind in (("b", "long"), ("a", "integer"))
+    ]
+    given = tmp_path / "schema.json"
+    given.write_text(json.dumps({"type": "struct", "fields": fields}))
+    put(tmp_path / "t", "x.parquet", a=pa.array([1], pa.int16()))
+
+    assert [("x.parquet", "a", "string")] == conflicts_of_other(tmp_path, given)
+    open_table(tmp_path / "t").convert(schema=str(given))
+
+    assert [(None, 1)] == rows(tmp_path / "t", "b", "a")
+
+
+def conflicts_of_other(home: Path, given: Path) -> list[tuple[str, str | None, str]]:
+    put(home / "other", "x.parquet", a=["x"])
+    return conflicts(home / "other", schema=str(given))
+
+
+def test_the_command_asks_and_commits_once(tmp_path: Path, capsysbinary: Capture) -> None:
+    place = str(lake(tmp_path / "t"))
+
+    codes = [run(["convert", place, *words.split()]) for words in ("--dry-run", "", "--yes", "--yes")]
+
+    assert [0, 4, 0, 4] == codes
+    assert b"day date (inferred)" in capsysbinary.readouterr().out
+
+
+@pytest.mark.parametrize("words", ["repair T --dry-run", "undelete T --dry-run"])
+def test_what_brings_a_log_back_names_the_conversion_where_there_is_none(
+    words: str, tmp_path: Path, capsysbinary: Capture
+) -> None:
+    place = lost(tmp_path / "t")
+
+    run(words.replace("T", str(place)).split())
+
+    assert f"deltacli convert {place} --dry-run".encode() in capsysbinary.readouterr().err

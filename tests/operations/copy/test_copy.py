@@ -1,0 +1,277 @@
+"""What a copy has, when it is refused, and what of a source that changes is found."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from deltacli import open_table
+from deltacli.api.table import Table
+from deltacli.core.errors import ConflictLost, DeltacliError, PartlyDone, Refused, UsageError
+from deltacli.operations.copy.note import NOTE_PATH, read_note
+from deltacli.operations.copy.plan import CopyLevel, CopyRequest, plan_copy
+from deltacli.storage import LocalStorage, Storage
+from tests.operations.copy.tables import SHAPES, copy, files_of, require_readable, rows_of, versions_of
+from tests.support.in_memory import MemoryStorage
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    SHAPES["whole"](tmp_path / "source")
+    return tmp_path / "source"
+
+
+def refused(source: Path, target: Path, **options: Any) -> DeltacliError:  # Any: fields of the request
+    with pytest.raises(DeltacliError) as caught:
+        copy(source, target, **options)
+    return caught.value
+
+
+def rewrite(path: Path, data: bytes) -> None:
+    """Replace a file by one with another time."""
+    path.write_bytes(data)
+    os.utime(path, ns=(10**18, 10**18))
+
+
+def append(source: Path, rows: int = 2) -> None:
+    version = open_table(source).snapshot().version + 1
+    other = source.parent / f"more-{version}"
+    SHAPES["whole"](other)
+    add = next(
+        line for line in (other / "_delta_log" / f"{1:020d}.json").read_text().splitlines() if line.startswith('{"add"')
+    )
+    action = json.loads(add)
+    name = f"part-new-{version}.parquet"
+    shutil.copy(other / action["add"]["path"], source / name)
+    action["add"]["path"] = name
+    info = {"commitInfo": {"operation": "WRITE", "rows": rows}}
+    (source / "_delta_log" / f"{version:020d}.json").write_text(f"{json.dumps(info)}\n{json.dumps(action)}\n")
+
+
+def remove(source: Path, path: str) -> None:
+    version = open_table(source).snapshot().version + 1
+    action = {"remove": {"path": path, "deletionTimestamp": 1, "dataChange": True}}
+    (source / "_delta_log" / f"{version:020d}.json").write_text(json.dumps(action) + "\n")
+
+
+def test_a_copy_has_every_version_and_an_id_of_its_own(source: Path, tmp_path: Path) -> None:
+    expected = rows_of(open_table(source), versions_of(source))
+
+    done = copy(source, tmp_path / "target", level="data")
+
+    target = open_table(tmp_path / "target")
+    assert require_readable(target, expected)
+    assert ("data", 3) == (done.verified, done.committed_version)
+    assert open_table(source).snapshot().metadata.id != target.snapshot().metadata.id
+    assert files_of(source).items() <= files_of(tmp_path / "target").items()
+    assert "copy.not-a-replica" == refused(source, tmp_path / "target").code
+    assert "copy.not-a-replica" == refused(source, tmp_path / "target", replica=True).code
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_replica_follows_its_source(shape: str, tmp_path: Path) -> None:
+    source, target = tmp_path / "source", tmp_path / "target"
+    SHAPES[shape](source)
+    copy(source, target, replica=True)
+    append(source)
+    append(source)
+    behind = plan_copy(open_table(source), LocalStorage(str(target)), CopyRequest(replica=True))
+
+    done = copy(source, target, replica=True)
+
+    assert (2, True) == (behind.lag.versions, (behind.lag.seconds or 0) > 0)
+    assert 4 == done.copied.files
+    assert 0 == (done.lag or behind.lag).versions
+    assert rows_of(open_table(source), versions_of(source)) == rows_of(open_table(target), versions_of(source))
+    assert plan_copy(open_table(source), LocalStorage(str(target)), CopyRequest(replica=True)).is_noop
+    assert () == open_table(source).copy(str(target), check=True, level=CopyLevel.DATA).differences
+
+
+def test_what_is_current_costs_three_requests(source: Path, tmp_path: Path) -> None:
+    from tests.support.faulty import FaultyStorage
+
+    target = FaultyStorage(cast("Storage", MemoryStorage()))
+    copy(source, target, replica=True)
+    target.calls.clear()
+    reading = FaultyStorage(LocalStorage(str(source)))
+
+    plan = plan_copy(Table(cast("Storage", reading)), target, CopyRequest(replica=True))
+
+    assert plan.is_noop
+    assert ["list_from", "read", "list_from"] == [verb for verb, _ in [*reading.calls, *target.calls]]
+
+
+def test_versions_are_copied_alone(source: Path, tmp_path: Path) -> None:
+    expected = rows_of(open_table(source), versions_of(source))
+
+    copy(source, tmp_path / "some", versions="1-2")
+    copy(source, tmp_path / "newest", newest=True)
+
+    assert require_readable(open_table(tmp_path / "some"), {version: expected[version] for version in (1, 2)})
+    assert require_readable(open_table(tmp_path / "newest"), {2: expected[2]})
+    assert not (tmp_path / "some" / "_delta_log" / f"{0:020d}.json").exists()
+
+
+def test_a_place_that_cannot_hold_a_copy_is_refused(source: Path, tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "file").touch()
+    (tmp_path / "file").touch()
+
+    assert "copy.not-a-replica" == refused(source, tmp_path / "other").code
+    for inside in (source / "below", source, tmp_path):
+        assert "usage.copy" == refused(source, inside).code
+    assert isinstance(refused(source, tmp_path / "file"), UsageError)
+    assert "log.not-a-table" == refused(tmp_path / "other", tmp_path / "t").code
+    assert not (tmp_path / "t").exists()
+
+
+def test_an_incomplete_source_is_refused_and_vacuumed_versions_are_not(source: Path, tmp_path: Path) -> None:
+    first = next((source / "p=2").glob("*.parquet"))
+    lost = first.read_bytes()
+    first.unlink()
+    gone = refused(source, tmp_path / "target")
+    first.write_bytes(lost[:-1])
+    cut = refused(source, tmp_path / "target")
+    first.unlink()
+    remove(source, f"p=2/{first.name}")
+
+    done = copy(source, tmp_path / "target")
+
+    assert ("copy.source-incomplete",) * 2 == (gone.code, cut.code)
+    assert first.name in str(gone)
+    assert any("vacuum" in note for note in done.plan.notes)
+    assert "copy.source-incomplete" == refused(source, tmp_path / "other", versions="1-2").code
+
+
+def test_a_source_with_another_past_is_found_by_digests(source: Path, tmp_path: Path) -> None:
+    copy(source, tmp_path / "target", replica=True)
+    commits = [source / "_delta_log" / f"{version:020d}.json" for version in range(3)]
+    before = [path.read_bytes() for path in commits]
+
+    rewrite(commits[1], before[1])
+    assert copy(source, tmp_path / "target", replica=True).plan.is_noop
+    rewrite(commits[1], before[1].replace(b"1", b"2", 1))
+    changed = refused(source, tmp_path / "target", replica=True)
+    rewrite(commits[1], before[1])
+    commits[2].unlink()
+    rolled_back = refused(source, tmp_path / "target", replica=True)
+    rewrite(commits[2], before[2] + b"\n")
+    rewritten = refused(source, tmp_path / "target", replica=True)
+
+    assert ["copy.source-rewritten"] * 3 == [one.code for one in (changed, rolled_back, rewritten)]
+
+
+def test_expiry_vacuum_and_restore_of_the_source_are_followed_and_a_gap_is_refused(
+    source: Path, tmp_path: Path
+) -> None:
+    copy(source, tmp_path / "target", replica=True)
+    open_table(source).restore(version=1)
+    open_table(source).checkpoint()
+    (source / "_delta_log" / f"{0:020d}.json").unlink()
+    copy(source, tmp_path / "target", replica=True)
+    assert rows_of(open_table(source), range(3, 4)) == rows_of(open_table(tmp_path / "target"), range(3, 4))
+    assert rows_of(open_table(tmp_path / "target"), range(1))
+
+    append(source)
+    append(source)
+    open_table(source).checkpoint()
+    (source / "_delta_log" / f"{4:020d}.json").unlink()
+
+    assert "copy.source-rewritten" == refused(source, tmp_path / "target", replica=True).code
+
+
+def test_a_replica_that_another_writer_changed_is_refused(source: Path, tmp_path: Path) -> None:
+    copy(source, tmp_path / "target", replica=True)
+    append(tmp_path / "target")
+
+    assert "copy.diverged" == refused(source, tmp_path / "target", replica=True).code
+
+
+def test_a_source_that_loses_files_meanwhile_ends_the_copy(source: Path, tmp_path: Path) -> None:
+    table, target = open_table(source), tmp_path / "target"
+    plan = table.plan_copy(str(target))
+    shutil.move(next(source.glob("*.parquet")), tmp_path / "moved")
+
+    with pytest.raises(PartlyDone) as ended:
+        table.execute_copy(plan)
+
+    assert ("copy.source-changed", ConflictLost.exit_code) == (ended.value.code, ended.value.cause_exit)
+    assert not list(target.rglob("*.json")) or read_note(LocalStorage(str(target)))
+
+
+def test_commits_that_arrive_meanwhile_are_of_the_next_run(source: Path, tmp_path: Path) -> None:
+    table, target = open_table(source), tmp_path / "target"
+    plan = table.plan_copy(str(target), replica=True)
+    append(source)
+
+    table.execute_copy(plan)
+
+    assert 2 == open_table(target).snapshot().version
+    assert 2 == table.copy(str(target), replica=True).copied.files
+
+
+def test_a_check_finds_a_flipped_bit_a_cut_file_and_a_missing_one(source: Path, tmp_path: Path) -> None:
+    target = tmp_path / "target"
+    copy(source, target, replica=True)
+    data = sorted(target.rglob("*.parquet"))
+    content = data[0].read_bytes()
+
+    data[0].write_bytes(content[:50] + bytes([content[50] ^ 1]) + content[51:])
+    sizes = open_table(source).copy(str(target), check=True)
+    flipped = open_table(source).copy(str(target), check=True, level=CopyLevel.DATA)
+    data[0].write_bytes(content[:-1])
+    data[1].unlink()
+    cut = open_table(source).copy(str(target), check=True)
+    data[0].write_bytes(content[:-4] + b"PARX")
+    footer = open_table(source).copy(str(target), check=True, level=CopyLevel.FOOTERS)
+
+    assert () == sizes.differences
+    name = data[0].relative_to(target).as_posix()
+    assert [(name, "content")] == [one[:2] for one in flipped.differences]
+    assert {"size", "missing"} == {one.problem for one in cut.differences}
+    assert (name, "footer") in [one[:2] for one in footer.differences]
+
+
+def test_paths_out_of_the_source_are_refused_or_kept(source: Path, tmp_path: Path) -> None:
+    outside, inside = tmp_path / "out.parquet", sorted(source.glob("*.parquet"))[0]
+    shutil.copy(inside, outside)
+    add = {"path": str(outside), "partitionValues": {}, "size": outside.stat().st_size, "modificationTime": 1}
+    line = json.dumps({"add": {**add, "dataChange": True}})
+    commit = source / "_delta_log" / f"{3:020d}.json"
+    commit.write_text(line + "\n")
+
+    assert "copy.external-files" == refused(source, tmp_path / "target").code
+    copy(source, tmp_path / "kept", keep_external=True)
+    assert line in (tmp_path / "kept" / "_delta_log" / commit.name).read_text()
+    commit.write_text(line.replace(str(outside), str(inside)) + "\n")
+    assert "copy.absolute-paths" == refused(source, tmp_path / "target").code
+
+
+def test_a_time_budget_ends_a_copy_that_the_next_run_continues(source: Path, tmp_path: Path) -> None:
+    with pytest.raises(PartlyDone) as ended:
+        copy(source, tmp_path / "target", time_budget_ms=0)
+
+    assert "copy.time-budget" == ended.value.code
+    assert 3 == copy(source, tmp_path / "target").committed_version
+
+
+def test_the_note_is_refused_where_it_is_damaged(source: Path, tmp_path: Path) -> None:
+    copy(source, tmp_path / "target", replica=True)
+    note = tmp_path / "target" / NOTE_PATH
+    note.write_bytes(note.read_bytes().replace(b'"commits":[[0,', b'"commits":[[9,'))
+
+    assert "copy.note-corrupt" == refused(source, tmp_path / "target", replica=True).code
+
+
+@pytest.mark.parametrize("options", [{"versions": "3"}, {"versions": "2-1"}, {"versions": "x"}, {"rate": "0/s"}])
+def test_requests_that_make_no_sense_are_refused(options: dict[str, Any], source: Path, tmp_path: Path) -> None:
+    with pytest.raises((UsageError, DeltacliError)):
+        copy(source, tmp_path / "target", **options)
+
+    assert not (tmp_path / "target").exists()
+    assert issubclass(Refused, DeltacliError)

@@ -1,0 +1,260 @@
+"""Shallow clones: their rows are those of the source, and a vacuum of the source keeps the files that they need."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from deltacli import open_table
+from deltacli.api.table import Table
+from deltacli.core.clock import fixed_clock
+from deltacli.core.errors import DeltacliError, OutcomeUnknown, PartlyDone, Refused
+from deltacli.operations.clone import encoded_root
+from deltacli.storage import LocalStorage, Storage, open_storage
+from tests.support.actions import Line, commit_info, metadata, protocol, remove
+from tests.support.builder import TableBuilder
+from tests.support.faulty import Fault, FaultyStorage
+from tests.support.row_counts import Rows, count_rows
+
+NOW_MS = 1_800_000_000_000
+CREATIONS = {"put_if_absent", "publish"}
+ANYWHERE, OF_CREATIONS = (Fault.BEFORE, Fault.AFTER), (Fault.LOST, Fault.UNSENT)
+
+
+def opened(place: Path, *, at_ms: int = NOW_MS) -> Table:
+    return open_table(place, allow_external=[place.parent.as_uri()], clock=fixed_clock(at_ms))
+
+
+def rows_of(table: Table) -> Rows:
+    scan = table.snapshot().scan()
+    return count_rows(scan, scan.schema.names)
+
+
+def source(place: Path, *more: Line, properties: dict[str, str] | None = None, features: tuple[str, ...] = ()) -> Table:
+    """Write a table with a live file and one that its second version has removed."""
+    builder, files = TableBuilder(), []
+    place.mkdir(parents=True)
+    for name, values in (("live.parquet", [1, 2]), ("gone.parquet", [3])):
+        pq.write_table(pa.table({"id": pa.array(values, pa.int64())}), place / name)
+        size = (place / name).stat().st_size
+        stats = json.dumps({"numRecords": len(values)})
+        files.append({"path": name, "size": size, "partitionValues": {}, "dataChange": True, "stats": stats})
+        files[-1]["modificationTime"] = 0
+    schema = {"type": "struct", "fields": [{"name": "id", "type": "long", "nullable": True, "metadata": {}}]}
+    described = metadata(
+        configuration=properties or {}, schemaString=json.dumps(schema), name="events", description="d"
+    )
+    builder.commit(commit_info("CREATE TABLE"), protocol(1, 7, writer_features=list(features)), described, *more)
+    builder.commit(commit_info("WRITE"), *({"add": one} for one in files))
+    builder.commit(commit_info("DELETE"), remove("gone.parquet", deletion_timestamp=0))
+    builder.write(place)
+    return opened(place)
+
+
+def files_in(place: Path) -> set[str]:
+    return {one.relative_to(place).as_posix() for one in place.rglob("*") if one.is_file()}
+
+
+def actions_of(place: Path) -> Iterator[tuple[str, Any]]:
+    for line in (place / "_delta_log" / f"{0:020}.json").read_text().splitlines():
+        yield from json.loads(line).items()
+
+
+def test_what_is_of_the_source_alone_is_not_taken(tmp_path: Path) -> None:
+    names = (
+        "delta.rowTracking.materializedRowIdColumnName",
+        "delta.rowTracking.materializedRowCommitVersionColumnName",
+    )
+    domain = {"domainMetadata": {"domain": "delta.clustering", "configuration": "{}", "removed": False}}
+    other = {"domainMetadata": {"domain": "mine", "configuration": "{}", "removed": False}}
+    table = source(
+        tmp_path / "source",
+        domain,
+        other,
+        {"txn": {"appId": "a", "version": 1}},
+        properties={
+            "delta.enableRowTracking": "true",
+            "delta.enableInCommitTimestamps": "true",
+            "delta.inCommitTimestampEnablementVersion": "1",
+            "delta.inCommitTimestampEnablementTimestamp": "1",
+            "mine": "kept",
+            **dict.fromkeys(names, "_row"),
+        },
+        features=("rowTracking", "domainMetadata", "clustering", "inCommitTimestamp"),
+    )
+
+    plan = table.clone(tmp_path / "clone", version=1)
+
+    found = dict(actions_of(tmp_path / "clone"))
+    metadata_of, info = found["metaData"], found["commitInfo"]
+    assert {"name", "description"}.isdisjoint(metadata_of)
+    assert plan.metadata["id"] == metadata_of["id"] != table.snapshot().metadata.id
+    properties = metadata_of["configuration"]
+    assert {"delta.enableRowTracking", "delta.enableInCommitTimestamps", "mine", *names} == properties.keys()
+    assert "_row" not in properties.values()
+    domains = {
+        one["domain"]: one["configuration"] for kind, one in actions_of(tmp_path / "clone") if kind == "domainMetadata"
+    }
+    assert {"delta.clustering": "{}", "delta.rowTracking": '{"rowIdHighWaterMark":2}'} == domains
+    assert [0, 1] == [one["baseRowId"] for kind, one in actions_of(tmp_path / "clone") if kind == "add"]
+    assert "txn" not in found
+    assert ("CLONE", {"source": table.uri, "sourceVersion": "1", "isShallow": True}) == (
+        info["operation"],
+        info["operationParameters"],
+    )
+
+
+def test_the_vacuum_of_a_source_keeps_what_its_clones_need(tmp_path: Path) -> None:
+    table = source(tmp_path / "source")
+    table.clone(tmp_path / "clone", version=1)
+    opened(tmp_path / "clone").clone(tmp_path / "of the clone")
+    shutil.rmtree(tmp_path / "clone" / "_delta_log" / "_deltacli_clones")  # as another engine's cleanup may do
+
+    kept = table.vacuum(dry_run=True)
+    moved = (tmp_path / "clone").rename(tmp_path / "moved")
+    gone = table.vacuum(dry_run=True)
+
+    assert (0, 1) == (kept.plan.candidates.num_rows, gone.plan.candidates.num_rows)
+    assert any("protects nothing" in note for note in gone.plan.notes)
+    (tmp_path / "clone" / "_delta_log").mkdir(parents=True)
+    (tmp_path / "clone" / "_delta_log" / f"{0:020}.json").write_text("{")
+    with pytest.raises(Refused) as refused:
+        table.vacuum()
+    assert "vacuum.clone-unreachable" == refused.value.code
+    shutil.rmtree(tmp_path / "clone")
+    moved.rename(tmp_path / "clone")
+    table.vacuum()
+    assert {1: 1, 2: 1, 3: 1} == {row[0]: count for row, count in rows_of(opened(tmp_path / "clone")).items()}
+
+
+def test_the_vacuum_keeps_the_files_of_clones_of_clones(tmp_path: Path) -> None:
+    table = source(tmp_path / "source")
+    table.clone(tmp_path / "clone", version=1)
+    second = opened(tmp_path / "clone").clone(tmp_path / "second")
+    log = tmp_path / "clone" / "_delta_log"
+    (log / f"{1:020}.json").write_text(
+        json.dumps({"commitInfo": {"timestamp": 0, "operation": "DELETE"}})
+        + "".join(
+            "\n" + json.dumps({"remove": {"path": one["path"], "deletionTimestamp": 0, "dataChange": True}})
+            for kind, one in actions_of(tmp_path / "clone")
+            if kind == "add"
+        )
+    )
+
+    table.vacuum()
+
+    assert 2 == second.absolute
+    assert 3 == sum(rows_of(opened(tmp_path / "second")).values())
+
+
+def test_a_clone_made_after_the_plan_of_a_vacuum_is_kept(tmp_path: Path) -> None:
+    table = source(tmp_path / "source")
+    plan = table.plan_vacuum()
+    table.clone(tmp_path / "clone", version=1)
+
+    done = table.execute_vacuum(plan)
+
+    assert done.outcome is not None
+    assert (1, 0) == (done.outcome.spared, done.outcome.deleted.files)
+    assert 3 == sum(rows_of(opened(tmp_path / "clone")).values())
+
+
+def test_a_clone_whose_files_a_vacuum_deletes_meanwhile_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = source(tmp_path / "source")
+    plan = table.plan_clone(tmp_path / "clone", version=1)
+    (tmp_path / "source" / "gone.parquet").unlink()
+
+    with pytest.raises(PartlyDone) as partly:
+        table.execute_clone(plan)
+
+    assert ("clone.files-lost", "gone.parquet") == (partly.value.code, partly.value.facts["first"])
+
+
+def attempt(home: Path, at: int, fault: Fault, *, on_source: bool) -> tuple[FaultyStorage, DeltacliError | None]:
+    """Clone a table whose store, or that of the clone, fails at a call."""
+    source(home / "source")
+    failing = str(home / ("source" if on_source else "clone"))
+    faulty = FaultyStorage(LocalStorage(failing), at, fault)
+
+    def open_other(uri: str) -> Storage:
+        return faulty if uri == failing else open_storage(uri)
+
+    table = Table(open_other(str(home / "source")), clock=fixed_clock(NOW_MS), open_other=open_other)
+    try:
+        table.clone(str(home / "clone"))
+    except DeltacliError as error:
+        return faulty, error
+    return faulty, None
+
+
+@pytest.mark.parametrize("on_source", [False, True])
+def test_a_fault_at_any_call_leaves_a_whole_clone_or_none(tmp_path: Path, on_source: bool) -> None:
+    undisturbed, _ = attempt(tmp_path / "undisturbed", 0, Fault.BEFORE, on_source=on_source)
+    source(tmp_path / "alone")
+    before = files_in(tmp_path / "alone")
+    assert any(verb in CREATIONS for verb, _ in undisturbed.calls)
+    for at, (verb, _) in enumerate(undisturbed.calls, 1):
+        for fault in (*ANYWHERE, *(OF_CREATIONS if verb in CREATIONS else ())):
+            home = tmp_path / f"{at}-{fault}"
+
+            _, error = attempt(home, at, fault, on_source=on_source)
+
+            exists = (home / "clone" / "_delta_log" / f"{0:020}.json").exists()
+            assert exists or error is not None
+            assert not exists or error is None or isinstance(error, OutcomeUnknown | PartlyDone) or fault is Fault.AFTER
+            assert before <= files_in(home / "source")
+            if exists:
+                assert 2 == sum(rows_of(opened(home / "clone")).values()), (at, fault)
+                assert before < files_in(home / "source"), (at, fault)  # the note came first
+            assert [] == [one for one in opened(home / "source").validate().findings if one.severity == "error"]
+
+
+def test_targets_that_are_refused(tmp_path: Path) -> None:
+    table = source(tmp_path / "source")
+    source(tmp_path / "other")
+    (tmp_path / "files").mkdir()
+    (tmp_path / "files" / "x").write_text("")
+    (tmp_path / "file").write_text("")
+    (tmp_path / "empty").mkdir()
+    refused = {}
+    for name in ("other", "files", "file", "source", "source/below", ".", "empty"):
+        before = files_in(tmp_path)
+        try:
+            table.clone(tmp_path / name)
+        except Refused as error:
+            refused[name] = error.code
+            assert before == files_in(tmp_path)
+
+    assert {
+        "other": "clone.target-exists",
+        "files": "clone.target-not-empty",
+        "file": "clone.target-not-empty",
+        "source": "clone.inside",
+        "source/below": "clone.inside",
+        ".": "clone.inside",
+    } == refused
+
+
+def test_a_source_without_its_files_is_refused(tmp_path: Path) -> None:
+    table = source(tmp_path / "source")
+    (tmp_path / "source" / "live.parquet").unlink()
+
+    with pytest.raises(Refused) as refused:
+        table.clone(tmp_path / "clone")
+
+    assert "clone.source-incomplete" == refused.value.code
+    assert not (tmp_path / "clone").exists()
+
+
+def test_roots_are_percent_encoded_once() -> None:
+    assert "s3://bucket/a%20b%2520c%C3%A9/" == encoded_root("s3://bucket/a b%20cé")
+    assert "file:///a%20b/" == encoded_root("file:///a%20b")
