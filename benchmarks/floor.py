@@ -189,7 +189,8 @@ def _run(command: Sequence[str], answer: Path) -> Measured:
     """Run a process to its end with its answer in a file."""
     with answer.open("wb") as stdout:
         begun = time.perf_counter()
-        process = subprocess.Popen(command, stdout=stdout, stderr=subprocess.PIPE)
+        environment = {"ARROW_DEFAULT_MEMORY_POOL": "jemalloc", **os.environ}  # as the command line sets it
+        process = subprocess.Popen(command, stdout=stdout, stderr=subprocess.PIPE, env=environment)
         error = process.stderr.read() if process.stderr else b""
         _, status, used = os.wait4(process.pid, 0)
         wall = time.perf_counter() - begun

@@ -242,7 +242,7 @@ once;TEXT
             options='--partition;TEXT;once;Partition columns with their types, as '\''day date, country string'\''.
 --schema;FILE;once;Take the columns from this file: a schemaString, or a document of schema show or snapshot.
 --like;FILE;once;Take columns, partitions and column mapping from this JSON document of snapshot.
---exclude;TEXT;once;Leave out files whose path matches. Repeatable.
+--exclude;TEXT;again;Leave out files whose path matches. Repeatable.
 --accept-unknowable;-;once;Convert a Delta table that has lost its log, although removed rows come back.
 --dry-run;-;once;Show the plan and change nothing; overrides --yes.
 --yes;-;once;Do not ask for confirmation.
@@ -2353,7 +2353,7 @@ again;@widenings
 --partition;-;once;Partition columns with their types, as '\''day date, country string'\''.
 --schema;-;once;Show the schema as a tree instead.
 --like;-;once;Take columns, partitions and column mapping from this JSON document of snapshot.
---exclude;-;once;Leave out files whose path matches. Repeatable.
+--exclude;-;again;Leave out files whose path matches. Repeatable.
 --accept-unknowable;-;once;Convert a Delta table that has lost its log, although removed rows come back.
 --versions;-;once;Copy only these versions.
 --newest;-;once;Copy only the newest version.

@@ -83,7 +83,7 @@ class ConvertRequest:
     like: str | None = option(
         "Take columns, partitions and column mapping from this JSON document of snapshot.", "FILE", Kind.TEXT
     )
-    exclude: tuple[str, ...] = option("Leave out files whose path matches. Repeatable.", "GLOB", default=())
+    exclude: tuple[str, ...] = option("Leave out files whose path matches. Repeatable.", "GLOB", Kind.TEXTS, default=())
     accept_unknowable: bool = option(
         "Convert a Delta table that has lost its log, although removed rows come back.", default=False
     )
