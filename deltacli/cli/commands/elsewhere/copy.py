@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
+from deltacli.cli.invocation import Exit
 from deltacli.cli.options.declared import DryRunOption, argument
 from deltacli.cli.running.changing import Mode, Wording, run_change
 from deltacli.cli.running.run import Run
@@ -52,7 +51,7 @@ def copy(
         checked = check_copy(opened, target, request)
         run.write(copy_result(checked))
         if checked.differences:
-            raise typer.Exit(EXIT_FINDINGS)
+            raise Exit(EXIT_FINDINGS)
         return
     wording: Wording[CopyPlan, CopyResult] = Wording(
         question=None,
