@@ -83,7 +83,7 @@ def _is_global(option: Option) -> bool:
 def _writers_of_tables(commands: Iterable[str]) -> set[str]:
     """Return the commands that change a table: those that need more than to read it, and those that run or copy."""
     named = {name for row in permissions() if {*row.needs} - {*READING} for name in row.names.split(", ")}
-    return {*commands} & {*named, "fleet run", "share pull"}
+    return {*commands} & {*named, "copy", "fleet run", "share pull"}
 
 
 def _command(command: Command, common: set[str], environment: Collection[str]) -> dict[str, Json]:

@@ -27,7 +27,7 @@ from deltacli.table.clones import NOTES
 if TYPE_CHECKING:
     from deltacli.operations.clone import ClonePlan
 
-EXIT_CODES = (0, 2, 3, 4, 5, 6, 7, 70)
+EXIT_CODES = (0, 2, 3, 4, 5, 6, 7, 8, 70)
 
 TargetArgument = Annotated[str, argument("Directory of the clone, absent or empty: a path or URI.", "DST")]
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from deltacli.operations.copy.execute import CopyResult
     from deltacli.operations.copy.plan import CopyPlan
 
-EXIT_CODES = (0, 1, 2, 3, 4, 5, 6, 7, 70)
+EXIT_CODES = (0, 1, 2, 3, 4, 5, 6, 7, 8, 70)
 
 SourceArgument = Annotated[str, argument("Table to copy: a path or URI.", "SRC")]
 TargetArgument = Annotated[str, argument("Directory of the copy, new or a replica: a path or URI.", "DST")]
