@@ -322,7 +322,7 @@ def _hint(error: DeltacliError, arguments: Sequence[str], table: str | None) -> 
     asked = error.hint if isinstance(error.hint, Command) else None
     is_near = asked is not None and (not asked.options or version is not None)
     if isinstance(error, VersionAbsent) and is_near and version in (None, error.nearest):
-        return _of_nearest_version(error, arguments) or with_files(hint, arguments)
+        return _of_nearest_version(error, arguments, table) or with_files(hint, arguments)
     if table and asked is not None and asked.operation == "snapshot" and error.code.startswith(("commit.", "log.")):
         hint = _of_damage(hint, version, arguments, table)
         if error.code.startswith("commit."):
@@ -502,10 +502,12 @@ def _profile_in(arguments: Sequence[str]) -> str | None:
     return next((word for word in profiles if word.endswith(".share")), None)
 
 
-def _of_nearest_version(error: VersionAbsent, arguments: Sequence[str]) -> str | None:
+def _of_nearest_version(error: VersionAbsent, arguments: Sequence[str], table: str | None) -> str | None:
     """Return the command line with the nearest version where it names the absent one in one place, and that ends its
-    range.
+    range; the versions to choose from for a restore, which to the newest one changes nothing.
     """
+    if path_of(arguments) == ("restore",) and table:
+        return with_files(f"deltacli history {quoted_table(table)}", arguments)
     words = [re.sub(rf"(?:(?<==)|(?<=:)|\A){error.wanted}\Z", str(error.nearest), word) for word in arguments]
     if error.nearest is None or sum(map(str.__ne__, words, arguments)) != 1:
         return None

@@ -47,6 +47,12 @@ LINES = (
     "widen-type {t} ride.fare decimal(10,2) --enable --upgrade-protocol --yes",
     "features {t} add columnMapping --yes",
     "optimize {t} --dry-run",
+    "manifest {t} --check",
+    "convert {t} --dry-run",
+    "clone {t} {t}/inside --dry-run",
+    "copy {t} {c}",
+    "copy {t} {c} --check --level data",
+    "snapshot {c} --digest",
     "repair {t} --from {b} --yes",
     "vacuum {t} --yes --max-delete 100%",
     "log expire {t} --yes",
@@ -63,7 +69,7 @@ LINES = (
     "read {t} --output {o}/ --format parquet",
     "validate {t} --level data",
 )
-"""Of a table, the place of a backup, a table that is restored from it, and a directory for results."""
+"""Of a table, the places of a backup and of a copy, a table that is restored, and a directory for results."""
 ON_CLOUDS = set(COMMANDS) - {"alter", "completion", "schema convert", "spark package"}
 """Without those of Paimon and those of no table; `fleet` and `share` have their own tests."""
 OF_A_RUN = (
@@ -151,7 +157,7 @@ def check_lines(
 ) -> None:
     """Run commands on a local copy and on one in a cloud, and compare what they say and what they leave."""
     cloud = cloud_of(store, request, shutil.copytree(sample_at(place / "t"), place / "copy"))
-    names = {"t": "t", "b": "backups/b", "r": "r", "o": "out"}
+    names = {"t": "t", "b": "backups/b", "r": "r", "o": "out", "c": "copies/c"}
     local = {name: f"{place}/{path}" for name, path in names.items()}
     remote = {name: f"{cloud.uri[:-1]}{path}" for name, path in names.items()}
     options = [word for name, text in cloud.options.items() for word in ("--storage-option", f"{name}={text}")]

@@ -273,7 +273,7 @@ def test_help_explains_a_rule_of_a_table_or_of_a_server() -> None:
         ),
         (["-q"], "Option -q", "  -q, --quiet  "),
         (["3"], "Exit code 3", "\n  commands           all except completion, fleet check, "),
-        (["8"], "Exit code 8", "\n  commands    alter, convert, features, optimize, "),
+        (["8"], "Exit code 8", "\n  commands    alter, clone, convert, copy, features, "),
         (["1"], "Exit code 1", "\n  deltacli fleet check          the policy file has errors\n"),
         (["130"], "Signals", "Ctrl-C"),
         (["json"], "Documents", "\nOption --json\n"),

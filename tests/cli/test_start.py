@@ -124,6 +124,7 @@ def test_a_start_does_not_import_what_libraries_rarely_use(command: str, holders
 def test_a_stand_in_becomes_its_module(monkeypatch: pytest.MonkeyPatch) -> None:
     import colorsys
 
+    monkeypatch.setattr("deltacli.arrow.startup.active_count", lambda: 1)  # whatever earlier tests have left
     monkeypatch.delitem(sys.modules, "colorsys")
     with imported_when_used("colorsys"):
         import colorsys as later
@@ -140,6 +141,7 @@ def test_a_module_can_call_a_stand_in_while_it_is_imported(tmp_path: Path, monke
     """As cloudpickle does, which pyarrow imports if it is installed: it asks `platform` for the kind of Python."""
     (tmp_path / "asks_at_import.py").write_text("import colorsys\nvalue = colorsys.rgb_to_hls(0.1, 0.2, 0.3)\n")
     monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr("deltacli.arrow.startup.active_count", lambda: 1)
     monkeypatch.delitem(sys.modules, "colorsys", raising=False)
 
     with imported_when_used("colorsys"):

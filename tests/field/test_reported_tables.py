@@ -319,12 +319,17 @@ def test_a_mark_of_row_ids_that_is_too_low_is_not_written_again(fresh: Fresh) ->
         table.optimize()
 
 
-def test_a_manifest_that_a_commit_leaves_stale_is_reported(fresh: Fresh) -> None:
+def test_manifests_are_written_behind_a_commit_and_those_that_are_stale_are_reported(fresh: Fresh) -> None:
     table = fresh("49")
     table.set_properties({"delta.logRetentionDuration": "interval 9 days"})
+    place = Path(table.uri.removeprefix("file://"))
+    stale = {path: path.read_bytes() for path in (place / "_symlink_format_manifest").rglob("manifest")}
 
     table.optimize()
 
+    assert not any("manifest" in rule for rule in rules_of(table, "storage"))
+    for path, content in stale.items():
+        path.write_bytes(content)
     assert any("manifest" in rule for rule in rules_of(table, "storage"))
 
 

@@ -45,6 +45,7 @@ GIVEN: Mapping[str, Any] = {  # Any: arguments
     "names": ("deletionVectors",),
     "destination": "copy",
     "source": "backup",
+    "target": "made",
     "first": 11,
     "last": 14,
     "from_version": 1,
