@@ -16,9 +16,11 @@ from deltacli.changing.plan import Amount
 from deltacli.core.documents import short_repr
 from deltacli.core.errors import (
     ConflictLost,
+    DeltacliError,
     FileMissing,
     PartlyDone,
     Refused,
+    StorageFailed,
 )
 from deltacli.core.process import raise_open_files
 from deltacli.core.progress import WeighedStep, weighed
@@ -27,10 +29,10 @@ from deltacli.core.units import plural
 from deltacli.delta.data_files import key_text
 from deltacli.delta.log.commit_content import CommitRequest
 from deltacli.delta.log.segment import HINT_NAME, LogFile, LogFileKind
-from deltacli.operations.checkpoint.checkpoint import CheckpointRequest, LayoutChoice, plan_checkpoint, write_checkpoint
-from deltacli.operations.copy.note import NOTE_PATH, CopiedCommit, CopyNote
-from deltacli.operations.copy.plan import CopyPlan, CopyRequest, Lag, plan_copy
-from deltacli.operations.copy.verify import Difference, differences, digest_of_state, require_equal
+from deltacli.operations.checkpoint.checkpoint import write_checkpoint
+from deltacli.operations.copy.note import NOTE_PATH, CopiedCommit, CopyNote, read_note
+from deltacli.operations.copy.plan import CopyPlan, CopyRequest, Lag, diverged, plan_copy, plan_start
+from deltacli.operations.copy.verify import Difference, differences, digest_of_state, require_equal, require_log
 from deltacli.operations.log.log_copy import log_location
 from deltacli.operations.recover.copies import copy_file, copy_within_store, refuse_sparse, same_content
 from deltacli.storage import Created, Creation, Existed, LocalStorage, Storage
@@ -45,6 +47,7 @@ _GROUP_FILES, _GROUP_BYTES = 2_000, 256 << 20
 """What is synced at once on a disk. Each file keeps a descriptor open until then."""
 _OTHER_DESCRIPTORS, _AT_ONCE = 256, 2
 _BATCH_ROWS = 10_000
+_NOT_MENDED = ("copy.diverged", "copy.differs", "path.external")
 
 
 @short_repr("plan", "copied=copied.files", "dry_run")
@@ -63,10 +66,13 @@ class CopyResult:
     committed_version: int | None = None
     differences: Sequence[Difference] = ()
     dry_run: bool = False
+    can_continue: bool = True
+    """False after an error that running it again does not mend."""
 
     def so_far(self) -> str:
         """Return how many files were copied."""
-        return f"{plural(self.copied.files, 'file')} copied; run it again to continue"
+        way = "run it again to continue" if self.can_continue else "running it again does not mend this"
+        return f"{plural(self.copied.files, 'file')} copied; {way}"
 
     def require_complete(self) -> None:
         """Do nothing: an error ends a copy."""
@@ -120,7 +126,11 @@ class Copy:
         Raises ConflictLost where the source loses a file meanwhile, Refused where the target is changed by others,
         PartlyDone where the time is up, and StorageFailed.
         """
-        _Run(gate).run()
+        try:
+            _Run(gate).run()
+        except DeltacliError as fault:
+            gate.outcome.can_continue = fault.code not in _NOT_MENDED
+            raise
 
 
 def check_copy(table: TableHandle, target: Storage, request: CopyRequest) -> CopyResult:
@@ -164,21 +174,48 @@ class _Run:
         self._within = copy_within_store(self._table, cast("Storage", self._source), self._target)
         self._copy_data()
         self._gate.look()
-        commits = self._copy_log()
-        done = replace(note, last_version=plan.last, commits={**note.commits, **commits})
+        self._require_equal(note)
+        found = {} if note.is_complete else {"last_version": plan.last, "table_id": self._table_id()}
+        begun = replace(note, first_version=plan.first, failed_level=None, **found)
+        if begun != note:
+            self._target.put(NOTE_PATH, begun.to_bytes())
+        commits = {**note.commits, **plan.resumed, **self._copy_log()}
+        require_log(plan, self._target)
         result = self._gate.outcome
         result.digest = digest_of_state(self._table, self._table.over(self._target), plan.last)
-        require_equal(plan, self._table, self._target)
         result.verified = plan.request.level.value
         if note.own_id is not None:
+            self._target.put(NOTE_PATH, replace(begun, commits=commits).to_bytes())
             result.committed_version = self._commit_own_id(note.own_id)
-        done = replace(done, is_complete=True, taken_ms=self._table.clock())
-        self._target.put(NOTE_PATH, done.to_bytes())
-        result.lag = Lag(max(0, plan.lag.versions - (plan.last - self._have)) if plan.request.last else 0, 0.0)
+        done = replace(begun, last_version=plan.last, table_id=self._table_id(), commits=commits, is_complete=True)
+        self._end(replace(done, taken_ms=self._table.clock()))
+        result.lag = Lag(0, 0.0)
 
-    @property
-    def _have(self) -> int:
-        return self._plan.last - self._plan.lag.versions
+    def _require_equal(self, note: CopyNote) -> None:
+        """Verify the data before the log names it, and note that it is not what it should be."""
+        level = self._plan.request.level.value
+        try:
+            require_equal(self._plan, self._table, self._target)
+        except StorageFailed as fault:
+            if fault.code == "copy.differs" and note.failed_level != level:
+                self._target.put(NOTE_PATH, replace(note, failed_level=level).to_bytes())
+            raise
+
+    def _end(self, done: CopyNote) -> None:
+        """Write the note, which another run may have written with a later version meanwhile."""
+        now = read_note(self._target)
+        if now is not None and now.is_complete:
+            latest = max(now, done, key=lambda note: note.last_version)
+            done = replace(done, last_version=latest.last_version, table_id=latest.table_id)
+            done = replace(done, commits={**now.commits, **done.commits})
+        self._target.put(NOTE_PATH, done.to_bytes())
+
+    def _table_id(self) -> str:
+        """Return the id of the source in the last version."""
+        plan = self._plan
+        from deltacli.table.rebuild import read_snapshot
+
+        return (plan.basis.snapshot or read_snapshot(self._table, version=plan.last)).metadata.id or ""
 
     def _begin(self) -> CopyNote:
         """Return the note of the copy, which is made where there is none. Raises ConflictLost."""
@@ -186,14 +223,10 @@ class _Run:
         if plan.note is not None:
             self._gate.has_begun = True
             return plan.note
-        snapshot = plan.basis.snapshot
-        from deltacli.table.rebuild import read_snapshot
-
-        table_id = (snapshot or read_snapshot(self._table, version=plan.last)).metadata.id or ""
         own_id = None if plan.request.replica else self._table.machine.new_uuid()
         note = CopyNote(
             self._table.uri,
-            table_id,
+            self._table_id(),
             plan.request.replica,
             False,
             plan.first,
@@ -288,7 +321,7 @@ class _Run:
     # -- the log -------------------------------------------------------------------------------------------------------
 
     def _copy_log(self) -> dict[int, CopiedCommit]:
-        """Copy the files of the log, and return the commits that are not noted yet."""
+        """Copy the files of the log, and return the commits."""
         plan, progress = self._plan, self._table.progress
         if plan.makes_start:
             self._write_start()
@@ -301,27 +334,7 @@ class _Run:
                     commits[file.version] = CopiedCommit(file.version, file.size_bytes, file.modified_ms, sha256)
         if plan.hint is not None and not plan.request.check:
             self._target.put(log_location(HINT_NAME), plan.hint)
-        return {**self._resumed(commits), **commits}
-
-    def _resumed(self, copied: dict[int, CopiedCommit]) -> dict[int, CopiedCommit]:
-        """Return the commits that an earlier run copied without noting them, compared with those of the source."""
-        from deltacli.changing.basis import digest_of
-        from deltacli.table.find_log import list_log
-
-        noted = {} if self._plan.note is None else self._plan.note.commits
-        if self._plan.note is None:
-            return {}
-        found = {}
-        listing, there = list_log(self._source), list_log(self._target)
-        for version, file in there.commits.items():
-            origin = listing.commits.get(version)
-            if version in noted or version in copied or version > self._plan.last or origin is None:
-                continue
-            sha256 = digest_of(self._source, origin)
-            if sha256 is None or digest_of(self._target, file) != sha256:
-                raise _diverged(log_location(file.name), self._target)
-            found[version] = CopiedCommit(version, origin.size_bytes, origin.modified_ms, sha256)
-        return found
+        return commits
 
     def _copy_log_file(self, file: LogFile, step: WeighedStep) -> str:
         from hashlib import sha256
@@ -330,19 +343,22 @@ class _Run:
         self._throttle(file.size_bytes)
         with self._in_source():
             made = copy_file(self._source, path, file.size_bytes, self._target, digest=digest)
-        if not isinstance(made, Created) and (
-            self._target.stat(path).size_bytes != file.size_bytes
-            or same_content(self._source, path, self._target, path, file.size_bytes) is None
-        ):
-            raise _diverged(path, self._target)
+            if not isinstance(made, Created) and not self._is_same(path, file.size_bytes):
+                if file.path.kind is LogFileKind.COMMIT:
+                    raise _diverged(path, self._target)
+                made = copy_file(self._source, path, file.size_bytes, self._target, replace=True)
         self._count(_Copied(file.size_bytes, made == Existed()), step)
         return digest.hexdigest()
+
+    def _is_same(self, path: str, size: int) -> bool:
+        if self._target.stat(path).size_bytes != size:
+            return False
+        return same_content(self._source, path, self._target, path, size) is not None
 
     def _write_start(self) -> None:
         """Write the checkpoint of the first version into the target, from the log of the source."""
         split = cast("Storage", _ReadsFromSource(self._source, self._target))
-        request = CheckpointRequest(version=self._plan.first, layout=LayoutChoice.CLASSIC, force=True)
-        write_checkpoint(plan_checkpoint(self._table.over(split), request))
+        write_checkpoint(plan_start(self._table.over(split), self._plan.first))
         self._gate.outcome.copied += Amount(1)
 
     def _commit_own_id(self, own_id: str) -> int:
@@ -350,7 +366,12 @@ class _Run:
         plan = self._plan
 
         def make(snapshot: Snapshot) -> CommitRequest | None:
-            if snapshot.metadata.id == own_id:
+            is_own = snapshot.metadata.id == own_id
+            if snapshot.version != plan.last + is_own:
+                raise diverged(
+                    f"another writer has committed version {snapshot.version} to the unfinished copy", self._target
+                )
+            if is_own:
                 return None
             parameters = {"source": self._table.uri, "sourceVersion": plan.last}
             return CommitRequest("COPY", parameters, metadata={**snapshot.raw_metadata, "id": own_id}, gives_id=True)
@@ -402,8 +423,4 @@ class _in_source:  # noqa: N801  (used as a function)
 
 
 def _diverged(path: str, target: Storage) -> Refused:
-    return Refused(
-        f"{path} of the target is another file than in the source",
-        code="copy.diverged",
-        facts={"target": target.uri},
-    )
+    return diverged(f"{path} of the target is another file than in the source", target)

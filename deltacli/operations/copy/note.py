@@ -43,6 +43,8 @@ class CopyNote:
     commits: Mapping[int, CopiedCommit] = field(default_factory=dict)
     own_id: str | None = None
     """The id that the copy gets, None for a replica, which has that of its source."""
+    failed_level: str | None = None
+    """The level at which the last run found a difference: it is not to be forgotten at a lower one."""
 
     @property
     def past_sha256(self) -> str:
@@ -67,6 +69,7 @@ class CopyNote:
             "timestamp": format_timestamp(self.taken_ms),
             "pastSha256": self.past_sha256,
             **({} if self.own_id is None else {"ownId": self.own_id}),
+            **({} if self.failed_level is None else {"failedLevel": self.failed_level}),
             "commits": [list(one) for _, one in sorted(self.commits.items())],
         }
         return json.dumps(content, separators=(",", ":")).encode("ascii") + b"\n"
@@ -90,7 +93,10 @@ def read_note(storage: ReadStorage) -> CopyNote | None:
             int(found["timestampMs"]),
             _commits(found["commits"]),
             found.get("ownId"),
+            found.get("failedLevel"),
         )
+        if note.failed_level not in (None, "storage", "footers", "data"):
+            raise ValueError("it names no level")
         if found["kind"] != _KIND or found["pastSha256"] != note.past_sha256:
             raise ValueError("its digest is another one")
     except (ValueError, KeyError, TypeError, RecursionError) as fault:

@@ -8,7 +8,7 @@ newest version needs is a refusal. Data comes first, then commits, so that the t
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
@@ -23,9 +23,12 @@ from deltacli.core.errors import (
     CommitCorrupt,
     FileMissing,
     LogIncomplete,
+    NotATable,
     PaimonTable,
     Refusal,
     Refused,
+    StorageFailed,
+    Unreadable,
     UsageError,
     VersionAbsent,
     adding,
@@ -47,7 +50,7 @@ from deltacli.delta.log.segment import (
     read_listing,
 )
 from deltacli.delta.log.state import has_in_commit_timestamps
-from deltacli.operations.copy.note import CopyNote, read_note
+from deltacli.operations.copy.note import CopiedCommit, CopyNote, read_note
 from deltacli.operations.log.log_copy import log_location
 from deltacli.operations.recover.verify import verify
 from deltacli.storage import PathKind, ReadStorage, Storage, is_address_of, is_inside
@@ -58,6 +61,7 @@ from deltacli.table.live_files import FileKind, NeededFiles, joined, live_files,
 from deltacli.table.rebuild import read_snapshot
 
 if TYPE_CHECKING:
+    from deltacli.operations.checkpoint.checkpoint import CheckpointPlan
     from deltacli.table.handle import TableHandle
     from deltacli.table.version import Snapshot
 
@@ -178,6 +182,10 @@ class CopyPlan:
     makes_start: bool = False
     """No checkpoint of one file has the first version, so that one is written in the target."""
     hint: bytes | None = None
+    resumed: Mapping[int, CopiedCommit] = field(default_factory=dict)
+    """Commits that the target has and its note lacks, which are the same in the source."""
+    extra: tuple[LogFile, ...] = ()
+    """Commits and checkpoints of the target that the source does not have, for a check."""
     notes: tuple[str, ...] = ()
     refusals: tuple[Refusal, ...] = ()
 
@@ -190,7 +198,7 @@ class CopyPlan:
     @property
     def is_noop(self) -> bool:
         """Return True where a replica has everything."""
-        is_done = self.note is not None and self.note.is_complete
+        is_done = self.note is not None and self.note.is_complete and self.note.last_version == self.last
         return is_done and not self.files.num_rows and not self.log
 
     def objection(self) -> Refused | None:
@@ -232,7 +240,7 @@ def plan_copy(table: TableHandle, target: Storage, request: CopyRequest) -> Copy
     listing = read_listing(source)
     if listing.is_empty:
         raise missing_log(table.storage)
-    there = _look_at(target)
+    there = _look_at(target, is_check=request.check)
     _require_ours(table, target, request, there)
     try:
         return _plan(table, target, request, source, listing, there)
@@ -255,11 +263,11 @@ def require_apart(source: ReadStorage, target: ReadStorage) -> None:
         )
 
 
-def _look_at(target: Storage) -> _Target:
+def _look_at(target: Storage, *, is_check: bool) -> _Target:
     note = read_note(target)
     try:
-        files = list_log_files(target) if note is not None else []
-    except FileMissing:
+        files = list_log_files(target) if note is not None or is_check else []
+    except (FileMissing, NotATable):
         files = []
     return _Target(note, files, read_listing(files))
 
@@ -273,7 +281,7 @@ def _require_ours(table: TableHandle, target: Storage, request: CopyRequest, the
         if not request.check and not _is_empty(target):
             raise _not_a_replica(f"{target.uri} is not empty, and has no note of a copy", facts)
         return
-    if not note.commits and not is_address_of(table.storage, note.source):
+    if not note.is_complete and not is_address_of(table.storage, note.source):
         raise _not_a_replica(
             f"{target.uri} is an unfinished copy of another table", {**facts, "its source": note.source}
         )
@@ -283,6 +291,10 @@ def _require_ours(table: TableHandle, target: Storage, request: CopyRequest, the
         what = "a replica" if note.is_replica else "a copy with an id of its own"
         hint = adding(parameter("copy.replica")) if note.is_replica else None
         raise _not_a_replica(f"{target.uri} is {what}", facts, hint)
+    levels = [level.value for level in CopyLevel]
+    if note.failed_level is not None and levels.index(request.level) < levels.index(note.failed_level):
+        way_out = adding(parameter("copy.level", note.failed_level))
+        raise diverged("the last run found that the target differs from the source", target, note, way_out)
     if note.is_complete and not note.is_replica:
         raise _not_a_replica(f"{target.uri} is a finished copy with an id of its own", facts)
 
@@ -310,22 +322,30 @@ def _plan(
     listing: LogListing,
     there: _Target,
 ) -> CopyPlan:
-    first, last, has_gap = _range(listing, request, there)
-    _require_past(table.storage, listing, there, target)
+    _require_past(table, listing, there, target, is_check=request.check)
+    start, has_gap = _start_of(listing)
+    first, last = _range(listing, request, there, target, start)
+    note = there.note
     lag = _lag(listing, there, last)
     have = there.version
-    is_current = there.note is not None and there.note.is_complete and not request.check
-    begin = there.note.last_version + 1 if is_current and there.note is not None else first
     if not request.check:
         _require_following(listing, have, last, target)
-    known = set() if request.check else {one.name for one in there.files}
+    known = set() if request.check else {(one.name, one.size_bytes) for one in there.files}
     log = _log_files(source, listing, known, first, last)
-    if is_current and not log:
+    is_current = note is not None and note.is_complete and not request.check and have >= note.last_version
+    if note is not None and is_current and not log and note.last_version == last and last in listing.commits:
         basis = Basis(table, last, table.clock(), past_of(listing, last))
-        return CopyPlan(basis, request, target, first, last, _no_files(), (), Amount(), there.note, lag)
+        return CopyPlan(basis, request, target, first, last, _no_files(), (), Amount(), note, lag)
     snapshot = read_snapshot(table, version=last)
+    resumed = {} if note is None or request.check else _resumed(table, target, listing, there, note, snapshot)
+    begin = note.last_version + 1 if note is not None and is_current else max(first, start)
+    makes_start = (
+        not request.check and have < 0 and _needs_start(listing, first) and _start_file(listing, first) is None
+    )
+    if makes_start:
+        plan_start(table, first)
     paths = _Paths(table)
-    needed = paths.of_versions(snapshot, listing, begin, last, with_state=begin == first > 0)
+    needed = paths.of_versions(snapshot, listing, begin, last, with_states=not is_current)
     plan = CopyPlan(
         basis=basis_of(snapshot)
         if last == listing.newest_version
@@ -335,52 +355,68 @@ def _plan(
         first=first,
         last=last,
         files=_no_files(),
-        log=(*_sidecars(table.storage, target, snapshot, log, is_check=request.check), *log),
+        log=(*_sidecars(table.storage, target, snapshot, listing, is_check=request.check), *log),
         skipped=Amount(),
-        note=there.note,
+        note=note,
         lag=lag,
-        makes_start=have < 0 and first > 0 and _start_file(listing, first) is None,
+        makes_start=makes_start,
         hint=_hint(table.storage, listing, first, last),
-        notes=tuple(_notes(snapshot, first, has_gap=has_gap)),
+        resumed=resumed,
+        extra=tuple(_extra(table, target, source, there, first, last, request)) if request.check else (),
+        notes=tuple(_notes(snapshot, first, has_gap=has_gap and first == start, note=note)),
         refusals=tuple(_refusals(snapshot, request, paths)),
     )
     return _with_files(plan, table, target, needed, snapshot)
 
 
-def _range(listing: LogListing, request: CopyRequest, there: _Target) -> tuple[int, int, bool]:
-    """Return the first and the last version, and whether earlier ones that can be rebuilt are left out."""
-    newest = listing.newest_version
+def _start_of(listing: LogListing) -> tuple[int, bool]:
+    """Return the first version from which commits lead to the newest one, and whether earlier ones can be rebuilt."""
     can = listing.reconstructable
-    if not can or can[-1] != newest:
+    if not can or can[-1] != listing.newest_version:
         from deltacli.delta.log.segment import choose_segment
 
         choose_segment(listing)  # names what is missing
-    run = next((place for place in range(len(can) - 1, 0, -1) if can[place - 1] != can[place] - 1), 0)
-    first = can[run]
-    if there.note is not None and there.version >= 0:
-        return there.note.first_version, newest if request.last is None else request.last, False
-    if request.newest:
-        return newest, newest, False
-    if request.first is not None and request.last is not None:
-        for end in (request.first, request.last):
-            if not first <= end <= newest:
-                raise VersionAbsent(
-                    f"version {end} cannot be copied: versions {first} to {newest} can be rebuilt",
-                    hint=command("copy", table="{table}"),
-                )
-        return request.first, request.last, False
-    return first, newest, run > 0
+    places = range(len(can) - 1, 0, -1)
+    run = next((place for place in places if can[place - 1] != can[place] - 1 or can[place] not in listing.commits), 0)
+    return can[run], run > 0
 
 
-def _require_past(storage: ReadStorage, listing: LogListing, there: _Target, target: Storage) -> None:
-    """Raise Refused where a commit that was copied is another one in the source now, or where the target has commits
-    that the source never had. Commits that have expired are not compared.
+def _range(listing: LogListing, request: CopyRequest, there: _Target, target: Storage, start: int) -> tuple[int, int]:
+    """Return the first and the last version, which an earlier run has determined where the target has commits. `start`
+    is the first that can be copied.
     """
-    note = there.note
+    newest, note = listing.newest_version, there.note
+    first, last = (newest if request.newest else start), newest
+    if note is not None and there.version >= 0:
+        first = max(note.first_version, start) if request.check else note.first_version
+        last = newest if note.own_id is None else note.last_version
+        asked = (request.first, request.last)
+        if not request.check and request.versions is not None and asked != (first, last):
+            raise _not_a_replica(
+                f"{target.uri} is an unfinished copy of versions {first} to {last}", {"target": target.uri}
+            )
+        if not request.check:
+            return first, last
+    if request.first is not None and request.last is not None:
+        first, last = request.first, request.last
+    for end in (first, last):
+        if not start <= end <= newest:
+            raise VersionAbsent(
+                f"version {end} cannot be copied: versions {start} to {newest} can be rebuilt",
+                hint=command("copy", target.uri, table="{table}", versions=f"{start}-{newest}"),
+            )
+    return first, last
+
+
+def _require_past(table: TableHandle, listing: LogListing, there: _Target, target: Storage, *, is_check: bool) -> None:
+    """Raise Refused where a commit that was copied is another one in the source now, or where the target has commits
+    that the source never had, which a check lists instead. Commits that have expired are not compared.
+    """
+    note, storage, newest = there.note, table.storage, listing.newest_version
     if note is None:
         return
-    if note.commits and listing.newest_version < note.last_version:
-        raise _rewritten(f"its newest version is {listing.newest_version}, and {note.last_version} was copied", target)
+    if (note.commits or there.version >= 0) and newest < note.last_version:
+        raise _rewritten(f"its newest version is {newest}, and {note.last_version} was copied", target)
     for version, known in note.commits.items():
         found = listing.commits.get(version)
         if found is None or (found.size_bytes, found.modified_ms) == (known.size_bytes, known.modified_ms):
@@ -390,16 +426,111 @@ def _require_past(storage: ReadStorage, listing: LogListing, there: _Target, tar
     present = range(min(listing.commits, default=0), note.last_version + 1)
     if gone := [version for version in present if version in note.commits and version not in listing.commits]:
         raise _rewritten(f"commit {gone[0]} is gone, and later ones are there", target)
-    for version, copy in there.listing.commits.items():
+    end = newest if note.own_id is None else note.last_version
+    for version, copy in {} if is_check else there.listing.commits.items():
         origin = note.commits.get(version) or listing.commits.get(version)
-        is_own = note.own_id is not None and version > note.last_version
-        if not is_own and (origin is None or origin.size_bytes != copy.size_bytes):
-            raise Refused(
+        is_same = origin is None or origin.size_bytes == copy.size_bytes
+        if (version > end or not is_same) and not _is_own(table, target, note, version):
+            raise diverged(
                 f"commit {version} of the target is not one of the source: another writer has changed the copy",
-                code="copy.diverged",
-                facts={"target": target.uri, "last version copied": str(note.last_version)},
-                hint=command("history", table=target.uri, limit=10),
+                target,
+                note,
             )
+
+
+def _is_own(table: TableHandle, target: Storage, note: CopyNote, version: int) -> bool:
+    """Return whether a commit of the target is the one that gave the copy its id."""
+    if note.own_id is None or version != note.last_version + 1:
+        return False
+    return read_snapshot(table.over(target), version=version).metadata.id == note.own_id
+
+
+def _resumed(
+    table: TableHandle, target: Storage, listing: LogListing, there: _Target, note: CopyNote, snapshot: Snapshot
+) -> dict[int, CopiedCommit]:
+    """Return the commits that an earlier run copied without noting them, compared with those of the source. Raises
+    Refused where they differ, and where the source is another table or has another past.
+    """
+    if (snapshot.metadata.id or "") != note.table_id and _id_at(table, note.last_version) != note.table_id:
+        raise _rewritten("it is another table, with another id", target)
+    have = there.version if note.own_id is None else min(there.version, note.last_version)
+
+    def compare(version: int) -> CopiedCommit | None:
+        origin, known = listing.commits[version], note.commits.get(version)
+        sha256 = digest_of(table.storage, origin)
+        other = digest_of(target, there.listing.commits[version]) if known is None else known.sha256
+        if sha256 is None or sha256 != other:
+            raise _rewritten(f"commit {version} is another one than was copied", target)
+        return CopiedCommit(version, origin.size_bytes, origin.modified_ms, sha256)
+
+    both = [version for version in there.listing.commits if version <= have and version in listing.commits]
+    unproven = [version for version in both if version not in note.commits or version == note.last_version]
+    found = [one for one in table.engine.run(compare, unproven) if one is not None]
+    if have >= 0 and have not in both:
+        _require_same_state(table, target, have)
+    return {one.version: one for one in found}
+
+
+def _id_at(table: TableHandle, version: int) -> str | None:
+    try:
+        return read_snapshot(table, version=version).metadata.id or ""
+    except Unreadable:
+        return None
+
+
+def _require_same_state(table: TableHandle, target: Storage, version: int) -> None:
+    """Raise Refused unless a version whose commit has expired has the same live files in source and target."""
+    from deltacli.operations.copy.verify import digest_of_state
+
+    try:
+        digest_of_state(table, table.over(target), version)
+    except Unreadable as fault:
+        why = f"version {version}, up to which it was copied, cannot be compared any more: {fault}"
+        raise _rewritten(why, target) from fault
+    except StorageFailed as fault:
+        if fault.code != "copy.differs":
+            raise
+        raise _rewritten(f"version {version} has another state than was copied", target) from fault
+
+
+def diverged(message: str, target: Storage, note: CopyNote | None = None, hint: str | None = None) -> Refused:
+    """Return the refusal for a target that another writer has changed."""
+    facts = {} if note is None else {"last version copied": str(note.last_version)}
+    return Refused(
+        message,
+        code="copy.diverged",
+        facts={"target": target.uri, **facts, "way out": "copy to a new directory"},
+        hint=hint or command("history", table=target.uri, limit=10),
+    )
+
+
+def _extra(
+    table: TableHandle,
+    target: Storage,
+    source: Sequence[LogFile],
+    there: _Target,
+    first: int,
+    last: int,
+    request: CopyRequest,
+) -> Iterator[LogFile]:
+    """Yield the commits and checkpoints of the target that the source does not have, but for the commit that gave the
+    copy its id and the checkpoint that it begins with.
+    """
+    names, note = {file.name for file in source}, there.note
+    begins = None if note is None else note.first_version
+    end = None if request.last is None else last
+    for file in there.files:
+        kind, version = file.path.kind, file.version
+        if kind in (LogFileKind.CHECKSUM, LogFileKind.OTHER, LogFileKind.UNPADDED) or version < first:
+            continue
+        if end is not None and file.path.newest > end:
+            continue
+        is_commit = kind is LogFileKind.COMMIT
+        if file.name in names and (version <= last or not (note is not None and note.own_id)):
+            continue
+        is_start = not is_commit and version == begins
+        if not is_start and not (is_commit and note is not None and _is_own(table, target, note, version)):
+            yield file
 
 
 def _rewritten(why: str, target: Storage) -> Refused:
@@ -433,17 +564,32 @@ def _lag(listing: LogListing, there: _Target, last: int) -> Lag:
 # -- files of the log --------------------------------------------------------------------------------------------------
 
 
+def _needs_start(listing: LogListing, first: int) -> bool:
+    """Return whether a version is not read from commits alone."""
+    return first > 0 or first not in listing.commits
+
+
+def plan_start(table: TableHandle, first: int) -> CheckpointPlan:
+    """Plan the checkpoint that a copy begins with. Raises what `plan_checkpoint` raises."""
+    from deltacli.operations.checkpoint.checkpoint import CheckpointRequest, LayoutChoice, plan_checkpoint
+
+    return plan_checkpoint(table, CheckpointRequest(version=first, layout=LayoutChoice.CLASSIC, force=True))
+
+
 def _start_file(listing: LogListing, first: int) -> LogFile | None:
     """Return the one file from which the first version can be read; None where there is none of one file."""
     singles = [one for one in listing.checkpoints if one.version == first and len(one.files) == 1]
     return max(singles, key=lambda one: one.preference).files[0] if singles else None
 
 
-def _log_files(source: Sequence[LogFile], listing: LogListing, known: set[str], first: int, last: int) -> list[LogFile]:
+def _log_files(
+    source: Sequence[LogFile], listing: LogListing, known: set[tuple[str, int]], first: int, last: int
+) -> list[LogFile]:
     """Return the files of the log to copy, in their order: what the first version begins with, the commits, then what
-    follows from commits.
+    follows from commits. `known` are the names and sizes of those that the target has.
     """
-    start = _start_file(listing, first) if first > 0 else None
+    needs_start = _needs_start(listing, first)
+    start = _start_file(listing, first) if needs_start else None
     sound = {file.name for one in listing.checkpoints for file in one.files}
 
     def order(file: LogFile) -> tuple[int, int, int, str]:
@@ -454,23 +600,23 @@ def _log_files(source: Sequence[LogFile], listing: LogListing, known: set[str], 
 
     def is_wanted(file: LogFile) -> bool:
         kind = file.path.kind
-        if file.name in known or not first <= file.version <= file.path.newest <= last:
+        if (file.name, file.size_bytes) in known or not first <= file.version <= file.path.newest <= last:
             return False
         if kind in (LogFileKind.COMMIT, LogFileKind.CHECKSUM, LogFileKind.COMPACTED_COMMIT):
             return True
         # Beside a start that is written there, a reader would take the parts of another checkpoint for it.
-        return file.name in sound and (file.version != first or first == 0 or file == start)
+        return file.name in sound and (file.version != first or not needs_start or file == start)
 
     return sorted(filter(is_wanted, source), key=order)
 
 
 def _sidecars(
-    storage: ReadStorage, target: ReadStorage, snapshot: Snapshot, log: Sequence[LogFile], *, is_check: bool
+    storage: ReadStorage, target: ReadStorage, snapshot: Snapshot, listing: LogListing, *, is_check: bool
 ) -> Iterator[LogFile]:
-    """Yield the sidecars that the target lacks, where checkpoints are copied that may name some."""
-    kinds = {file.path.kind for file in log}
+    """Yield the sidecars that the target lacks or has with another size, where checkpoints may name some."""
+    kinds = {one.kind for one in listing.checkpoints}
     may_have = LogFileKind.UUID_CHECKPOINT in kinds or "v2Checkpoint" in snapshot.protocol.supported_features
-    if not may_have or not kinds - {LogFileKind.COMMIT, LogFileKind.CHECKSUM, LogFileKind.COMPACTED_COMMIT}:
+    if not may_have or not kinds:
         return
     place = log_location(SIDECAR_DIRECTORY)
     found = []
@@ -480,7 +626,9 @@ def _sidecars(
         except FileMissing:
             found.append({})
     for name, one in found[1].items():
-        if (is_check or name not in found[0]) and not name.startswith("."):
+        copy = found[0].get(name)
+        is_there = copy is not None and copy.size_bytes == one.size_bytes
+        if (is_check or not is_there) and not name.startswith("."):
             yield make_log_file(f"{SIDECAR_DIRECTORY}/{name}", one.size_bytes, one.modified_ms)
 
 
@@ -494,7 +642,7 @@ def _hint(storage: ReadStorage, listing: LogListing, first: int, last: int) -> b
     hint = read_hint(data)
     if not isinstance(hint, Hint) or not any(one.version == hint.version <= last for one in listing.checkpoints):
         return None
-    return None if hint.version == first else data  # it may be about parts, which the copy does not have
+    return None if hint.version <= first else data  # it may be about parts, which the copy does not have
 
 
 # -- files that versions need ------------------------------------------------------------------------------------------
@@ -513,15 +661,17 @@ class _Paths:
         """The first absolute paths of files in the table."""
 
     def of_versions(
-        self, snapshot: Snapshot, listing: LogListing, begin: int, last: int, *, with_state: bool
+        self, snapshot: Snapshot, listing: LogListing, begin: int, last: int, *, with_states: bool
     ) -> NeededFiles:
-        """Return the files that the commits of some versions name; `with_state`, also those that are live in the first.
-        `snapshot` is the last version. Raises CommitCorrupt.
+        """Return the files that the commits of some versions name; `with_states`, also those that are live in the first
+        and in the last one, which commits need not name. `snapshot` is the last. Raises CommitCorrupt.
         """
         none = _no_rows()
         parts = [self._files(FileKind.DATA, none, none, none)]
-        if with_state:
-            parts += self._live(snapshot if begin == last else read_snapshot(self._table, version=begin))
+        if with_states:
+            parts += self._live(snapshot)
+            if begin != last and _needs_start(listing, begin):
+                parts += self._live(read_snapshot(self._table, version=begin))
         commits = {version: file for version, file in listing.commits.items() if begin <= version <= last}
         faults: list[CommitCorrupt] = []
         for rows in named_files(self._table, replace(listing, commits=commits), faults, []):
@@ -618,7 +768,8 @@ def _with_files(
         refusals.append(
             Refusal(
                 "copy.diverged",
-                f"{plural(len(others), 'file')} of the target have another size than in the source: {_names(others)}",
+                f"{plural(len(others), 'file')} of the target have another size than in the source: {_names(others)}; "
+                "delete them there, and they are copied again",
                 command("validate", table=target.uri, level="storage"),
             )
         )
@@ -676,9 +827,11 @@ def _refusals(snapshot: Snapshot, request: CopyRequest, paths: _Paths) -> Iterat
         )
 
 
-def _notes(snapshot: Snapshot, first: int, *, has_gap: bool) -> Iterator[str]:
-    if has_gap:
-        yield f"versions before {first} are not copied: commits between them and {first} are missing"
+def _notes(snapshot: Snapshot, first: int, *, has_gap: bool, note: CopyNote | None) -> Iterator[str]:
+    if note is not None and note.first_version < first:
+        yield f"versions {note.first_version} to {first - 1} are not compared: the log of the source begins at {first}"
+    elif has_gap:
+        yield f"versions before {first} are not copied: commits between them and later ones are missing"
     if not has_in_commit_timestamps(snapshot.protocol, snapshot.metadata):
         yield (
             "versions get their times from the files of commits: a local disk keeps these, an object store has the "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow import compute as pc
@@ -11,12 +12,12 @@ from deltacli.core.errors import FileMissing, StorageFailed, Unreadable
 from deltacli.core.progress import weighed
 from deltacli.core.typing import ArrowArray, Json
 from deltacli.delta.data_files import key_text
-from deltacli.delta.log.segment import LogFile
+from deltacli.delta.log.segment import LOG_DIRECTORY, SIDECAR_DIRECTORY, LogFile
 from deltacli.operations.copy.plan import CopyLevel, CopyPlan
 from deltacli.operations.log.log_copy import log_location
 from deltacli.operations.read.snapshot import summarize
 from deltacli.operations.recover.copies import same_content
-from deltacli.operations.recover.verify import verify
+from deltacli.operations.recover.verify import Verified, verify
 from deltacli.storage import ReadStorage
 from deltacli.table.live_files import joined, live_files, look_for, whole
 from deltacli.table.rebuild import read_snapshot
@@ -28,7 +29,7 @@ _ROWS_AT_ONCE = 10_000
 
 
 class Difference(NamedTuple):
-    """A file that the copy lacks or has otherwise: `problem` is missing, size, footer, vector, content or state."""
+    """A file that the copy lacks or has otherwise: `problem` is missing, extra, size, footer, vector or content."""
 
     path: str
     problem: str
@@ -40,14 +41,46 @@ class Difference(NamedTuple):
 
 
 def require_equal(plan: CopyPlan, table: TableHandle, target: ReadStorage) -> None:
-    """Raise StorageFailed where a file that was to be copied differs from that of the source."""
-    first = next(_differing_files(plan, table, target), None)
+    """Raise StorageFailed where a file that was to be copied differs from that of the source, or where the last version
+    needs one that the target lacks or has with another size.
+    """
+    _require_none(chain(_differing_files(plan, table, target), _differing_live(plan, table, target)), target)
+
+
+def require_log(plan: CopyPlan, target: ReadStorage) -> None:
+    """Raise StorageFailed where a file of the log that was to be copied has another size in the target."""
+    sizes = {one.name: one.size_bytes for one in target.list_from(LOG_DIRECTORY)}
+    if any(one.name.startswith(SIDECAR_DIRECTORY) for one in plan.log):
+        place = log_location(SIDECAR_DIRECTORY)
+        sizes |= {f"{SIDECAR_DIRECTORY}/{one.name}": one.size_bytes for one in target.list_from(place)}
+    others = (file for file in plan.log if sizes.get(file.name) != file.size_bytes)
+    _require_none(
+        (Difference(log_location(file.name), "size", f"not {file.size_bytes:,} bytes") for file in others), target
+    )
+
+
+def _require_none(differences: Iterator[Difference], target: ReadStorage) -> None:
+    first = next(differences, None)
     if first is not None:
         raise StorageFailed(
             f"{first.path} in the target differs from the source: {first.reason}",
             code="copy.differs",
-            facts={"target": target.uri, "problem": first.problem},
+            facts={
+                "target": target.uri,
+                "problem": first.problem,
+                "way out": f"delete {first.path} in the target, or bring it there, then run the command again",
+            },
         )
+
+
+def _differing_live(plan: CopyPlan, table: TableHandle, target: ReadStorage) -> Iterator[Difference]:
+    """Yield the live files of the last version, other than those of the plan, that the target does not have."""
+    assert plan.needed is not None
+    live = live_files(plan.basis.snapshot or read_snapshot(table, version=plan.last))
+    is_planned = pc.is_in(whole(live.files["path"]), value_set=whole(plan.needed.files["path"]))
+    rest, sizes = look_for(target, live.where(pc.invert(is_planned)), table.engine, table.progress)
+    found = verify(rest, sizes, table.over(target).stores, table.engine, table.progress, contents=False)
+    yield from _faulty(whole(rest.files["path"]), found)
 
 
 def digest_of_state(table: TableHandle, target: TableHandle, version: int) -> str:
@@ -67,6 +100,8 @@ def digest_of_state(table: TableHandle, target: TableHandle, version: int) -> st
 def differences(plan: CopyPlan, table: TableHandle) -> Iterator[Difference]:
     """Yield what a copy lacks, or has otherwise than its source, by the level of the request."""
     yield from _differing_log(plan, table)
+    for file in plan.extra:
+        yield Difference(log_location(file.name), "extra", "the source does not have it")
     yield from _differing_files(plan, table, plan.target)
 
 
@@ -115,13 +150,17 @@ def _differing_files(plan: CopyPlan, table: TableHandle, target: ReadStorage) ->
         table.progress,
         contents=level is CopyLevel.FOOTERS,
     )
+    yield from _faulty(paths, found)
+    if level is CopyLevel.DATA:
+        sound = found.is_sound
+        yield from _differing_bytes(pc.filter(paths, sound), pc.filter(sizes, sound), table, target)
+
+
+def _faulty(paths: ArrowArray, found: Verified) -> Iterator[Difference]:
     is_wrong = pc.is_valid(found.problems)
     columns = (pc.filter(column, is_wrong).to_pylist() for column in (paths, found.problems, found.reasons))
     for path, problem, reason in zip(*columns, strict=True):
         yield Difference(key_text(path), problem, reason or "the target does not have it")
-    if level is CopyLevel.DATA:
-        sound = pc.invert(is_wrong)
-        yield from _differing_bytes(pc.filter(paths, sound), pc.filter(sizes, sound), table, target)
 
 
 def _differing_bytes(
