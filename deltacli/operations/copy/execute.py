@@ -31,8 +31,8 @@ from deltacli.delta.log.commit_content import CommitRequest
 from deltacli.delta.log.segment import HINT_NAME, LogFile, LogFileKind
 from deltacli.operations.checkpoint.checkpoint import write_checkpoint
 from deltacli.operations.copy.note import NOTE_PATH, CopiedCommit, CopyNote, read_note
-from deltacli.operations.copy.plan import CopyPlan, CopyRequest, Lag, diverged, plan_copy, plan_start
-from deltacli.operations.copy.verify import Difference, differences, digest_of_state, require_equal, require_log
+from deltacli.operations.copy.plan import CopyPlan, CopyRequest, Lag, digest_of_state, diverged, plan_copy, plan_start
+from deltacli.operations.copy.verify import Difference, differences, require_equal, require_log
 from deltacli.operations.log.log_copy import log_location
 from deltacli.operations.recover.copies import copy_file, copy_within_store, refuse_sparse, same_content
 from deltacli.storage import Created, Creation, Existed, LocalStorage, Storage
@@ -175,8 +175,9 @@ class _Run:
         self._copy_data()
         self._gate.look()
         self._require_equal(note)
-        found = {} if note.is_complete else {"last_version": plan.last, "table_id": self._table_id()}
-        begun = replace(note, first_version=plan.first, failed_level=None, **found)
+        begun = replace(note, first_version=plan.first, failed_level=None)
+        if not note.is_complete:
+            begun = replace(begun, last_version=plan.last, table_id=self._table_id())
         if begun != note:
             self._target.put(NOTE_PATH, begun.to_bytes())
         commits = {**note.commits, **plan.resumed, **self._copy_log()}

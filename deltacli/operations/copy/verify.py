@@ -15,7 +15,6 @@ from deltacli.delta.data_files import key_text
 from deltacli.delta.log.segment import LOG_DIRECTORY, SIDECAR_DIRECTORY, LogFile
 from deltacli.operations.copy.plan import CopyLevel, CopyPlan
 from deltacli.operations.log.log_copy import log_location
-from deltacli.operations.read.snapshot import summarize
 from deltacli.operations.recover.copies import same_content
 from deltacli.operations.recover.verify import Verified, verify
 from deltacli.storage import ReadStorage
@@ -81,20 +80,6 @@ def _differing_live(plan: CopyPlan, table: TableHandle, target: ReadStorage) -> 
     rest, sizes = look_for(target, live.where(pc.invert(is_planned)), table.engine, table.progress)
     found = verify(rest, sizes, table.over(target).stores, table.engine, table.progress, contents=False)
     yield from _faulty(whole(rest.files["path"]), found)
-
-
-def digest_of_state(table: TableHandle, target: TableHandle, version: int) -> str:
-    """Return the digest of the live files of a version, which is the same in both. Raises StorageFailed."""
-    found, copied = (summarize(one, version=version, digest=True).digests for one in (table, target))
-    assert found is not None
-    assert copied is not None
-    if found[:3] != copied[:3]:  # a checkpoint that is written for the first version has no expired tombstones
-        raise StorageFailed(
-            f"version {version} of the target has another state than in the source",
-            code="copy.differs",
-            facts={"source": found.keys, "target": copied.keys},
-        )
-    return found.keys
 
 
 def differences(plan: CopyPlan, table: TableHandle) -> Iterator[Difference]:
