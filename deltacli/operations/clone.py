@@ -33,6 +33,7 @@ from deltacli.core.units import plural
 from deltacli.delta.data_files import are_absolute, vector_file
 from deltacli.delta.log.actions import Action
 from deltacli.delta.log.commit_content import CommitRequest, Slot, encoded_files
+from deltacli.delta.log.conflicts import is_vacuum
 from deltacli.delta.log.file_actions import num_records_column
 from deltacli.delta.log.row_ids import MATERIALIZED_NAMES, assigns_row_ids
 from deltacli.delta.log.segment import LOG_DIRECTORY
@@ -42,16 +43,19 @@ from deltacli.delta.protocol.features import require_committable
 from deltacli.operations.restore.difference import VERIFIED, ProblemFile, check_sizes
 from deltacli.storage import PathKind, ReadStorage, is_inside
 from deltacli.storage.base import require_writable
-from deltacli.table.clones import NOTES, CloneNote
+from deltacli.table.clones import NOTES, CloneNote, address_of
 from deltacli.table.find_log import list_log
 from deltacli.table.handle import TableHandle
 from deltacli.table.known_clients import clients_after
 from deltacli.table.version import Snapshot
+from deltacli.work.commits.reading import stream_commit
 
 if TYPE_CHECKING:
     from deltacli.changing.change import Gate
 
 _CLUSTERING = "delta.clustering"
+_VACUUM_MS = 3_600_000
+"""The age up to which a vacuum that has not ended counts as running."""
 _NEW_NAMES = ("_row-id-col-{}", "_row-commit-version-col-{}")
 _NOT_TAKEN = ("delta.coordinatedCommits.", "io.unitycatalog.tableId", "ucTableId")
 
@@ -159,8 +163,10 @@ class Clone:
             refusals.append(_rows_are_unknown())
         if lost := _lost(source, files.amount.files):
             refusals.append(_is_incomplete(lost))
-        now_ms = table.clock()
-        note = CloneNote(metadata["id"], table.uri, source.version, now_ms) if self.protects else None
+        if _is_vacuumed(source.table):
+            refusals.append(_vacuum_is_running())
+        now_ms = source.table.clock()
+        note = CloneNote(metadata["id"], address_of(table.storage), source.version, now_ms) if self.protects else None
         return ClonePlan(Basis(table, -1, now_ms), source, metadata, *files, note, tuple(refusals))
 
     def outcome(self, plan: ClonePlan) -> ClonePlan:
@@ -280,6 +286,27 @@ def _has_files(storage: ReadStorage) -> bool:
     if storage.kind_of("") is PathKind.MISSING:
         return False
     return any(walked.names for walked in storage.walk("", lambda _, names: names))
+
+
+def _is_vacuumed(source: TableHandle) -> bool:
+    """Return whether the newest commits say that a vacuum began and has not ended: it knows nothing of a new note."""
+    listing = list_log(source.storage)
+    since_ms = source.clock() - _VACUUM_MS
+    for _, file in sorted(listing.commits.items(), reverse=True):
+        if file.modified_ms < since_ms:
+            return False
+        info = next((action for kind, action in stream_commit(source.storage, file) if kind == "commitInfo"), {})
+        if is_vacuum(info):
+            return info.get("operation") == "VACUUM START"
+    return False
+
+
+def _vacuum_is_running() -> Refusal:
+    return Refusal(
+        "clone.vacuum-running",
+        "a vacuum of the source began and has not ended: it may delete files that the clone needs",
+        hint=command("history", limit=10),
+    )
 
 
 def _rows_are_unknown() -> Refusal:

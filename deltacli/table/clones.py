@@ -7,13 +7,15 @@ the log may delete it.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from typing import NamedTuple
+from urllib.parse import quote, unquote
 
 from deltacli.core.errors import FileMissing, OutcomeUnknown, Unreadable
 from deltacli.core.typing import Json
 from deltacli.delta.log.segment import CLONES_DIRECTORY, LOG_DIRECTORY
-from deltacli.storage import Created, ReadStorage, Storage
+from deltacli.storage import Created, LocalStorage, ReadStorage, Storage
 
 NOTES = f"{LOG_DIRECTORY}/{CLONES_DIRECTORY}"
 
@@ -31,6 +33,14 @@ class CloneNote(NamedTuple):
         """Return the path of the note, relative to the table."""
         return f"{NOTES}/{self.table_id}.json"
 
+    def may_be_gone(self) -> bool:
+        """Return False for a local clone whose parent directory is not there either, as on another machine or an
+        unmounted disk.
+        """
+        if not self.uri.startswith("file:"):
+            return True
+        return os.path.isdir(os.path.dirname(unquote(self.uri.removeprefix("file://")).rstrip("/")))
+
     def put(self, storage: Storage) -> None:
         """Write the note. Raises what the storage raises, and OutcomeUnknown."""
         content: dict[str, Json] = dict(
@@ -38,6 +48,13 @@ class CloneNote(NamedTuple):
         )
         if storage.put_if_absent(self.path, json.dumps(content).encode()) != Created():
             raise OutcomeUnknown(f"whether {self.path} was written is unknown")
+
+
+def address_of(storage: ReadStorage) -> str:
+    """Return the URI of a store for a note; that of a local directory without links in its path."""
+    if not isinstance(storage, LocalStorage):
+        return storage.uri
+    return "file://" + quote(os.fsencode(os.path.realpath(storage.root)))
 
 
 def read_notes(storage: ReadStorage) -> Iterator[CloneNote]:
@@ -55,7 +72,12 @@ def read_notes(storage: ReadStorage) -> Iterator[CloneNote]:
         except (ValueError, KeyError, TypeError, RecursionError):
             found = None
         types = (str, str, int, int)
-        if found is None or [*map(type, found)] != [*types] or found.path != f"{NOTES}/{name}":
+        if (
+            found is None
+            or [*map(type, found)] != [*types]
+            or "://" not in found.uri
+            or found.path != f"{NOTES}/{name}"
+        ):
             raise Unreadable(
                 f"{NOTES}/{name} does not name a clone", code="clone.note-unreadable", facts={"table": storage.uri}
             )

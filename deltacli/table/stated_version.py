@@ -184,7 +184,8 @@ def _differences(storage: ReadStorage, commit: LogFile, state: ChecksumState, ve
     sizes = {str(add.get("path")): add.get("size") for kind, add in actions if kind == "add"}
     added = len(sizes), sum(size for size in sizes.values() if type(size) is int)
     stated = state.files, state.size_bytes
-    if any(least > number for least, number in zip(added, stated, strict=True)) or (version == 0 and added != stated):
+    is_whole = version == 0 and commit.size_bytes <= _MOST_OF_COMMIT
+    if any(least > number for least, number in zip(added, stated, strict=True)) or (is_whole and added != stated):
         yield "number of files or bytes"
 
 

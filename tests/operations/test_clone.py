@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,6 +25,7 @@ from tests.support.faulty import Fault, FaultyStorage
 from tests.support.row_counts import Rows, count_rows
 
 NOW_MS = 1_800_000_000_000
+HOUR_MS = 3_600_000
 CREATIONS = {"put_if_absent", "publish"}
 ANYWHERE, OF_CREATIONS = (Fault.BEFORE, Fault.AFTER), (Fault.LOST, Fault.UNSENT)
 
@@ -114,56 +116,113 @@ def test_what_is_of_the_source_alone_is_not_taken(tmp_path: Path) -> None:
 def test_the_vacuum_of_a_source_keeps_what_its_clones_need(tmp_path: Path) -> None:
     table = source(tmp_path / "source")
     table.clone(tmp_path / "clone", version=1)
-    opened(tmp_path / "clone").clone(tmp_path / "of the clone")
-    shutil.rmtree(tmp_path / "clone" / "_delta_log" / "_deltacli_clones")  # as another engine's cleanup may do
+    later = opened(tmp_path / "source", at_ms=NOW_MS + 2 * HOUR_MS)
 
-    kept = table.vacuum(dry_run=True)
-    moved = (tmp_path / "clone").rename(tmp_path / "moved")
-    gone = table.vacuum(dry_run=True)
+    assert 0 == table.vacuum(dry_run=True).plan.candidates.num_rows
+    later.vacuum()
 
-    assert (0, 1) == (kept.plan.candidates.num_rows, gone.plan.candidates.num_rows)
-    assert any("protects nothing" in note for note in gone.plan.notes)
-    (tmp_path / "clone" / "_delta_log").mkdir(parents=True)
-    (tmp_path / "clone" / "_delta_log" / f"{0:020}.json").write_text("{")
-    with pytest.raises(Refused) as refused:
-        table.vacuum()
-    assert "vacuum.clone-unreachable" == refused.value.code
-    shutil.rmtree(tmp_path / "clone")
-    moved.rename(tmp_path / "clone")
-    table.vacuum()
-    assert {1: 1, 2: 1, 3: 1} == {row[0]: count for row, count in rows_of(opened(tmp_path / "clone")).items()}
+    assert 3 == sum(rows_of(opened(tmp_path / "clone")).values())
 
 
-def test_the_vacuum_keeps_the_files_of_clones_of_clones(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("happens", "after_ms", "refused"),
+    [
+        ("moved", HOUR_MS, False),
+        ("moved", HOUR_MS - 1, True),  # it may be in the making
+        ("emptied", HOUR_MS, True),
+        ("damaged", HOUR_MS, True),
+        ("unmounted", HOUR_MS, True),
+        ("replaced", HOUR_MS, False),
+    ],
+)
+def test_only_a_clone_that_is_gone_for_certain_protects_nothing(
+    tmp_path: Path, happens: str, after_ms: int, refused: bool
+) -> None:
+    table, place = source(tmp_path / "source"), tmp_path / "disk" / "clone"
+    table.clone(place, version=1)
+    log = place / "_delta_log"
+    match happens:
+        case "moved":
+            place.rename(tmp_path / "moved")
+        case "emptied":
+            shutil.rmtree(log)
+        case "damaged":
+            (log / f"{0:020}.json").write_text("{")
+        case "unmounted":
+            place.parent.rename(tmp_path / "elsewhere")
+        case "replaced":
+            shutil.rmtree(place)
+            source(place)
+
+    plan = opened(tmp_path / "source", at_ms=NOW_MS + after_ms).plan_vacuum()
+
+    assert refused == ("vacuum.clone-unreachable" in {one.code for one in plan.refusals})
+    assert refused or any("protects nothing" in note for note in plan.notes)
+
+
+@pytest.mark.parametrize("how", ["noted", "replaced", "by hand"])
+def test_the_vacuum_keeps_the_files_of_clones_of_clones(tmp_path: Path, how: str) -> None:
     table = source(tmp_path / "source")
-    table.clone(tmp_path / "clone", version=1)
+    table.clone(tmp_path / "clone", version=1, unprotected=how == "by hand")
     second = opened(tmp_path / "clone").clone(tmp_path / "second")
-    log = tmp_path / "clone" / "_delta_log"
-    (log / f"{1:020}.json").write_text(
-        json.dumps({"commitInfo": {"timestamp": 0, "operation": "DELETE"}})
-        + "".join(
-            "\n" + json.dumps({"remove": {"path": one["path"], "deletionTimestamp": 0, "dataChange": True}})
-            for kind, one in actions_of(tmp_path / "clone")
-            if kind == "add"
-        )
-    )
+    remove_all(tmp_path / "clone")
+    if how == "replaced":
+        text = (tmp_path / "clone" / "_delta_log" / f"{0:020}.json").read_text()
+        described = next(line for line in text.splitlines() if line.startswith('{"metaData"'))
+        with open(tmp_path / "clone" / "_delta_log" / f"{1:020}.json", "a") as file:
+            file.write(described.replace(json.loads(described)["metaData"]["id"], "another-id") + "\n")
+    aged = opened(tmp_path / "source", at_ms=NOW_MS + 30 * 24 * HOUR_MS)
 
-    table.vacuum()
+    aged.vacuum(protect_from=[str(tmp_path / "clone")] if how == "by hand" else [])
 
     assert 2 == second.absolute
     assert 3 == sum(rows_of(opened(tmp_path / "second")).values())
 
 
-def test_a_clone_made_after_the_plan_of_a_vacuum_is_kept(tmp_path: Path) -> None:
+@pytest.mark.parametrize("moved", [False, True])
+def test_a_clone_made_after_the_plan_of_a_vacuum_ends_it(tmp_path: Path, moved: bool) -> None:
+    """
+    Also one of a clone that the plan knows, and one that is not there at this moment.
+    """
     table = source(tmp_path / "source")
-    plan = table.plan_vacuum()
-    table.clone(tmp_path / "clone", version=1)
+    table.clone(tmp_path / "known", version=1)
+    remove_all(tmp_path / "known")
+    aged = opened(tmp_path / "source", at_ms=NOW_MS + 30 * 24 * HOUR_MS)
+    plan = aged.plan_vacuum()
+    assert 1 == plan.candidates.num_rows
+    opened(tmp_path / "known", at_ms=NOW_MS + 30 * 24 * HOUR_MS + 1).clone(tmp_path / "clone", version=0)
+    if moved:
+        (tmp_path / "clone").rename(tmp_path / "moved")
 
-    done = table.execute_vacuum(plan)
+    with pytest.raises(DeltacliError) as error:
+        opened(tmp_path / "source", at_ms=NOW_MS + 30 * 24 * HOUR_MS + 2).execute_vacuum(plan)
 
-    assert done.outcome is not None
-    assert (1, 0) == (done.outcome.spared, done.outcome.deleted.files)
-    assert 3 == sum(rows_of(opened(tmp_path / "clone")).values())
+    assert error.value.code in ("vacuum.plan-too-old", "vacuum.clone-unreachable")
+    assert (tmp_path / "source" / "gone.parquet").exists()
+
+
+def remove_all(place: Path) -> None:
+    """Commit the removal of all files of a clone."""
+    lines = [{"commitInfo": {"timestamp": 0, "operation": "DELETE"}}]
+    for kind, one in actions_of(place):
+        if kind == "add":
+            lines.append({"remove": {"path": one["path"], "deletionTimestamp": NOW_MS, "dataChange": True}})
+    commit = place / "_delta_log" / f"{1:020}.json"
+    commit.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    for path in commit.parent.glob("*.json"):
+        os.utime(path, (NOW_MS / 1000, NOW_MS / 1000))
+
+
+def test_an_old_version_is_not_cloned_while_a_vacuum_runs(tmp_path: Path) -> None:
+    table = source(tmp_path / "source")
+    place = tmp_path / "source" / "_delta_log" / f"{3:020}.json"
+    place.write_text(json.dumps({"commitInfo": {"timestamp": NOW_MS, "operation": "VACUUM START"}}) + "\n")
+    os.utime(place, (NOW_MS / 1000, NOW_MS / 1000))
+
+    with pytest.raises(Refused) as refused:
+        table.clone(tmp_path / "clone", version=1)
+
+    assert "clone.vacuum-running" == refused.value.code
 
 
 def test_a_clone_whose_files_a_vacuum_deletes_meanwhile_says_so(

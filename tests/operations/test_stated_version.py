@@ -181,6 +181,14 @@ def test_what_a_replay_refuses_is_refused_in_its_words(case: str, capsysbinary: 
     assert found[0::2] == found[1::2]
 
 
+def test_a_first_commit_too_large_to_be_read_contradicts_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = open_at(TableBuilder().commits(1).in_memory())
+    opened.write_checksum()
+    monkeypatch.setattr("deltacli.table.stated_version._MOST_OF_COMMIT", 10)
+
+    assert isinstance(read_stated_version(opened), StatedVersion)
+
+
 def test_only_the_version_of_a_checksum_is_taken_from_it(tmp_path: Path) -> None:
     """
     A commit after it may add a file again that is live: its numbers cannot be told without the files.

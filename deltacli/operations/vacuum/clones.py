@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from deltacli.core.errors import DeltacliError, NotATable, Refusal
+from deltacli.core.errors import DeltacliError, Refusal
 from deltacli.table.clones import NOTES, CloneNote, read_notes
 
 if TYPE_CHECKING:
     from deltacli.table.handle import TableHandle
     from deltacli.table.version import Snapshot
+
+ABSENT = "table.path-missing"
+"""The code of the error where nothing is at an address."""
+_MADE_WITHIN_MS = 3_600_000
+"""How long a clone may be in the making behind its note."""
 
 
 @dataclass(frozen=True)
@@ -28,8 +33,7 @@ class Clones:
             yield Refusal(
                 "vacuum.clone-unreachable",
                 f"the files that a shallow clone needs are unknown: {uri}: {fault.message}",
-                hint=fault.hint,
-                facts={"notes of clones": NOTES},
+                facts={"notes of clones": NOTES, "if the clone is gone": "delete its note"},
             )
 
     def notes(self) -> Iterator[str]:
@@ -38,14 +42,16 @@ class Clones:
             yield f"the shallow clone of version {one.version} is no longer at {one.uri}: {one.path} protects nothing"
 
 
-def open_clones(table: TableHandle, open_clone: Callable[[str], Snapshot], known: Collection[str]) -> Clones:
-    """Open the clones of a table but those whose table ids are `known`, and the clones of these, which name files of
-    the table, too.
+def open_clones(
+    tables: Sequence[TableHandle], open_clone: Callable[[str], Snapshot], known: Collection[str], now_ms: int
+) -> Clones:
+    """Open the clones of tables but those whose table ids are `known`, and the clones of all of these, which name files
+    of the tables, too.
     """
     found: list[Snapshot] = []
     gone: list[CloneNote] = []
     unreachable: list[tuple[str, DeltacliError]] = []
-    seen, places = {*known}, [table]
+    seen, places = set[str](), [*tables]
     while places:
         place = places.pop()
         try:
@@ -57,14 +63,16 @@ def open_clones(table: TableHandle, open_clone: Callable[[str], Snapshot], known
         for note in notes:
             try:
                 clone = open_clone(note.uri)
-            except NotATable:
-                gone.append(note)
             except DeltacliError as fault:
-                unreachable.append((note.uri, fault))
-            else:
-                if clone.metadata.id != note.table_id:
+                is_made = now_ms - note.created_ms < _MADE_WITHIN_MS
+                if fault.code == ABSENT and not is_made and note.may_be_gone():
                     gone.append(note)
-                    continue
+                else:
+                    unreachable.append((note.uri, fault))
+                continue
+            places.append(clone.table)
+            if clone.metadata.id != note.table_id:
+                gone.append(note)
+            elif note.table_id not in known:
                 found.append(clone)
-                places.append(clone.table)
     return Clones(tuple(found), tuple(gone), tuple(unreachable))

@@ -149,8 +149,8 @@ def prepare(
     basis = basis_of_plan(snapshot, listing, now_ms)
     window = find_window(table, listing, cutoff_ms)
     listed_until = None if listed_ms is None else last_commit_before(table, listing, listed_ms)
-    clones = find_clones(table)
     protect = [open_protected(table, uri) for uri in request.protect_from]
+    clones = find_clones(table, [one.table for one in protect])
     protect += () if clones is None else clones.found
     references = collect_references(
         snapshot,

@@ -6,7 +6,7 @@ Files that newer commits need again are spared. A saved plan is compared with it
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -60,17 +60,23 @@ def open_protected(table: TableHandle, uri: str) -> Snapshot:
     return snapshot
 
 
-def find_clones(table: TableHandle, known: Collection[str] = ()) -> Clones | None:
-    """Open the shallow clones that a table has notes of, but those whose table ids are `known`; None without notes."""
-    try:
-        has_notes = any(table.storage.list_from(f"{LOG_DIRECTORY}/{CLONES_DIRECTORY}"))
-    except FileMissing:
-        return None
-    if not has_notes:
+def find_clones(table: TableHandle, others: Sequence[TableHandle], known: Collection[str] = ()) -> Clones | None:
+    """Open the shallow clones that a table, or one of `others` that name its files, has notes of, but those whose table
+    ids are `known`; None without notes.
+    """
+    tables = [one for one in (table, *others) if _has_notes(one)]
+    if not tables:
         return None
     from deltacli.operations.vacuum.clones import open_clones
 
-    return open_clones(table, partial(open_protected, table), known)
+    return open_clones(tables, partial(open_protected, table), known, table.clock())
+
+
+def _has_notes(table: TableHandle) -> bool:
+    try:
+        return any(table.storage.list_from(f"{LOG_DIRECTORY}/{CLONES_DIRECTORY}"))
+    except FileMissing:
+        return False
 
 
 def protected_table(snapshot: Snapshot) -> ProtectedTable:
@@ -122,18 +128,6 @@ def of_protected(uri: str) -> Iterator[None]:
         if not fault.code.startswith("vacuum."):  # which are about the plan
             name_table(fault, uri)
         raise
-
-
-def files_of(snapshot: Snapshot) -> list[FileReferences]:
-    """Return the live files of a version."""
-    import pyarrow as pa
-
-    found = []
-    for batch in snapshot.file_actions.narrow():
-        if (adds := batch.adds) is not None and adds.num_rows:
-            unknown = pa.nulls(adds.num_rows, pa.int64())
-            found.append(FileReferences("add", adds.column("path"), adds.column("dv_id"), *[unknown] * 3))
-    return found
 
 
 def made_absolute(paths: ArrowArray, uri: str) -> ArrowArray:
@@ -226,6 +220,16 @@ class NewerCommits:
                 hint=command("vacuum", dry_run=True),
             )
 
+    def _require_retention(self, other: Snapshot) -> None:
+        """Raise Refused where a protected table keeps removed files by now that the plan deletes."""
+        kept_ms = deleted_file_retention_ms(other.properties)
+        if self._plan.cutoff_ms > self._table.clock() - kept_ms and kept_ms > self._plan.retention_ms:
+            raise Refused(
+                f"the protected table now keeps removed files for {format_duration(kept_ms)}, longer than the plan",
+                code="vacuum.plan-retention",
+                hint=command("vacuum", dry_run=True),
+            )
+
     def needed(self, paths: ArrowArray) -> ArrowArray:
         """Return which paths newer commits name in any action. Raises CommitCorrupt, FileMissing and other errors of
         reading, so that nothing is deleted then.
@@ -240,7 +244,7 @@ class NewerCommits:
         return pc.is_in(self._keys.of_listing(paths), value_set=self._needed)
 
     def _read_on(self) -> None:
-        self._take_new_clones()
+        self._require_known_clones()
         references, is_other = self._own.read_on()
         if is_other:
             self.require_same(read_snapshot(self._table))
@@ -251,18 +255,29 @@ class NewerCommits:
                 if is_other:
                     snapshot = read_snapshot(tail.table)
                     require_committable(snapshot.protocol, snapshot.properties, snapshot.version)
+                    self._require_retention(snapshot)
                 self._take([rows._replace(path=made_absolute(rows.path, tail.table.uri)) for rows in references])
 
-    def _take_new_clones(self) -> None:
-        clones = find_clones(self._table, self._known)
+    def _require_known_clones(self) -> None:
+        """Raise Refused where a shallow clone was made since the plan, or cannot be opened: which files it needs, and
+        needed before, only a new plan tells.
+        """
+        clones = find_clones(self._table, [tail.table for tail in self._others], self._known)
         if clones is None:
             return
         if refusals := [*clones.refusals()]:
             raise Refused.by(refusals)
-        for clone in clones.found:
-            self._known.add(clone.metadata.id)
-            self._others.append(_LogTail(clone.table, clone.version, past_of(clone.listing, clone.version)))
-            self._take([rows._replace(path=made_absolute(rows.path, clone.table.uri)) for rows in files_of(clone)])
+        made = [
+            *(one.table.uri for one in clones.found),
+            *(one.uri for one in clones.gone if one.created_ms > self._plan.now_ms),
+        ]
+        if made:
+            raise Refused(
+                "a shallow clone was made after the plan, so the files it needs are unknown",
+                code="vacuum.plan-too-old",
+                facts={"clone": made[0]},
+                hint=command("vacuum", dry_run=True),
+            )
 
     def _take(self, references: list[FileReferences]) -> None:
         import pyarrow as pa
