@@ -281,10 +281,12 @@ class Gate(Generic[P, Done]):
         )
         if isinstance(done, Committed):
             self.has_begun = True
-            if done.request.body is not None:
-                versions = (one for one in (done.made_from, done.base) if one is not None)
-                has_property = any(is_true(one.metadata.configuration, _MANIFEST_PROPERTY) for one in versions)
-                self.has_stale_manifests = self.has_stale_manifests or has_property
+            versions = [one for one in (done.made_from, done.base) if one is not None]
+            had_property = any(is_true(one.metadata.configuration, _MANIFEST_PROPERTY) for one in versions)
+            given = (done.request.metadata or {}).get("configuration") or {}
+            has_property = is_true(given, _MANIFEST_PROPERTY) if done.request.metadata else had_property
+            if has_property and (done.request.body is not None or not had_property):
+                self.has_stale_manifests = True
         return done
 
     def follow_up(self) -> None:
@@ -293,6 +295,17 @@ class Gate(Generic[P, Done]):
             from deltacli.changing.manifests import write_again
 
             self.plan.basis.cautions.extend(write_again(self.table))
+
+    def look_for_views(self) -> None:
+        """Look at what the version has that files were put back for, or that nobody knows: its manifests are written
+        again, or there are cautions. A table that cannot be read has no views.
+        """
+        try:
+            snapshot = read_snapshot(self.table)
+            self.has_stale_manifests = is_true(snapshot.properties, _MANIFEST_PROPERTY)
+            self.plan.basis.cautions.extend(views_of(snapshot))
+        except DeltacliError:
+            pass
 
 
 def _not_agreed(agreed: Plan, plan: Plan) -> ConflictLost:
