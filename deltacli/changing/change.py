@@ -281,31 +281,32 @@ class Gate(Generic[P, Done]):
         )
         if isinstance(done, Committed):
             self.has_begun = True
-            versions = [one for one in (done.made_from, done.base) if one is not None]
-            had_property = any(is_true(one.metadata.configuration, _MANIFEST_PROPERTY) for one in versions)
-            given = (done.request.metadata or {}).get("configuration") or {}
-            has_property = is_true(given, _MANIFEST_PROPERTY) if done.request.metadata else had_property
-            if has_property and (done.request.body is not None or not had_property):
-                self.has_stale_manifests = True
+            had, has = (
+                one is not None and is_true(one.metadata.configuration, _MANIFEST_PROPERTY)
+                for one in (done.made_from, done.base)
+            )
+            names_files = done.request.body is not None
+            self.has_stale_manifests |= (has and not had) or (names_files and (has or had))
         return done
 
-    def follow_up(self) -> None:
-        """Write the manifests again where committed files ask for it. What fails is a caution: the version is there."""
+    def follow_up(self, *, looks: bool = False) -> None:
+        """Write the manifests again where committed files ask for it; if it `looks`, also where the newest version
+        does: files of the log were put back, or nobody knows whether there is one. What fails is a caution.
+        """
+        cautions, before = self.plan.basis.cautions, self.plan.basis
+        if looks:
+            try:
+                now = read_snapshot(self.table)
+            except DeltacliError:
+                now = before.snapshot
+            if now is not None:
+                self.has_stale_manifests = self.has_stale_manifests or is_true(now.properties, _MANIFEST_PROPERTY)
+                if now.version != before.version:
+                    cautions.extend(one for one in views_of(now) if one not in cautions)
         if self.has_stale_manifests:
             from deltacli.changing.manifests import write_again
 
-            self.plan.basis.cautions.extend(write_again(self.table))
-
-    def look_for_views(self) -> None:
-        """Look at what the version has that files were put back for, or that nobody knows: its manifests are written
-        again, or there are cautions. A table that cannot be read has no views.
-        """
-        try:
-            snapshot = read_snapshot(self.table)
-            self.has_stale_manifests = is_true(snapshot.properties, _MANIFEST_PROPERTY)
-            self.plan.basis.cautions.extend(views_of(snapshot))
-        except DeltacliError:
-            pass
+            cautions.extend(write_again(self.table))
 
 
 def _not_agreed(agreed: Plan, plan: Plan) -> ConflictLost:
@@ -396,27 +397,30 @@ def carry_out(
         outcome.require_complete()
         return outcome
     gate = Gate(change.plan, made, ask, outcome)
+    looks = bool(change.act & Act.PUT)
     if began is not None:
         began(gate)
     try:
         change.execute(gate)
     except (OutcomeUnknown, PartlyDone) as fault:
-        gate.follow_up()
+        gate.follow_up(looks=looks or isinstance(fault, OutcomeUnknown))
         if gate.has_begun:
             fault.facts.setdefault("so far", gate.outcome.so_far())
         raise
     except DeltacliError as error:
-        gate.follow_up()
+        gate.follow_up(looks=looks and gate.has_begun)
         cause = _cause(gate.store, error)
         if gate.has_begun:
             raise PartlyDone.after(cause, gate.outcome.so_far()) from error
         raise cause from error.__cause__
     except BaseException as stop:
+        if gate.has_stale_manifests:
+            stop.add_note(f"the manifests in {MANIFESTS} name the files of an earlier version")
         if gate.has_begun:
             stop.add_note(gate.outcome.so_far())
         raise
     gate.has_ended = True
-    gate.follow_up()
+    gate.follow_up(looks=looks)
     gate.outcome.require_complete()
     return gate.outcome
 
