@@ -9,6 +9,7 @@ Spec: Add File and Remove File; Partition Value Serialization; Per-file Statisti
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -25,6 +26,7 @@ from deltacli.core.documents import dumps
 from deltacli.core.errors import (
     NotATable,
     PaimonTable,
+    PermissionRefused,
     Refusal,
     Refused,
     Unreadable,
@@ -43,7 +45,8 @@ from deltacli.delta.partitions.text import HIVE_DEFAULT, Spelling, is_text, kern
 from deltacli.delta.protocol.feature_use import property_uses, schema_uses, upgraded
 from deltacli.delta.schema.type_changes import digits_of_decimal, is_allowed_change
 from deltacli.delta.schema.types import ID, MODE, PHYSICAL_NAME, PLAIN_TYPES, parse_schema
-from deltacli.storage.base import require_writable
+from deltacli.storage import LocalStorage
+from deltacli.storage.base import StoreOfPrefix, require_writable
 from deltacli.table.find_log import list_log, refuse_paimon, table_around
 from deltacli.work.foreign_files import ForeignFile, read_foreign
 
@@ -351,13 +354,26 @@ def _require_no_table(storage: ReadStorage) -> None:
     except NotATable as fault:
         if fault.code in ("table.path-missing", "table.path-is-file", "table.path-is-log"):
             raise
-        if (around := table_around(storage)) is not None and storage.capabilities.has_directories:
+        if (around := _table_around(storage)) is not None:
             raise Refused(
                 "the directory is inside a table, whose files would be in two tables",
                 code="convert.inside-table",
                 facts={"table": around},
                 hint=command("snapshot", table=around),
             ) from None
+
+
+def _table_around(storage: ReadStorage) -> str | None:
+    """Return the table that a directory is in, by its path and by the one that links lead to."""
+    if isinstance(storage, StoreOfPrefix):
+        try:
+            return storage.with_above(LOG_DIRECTORY)
+        except PermissionRefused:
+            return None  # credentials for the prefix alone
+    if not isinstance(storage, LocalStorage):
+        return None
+    real = os.path.realpath(storage.root)
+    return table_around(storage) or (None if real == storage.root else table_around(LocalStorage(real)))
 
 
 def _list(storage: ReadStorage, exclude: Sequence[str]) -> _Listed:

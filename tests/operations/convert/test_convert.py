@@ -23,6 +23,7 @@ from tests.support.faulty import Fault
 from tests.support.optimizing import Ids
 from tests.support.parquet_lake import lake, put
 from tests.support.reading import open_at
+from tests.support.s3 import S3Server
 from tests.support.vacuuming import Killed, MortalStorage
 
 Capture = pytest.CaptureFixture[bytes]
@@ -147,10 +148,29 @@ def test_a_table_is_refused_and_so_is_a_directory_inside_one(tmp_path: Path) -> 
     place = lake(tmp_path / "t")
     open_table(place).convert()
 
-    for path, code in ((place, "convert.is-table"), (place / "day=2026-01-01", "convert.inside-table")):
+    (tmp_path / "link").symlink_to(place / "day=2026-01-01")
+    for path, code in (
+        (place, "convert.is-table"),
+        (place / "day=2026-01-01", "convert.inside-table"),
+        (tmp_path / "link", "convert.inside-table"),
+    ):
         with pytest.raises(Refused) as refused:
             open_table(path).plan_convert()
         assert code == refused.value.code
+
+
+def test_a_prefix_inside_a_table_of_a_bucket_is_refused(s3: S3Server, tmp_path: Path) -> None:
+    put(tmp_path, "a.parquet", v=[1])
+    bucket = s3.make_bucket()
+    s3.put(bucket, f"lake/t/_delta_log/{0:020}.json", b"{}")
+    for path in ("lake/t/x/y/a.parquet", "lake/u/a.parquet"):
+        s3.put(bucket, path, (tmp_path / "a.parquet").read_bytes())
+
+    with pytest.raises(Refused) as refused:
+        open_table(f"s3://{bucket}/lake/t/x/y").plan_convert()
+
+    assert ("convert.inside-table", f"s3://{bucket}/lake/t") == (refused.value.code, refused.value.facts["table"])
+    assert 1 == open_table(f"s3://{bucket}/lake/u").plan_convert().amount.files
 
 
 def test_directories_that_only_another_format_can_list_are_refused(tmp_path: Path) -> None:
