@@ -10,6 +10,7 @@ only if that was agreed to, too.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, ClassVar, Generic, Protocol, TypeVar
 
 from deltacli.changing.basis import Act, Basis, look_again, require_clock
@@ -295,10 +296,9 @@ class Gate(Generic[P, Done]):
         """
         cautions, before = self.plan.basis.cautions, self.plan.basis
         if looks:
-            try:
+            now = before.snapshot
+            with suppress(DeltacliError):
                 now = read_snapshot(self.table)
-            except DeltacliError:
-                now = before.snapshot
             if now is not None:
                 self.has_stale_manifests = self.has_stale_manifests or is_true(now.properties, _MANIFEST_PROPERTY)
                 if now.version != before.version:

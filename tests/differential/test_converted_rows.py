@@ -91,3 +91,27 @@ def test_filters_on_floats_and_long_texts_find_their_rows(rewrites: bool, tmp_pa
     )
 
     assert [3, 5, 4, 3] == json.loads(done.stdout)
+
+
+LEFT_BY_OTHERS = """
+import shutil, sys
+import duckdb, pyarrow, deltalake
+deltalake.write_deltalake(sys.argv[1], pyarrow.table({"x": [1]}))
+shutil.rmtree(sys.argv[1] + "/_delta_log")
+duckdb.sql("copy (select 1::variant as v) to '" + sys.argv[2] + "'")
+"""
+
+
+def test_files_of_a_lost_table_and_variants_are_recognized(tmp_path: Path) -> None:
+    python = peer_python()
+    if python is None or not (has_peer(python, "deltalake") and has_peer(python, "duckdb")):
+        pytest.skip(f"{ENVIRONMENT_VARIABLE} names no interpreter with deltalake and duckdb")
+    lost, variant = tmp_path / "lost", tmp_path / "v" / "a.parquet"
+    variant.parent.mkdir()
+    subprocess.run([python, "-c", LEFT_BY_OTHERS, str(lost), str(variant)], check=True)
+
+    (unknowable,) = open_table(lost).plan_convert().unknowable
+    (conflict,) = open_table(variant.parent).plan_convert().conflicts
+
+    assert "delta-rs version" in unknowable.evidence
+    assert ("v", "variant") == (conflict.column, conflict.seen)

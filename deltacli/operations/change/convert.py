@@ -441,10 +441,8 @@ def _list(storage: ReadStorage, exclude: Sequence[str]) -> _Listed:
                 conflicts[below + name] = Conflict(below + name, None, "a link or no regular file", "a regular file")
     traces = (*evidence.values(), *_writers(named))
     files, parts = dict(sorted(files.items())), {place.rpartition("/")[2] for place in seen}
-    found_conflicts = tuple(conflicts.values())
-    return _Listed(
-        files, hidden, excluded, found_conflicts, traces, vectors, LOG_DIRECTORY in seen, "_temporary" in parts
-    )
+    has = LOG_DIRECTORY in seen, "_temporary" in parts
+    return _Listed(files, hidden, excluded, tuple(conflicts.values()), traces, vectors, *has)
 
 
 def _size_and_time(storage: ReadStorage, walked: WalkEntry, place: int, path: str) -> tuple[int, int]:
@@ -544,8 +542,7 @@ class _Converting:
         self._physical: str | None = None
         self._dropped: dict[str, str] = {}
         """Physical names that the user's file does not name -> the first file that has each."""
-        is_by_id = wanted is not None and wanted.mode == "id"
-        self._ids = dict(wanted.ids(wanted.fields)) if wanted is not None and is_by_id else {}
+        self._ids = dict(wanted.ids(wanted.fields)) if wanted is not None and wanted.mode == "id" else {}
         self._types: dict[str, str] = {}
         """Types of partition columns."""
 
@@ -561,8 +558,7 @@ class _Converting:
         self._judge_names(fields)
         if listed.has_temporary:
             basis.cautions.append("_temporary is there: a job is writing, or one failed and its files are not complete")
-        if self._wanted is not None:
-            basis.cautions.extend(self._wanted.left_out)
+        basis.cautions.extend(() if self._wanted is None else self._wanted.left_out)
         schema = {"type": "struct", "fields": fields}
         sizes = [size for size, _ in listed.files.values()]
         return ConvertPlan(
@@ -657,8 +653,7 @@ class _Converting:
         for place, found in file.ids if self._ids else ():
             expected = self._ids.get(place, found)
             if found is None or found != expected:
-                said = "no field id" if found is None else f"field id {found}"
-                yield Conflict(path, place, said, "a field id" if expected is None else f"field id {expected}")
+                yield Conflict(path, place, f"field id {found or 'none'}", f"field id {expected or 'of the mapping'}")
 
     def _partition_values(self, path: str) -> list[tuple[str, str | None]]:
         """Return the values of a file by physical name."""
@@ -770,7 +765,7 @@ class _Converting:
             for name in (str(one["name"]) for one in struct):
                 column = f"{place}.{name}" if place else name
                 path = self._file_with(str(place.partition(".")[0] or name))
-                other = first.setdefault(name.lower(), name) if name.lower() in first else None
+                other = first.get(name.lower())
                 first.setdefault(name.lower(), name)
                 if other is not None:
                     self._conflicts.append(Conflict(path, column, f"a column {name}", f"no other than {other}"))
@@ -788,9 +783,7 @@ class _Converting:
         texts = filter(None, (_PHYSICAL.search(text) for text in self._schemas))
         physical = self._physical or next((match[0] for match in texts), None)
         is_mapped = self._wanted is not None and self._wanted.is_mapped
-        evidence = [*self._listed.evidence, *filter(None, [self._mark])]
-        if physical is not None:
-            evidence.append(f"the column {physical}")
+        evidence = [*self._listed.evidence, *filter(None, [self._mark, physical and f"the column {physical}"])]
         if self._wanted is not None and is_mapped:
             evidence.append(f"the column mapping of {self._wanted.file}")
         if evidence:
@@ -850,17 +843,11 @@ def _relaxed(kind: Any, left_out: dict[str, None], place: str = "") -> Any:
     for one in kind["fields"]:
         name, metadata = f"{place}{one['name']}", one.get("metadata") or {}
         enforced = [key for key in metadata if key.startswith(_ENFORCED)]
-        left_out.update(
-            (f"{key} of the column {name} is not taken: it was not checked for these files", None) for key in enforced
-        )
-        fields.append(
-            {
-                **one,
-                "type": _relaxed(one["type"], left_out, f"{name}."),
-                "nullable": True,
-                "metadata": {key: value for key, value in metadata.items() if key not in enforced},
-            }
-        )
+        said = f"of the column {name} is not taken: it was not checked for these files"
+        left_out.update((f"{key} {said}", None) for key in enforced)
+        taken = {key: value for key, value in metadata.items() if key not in enforced}
+        below = _relaxed(one["type"], left_out, f"{name}.")
+        fields.append({**one, "type": below, "nullable": True, "metadata": taken})
     return {**kind, "fields": fields}
 
 

@@ -317,6 +317,17 @@ def test_footers_tell_of_writers_of_tables(key: str, value: str, tmp_path: Path)
     assert key in found.evidence
 
 
+def test_a_variant_is_not_taken_for_a_struct(tmp_path: Path) -> None:
+    rows = pa.table({"v": [{"metadata": b"", "value": b""}]})
+    told = {"org.apache.spark.sql.parquet.row.metadata": '{"fields":[{"name":"v","type":"variant"}]}'}
+    (tmp_path / "t").mkdir()
+    pq.write_table(rows.replace_schema_metadata(told), tmp_path / "t" / "a.parquet")
+    pq.write_table(rows, tmp_path / "b.parquet")
+
+    assert [("a.parquet", "v", "variant")] == conflicts(tmp_path / "t")
+    assert () == open_table(tmp_path).plan_convert(exclude=("t/*",)).conflicts
+
+
 @pytest.mark.parametrize("left", [f".{0:020}.json.crc", "_staged_commits/", "_sidecars/x"])
 def test_what_is_left_of_a_log_is_a_conflict(left: str, tmp_path: Path) -> None:
     put(tmp_path, "a.parquet", v=[1])
@@ -405,7 +416,7 @@ def test_a_document_of_another_table_or_of_ids_that_files_lack_is_a_conflict(tmp
     by_id = conflicts(tmp_path / "t", like=like(tmp_path / "id.json", "id"), accept_unknowable=True)
 
     assert [("a.parquet", None, "other columns")] == of_other
-    assert [("a.parquet", PHYSICAL, "no field id")] == by_id
+    assert [("a.parquet", PHYSICAL, "field id none")] == by_id
 
 
 def test_what_writers_enforce_is_not_taken_with_a_schema(tmp_path: Path) -> None:
