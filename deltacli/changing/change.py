@@ -10,6 +10,7 @@ only if that was agreed to, too.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, ClassVar, Generic, Protocol, TypeVar
 
 from deltacli.changing.basis import Act, Basis, look_again, require_clock
@@ -281,18 +282,31 @@ class Gate(Generic[P, Done]):
         )
         if isinstance(done, Committed):
             self.has_begun = True
-            if done.request.body is not None:
-                versions = (one for one in (done.made_from, done.base) if one is not None)
-                has_property = any(is_true(one.metadata.configuration, _MANIFEST_PROPERTY) for one in versions)
-                self.has_stale_manifests = self.has_stale_manifests or has_property
+            had, has = (
+                one is not None and is_true(one.metadata.configuration, _MANIFEST_PROPERTY)
+                for one in (done.made_from, done.base)
+            )
+            names_files = done.request.body is not None
+            self.has_stale_manifests |= (has and not had) or (names_files and (has or had))
         return done
 
-    def follow_up(self) -> None:
-        """Write the manifests again where committed files ask for it. What fails is a caution: the version is there."""
+    def follow_up(self, *, looks: bool = False) -> None:
+        """Write the manifests again where committed files ask for it; if it `looks`, also where the newest version
+        does: files of the log were put back, or nobody knows whether there is one. What fails is a caution.
+        """
+        cautions, before = self.plan.basis.cautions, self.plan.basis
+        if looks:
+            now = before.snapshot
+            with suppress(DeltacliError):
+                now = read_snapshot(self.table)
+            if now is not None:
+                self.has_stale_manifests = self.has_stale_manifests or is_true(now.properties, _MANIFEST_PROPERTY)
+                if now.version != before.version:
+                    cautions.extend(one for one in views_of(now) if one not in cautions)
         if self.has_stale_manifests:
             from deltacli.changing.manifests import write_again
 
-            self.plan.basis.cautions.extend(write_again(self.table))
+            cautions.extend(write_again(self.table))
 
 
 def _not_agreed(agreed: Plan, plan: Plan) -> ConflictLost:
@@ -383,27 +397,30 @@ def carry_out(
         outcome.require_complete()
         return outcome
     gate = Gate(change.plan, made, ask, outcome)
+    looks = bool(change.act & Act.PUT)
     if began is not None:
         began(gate)
     try:
         change.execute(gate)
     except (OutcomeUnknown, PartlyDone) as fault:
-        gate.follow_up()
+        gate.follow_up(looks=looks or isinstance(fault, OutcomeUnknown))
         if gate.has_begun:
             fault.facts.setdefault("so far", gate.outcome.so_far())
         raise
     except DeltacliError as error:
-        gate.follow_up()
+        gate.follow_up(looks=looks and gate.has_begun)
         cause = _cause(gate.store, error)
         if gate.has_begun:
             raise PartlyDone.after(cause, gate.outcome.so_far()) from error
         raise cause from error.__cause__
     except BaseException as stop:
+        if gate.has_stale_manifests:
+            stop.add_note(f"the manifests in {MANIFESTS} name the files of an earlier version")
         if gate.has_begun:
             stop.add_note(gate.outcome.so_far())
         raise
     gate.has_ended = True
-    gate.follow_up()
+    gate.follow_up(looks=looks)
     gate.outcome.require_complete()
     return gate.outcome
 

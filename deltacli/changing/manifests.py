@@ -334,6 +334,7 @@ def write_again(table: TableHandle) -> Iterator[str]:
     """Write the manifests of the newest version, and yield why they could not be written: the commit before is made, so
     it is no error.
     """
+    way_out = command("manifest", table=table.uri)
     try:
         for _ in range(_TRIES):
             plan = plan_manifests(table)
@@ -346,7 +347,9 @@ def write_again(table: TableHandle) -> Iterator[str]:
             if list_log(table.storage, start_version=plan.basis.version).newest_version == plan.basis.version:
                 return
     except DeltacliError as fault:
-        yield _not_written(fault.message, command("manifest", table=table.uri))
+        yield _not_written(fault.message, way_out)
+    else:
+        yield _not_written("other writers committed meanwhile", way_out)
 
 
 def _not_written(why: str, way_out: str) -> str:

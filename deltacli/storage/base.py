@@ -320,6 +320,14 @@ def running_kernel() -> str:
 
 
 @runtime_checkable
+class StoreOfPrefix(Protocol):
+    """A store of the objects below a prefix, which can look above it."""
+
+    def with_above(self, name: str) -> str | None:
+        """Return the URI of the nearest prefix above the root that has a directory of a name; None without one."""
+
+
+@runtime_checkable
 class StoreWithPlace(Protocol):
     """A store whose root is a path, where a link or a rename can put another directory at any time."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -18,20 +19,30 @@ from deltacli.work.rows.data_files import DataFile, data_faults
 
 if TYPE_CHECKING:
     import pyarrow
+    import pyarrow.parquet
 
     from deltacli.core.typing import Json
     from deltacli.storage import ReadStorage
 
 _LEAST = Protocol(1, 2)
+_SPARK_ROWS = b"org.apache.spark.sql.parquet.row.metadata"
+_FIELD_ID = b"PARQUET:field_id"
+_VARIANT = re.compile(r"(\S+) \(Variant")
 
 
 class ForeignFile(NamedTuple):
-    """`schema` is the text of a schemaString; empty where the file cannot be read, and `fault` says why."""
+    """`schema` is the text of a schemaString; empty where the file cannot be read, and `fault` says why. `mark` is the
+    writer, if it is one of Delta tables, `variant` the name of a column of this type, which is a struct otherwise.
+    """
 
     schema: str = ""
     rows: int = 0
     stats: str = ""
     fault: str = ""
+    mark: str = ""
+    variant: str = ""
+    ids: tuple[tuple[str, int | None], ...] = ()
+    """The ids of fields, by their place, as `a.element.b`."""
 
 
 def read_foreign(storage: ReadStorage, path: str, size_bytes: int, apart: Collection[str] = ()) -> ForeignFile:
@@ -46,9 +57,58 @@ def read_foreign(storage: ReadStorage, path: str, size_bytes: int, apart: Collec
             text = _schema(stored, leaves, frozenset(apart))
             statistics = StatisticsCollector(_configuration(text), stored, from_footer=True)
             statistics.take_foreign_footer(metadata)
-            return ForeignFile(text, metadata.num_rows, statistics.text())
+            return ForeignFile(
+                text,
+                metadata.num_rows,
+                statistics.text(),
+                mark=_mark(metadata),
+                variant=_variant(metadata),
+                ids=tuple(_ids(stored)),
+            )
     except DataUnreadable as fault:
         return ForeignFile(fault=fault.facts.get("reason", fault.message))
+
+
+def _mark(metadata: pyarrow.parquet.FileMetaData) -> str:
+    """Return the writer of a file, if it writes Delta tables and says so; '' if it may be any."""
+    writer = metadata.created_by or ""
+    if writer.startswith("delta-rs"):
+        return str(writer)
+    for key, value in (metadata.metadata or {}).items():
+        if key.startswith((b"io.delta", b"delta.")) or (key == _SPARK_ROWS and b'"delta.' in value):
+            return f"a writer of Delta tables ({key.decode(errors='replace')})"
+    return ""
+
+
+def _variant(metadata: pyarrow.parquet.FileMetaData) -> str:
+    """Return a column that is a variant, '' without one: Arrow says only that it is a struct."""
+    leaves = (metadata.schema.column(leaf).path for leaf in range(metadata.num_columns))
+    groups = [path.removesuffix(".metadata") for path in leaves if path.endswith(".metadata")]
+    if not groups:
+        return ""
+    if match := _VARIANT.search(str(metadata.schema)):
+        return match[1]
+    spark = (metadata.metadata or {}).get(_SPARK_ROWS, b"")
+    return groups[0] if b'"variant"' in spark else ""
+
+
+def _ids(fields: Any, place: str = "") -> Iterator[tuple[str, int | None]]:  # Any: a schema, or a type of structs
+    for field in fields:
+        found = (field.metadata or {}).get(_FIELD_ID)
+        yield f"{place}{field.name}", None if found is None else int(found)
+        yield from _ids_below(field.type, f"{place}{field.name}")
+
+
+def _ids_below(kind: Any, place: str) -> Iterator[tuple[str, int | None]]:
+    import pyarrow as pa
+
+    if pa.types.is_struct(kind):
+        yield from _ids(kind, f"{place}.")
+    elif pa.types.is_map(kind):
+        yield from _ids_below(kind.key_type, f"{place}.key")
+        yield from _ids_below(kind.item_type, f"{place}.value")
+    elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        yield from _ids_below(kind.value_type, f"{place}.element")
 
 
 @lru_cache(maxsize=64)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 
 from deltacli.api.table import Table, open_table
 from deltacli.changing.change import carry_out
+from deltacli.changing.manifests import write_again
 from deltacli.cli.app import run
 from deltacli.core.errors import Refused
 from deltacli.operations.change.manifest import Manifests
@@ -184,3 +186,45 @@ def test_a_run_that_dies_leaves_each_list_old_or_new_and_is_ended_by_the_next(tm
         assert found.items() <= PARTITIONED.items()
         Table(LocalStorage(str(place))).manifest()
         assert PARTITIONED == manifests(place)
+
+
+def test_a_table_that_gets_the_property_gets_its_lists(tmp_path: Path) -> None:
+    place = partitioned(tmp_path)
+
+    vectors_off = "delta.enableDeletionVectors=false"
+    assert 0 == run(["properties", str(place), "set", f"{next(iter(FOLLOWS))}=true", vectors_off, "--yes"])
+
+    assert PARTITIONED == manifests(place)
+
+
+@pytest.mark.parametrize("words", ["undelete T --from COPY --yes", "log restore T BACKUP --yes"])
+@pytest.mark.parametrize("follows", [True, False])
+def test_commits_that_come_back_change_the_lists_as_well(
+    words: str, tmp_path: Path, capsysbinary: Capture, *, follows: bool
+) -> None:
+    place = partitioned(tmp_path, configuration=FOLLOWS if follows else {})
+    open_table(place).manifest()
+    shutil.copytree(place, tmp_path / "copy")
+    assert 0 == run(["log", "backup", str(place), str(tmp_path / "backup")])
+    newest = place / "_delta_log" / f"{open_table(place).snapshot().version:020}.json"
+    newest.unlink()
+    open_table(place).manifest()
+    assert PARTITIONED != manifests(place)
+
+    sources = {"T": place, "COPY": tmp_path / "copy", "BACKUP": tmp_path / "backup"}
+    code = run([str(sources.get(word, word)) for word in words.split()])
+
+    err = capsysbinary.readouterr().err.decode()
+    assert (0, True) == (code, newest.exists()), err
+    assert follows == (PARTITIONED == manifests(place))
+    assert follows != ("write them again" in err)
+
+
+def test_lists_that_other_writers_outrun_are_a_caution(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = open_table(partitioned(tmp_path))
+    newest = type("Listing", (), {"newest_version": 9})
+    monkeypatch.setattr("deltacli.changing.manifests.list_log", lambda *_, **__: newest)
+
+    (caution,) = write_again(table)
+
+    assert "other writers" in caution

@@ -49,10 +49,10 @@ def footer(rows: list[pa.RecordBatch]) -> pq.FileMetaData:
     ("values", "low", "high"),
     [
         ([0.0, -0.0], "-0.0", "0.0"),
-        ([1.5, math.nan], "1.5", None),
+        ([1.5, math.nan], None, None),
         ([math.nan], None, None),
-        ([math.inf, 2.0], "2.0", None),
-        ([-math.inf, 2.0], None, "2.0"),
+        ([math.inf, 2.0], None, None),
+        ([-math.inf, 2.0], None, None),
     ],
 )
 def test_floats(values: list[float], low: str | None, high: str | None) -> None:
@@ -69,13 +69,13 @@ def test_floats(values: list[float], low: str | None, high: str | None) -> None:
         ("x" * 32 + LAST + "a", "x" * 32, "x" * 32 + LAST + "\x7f"),
         ("\U0001f600" * 40, "\U0001f600" * 32, "\U0001f600" * 32 + LAST),
         (LAST * 64, LAST * 32, LAST * 64),
-        (LAST * 70, LAST * 32, None),
+        (LAST * 70, None, None),
     ],
 )
-def test_long_texts_are_cut(text: str, low: str, high: str | None) -> None:
+def test_long_texts_are_cut(text: str, low: str | None, high: str | None) -> None:
     found = collected("string", [text], arrow=pa.string())
     assert (low, high, 0) == found
-    assert high is None or low.encode() <= text.encode() <= high.encode()
+    assert low is None or high is None or low.encode() <= text.encode() <= high.encode()
 
 
 @pytest.mark.parametrize("number", [0, 1])
@@ -109,7 +109,7 @@ def test_times_have_milliseconds_or_what_they_need() -> None:
     assert ("1969-12-31T23:59:59.999Z", "1970-01-01T00:00:00.000001Z", 0) == collected(
         "timestamp", [-1_000], [1], arrow=utc
     )
-    assert ("1970-01-01T00:00:00.000", None, 0) == collected("timestamp_ntz", [0, 2**62], arrow=pa.timestamp("us"))
+    assert (None, None, 0) == collected("timestamp_ntz", [0, 2**62], arrow=pa.timestamp("us"))
 
 
 def test_decimals_have_all_digits_and_bytes_no_bounds() -> None:

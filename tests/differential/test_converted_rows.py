@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
 from pathlib import Path
 
 import pyarrow as pa
@@ -9,7 +11,7 @@ import pytest
 
 from deltacli import open_table
 from tests.differential.test_rows import PEERS as READERS
-from tests.support.parquet_lake import lake
+from tests.support.parquet_lake import lake, put
 from tests.support.peers import ENVIRONMENT_VARIABLE, Task, ask_for_rows, has_peer, peer_python
 
 
@@ -60,3 +62,56 @@ def test_manifests_name_the_rows_of_the_newest_version(tmp_path: Path) -> None:
     table.manifest()
 
     assert before == rows_of("parquet_with_duckdb.py", place, tmp_path / "after")
+
+
+FILTERED = """
+import json, sys
+from deltalake import DeltaTable
+filters = [("x", "=", 2.0), ("x", ">", 1.0), ("x", "<", 9.0), ("s", "=", sys.argv[2])]
+table = DeltaTable(sys.argv[1])
+print(json.dumps([len(table.to_pyarrow_table(columns=["x"], filters=[one])) for one in filters]))
+"""
+
+
+@pytest.mark.parametrize("rewrites", [False, True])
+def test_filters_on_floats_and_long_texts_find_their_rows(rewrites: bool, tmp_path: Path) -> None:
+    python, last = peer_python(), "\U0010ffff" * 70
+    if python is None or not has_peer(python, "deltalake"):
+        pytest.skip(f"{ENVIRONMENT_VARIABLE} names no interpreter with deltalake")
+    put(tmp_path / "t", "a.parquet", x=[1.5, 2.0], s=["a", last])
+    put(tmp_path / "t", "b.parquet", x=[2.0, float("nan")], s=["b", last])
+    put(tmp_path / "t", "c.parquet", x=[2.0, float("inf")], s=["c", last])
+    table = open_table(tmp_path / "t")
+    table.convert()
+    if rewrites:
+        assert (1,) == tuple(table.optimize().versions)
+
+    done = subprocess.run(
+        [python, "-c", FILTERED, str(tmp_path / "t"), last], capture_output=True, text=True, check=True
+    )
+
+    assert [3, 5, 4, 3] == json.loads(done.stdout)
+
+
+LEFT_BY_OTHERS = """
+import shutil, sys
+import duckdb, pyarrow, deltalake
+deltalake.write_deltalake(sys.argv[1], pyarrow.table({"x": [1]}))
+shutil.rmtree(sys.argv[1] + "/_delta_log")
+duckdb.sql("copy (select 1::variant as v) to '" + sys.argv[2] + "'")
+"""
+
+
+def test_files_of_a_lost_table_and_variants_are_recognized(tmp_path: Path) -> None:
+    python = peer_python()
+    if python is None or not (has_peer(python, "deltalake") and has_peer(python, "duckdb")):
+        pytest.skip(f"{ENVIRONMENT_VARIABLE} names no interpreter with deltalake and duckdb")
+    lost, variant = tmp_path / "lost", tmp_path / "v" / "a.parquet"
+    variant.parent.mkdir()
+    subprocess.run([python, "-c", LEFT_BY_OTHERS, str(lost), str(variant)], check=True)
+
+    (unknowable,) = open_table(lost).plan_convert().unknowable
+    (conflict,) = open_table(variant.parent).plan_convert().conflicts
+
+    assert "delta-rs version" in unknowable.evidence
+    assert ("v", "variant") == (conflict.column, conflict.seen)

@@ -142,8 +142,7 @@ CHANGES = (
         checks=True,
     ),
     Change(
-        "convert", places.sample, "convert files",
-        before=("read tbl --columns trip,day --output files/ --format parquet",),
+        "convert", places.files, "convert files",
         refused="convert tbl",
     ),
     Change(

@@ -9,9 +9,13 @@ import shlex
 import shutil
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from datetime import date
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
+
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from tests.cli.support import make_sample
 from tests.fleet.lake import write_lake
@@ -35,6 +39,17 @@ def sample(root: Path) -> None:
     changes = [{"change": "name", "name": "rides"}, {"change": "comment", "column": "ride.fare", "comment": "in EUR"}]
     (root / "changes.json").write_text(json.dumps(changes))
     unknown(root)
+
+
+def files(root: Path) -> None:
+    """The sample table, and a directory of a Parquet file."""
+    make_sample(root / "tbl")
+    numbers = {"trip": pa.array(range(361, 1591)), "day": pa.array([date(2026, 1, 1)] * 1230)}
+    (root / "files").mkdir()
+    pq.write_table(pa.table(numbers), root / "files" / "rides.parquet")
+    (root / "files" / "_SUCCESS").touch()
+    for path in (root / "files").iterdir():
+        os.utime(path, ns=(NOW_NS, NOW_NS))
 
 
 def unknown(root: Path) -> None:

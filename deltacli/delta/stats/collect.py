@@ -4,8 +4,9 @@ Text is compared with the claimed bounds, because finding its minimum would cost
 
 They are exact: the least and the greatest value of each column, and how many rows have none. A bound that no reader
 could understand in the same way is left out, which is always correct: NaN is above every number, infinities are not
-JSON, and years beyond four digits are not dates to many readers. Long texts are cut as the reference implementation
-does, and so that no value is beyond a bound.
+JSON, and years beyond four digits are not dates to many readers. The other bound is left out with it, because readers
+compare with a missing one as with null, and skip the file. Long texts are cut as the reference implementation does, and
+so that no value is beyond a bound.
 
 Spec: Per-file Statistics.
 """
@@ -245,7 +246,7 @@ class StatisticsCollector:
 
     def take_foreign_footer(self, metadata: pyarrow.parquet.FileMetaData) -> None:
         """Take all that the footer of another writer says: a column without bounds in one row group has none, no float
-        has an upper bound, because footers do not count NaN, and null counts may be unknown.
+        has any, because footers do not count NaN, and null counts may be unknown.
         """
         self._rows = metadata.num_rows
         for column in self._columns:
@@ -307,9 +308,9 @@ class _Column:
 
     def take_foreign_footer(self, metadata: Any) -> None:
         """Take bounds and null counts of all row groups, as far as every one has them."""
-        self._has_nan = self._kind is StatKind.FLOAT
         stored = metadata.schema.column(self.leaf)
-        has_bounds = self._kind in BOUNDED and stored.physical_type not in ("INT96", "BYTE_ARRAY" * self._is_decimal)
+        is_bounded = self._kind in BOUNDED and self._kind is not StatKind.FLOAT
+        has_bounds = is_bounded and stored.physical_type not in ("INT96", "BYTE_ARRAY" * self._is_decimal)
         self.has_null_count = stored.max_repetition_level == 0
         for group in range(metadata.num_row_groups):
             found = metadata.row_group(group).column(self.leaf).statistics
@@ -345,14 +346,17 @@ class _Column:
         self._high = high if self._high is None else max(self._high, high)
 
     def bounds(self) -> tuple[str | None, str | None]:
-        """Return the least and the greatest value in JSON, None for a bound that is left out."""
-        low, high = self._low, self._high
-        if low is None:
+        """Return the least and the greatest value in JSON, both or none."""
+        if self._low is None or self._has_nan:
             return None, None
+        low, high = self._texts()
+        return (None, None) if low is None or high is None else (low, high)
+
+    def _texts(self) -> tuple[str | None, str | None]:
+        low, high = self._low, self._high
         match self._kind:
             case StatKind.FLOAT:
-                # Zero has two signs, which some readers order.
-                return _float(low or -0.0), None if self._has_nan else _float(high or 0.0)
+                return _float(low or -0.0), _float(high or 0.0)  # zero has two signs, which some readers order
             case StatKind.DECIMAL:
                 return format(low, "f"), format(high, "f")
             case StatKind.DATE:

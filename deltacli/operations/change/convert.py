@@ -9,6 +9,7 @@ Spec: Add File and Remove File; Partition Value Serialization; Per-file Statisti
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -25,6 +26,7 @@ from deltacli.core.documents import dumps
 from deltacli.core.errors import (
     NotATable,
     PaimonTable,
+    PermissionRefused,
     Refusal,
     Refused,
     Unreadable,
@@ -39,11 +41,12 @@ from deltacli.delta.data_files import VECTOR_FILE, decode_hive
 from deltacli.delta.log.commit_content import CommitRequest, encoded_files
 from deltacli.delta.log.file_actions import action_schemas
 from deltacli.delta.log.segment import LOG_DIRECTORY
-from deltacli.delta.partitions.text import HIVE_DEFAULT, Spelling, is_text, spelling_of
+from deltacli.delta.partitions.text import HIVE_DEFAULT, Spelling, is_text, kernel_refuses, spelling_of
 from deltacli.delta.protocol.feature_use import property_uses, schema_uses, upgraded
 from deltacli.delta.schema.type_changes import digits_of_decimal, is_allowed_change
-from deltacli.delta.schema.types import MODE, PHYSICAL_NAME, PLAIN_TYPES, parse_schema
-from deltacli.storage.base import require_writable
+from deltacli.delta.schema.types import ID, MODE, PHYSICAL_NAME, PLAIN_TYPES, parse_schema
+from deltacli.storage import LocalStorage
+from deltacli.storage.base import StoreOfPrefix, require_writable
 from deltacli.table.find_log import list_log, refuse_paimon, table_around
 from deltacli.work.foreign_files import ForeignFile, read_foreign
 
@@ -52,13 +55,14 @@ if TYPE_CHECKING:
 
     from deltacli.changing.change import Gate
     from deltacli.core.typing import Json
-    from deltacli.storage import ReadStorage
+    from deltacli.storage import ReadStorage, WalkEntry
     from deltacli.table.handle import TableHandle
     from deltacli.table.version import Snapshot
 
 _LEAST_PROTOCOL = {"minReaderVersion": 1, "minWriterVersion": 2}
 _WHOLE = ("byte", "short", "integer")
-_ELEMENTS = ("elementType", "keyType", "valueType")
+_PARTS = (("elementType", "element"), ("keyType", "key"), ("valueType", "value"))
+_ELEMENTS = tuple(key for key, _ in _PARTS)
 _INFERRED = ("integer", "long", "date")
 _FORBIDDEN = frozenset(" ,;{}()\n\t=")
 """Characters that Spark refuses in the names of columns."""
@@ -66,6 +70,11 @@ _AT_ONCE = 1_000
 _ICEBERG = re.compile(r"metadata/[^/]*\.metadata\.json")
 _SPARK_OF_DELTA = re.compile(r"(?:.*/)?part-\d{5}-[0-9a-f-]{36}\.c\d{3}\.[^/]*")
 _ONE_EACH = re.compile(r"(?:.*/)?part-\d{5}-([0-9a-f-]{36})-c\d{3}\.[^/]*")
+_ACID = re.compile(r"base_\d+(?:_v\d+)?|(?:delete_)?delta_\d+_\d+(?:_\d+)?(?:_v\d+)?")
+"""Directories of transactional tables of Hive."""
+_DRAFT = re.compile(r"\.[0-9a-f]{32}(?:\.[0-9a-f]{12})?\.tmp")
+"""An unfinished commit of an earlier run."""
+_ENFORCED = ("delta.invariants", "delta.generationExpression", "delta.identity.")
 _PHYSICAL = re.compile(r"col-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _COLUMN = re.compile(r"\s*(`(?:[^`]|``)+`|[^\s`]+)\s+(.+?)\s*")
 
@@ -100,7 +109,9 @@ class Conflict(NamedTuple):
 
 
 class Unknowable(NamedTuple):
-    """What nobody can know without the log: `removed-files`, `deleted-rows` or `renamed-columns`, and what shows it."""
+    """What nobody can know without the log, and what shows it: `removed-files`, `deleted-rows`, `renamed-columns`,
+    `dropped-columns`.
+    """
 
     kind: str
     message: str
@@ -123,10 +134,17 @@ class _Wanted(NamedTuple):
     fields: tuple[Mapping[str, Any], ...]
     partitions: tuple[str, ...] | None
     configuration: Mapping[str, str]
+    file: str
+    left_out: tuple[str, ...]
+    """What writers have to enforce, which was not enforced for these files."""
+
+    @property
+    def mode(self) -> str:
+        return str(self.configuration.get(MODE, "none")).lower()
 
     @property
     def is_mapped(self) -> bool:
-        return str(self.configuration.get(MODE, "none")).lower() != "none"
+        return self.mode != "none"
 
     def physical(self, column: Mapping[str, Any]) -> str:
         """Return the name of a column in files."""
@@ -142,6 +160,14 @@ class _Wanted(NamedTuple):
             return {"type": "struct", "fields": list(parts)}
         return kind | {key: self.stored(kind[key]) for key in _ELEMENTS if key in kind}
 
+    def ids(self, fields: Sequence[Mapping[str, Any]], place: str = "") -> Iterator[tuple[str, int | None]]:
+        """Yield the id of each field, by its place as in `ForeignFile.ids`."""
+        for one in fields:
+            below = f"{place}{self.physical(one)}"
+            yield below, one.get("metadata", {}).get(ID)
+            for path, struct in _structs(below, one["type"]):
+                yield from self.ids(struct, f"{path}.")
+
 
 class _Listed(NamedTuple):
     """The data files of a directory, and what else tells about it."""
@@ -153,6 +179,9 @@ class _Listed(NamedTuple):
     conflicts: tuple[Conflict, ...]
     evidence: tuple[str, ...]
     vectors: int
+    has_log: bool
+    """There is a directory `_delta_log`."""
+    has_temporary: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,7 +308,8 @@ class Convert:
         try:
             done = gate.commit(_request, look=look)
         except BaseException:
-            if not gate.has_begun:  # an empty log looks like one that was lost
+            assert gate.plan.listed is not None
+            if not gate.has_begun and not gate.plan.listed.has_log:  # an empty log looks like one that was lost
                 gate.store.remove_directory(LOG_DIRECTORY)
             raise
         assert isinstance(done, Committed)
@@ -324,13 +354,26 @@ def _require_no_table(storage: ReadStorage) -> None:
     except NotATable as fault:
         if fault.code in ("table.path-missing", "table.path-is-file", "table.path-is-log"):
             raise
-        if (around := table_around(storage)) is not None and storage.capabilities.has_directories:
+        if (around := _table_around(storage)) is not None:
             raise Refused(
                 "the directory is inside a table, whose files would be in two tables",
                 code="convert.inside-table",
                 facts={"table": around},
                 hint=command("snapshot", table=around),
             ) from None
+
+
+def _table_around(storage: ReadStorage) -> str | None:
+    """Return the table that a directory is in, by its path and by the one that links lead to."""
+    if isinstance(storage, StoreOfPrefix):
+        try:
+            return storage.with_above(LOG_DIRECTORY)
+        except PermissionRefused:
+            return None  # credentials for the prefix alone
+    if not isinstance(storage, LocalStorage):
+        return None
+    real = os.path.realpath(storage.root)
+    return table_around(storage) or (None if real == storage.root else table_around(LocalStorage(real)))
 
 
 def _list(storage: ReadStorage, exclude: Sequence[str]) -> _Listed:
@@ -340,46 +383,41 @@ def _list(storage: ReadStorage, exclude: Sequence[str]) -> _Listed:
     """
     files: dict[str, tuple[int, int]] = {}
     conflicts, evidence = dict[str, Conflict](), dict[str, str]()
+    seen, named = set[str](), list[str]()
     hidden = excluded = vectors = 0
+
+    def see(place: str) -> None:
+        if place in seen:
+            return
+        seen.add(place)
+        above, _, name = place.rpartition("/")
+        _require_plain(place, name)
+        if name == LOG_DIRECTORY and above:
+            conflicts[above] = Conflict(above, None, "a Delta table of its own", "data files only")
+        elif name == LOG_DIRECTORY:
+            others, is_empty = _content_of_log(storage)
+            expected = "no file of a log without versions"
+            conflicts.update((one, Conflict(one, None, "a file of a log", expected)) for one in others)
+            if others or is_empty:
+                evidence.setdefault(name, f"the directory {place}")
+        elif name in ("_change_data", "_delta_index"):
+            evidence.setdefault(name, f"the directory {place}")
 
     def enter(directory: str, names: Sequence[str]) -> Iterable[str]:
         for name in names:
-            place = f"{directory}/{name}" if directory else name
-            if name == "_spark_metadata":
-                raise Refused(
-                    "a streaming query of Spark wrote this directory: its files count only as far as _spark_metadata "
-                    "names them, which deltacli does not read",
-                    code="convert.spark-metadata",
-                    hint="CONVERT TO DELTA of Spark reads it",
-                )
-            if name == LOG_DIRECTORY and directory:
-                conflicts[directory] = Conflict(directory, None, "a Delta table of its own", "data files only")
-            if name in ("_change_data", "_delta_index"):
-                evidence.setdefault(name, f"the directory {place}")
-            elif name == LOG_DIRECTORY and not directory:
-                left = [one.name for one in storage.list_from(LOG_DIRECTORY)]
-                others = [one for one in left if not one.startswith(".")]
-                expected = "no file of a log without versions"
-                for one in (f"{LOG_DIRECTORY}/{other}" for other in others):
-                    conflicts[one] = Conflict(one, None, "a file of a log", expected)
-                if others or not left:  # an unfinished commit of an earlier run begins with a dot
-                    evidence.setdefault(name, f"the directory {place}")
-        return [name for name in names if "=" in name or not name.startswith(("_", "."))]
+            see(f"{directory}/{name}" if directory else name)
+        return [name for name in names if not _is_hidden(name)]
 
     for walked in storage.walk("", enter):
         below = f"{walked.directory}/" if walked.directory else ""
-        for name in {LOG_DIRECTORY, "_change_data"}.intersection(
-            walked.directory.split("/")
-        ):  # where a store lists flat
-            enter(walked.directory.partition(name)[0].rstrip("/"), [name])
-        unknown = walked.sizes is None or walked.modified_ms is None
-        for place, name in enumerate(walked.names):
-            path = below + name
-            if any(_is_hidden(part) for part in walked.directory.split("/") if part) or name.startswith(("_", ".")):
+        for place, found in enumerate(walked.names):
+            path = below + found
+            *directories, name = path.split("/")
+            for depth in range(1, len(directories) + 1):  # where a store lists flat
+                see("/".join(directories[:depth]))
+            _require_plain(path, name)
+            if any(map(_is_hidden, directories)) or name.startswith(("_", ".")):
                 hidden += 1
-                continue
-            if any(fnmatchcase(path, glob) or fnmatchcase(name, glob) for glob in exclude):
-                excluded += 1
                 continue
             if VECTOR_FILE.fullmatch(path):
                 vectors += 1
@@ -391,15 +429,59 @@ def _list(storage: ReadStorage, exclude: Sequence[str]) -> _Listed:
                     code="convert.iceberg",
                     facts={"file": path},
                 )
-            stat = storage.stat(path) if unknown else None
-            size = stat.size_bytes if stat else walked.sizes[place]  # type: ignore[index]  # known here
-            modified = stat.modified_ms if stat else walked.modified_ms[place]  # type: ignore[index]
-            files[path] = (size, modified)
+            named.append(path)
+            if any(fnmatchcase(path, glob) or fnmatchcase(name, glob) for glob in exclude):
+                excluded += 1
+                continue
+            files[path] = _size_and_time(storage, walked, place, path)
         for name in walked.special:
-            if name.rstrip("/") and not name.endswith(("/", "_$folder$")) and not name.startswith(("_", ".")):
+            if not name.rstrip("/") or name.endswith(("/", "_$folder$")):
+                continue
+            if not _is_hidden(name) or (name == LOG_DIRECTORY and not below):
                 conflicts[below + name] = Conflict(below + name, None, "a link or no regular file", "a regular file")
-    files = dict(sorted(files.items()))
-    return _Listed(files, hidden, excluded, tuple(conflicts.values()), (*evidence.values(), *_writers(files)), vectors)
+    traces = (*evidence.values(), *_writers(named))
+    files, parts = dict(sorted(files.items())), {place.rpartition("/")[2] for place in seen}
+    has = LOG_DIRECTORY in seen, "_temporary" in parts
+    return _Listed(files, hidden, excluded, tuple(conflicts.values()), traces, vectors, *has)
+
+
+def _size_and_time(storage: ReadStorage, walked: WalkEntry, place: int, path: str) -> tuple[int, int]:
+    if walked.sizes is not None and walked.modified_ms is not None:
+        return walked.sizes[place], walked.modified_ms[place]
+    stat = storage.stat(path)
+    return stat.size_bytes, stat.modified_ms
+
+
+def _require_plain(place: str, name: str) -> None:
+    """Raise Refused for a name that shows another format, whose files count only as far as it says."""
+    if name == "_spark_metadata":
+        raise Refused(
+            "a streaming query of Spark wrote this directory: its files count only as far as _spark_metadata "
+            "names them, which deltacli does not read",
+            code="convert.spark-metadata",
+            hint="CONVERT TO DELTA of Spark reads it",
+        )
+    other = (
+        "a Hudi table" if name.startswith(".hoodie") else "a transactional table of Hive" * bool(_ACID.fullmatch(name))
+    )
+    if other:
+        raise Refused(
+            f"this is {other}, whose files count only as far as its metadata says",
+            code="convert.other-format",
+            facts={"found": place},
+        )
+
+
+def _content_of_log(storage: ReadStorage) -> tuple[list[str], bool]:
+    """Return what is in a log without versions, but for unfinished commits of earlier runs, and whether it is empty."""
+    found, is_empty = list[str](), True
+    for walked in storage.walk(LOG_DIRECTORY, lambda _, names: names):
+        names = [name for name in (*walked.names, *walked.special) if name.rstrip("/")]
+        is_empty = is_empty and not names
+        found += [f"{walked.directory}/{name}" for name in names if not _DRAFT.fullmatch(name)]
+        if walked.directory != LOG_DIRECTORY:
+            found.append(walked.directory)
+    return sorted(set(found)), is_empty and not found
 
 
 def _is_hidden(directory: str) -> bool:
@@ -410,7 +492,7 @@ def _writers(files: Iterable[str]) -> Iterator[str]:
     """Yield what the names of files say about a writer of Delta tables: Spark's have a dot before `c000`, and those of
     delta-rs an id each, where a job of Spark has one for all of its files.
     """
-    ids, others = Counter[str](), 0
+    ids = Counter[str]()
     for path in files:
         if _SPARK_OF_DELTA.fullmatch(path):
             yield f"the name of {path}"
@@ -418,9 +500,7 @@ def _writers(files: Iterable[str]) -> Iterator[str]:
         match = _ONE_EACH.fullmatch(path)
         if match:
             ids[match[1]] += 1
-        else:
-            others += 1
-    if len(ids) > 1 and not others and max(ids.values()) == 1:
+    if list(ids.values()).count(1) > 1:
         yield "names of files with an id each, as delta-rs gives them"
 
 
@@ -457,16 +537,28 @@ class _Converting:
         self._schemas: dict[str, str] = {}
         """Each schema of a file -> the first file that has it."""
         self._rows = 0
+        self._mark = ""
+        """What the footer of a file says about a writer of Delta tables."""
+        self._physical: str | None = None
+        self._dropped: dict[str, str] = {}
+        """Physical names that the user's file does not name -> the first file that has each."""
+        self._ids = dict(wanted.ids(wanted.fields)) if wanted is not None and wanted.mode == "id" else {}
+        self._types: dict[str, str] = {}
+        """Types of partition columns."""
 
     def plan(self, basis: Basis) -> ConvertPlan:
         listed = self._listed
         names, values = self._directories()
-        batches = list(self._batches(names))
         partitions = self._partition_columns(names, values)
-        columns = self._merged() if self._wanted is None else self._as_wanted(self._wanted)
+        self._types = {one.name: one.type for one in partitions}
+        batches = list(self._batches(names))
+        columns = self._merged() if self._wanted is None else self._as_wanted(self._wanted, names)
         known = {one["name"] for one in columns}
         fields = [*columns, *(_field(one.name, one.type) for one in partitions if one.name not in known)]
-        self._judge_names([str(one["name"]) for one in fields])
+        self._judge_names(fields)
+        if listed.has_temporary:
+            basis.cautions.append("_temporary is there: a job is writing, or one failed and its files are not complete")
+        basis.cautions.extend(() if self._wanted is None else self._wanted.left_out)
         schema = {"type": "struct", "fields": fields}
         sizes = [size for size, _ in listed.files.values()]
         return ConvertPlan(
@@ -480,7 +572,7 @@ class _Converting:
             listed.hidden,
             listed.excluded,
             tuple(self._conflicts),
-            tuple(self._unknowable(columns)),
+            tuple(self._unknowable()),
             listed,
         )
 
@@ -500,6 +592,7 @@ class _Converting:
                 self._conflicts.append(Conflict(path, None, f"the directory {directory!a}", "UTF-8 names"))
                 continue
             names = tuple(self._spelled.get(name, name) for name, _ in parts)
+            self._physical = self._physical or next((name for name, _ in parts if _PHYSICAL.fullmatch(name)), None)
             first = shapes.setdefault(names, path)
             expected = wanted if wanted is not None else next(iter(shapes))
             if names != expected:
@@ -535,6 +628,8 @@ class _Converting:
                 expected = "a complete Parquet file"
                 self._conflicts.append(Conflict(path, None, one.fault, expected))
             else:
+                self._mark = self._mark or (one.mark and f"{path} was written by {one.mark}")
+                self._conflicts.extend(self._of_footer(path, one))
                 self._schemas.setdefault(one.schema, path)
                 self._rows += one.rows
         kept = [(path, one) for path, one in part if not one.fault]
@@ -551,11 +646,24 @@ class _Converting:
         arrays = [pa.array(columns.get(one.name, nothing), one.type) for one in schema]
         return pa.record_batch(arrays, schema=schema)
 
+    def _of_footer(self, path: str, file: ForeignFile) -> Iterator[Conflict]:
+        """Yield what the columns of a file have against them that their types do not say."""
+        if file.variant:
+            yield Conflict(path, file.variant, "variant", "a type whose values this command can name")
+        for place, found in file.ids if self._ids else ():
+            expected = self._ids.get(place, found)
+            if found is None or found != expected:
+                yield Conflict(path, place, f"field id {found or 'none'}", f"field id {expected or 'of the mapping'}")
+
     def _partition_values(self, path: str) -> list[tuple[str, str | None]]:
         """Return the values of a file by physical name."""
         values = _values_of(path.rpartition("/")[0]) or []
         physical = {name: stored for stored, name in self._spelled.items()}
-        return [(physical.get(name, name), value) for name, value in values]
+        found = []
+        for name, value in values:
+            kind = self._types.get(self._spelled.get(name, name), "string")
+            found.append((physical.get(name, name), None if value is None else _canonical(kind, value)))
+        return found
 
     def _partition_columns(
         self, names: tuple[str, ...], values: Sequence[set[str | None]]
@@ -572,7 +680,8 @@ class _Converting:
             column = self._given[place] if self._given else PartitionColumn(name, str(of_schema), inferred=False)
             found.append(column)
             for text in texts:
-                if not _is_plain(column.type, text):
+                is_plain = _is_plain(column.type, text)
+                if not is_plain or kernel_refuses(column.type, _canonical(column.type, text)):
                     directory = self._first_with(name, text)
                     self._conflicts.append(Conflict(directory, name, repr(text), f"{column.type}, as Delta writes it"))
         return tuple(found)
@@ -613,14 +722,21 @@ class _Converting:
         self._conflicts.extend(Conflict(path, name, f"{counts[name]} columns of this name", "one") for name in twice)
         return fields
 
-    def _as_wanted(self, wanted: _Wanted) -> list[dict[str, Any]]:
+    def _as_wanted(self, wanted: _Wanted, partitions: Sequence[str]) -> list[dict[str, Any]]:
         """Return the columns that the user names, if every file fits them."""
         columns = {wanted.physical(one): one for one in wanted.fields}
+        stored = {name for name, one in columns.items() if one["name"] not in partitions}
         for text, path in self._schemas.items():
-            for one in self._fields_of(path, text):
+            fields = self._fields_of(path, text)
+            if stored and stored.isdisjoint(one["name"] for one in fields):
+                expected = f"some of those in {wanted.file}"
+                self._conflicts.append(Conflict(path, None, "other columns", expected))
+            for one in fields:
                 column = columns.get(one["name"])
                 if column is None:
-                    if not wanted.is_mapped:  # else the table had dropped it
+                    if wanted.is_mapped:  # the table had dropped it, or this is the schema of another one
+                        self._dropped.setdefault(one["name"], path)
+                    else:
                         expected = "a column of the schema"
                         self._conflicts.append(Conflict(path, one["name"], _shown(one["type"]), expected))
                     continue
@@ -633,26 +749,29 @@ class _Converting:
                 )
                 if not is_wider and _common(kind, one["type"]) != kind:
                     self._conflicts.append(Conflict(path, str(column["name"]), _shown(one["type"]), _shown(kind)))
-        return [{**one, "nullable": True} for one in wanted.fields]
+        return [dict(one) for one in wanted.fields]
 
     def _judge_type(self, path: str, column: str, kind: Any) -> None:
         for place, part in _leaves(column, kind):
             if part not in PLAIN_TYPES and part != "binary" and not _is_decimal(part):
                 self._conflicts.append(Conflict(path, place, part, "a type of Delta tables"))
 
-    def _judge_names(self, names: Sequence[str]) -> None:
-        """Note columns whose names differ by case alone, that are there twice, or that engines refuse."""
-        first: dict[str, str] = {}
-        for name in names:
-            other = first.get(name.lower())
-            first.setdefault(name.lower(), name)
-            if other is not None:
-                path = self._file_with(name)
-                self._conflicts.append(Conflict(path, name, f"a column {name}", f"no other than {other}"))
-            is_mapped = self._wanted is not None and self._wanted.is_mapped
-            if not name or (_FORBIDDEN.intersection(name) and not is_mapped):
-                path = self._file_with(name)
-                self._conflicts.append(Conflict(path, name, repr(name), "a name without any of ' ,;{}()\\n\\t='"))
+    def _judge_names(self, fields: Sequence[Mapping[str, Any]]) -> None:
+        """Note names that differ by case alone in a struct, that are there twice, or that engines refuse."""
+        is_mapped = self._wanted is not None and self._wanted.is_mapped
+        whole = {"type": "struct", "fields": fields}
+        for place, struct in _all_structs("", whole):
+            first: dict[str, str] = {}
+            for name in (str(one["name"]) for one in struct):
+                column = f"{place}.{name}" if place else name
+                path = self._file_with(str(place.partition(".")[0] or name))
+                other = first.get(name.lower())
+                first.setdefault(name.lower(), name)
+                if other is not None:
+                    self._conflicts.append(Conflict(path, column, f"a column {name}", f"no other than {other}"))
+                if not name or (_FORBIDDEN.intersection(name) and not is_mapped):
+                    expected = "a name without any of ' ,;{}()\\n\\t='"
+                    self._conflicts.append(Conflict(path, column, repr(name), expected))
 
     def _file_with(self, name: str) -> str:
         for text, path in self._schemas.items():
@@ -660,9 +779,13 @@ class _Converting:
                 return path
         return next(iter(self._listed.files), "")
 
-    def _unknowable(self, columns: Sequence[Mapping[str, Any]]) -> Iterator[Unknowable]:
-        physical = next((str(one["name"]) for one in columns if _PHYSICAL.fullmatch(str(one["name"]))), None)
-        evidence = [*self._listed.evidence, *([] if physical is None else [f"the column {physical}"])]
+    def _unknowable(self) -> Iterator[Unknowable]:
+        texts = filter(None, (_PHYSICAL.search(text) for text in self._schemas))
+        physical = self._physical or next((match[0] for match in texts), None)
+        is_mapped = self._wanted is not None and self._wanted.is_mapped
+        evidence = [*self._listed.evidence, *filter(None, [self._mark, physical and f"the column {physical}"])]
+        if self._wanted is not None and is_mapped:
+            evidence.append(f"the column mapping of {self._wanted.file}")
         if evidence:
             said = (
                 "rows of files that the table had removed come back: updated, deleted and compacted ones, perhaps twice"
@@ -671,9 +794,13 @@ class _Converting:
         if self._listed.vectors:
             said = f"rows that {plural(self._listed.vectors, 'deletion vector')} deleted come back"
             yield Unknowable("deleted-rows", said, f"{plural(self._listed.vectors, 'file')} of deletion vectors")
-        if physical is not None and self._wanted is None:
+        if physical is not None and not is_mapped:
             said = "columns have the names that files have, not those of the table, and dropped ones come back"
             yield Unknowable("renamed-columns", said, f"the column {physical}")
+        if self._wanted is not None:
+            for name, path in self._dropped.items():
+                said = f"the values of {name} are in no column: {self._wanted.file} does not name it"
+                yield Unknowable("dropped-columns", said, f"the column {name} of {path}")
 
 
 def _read_wanted(request: ConvertRequest) -> _Wanted | None:
@@ -700,7 +827,28 @@ def _read_wanted(request: ConvertRequest) -> _Wanted | None:
         raise UsageError(f"{name} {path} has no schema", code="usage.schema-file", facts={"reason": reason}) from fault
     given = metadata.get("configuration") if request.like is not None else None
     mapping = {key: str(value) for key, value in (given or {}).items() if key.startswith("delta.columnMapping.")}
-    return _Wanted(tuple(schema["fields"]), None if partitions is None else tuple(partitions), mapping)
+    left_out: dict[str, None] = {}
+    fields = _relaxed({"type": "struct", "fields": schema["fields"]}, left_out)["fields"]
+    return _Wanted(tuple(fields), None if partitions is None else tuple(partitions), mapping, path, tuple(left_out))
+
+
+def _relaxed(kind: Any, left_out: dict[str, None], place: str = "") -> Any:
+    """Return a type without what writers have to enforce: nulls are allowed everywhere. `left_out` gets the rest."""
+    if isinstance(kind, str):
+        return kind
+    if kind["type"] != "struct":
+        nulls = {key: True for key in ("containsNull", "valueContainsNull") if key in kind}
+        return kind | nulls | {key: _relaxed(kind[key], left_out, place) for key in _ELEMENTS if key in kind}
+    fields = []
+    for one in kind["fields"]:
+        name, metadata = f"{place}{one['name']}", one.get("metadata") or {}
+        enforced = [key for key in metadata if key.startswith(_ENFORCED)]
+        said = f"of the column {name} is not taken: it was not checked for these files"
+        left_out.update((f"{key} {said}", None) for key in enforced)
+        taken = {key: value for key, value in metadata.items() if key not in enforced}
+        below = _relaxed(one["type"], left_out, f"{name}.")
+        fields.append({**one, "type": below, "nullable": True, "metadata": taken})
+    return {**kind, "fields": fields}
 
 
 def _partitions_of(wanted: _Wanted) -> tuple[PartitionColumn, ...] | None:
@@ -732,6 +880,16 @@ def _shape(names: tuple[str, ...]) -> str:
 
 def _is_plain(kind: str, text: str) -> bool:
     return is_text(kind) or spelling_of(kind, text) is Spelling.PLAIN
+
+
+def _canonical(kind: str, text: str) -> str:
+    """Return a valid value as every reader parses it: a decimal with as many digits as its scale."""
+    digits = digits_of_decimal(kind)
+    if digits is None:
+        return text
+    whole, _, fraction = text.partition(".")
+    fraction = fraction.rstrip("0").ljust(digits.scale, "0")
+    return f"{whole}.{fraction}" if fraction else whole
 
 
 def _is_decimal(kind: str) -> bool:
@@ -779,9 +937,27 @@ def _leaves(place: str, kind: Any) -> Iterator[tuple[str, str]]:
         for part in kind["fields"]:
             yield from _leaves(f"{place}.{part['name']}", part["type"])
     else:
-        for key, name in (("elementType", "element"), ("keyType", "key"), ("valueType", "value")):
+        for key, name in _PARTS:
             if key in kind:
                 yield from _leaves(f"{place}.{name}", kind[key])
+
+
+def _structs(place: str, kind: Any) -> Iterator[tuple[str, Sequence[Mapping[str, Any]]]]:
+    """Yield the fields of the structs that a type consists of, but not those inside them, by place."""
+    if isinstance(kind, str):
+        return
+    if kind["type"] == "struct":
+        yield place, kind["fields"]
+    for key, name in _PARTS:
+        if key in kind:
+            yield from _structs(f"{place}.{name}", kind[key])
+
+
+def _all_structs(place: str, kind: Any) -> Iterator[tuple[str, Sequence[Mapping[str, Any]]]]:
+    for below, fields in _structs(place, kind):
+        yield below, fields
+        for one in fields:
+            yield from _all_structs(f"{below}.{one['name']}" if below else str(one["name"]), one["type"])
 
 
 def _shown(kind: Any) -> str:

@@ -345,6 +345,14 @@ class ObjectStorage:
         prefix = self._prefix(path)
         return PathKind.DIRECTORY if self._holds_any(prefix) or not prefix else PathKind.MISSING
 
+    def with_above(self, name: str) -> str | None:
+        """Return the URI of the nearest prefix above the root that has a directory of a name; None without one."""
+        parts = self._root.split("/")
+        for depth in range(len(parts) - 1, -1, -1):
+            if self._holds_any("/".join([*parts[:depth], name, ""])):
+                return self._uri.removesuffix("/".join(parts[depth:])).rstrip("/")
+        return None
+
     def stat(self, path: str) -> FileStat:
         entry, tag = self._ask(lambda: self._calls.look(self._key(path)), path, "read")
         return FileStat(path.rsplit("/", 1)[-1], entry.size_bytes, entry.modified_ms, tag)

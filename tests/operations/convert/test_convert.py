@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from deltacli.api.table import Table, open_table
@@ -22,6 +23,7 @@ from tests.support.faulty import Fault
 from tests.support.optimizing import Ids
 from tests.support.parquet_lake import lake, put
 from tests.support.reading import open_at
+from tests.support.s3 import S3Server
 from tests.support.vacuuming import Killed, MortalStorage
 
 Capture = pytest.CaptureFixture[bytes]
@@ -77,7 +79,7 @@ def test_statistics_are_those_of_footers_as_far_as_every_reader_may_trust_them(t
 
     stats = {path.rpartition("/")[2]: json.loads(add["stats"]) for path, add in adds_of(place).items()}
 
-    assert {"numRecords": 2, "minValues": {"id": 1, "x": 1.5}, "maxValues": {"id": 2}} == {
+    assert {"numRecords": 2, "minValues": {"id": 1}, "maxValues": {"id": 2}} == {
         key: value for key, value in stats["a.parquet"].items() if key != "nullCount"
     }
     assert ({"id": 4}, {"id": 0}) == (stats["c%2520d.parquet"]["minValues"], stats["c%2520d.parquet"]["nullCount"])
@@ -109,6 +111,8 @@ def test_given_types_are_taken_and_checked(tmp_path: Path) -> None:
         ({"a": {"v": [1]}, "b": {"V": [1]}}, "V", "a column V"),
         ({"a": {"v": [{"x": 1}]}, "b": {"v": [{"X": 1}]}}, "v", None),
         ({"a": {"v w": [1]}}, "v w", "'v w'"),
+        ({"a": {"v": [{"x": 1, "X": 1}]}}, "v.X", "a column X"),
+        ({"a": {"v": [[{"x y": 1}]]}}, "v.element.x y", "'x y'"),
         ({"p=1/a": {"v": [1]}, "b": {"v": [1]}}, None, None),
         ({"p=1/a": {"v": [1]}, "q=1/b": {"v": [1]}}, None, None),
     ],
@@ -144,20 +148,43 @@ def test_a_table_is_refused_and_so_is_a_directory_inside_one(tmp_path: Path) -> 
     place = lake(tmp_path / "t")
     open_table(place).convert()
 
-    for path, code in ((place, "convert.is-table"), (place / "day=2026-01-01", "convert.inside-table")):
+    (tmp_path / "link").symlink_to(place / "day=2026-01-01")
+    for path, code in (
+        (place, "convert.is-table"),
+        (place / "day=2026-01-01", "convert.inside-table"),
+        (tmp_path / "link", "convert.inside-table"),
+    ):
         with pytest.raises(Refused) as refused:
             open_table(path).plan_convert()
         assert code == refused.value.code
+
+
+def test_a_prefix_inside_a_table_of_a_bucket_is_refused(s3: S3Server, tmp_path: Path) -> None:
+    put(tmp_path, "a.parquet", v=[1])
+    bucket = s3.make_bucket()
+    s3.put(bucket, f"lake/t/_delta_log/{0:020}.json", b"{}")
+    for path in ("lake/t/x/y/a.parquet", "lake/u/a.parquet"):
+        s3.put(bucket, path, (tmp_path / "a.parquet").read_bytes())
+
+    with pytest.raises(Refused) as refused:
+        open_table(f"s3://{bucket}/lake/t/x/y").plan_convert()
+
+    assert ("convert.inside-table", f"s3://{bucket}/lake/t") == (refused.value.code, refused.value.facts["table"])
+    assert 1 == open_table(f"s3://{bucket}/lake/u").plan_convert().amount.files
 
 
 def test_directories_that_only_another_format_can_list_are_refused(tmp_path: Path) -> None:
     for path, code in (
         ("metadata/v1.metadata.json", "convert.iceberg"),
         ("_spark_metadata/0", "convert.spark-metadata"),
+        (".hoodie/hoodie.properties", "convert.other-format"),
+        ("p=1/.hoodie_partition_metadata", "convert.other-format"),
+        ("delta_0000001_0000001_0000/000000_0", "convert.other-format"),
+        ("p=1/base_0000002/000000_0", "convert.other-format"),
     ):
-        place = tmp_path / code
+        place = tmp_path / path.partition("/")[0] / code
         put(place, "a.parquet", v=[1])
-        (place / path).parent.mkdir()
+        (place / path).parent.mkdir(parents=True)
         (place / path).touch()
         with pytest.raises(Refused) as refused:
             open_table(place).plan_convert()
@@ -249,37 +276,164 @@ def test_a_table_that_lost_its_log_needs_acceptance(tmp_path: Path, capsysbinary
     assert 0 == run(["convert", str(place), "--accept-unknowable", "--yes"])
 
 
-@pytest.mark.parametrize("trace", ["deletion_vector_8dbd0cda-2618-42ef-b175-2beb5cf562da.bin", "_change_data/x"])
+def named(number: int, dash: str = "-") -> str:
+    return f"part-0000{number}-{number}dbd0cda-2618-42ef-b175-2beb5cf562da{dash}c000.snappy.parquet"
+
+
+@pytest.mark.parametrize(
+    "trace",
+    [
+        "deletion_vector_8dbd0cda-2618-42ef-b175-2beb5cf562da.bin",
+        "_change_data/x",
+        f"{named(1, '.')},x.parquet",
+        f"{named(1)},{named(2)},x.parquet",
+        "col-8dbd0cda-2618-42ef-b175-2beb5cf562da=1/a.parquet",
+    ],
+)
 def test_other_traces_of_a_table_count_too(trace: str, tmp_path: Path) -> None:
+    for name in (*trace.split(","), "kept.parquet"):
+        put(tmp_path, name, v=[1])
+
+    for excluded in ((), ("*.snappy.parquet", "*.bin", "x.parquet")):
+        plan = open_table(tmp_path).plan_convert(exclude=excluded)
+        kinds = [one.kind for one in plan.unknowable]
+        assert "removed-files" == kinds[0]
+        assert ("deletion_vector" in trace) == ("deleted-rows" in kinds)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("io.delta.kernel.default-parquet-writer", "Kernel-Defaults-4.0.0"),
+        ("org.apache.spark.sql.parquet.row.metadata", '{"metadata":{"delta.columnMapping.id":1}}'),
+    ],
+)
+def test_footers_tell_of_writers_of_tables(key: str, value: str, tmp_path: Path) -> None:
+    rows = pa.table({"v": [1]})
+    pq.write_table(rows.replace_schema_metadata({key: value}), tmp_path / "a.parquet")
+
+    (found,) = open_table(tmp_path).plan_convert().unknowable
+
+    assert key in found.evidence
+
+
+def test_a_variant_is_not_taken_for_a_struct(tmp_path: Path) -> None:
+    rows = pa.table({"v": [{"metadata": b"", "value": b""}]})
+    told = {"org.apache.spark.sql.parquet.row.metadata": '{"fields":[{"name":"v","type":"variant"}]}'}
+    (tmp_path / "t").mkdir()
+    pq.write_table(rows.replace_schema_metadata(told), tmp_path / "t" / "a.parquet")
+    pq.write_table(rows, tmp_path / "b.parquet")
+
+    assert [("a.parquet", "v", "variant")] == conflicts(tmp_path / "t")
+    assert () == open_table(tmp_path).plan_convert(exclude=("t/*",)).conflicts
+
+
+@pytest.mark.parametrize("left", [f".{0:020}.json.crc", "_staged_commits/", "_sidecars/x"])
+def test_what_is_left_of_a_log_is_a_conflict(left: str, tmp_path: Path) -> None:
     put(tmp_path, "a.parquet", v=[1])
-    (tmp_path / trace).parent.mkdir(exist_ok=True)
-    (tmp_path / trace).touch()
+    place = tmp_path / "_delta_log" / left
+    (place if left.endswith("/") else place.parent).mkdir(parents=True)
+    if not left.endswith("/"):
+        place.touch()
 
     plan = open_table(tmp_path).plan_convert()
 
-    assert "removed-files" == plan.unknowable[0].kind
-    assert ("deletion_vector" in trace) == ("deleted-rows" in {one.kind for one in plan.unknowable})
+    assert f"_delta_log/{left.rstrip('/')}" in {one.path for one in plan.conflicts}
+    assert ["removed-files"] == [one.kind for one in plan.unknowable]
 
 
-def test_a_kept_document_of_the_table_gives_names_and_types_back(tmp_path: Path) -> None:
-    name = "col-8dbd0cda-2618-42ef-b175-2beb5cf562da"
-    mapping = {"delta.columnMapping.id": 1, "delta.columnMapping.physicalName": name}
+def test_an_empty_log_stays_evidence_after_a_failed_run(tmp_path: Path) -> None:
+    put(tmp_path, "a.parquet", v=[1])
+    (tmp_path / "_delta_log").mkdir()
+    table = open_table(tmp_path)
+    plan = table.plan_convert(accept_unknowable=True)
+    put(tmp_path, "b.parquet", v=[1])
+
+    with pytest.raises(Refused):
+        table.execute_convert(plan)
+
+    assert (tmp_path / "_delta_log").exists()
+
+
+def test_a_linked_partition_is_a_conflict_and_a_job_at_work_a_caution(tmp_path: Path) -> None:
+    put(tmp_path / "t", "_temporary/0/a.parquet", v=[1])
+    put(tmp_path / "t", "_p=2/a.parquet", v=[1])
+    (tmp_path / "t" / "_p=1").symlink_to(tmp_path / "t" / "_p=2")
+
+    plan = open_table(tmp_path / "t").plan_convert()
+
+    assert ["_p=1"] == [one.path for one in plan.conflicts]
+    assert ["_temporary"] == [caution.split()[0] for caution in plan.basis.cautions]
+
+
+def test_decimals_of_directories_get_the_digits_that_every_reader_needs(tmp_path: Path) -> None:
+    for value in ("1.5", "-20", "0.250"):
+        put(tmp_path, f"p={value}/a.parquet", v=[1])
+
+    open_table(tmp_path).convert(partition="p decimal(5,2)")
+
+    assert ["-20.00", "0.25", "1.50"] == sorted(one["partitionValues"]["p"] for one in adds_of(tmp_path).values())
+    assert [] == errors(tmp_path)
+
+
+PHYSICAL = "col-8dbd0cda-2618-42ef-b175-2beb5cf562da"
+
+
+def like(place: Path, mode: str = "name") -> str:
+    """A kept document of a table with a mapped column."""
+    mapping = {"delta.columnMapping.id": 1, "delta.columnMapping.physicalName": PHYSICAL}
     schema = {"type": "struct", "fields": [{"name": "my id", "type": "long", "nullable": True, "metadata": mapping}]}
     metadata = {
         "schemaString": json.dumps(schema),
         "partitionColumns": [],
-        "configuration": {"delta.columnMapping.mode": "name", "delta.columnMapping.maxColumnId": "1", "a": "b"},
+        "configuration": {"delta.columnMapping.mode": mode, "delta.columnMapping.maxColumnId": "1", "a": "b"},
     }
-    like = tmp_path / "snapshot.json"
-    like.write_text(json.dumps({"kind": "deltacli.snapshot", "metadata": metadata}))
-    put(tmp_path / "t", "a.parquet", **{name: [1, 2], "col-dropped": ["x", "y"]})
+    place.write_text(json.dumps({"kind": "deltacli.snapshot", "metadata": metadata}))
+    return str(place)
+
+
+def test_a_kept_document_of_the_table_gives_names_and_types_back(tmp_path: Path) -> None:
+    document = like(tmp_path / "snapshot.json")
+    put(tmp_path / "t", "a.parquet", **{PHYSICAL: [1, 2], "col-dropped": ["x", "y"]})
     table = open_table(tmp_path / "t")
 
     assert {"removed-files", "renamed-columns"} == {one.kind for one in table.plan_convert().unknowable}
-    table.convert(like=str(like), accept_unknowable=True)
+    unknowable = table.plan_convert(like=document).unknowable
+    assert [("removed-files", False), ("dropped-columns", True)] == [
+        (one.kind, "col-dropped" in one.message) for one in unknowable
+    ]
+    table.convert(like=document, accept_unknowable=True)
 
     assert [(1,), (2,)] == rows(tmp_path / "t", "my id")
     assert [] == errors(tmp_path / "t")
+
+
+def test_a_document_of_another_table_or_of_ids_that_files_lack_is_a_conflict(tmp_path: Path) -> None:
+    put(tmp_path / "other", "a.parquet", v=[1])
+    put(tmp_path / "t", "a.parquet", **{PHYSICAL: [1, 2]})
+
+    of_other = conflicts(tmp_path / "other", like=like(tmp_path / "name.json"), accept_unknowable=True)
+    by_id = conflicts(tmp_path / "t", like=like(tmp_path / "id.json", "id"), accept_unknowable=True)
+
+    assert [("a.parquet", None, "other columns")] == of_other
+    assert [("a.parquet", PHYSICAL, "field id none")] == by_id
+
+
+def test_what_writers_enforce_is_not_taken_with_a_schema(tmp_path: Path) -> None:
+    numbers = {"type": "array", "elementType": "long", "containsNull": False}
+    inner = {"type": "struct", "fields": [{"name": "b", "type": numbers, "nullable": False, "metadata": {}}]}
+    metadata = {"delta.invariants": "x", "delta.identity.start": 1, "delta.generationExpression": "1", "comment": "c"}
+    fields = [{"name": "a", "type": inner, "nullable": False, "metadata": metadata}]
+    given = tmp_path / "schema.json"
+    given.write_text(json.dumps({"type": "struct", "fields": fields}))
+    put(tmp_path / "t", "a.parquet", a=[{"b": [1, None]}, {"b": None}])
+
+    plan = open_table(tmp_path / "t").convert(schema=str(given))
+
+    assert '"nullable":false' not in (text := json.dumps(plan.schema, separators=(",", ":")))
+    assert '"containsNull":true' in text
+    assert {"comment": "c"} == plan.schema["fields"][0]["metadata"]
+    assert 3 == len(plan.basis.cautions)
 
 
 def test_a_given_schema_decides_and_files_have_to_fit(tmp_path: Path) -> None:
