@@ -12,9 +12,8 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from fnmatch import fnmatchcase
 from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from urllib.parse import quote
@@ -37,7 +36,7 @@ from deltacli.core.errors import (
 from deltacli.core.progress import reported
 from deltacli.core.request_fields import Kind, option
 from deltacli.core.units import plural
-from deltacli.delta.data_files import VECTOR_FILE, decode_hive
+from deltacli.delta.data_files import decode_hive
 from deltacli.delta.log.commit_content import CommitRequest, encoded_files
 from deltacli.delta.log.file_actions import action_schemas
 from deltacli.delta.log.segment import LOG_DIRECTORY
@@ -45,6 +44,7 @@ from deltacli.delta.partitions.text import HIVE_DEFAULT, Spelling, is_text, kern
 from deltacli.delta.protocol.feature_use import property_uses, schema_uses, upgraded
 from deltacli.delta.schema.type_changes import digits_of_decimal, is_allowed_change
 from deltacli.delta.schema.types import ID, MODE, PHYSICAL_NAME, PLAIN_TYPES, parse_schema
+from deltacli.operations.change.parquet_directory import Conflict, Listed, list_data_files, require_same_files
 from deltacli.storage import LocalStorage
 from deltacli.storage.base import StoreOfPrefix, require_writable
 from deltacli.table.find_log import list_log, refuse_paimon, table_around
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
     from deltacli.changing.change import Gate
     from deltacli.core.typing import Json
-    from deltacli.storage import ReadStorage, WalkEntry
+    from deltacli.storage import ReadStorage
     from deltacli.table.handle import TableHandle
     from deltacli.table.version import Snapshot
 
@@ -67,13 +67,6 @@ _INFERRED = ("integer", "long", "date")
 _FORBIDDEN = frozenset(" ,;{}()\n\t=")
 """Characters that Spark refuses in the names of columns."""
 _AT_ONCE = 1_000
-_ICEBERG = re.compile(r"metadata/[^/]*\.metadata\.json")
-_SPARK_OF_DELTA = re.compile(r"(?:.*/)?part-\d{5}-[0-9a-f-]{36}\.c\d{3}\.[^/]*")
-_ONE_EACH = re.compile(r"(?:.*/)?part-\d{5}-([0-9a-f-]{36})-c\d{3}\.[^/]*")
-_ACID = re.compile(r"base_\d+(?:_v\d+)?|(?:delete_)?delta_\d+_\d+(?:_\d+)?(?:_v\d+)?")
-"""Directories of transactional tables of Hive."""
-_DRAFT = re.compile(r"\.[0-9a-f]{32}(?:\.[0-9a-f]{12})?\.tmp")
-"""An unfinished commit of an earlier run."""
 _ENFORCED = ("delta.invariants", "delta.generationExpression", "delta.identity.")
 _PHYSICAL = re.compile(r"col-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _COLUMN = re.compile(r"\s*(`(?:[^`]|``)+`|[^\s`]+)\s+(.+?)\s*")
@@ -97,15 +90,6 @@ class ConvertRequest:
         "Convert a Delta table that has lost its log, although removed rows come back.", default=False
     )
     dry_run: bool = False
-
-
-class Conflict(NamedTuple):
-    """What keeps a file from being part of the table; `column` is None where it is about the file."""
-
-    path: str
-    column: str | None
-    seen: str
-    expected: str
 
 
 class Unknowable(NamedTuple):
@@ -169,21 +153,6 @@ class _Wanted(NamedTuple):
                 yield from self.ids(struct, f"{path}.")
 
 
-class _Listed(NamedTuple):
-    """The data files of a directory, and what else tells about it."""
-
-    files: dict[str, tuple[int, int]]
-    """Path -> bytes and time."""
-    hidden: int
-    excluded: int
-    conflicts: tuple[Conflict, ...]
-    evidence: tuple[str, ...]
-    vectors: int
-    has_log: bool
-    """There is a directory `_delta_log`."""
-    has_temporary: bool
-
-
 @dataclass(frozen=True, slots=True)
 class ConvertPlan(OneCommit):
     """The table that the files would be, or are."""
@@ -198,7 +167,7 @@ class ConvertPlan(OneCommit):
     excluded: int = 0
     conflicts: tuple[Conflict, ...] = ()
     unknowable: tuple[Unknowable, ...] = ()
-    listed: _Listed | None = field(default=None, repr=False)
+    listed: Listed | None = field(default=None, repr=False)
 
     @property
     def is_noop(self) -> bool:
@@ -281,7 +250,7 @@ class Convert:
         require_writable(storage)
         given = None if self.request.partition is None else parse_partition(self.request.partition)
         wanted = _read_wanted(self.request)
-        listed = _list(storage, self.request.exclude)
+        listed = list_data_files(storage, self.request.exclude)
         if not listed.files and not listed.conflicts:
             raise NotATable(
                 "there is no data file to convert",
@@ -302,7 +271,7 @@ class Convert:
 
         def look() -> bool:
             assert gate.plan.listed is not None
-            _require_same_files(gate.plan.listed.files, _list(gate.store, self.request.exclude).files)
+            require_same_files(gate.plan.listed.files, list_data_files(gate.store, self.request.exclude).files)
             return True
 
         try:
@@ -376,147 +345,6 @@ def _table_around(storage: ReadStorage) -> str | None:
     return table_around(storage) or (None if real == storage.root else table_around(LocalStorage(real)))
 
 
-def _list(storage: ReadStorage, exclude: Sequence[str]) -> _Listed:
-    """List the data files: Hive's hidden names are left out, unless a directory is one of a partition.
-
-    Raises Refused for a directory whose files only Iceberg, or a streaming query of Spark, knows.
-    """
-    files: dict[str, tuple[int, int]] = {}
-    conflicts, evidence = dict[str, Conflict](), dict[str, str]()
-    seen, named = set[str](), list[str]()
-    hidden = excluded = vectors = 0
-
-    def see(place: str) -> None:
-        if place in seen:
-            return
-        seen.add(place)
-        above, _, name = place.rpartition("/")
-        _require_plain(place, name)
-        if name == LOG_DIRECTORY and above:
-            conflicts[above] = Conflict(above, None, "a Delta table of its own", "data files only")
-        elif name == LOG_DIRECTORY:
-            others, is_empty = _content_of_log(storage)
-            expected = "no file of a log without versions"
-            conflicts.update((one, Conflict(one, None, "a file of a log", expected)) for one in others)
-            if others or is_empty:
-                evidence.setdefault(name, f"the directory {place}")
-        elif name in ("_change_data", "_delta_index"):
-            evidence.setdefault(name, f"the directory {place}")
-
-    def enter(directory: str, names: Sequence[str]) -> Iterable[str]:
-        for name in names:
-            see(f"{directory}/{name}" if directory else name)
-        return [name for name in names if not _is_hidden(name)]
-
-    for walked in storage.walk("", enter):
-        below = f"{walked.directory}/" if walked.directory else ""
-        for place, found in enumerate(walked.names):
-            path = below + found
-            *directories, name = path.split("/")
-            for depth in range(1, len(directories) + 1):  # where a store lists flat
-                see("/".join(directories[:depth]))
-            _require_plain(path, name)
-            if any(map(_is_hidden, directories)) or name.startswith(("_", ".")):
-                hidden += 1
-                continue
-            if VECTOR_FILE.fullmatch(path):
-                vectors += 1
-                evidence.setdefault("vector", f"the deletion vector {path}")
-                continue
-            if _ICEBERG.fullmatch(path):
-                raise Refused(
-                    "this is an Iceberg table, whose files count only as far as its metadata names them",
-                    code="convert.iceberg",
-                    facts={"file": path},
-                )
-            named.append(path)
-            if any(fnmatchcase(path, glob) or fnmatchcase(name, glob) for glob in exclude):
-                excluded += 1
-                continue
-            files[path] = _size_and_time(storage, walked, place, path)
-        for name in walked.special:
-            if not name.rstrip("/") or name.endswith(("/", "_$folder$")):
-                continue
-            if not _is_hidden(name) or (name == LOG_DIRECTORY and not below):
-                conflicts[below + name] = Conflict(below + name, None, "a link or no regular file", "a regular file")
-    traces = (*evidence.values(), *_writers(named))
-    files, parts = dict(sorted(files.items())), {place.rpartition("/")[2] for place in seen}
-    has = LOG_DIRECTORY in seen, "_temporary" in parts
-    return _Listed(files, hidden, excluded, tuple(conflicts.values()), traces, vectors, *has)
-
-
-def _size_and_time(storage: ReadStorage, walked: WalkEntry, place: int, path: str) -> tuple[int, int]:
-    if walked.sizes is not None and walked.modified_ms is not None:
-        return walked.sizes[place], walked.modified_ms[place]
-    stat = storage.stat(path)
-    return stat.size_bytes, stat.modified_ms
-
-
-def _require_plain(place: str, name: str) -> None:
-    """Raise Refused for a name that shows another format, whose files count only as far as it says."""
-    if name == "_spark_metadata":
-        raise Refused(
-            "a streaming query of Spark wrote this directory: its files count only as far as _spark_metadata "
-            "names them, which deltacli does not read",
-            code="convert.spark-metadata",
-            hint="CONVERT TO DELTA of Spark reads it",
-        )
-    other = (
-        "a Hudi table" if name.startswith(".hoodie") else "a transactional table of Hive" * bool(_ACID.fullmatch(name))
-    )
-    if other:
-        raise Refused(
-            f"this is {other}, whose files count only as far as its metadata says",
-            code="convert.other-format",
-            facts={"found": place},
-        )
-
-
-def _content_of_log(storage: ReadStorage) -> tuple[list[str], bool]:
-    """Return what is in a log without versions, but for unfinished commits of earlier runs, and whether it is empty."""
-    found, is_empty = list[str](), True
-    for walked in storage.walk(LOG_DIRECTORY, lambda _, names: names):
-        names = [name for name in (*walked.names, *walked.special) if name.rstrip("/")]
-        is_empty = is_empty and not names
-        found += [f"{walked.directory}/{name}" for name in names if not _DRAFT.fullmatch(name)]
-        if walked.directory != LOG_DIRECTORY:
-            found.append(walked.directory)
-    return sorted(set(found)), is_empty and not found
-
-
-def _is_hidden(directory: str) -> bool:
-    return directory.startswith(("_", ".")) and "=" not in directory
-
-
-def _writers(files: Iterable[str]) -> Iterator[str]:
-    """Yield what the names of files say about a writer of Delta tables: Spark's have a dot before `c000`, and those of
-    delta-rs an id each, where a job of Spark has one for all of its files.
-    """
-    ids = Counter[str]()
-    for path in files:
-        if _SPARK_OF_DELTA.fullmatch(path):
-            yield f"the name of {path}"
-            return
-        match = _ONE_EACH.fullmatch(path)
-        if match:
-            ids[match[1]] += 1
-    if list(ids.values()).count(1) > 1:
-        yield "names of files with an id each, as delta-rs gives them"
-
-
-def _require_same_files(planned: Mapping[str, tuple[int, int]], now: Mapping[str, tuple[int, int]]) -> None:
-    if planned == now:
-        return
-    changed = sorted(path for path in planned.keys() | now.keys() if planned.get(path) != now.get(path))
-    facts = {f"file {number}": path for number, path in enumerate(changed[:5], 1)}
-    raise Refused(
-        f"{plural(len(changed), 'file')} arrived, changed or went since the plan",
-        code="convert.files-changed",
-        facts=facts,
-        hint=command("convert", dry_run=True),
-    )
-
-
 # -- the plan ----------------------------------------------------------------------------------------------------------
 
 
@@ -525,7 +353,7 @@ class _Converting:
         self,
         table: TableHandle,
         request: ConvertRequest,
-        listed: _Listed,
+        listed: Listed,
         given: tuple[PartitionColumn, ...] | None,
         wanted: _Wanted | None,
     ) -> None:
