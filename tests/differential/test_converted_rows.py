@@ -73,6 +73,7 @@ print(json.dumps([len(table.to_pyarrow_table(columns=["x"], filters=[one])) for 
 """
 
 
+@pytest.mark.xfail(strict=True, reason="deltalake skips files where minValues lacks a column")
 @pytest.mark.parametrize("rewrites", [False, True])
 def test_filters_on_floats_and_long_texts_find_their_rows(rewrites: bool, tmp_path: Path) -> None:
     python, last = peer_python(), "\U0010ffff" * 70
