@@ -7,11 +7,12 @@ missing.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
 
 from deltacli.changing.basis import Act
-from deltacli.changing.commit import commit
+from deltacli.changing.commit import Committed, commit
 from deltacli.changing.plan import Amount
 from deltacli.core.documents import short_repr
 from deltacli.core.errors import (
@@ -37,6 +38,7 @@ from deltacli.operations.log.log_copy import log_location
 from deltacli.operations.recover.copies import copy_file, copy_within_store, refuse_sparse, same_content
 from deltacli.storage import Created, Creation, Existed, LocalStorage, Storage
 from deltacli.storage.base import held, require_place
+from deltacli.table.find_log import list_log_files
 
 if TYPE_CHECKING:
     from deltacli.changing.change import Gate
@@ -180,7 +182,10 @@ class _Run:
             begun = replace(begun, last_version=plan.last, table_id=self._table_id())
         if begun != note:
             self._target.put(NOTE_PATH, begun.to_bytes())
+        if plan.makes_log and (found := list_log_files(self._target)):
+            raise diverged(f"{found[-1].name} was written to the target since the plan", self._target)
         commits = {**note.commits, **plan.resumed, **self._copy_log()}
+        require_place(self._source)
         require_log(plan, self._target)
         result = self._gate.outcome
         result.digest = digest_of_state(self._table, self._table.over(self._target), plan.last)
@@ -280,7 +285,7 @@ class _Run:
                 self._throttle(size)
                 if size >= _GROUP_BYTES:
                     refuse_sparse(source, path)
-            with self._in_source():
+            with _in_source():
                 made = target.copy_group(source, [path for path, _ in group])
             return [self._done(path, size, one) for (path, size), one in zip(group, made, strict=True)]
 
@@ -292,7 +297,7 @@ class _Run:
     def _copy_one(self, file: tuple[str, int]) -> _Copied:
         path, size = file
         self._throttle(size)
-        with self._in_source():
+        with _in_source():
             if self._within is not None:
                 return self._done(path, size, self._within(path, path))
             return self._done(path, size, copy_file(self._source, path, size, self._target))
@@ -342,7 +347,7 @@ class _Run:
 
         path, digest = log_location(file.name), sha256()
         self._throttle(file.size_bytes)
-        with self._in_source():
+        with _in_source():
             made = copy_file(self._source, path, file.size_bytes, self._target, digest=digest)
             if not isinstance(made, Created) and not self._is_same(path, file.size_bytes):
                 if file.path.kind is LogFileKind.COMMIT:
@@ -378,10 +383,7 @@ class _Run:
             return CommitRequest("COPY", parameters, metadata={**snapshot.raw_metadata, "id": own_id}, gives_id=True)
 
         done = commit(self._table.over(self._target), make)
-        return done.version if hasattr(done, "version") else done.read_version
-
-    def _in_source(self) -> Any:  # Any: a context manager
-        return _in_source(self._table)
+        return done.version if isinstance(done, Committed) else done.read_version
 
 
 class _ReadsFromSource:
@@ -408,19 +410,15 @@ def _groups(files: Iterable[tuple[str, int]], most: int) -> Iterator[list[tuple[
         yield group
 
 
-class _in_source:  # noqa: N801  (used as a function)
-    """Raises ConflictLost where the source loses a file while it is copied."""
-
-    def __init__(self, table: TableHandle) -> None:
-        self._table = table
-
-    def __enter__(self) -> None: ...
-
-    def __exit__(self, _kind: object, fault: BaseException | None, _trace: object) -> None:
-        if isinstance(fault, FileMissing):
-            raise ConflictLost(
-                f"a file of the source was deleted while it was copied: {fault}", code="copy.source-changed"
-            ) from fault
+@contextmanager
+def _in_source() -> Iterator[None]:
+    """Raise ConflictLost where the source loses a file while it is copied."""
+    try:
+        yield
+    except FileMissing as fault:
+        raise ConflictLost(
+            f"a file of the source was deleted while it was copied: {fault}", code="copy.source-changed"
+        ) from fault
 
 
 def _diverged(path: str, target: Storage) -> Refused:

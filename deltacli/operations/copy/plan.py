@@ -179,6 +179,8 @@ class CopyPlan:
     lag: Lag
     needed: NeededFiles | None = None
     needed_sizes: ArrowArray | None = None
+    makes_log: bool = False
+    """The target has no file of a log yet."""
     makes_start: bool = False
     """No checkpoint of one file has the first version, so that one is written in the target."""
     hint: bytes | None = None
@@ -359,6 +361,7 @@ def _plan(
         skipped=Amount(),
         note=note,
         lag=lag,
+        makes_log=not there.files,
         makes_start=makes_start,
         hint=_hint(table.storage, listing, first, last),
         resumed=resumed,

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from deltacli import open_table
-from deltacli.core.errors import VersionAbsent
+from deltacli.core.errors import PartlyDone, VersionAbsent
 from deltacli.operations.checkpoint.checkpoint import CheckpointRequest, LayoutChoice, plan_checkpoint, write_checkpoint
 from deltacli.operations.copy import execute
 from deltacli.operations.copy.execute import CopyResult
@@ -296,6 +296,31 @@ def test_a_foreign_commit_on_an_unfinished_copy_is_refused(step: str, source: Pa
 
 
 # -- checks ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("newest", [False, True])
+def test_a_table_that_appears_at_the_target_meanwhile_gets_no_file_of_the_log(
+    source: Path, target: Path, tmp_path: Path, newest: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole(tmp_path / "other")
+    with_other_id(tmp_path / "other")
+    table = open_table(source)
+    plan = table.plan_copy(str(target), newest=newest)
+    copy_data = execute._Run._copy_data
+
+    def another_writer(run: execute._Run) -> None:
+        copy_data(run)
+        for path in (tmp_path / "other" / "_delta_log").iterdir():
+            shutil.copy(path, target / "_delta_log")
+
+    monkeypatch.setattr(execute._Run, "_copy_data", another_writer)
+
+    with pytest.raises(PartlyDone) as partly:
+        table.execute_copy(plan)
+
+    assert "copy.diverged" == partly.value.code
+    own = {path.name for path in (tmp_path / "other" / "_delta_log").iterdir()}
+    assert own | {Path(NOTE_PATH).name} == {path.name for path in (target / "_delta_log").iterdir()}
 
 
 def test_a_check_names_what_only_the_target_has(source: Path, target: Path) -> None:
