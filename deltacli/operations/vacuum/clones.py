@@ -21,19 +21,21 @@ _MADE_WITHIN_MS = 3_600_000
 
 @dataclass(frozen=True)
 class Clones:
-    """The clones that were found, the notes of those that are gone, and why others cannot be opened, by their URIs."""
+    """The clones that were found, the notes of those that are gone, and of others where the note is, their URI, and why
+    they cannot be opened.
+    """
 
     found: tuple[Snapshot, ...]
     gone: tuple[CloneNote, ...]
-    unreachable: tuple[tuple[str, DeltacliError], ...]
+    unreachable: tuple[tuple[str, str, DeltacliError], ...]
 
     def refusals(self) -> Iterator[Refusal]:
         """Yield a refusal where a clone cannot be opened: which files it needs is unknown."""
-        for uri, fault in self.unreachable[:1]:
+        for note, uri, fault in self.unreachable[:1]:
             yield Refusal(
                 "vacuum.clone-unreachable",
                 f"the files that a shallow clone needs are unknown: {uri}: {fault.message}",
-                facts={"notes of clones": NOTES, "if the clone is gone": "delete its note"},
+                facts={"note": note, "if the clone is gone for good": "delete the note"},
             )
 
     def notes(self) -> Iterator[str]:
@@ -50,14 +52,14 @@ def open_clones(
     """
     found: list[Snapshot] = []
     gone: list[CloneNote] = []
-    unreachable: list[tuple[str, DeltacliError]] = []
+    unreachable: list[tuple[str, str, DeltacliError]] = []
     seen, places = set[str](), [*tables]
     while places:
         place = places.pop()
         try:
             notes = [one for one in read_notes(place.storage) if one.table_id not in seen]
         except DeltacliError as fault:
-            unreachable.append((place.uri, fault))
+            unreachable.append((f"{place.uri}/{NOTES}", place.uri, fault))
             continue
         seen.update(one.table_id for one in notes)
         for note in notes:
@@ -68,7 +70,7 @@ def open_clones(
                 if fault.code == ABSENT and not is_made and note.may_be_gone():
                     gone.append(note)
                 else:
-                    unreachable.append((note.uri, fault))
+                    unreachable.append((f"{place.uri}/{note.path}", note.uri, fault))
                 continue
             places.append(clone.table)
             if clone.metadata.id != note.table_id:
