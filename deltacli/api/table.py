@@ -209,7 +209,7 @@ class Table(BeforeChange, LogCare, Elsewhere, Undo):
         from deltacli.operations.clone import Clone
 
         return plan_change(
-            Clone(self.snapshot(version=version), protects=not unprotected), self.beside(text_of(target))
+            Clone(self.held().snapshot(version=version), protects=not unprotected), self.beside(text_of(target))
         )
 
     @named

@@ -188,9 +188,13 @@ class Gate(Generic[P, Done]):
         """Return True if consent was given to the command, whatever its plan."""
         return self._consent is None
 
-    def look(self, *, needs_clock: bool = False) -> None:
-        """Look at the log of the plan again, before the first act. Raises Refused (`plan.*`)."""
-        basis = self.plan.basis
+    def look(self, at: Basis | None = None, *, needs_clock: bool = False) -> None:
+        """Look again at the log of the plan, or at another table that the change reads, before the first act. Raises
+        Refused (`plan.*`).
+        """
+        basis = self.plan.basis if at is None else at
+        if at is not None:
+            require_place(at.table.storage)
         if needs_clock:
             require_clock(self.table, basis.now_ms, basis.past)
         look_again(basis)

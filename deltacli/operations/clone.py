@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 from urllib.parse import quote
 
 from deltacli.arrow import compute as pc
-from deltacli.changing.basis import Act, Basis
+from deltacli.changing.basis import Act, Basis, basis_of
 from deltacli.changing.commit import Committed
 from deltacli.changing.plan import Amount
 from deltacli.core.documents import short_repr
@@ -174,18 +174,21 @@ class Clone:
         return replace(plan, dry_run=False)
 
     def execute(self, gate: Gate[ClonePlan, ClonePlan]) -> None:
-        """Write the note and the commit, and look at the files again.
+        """Look at the source again, write the note and the commit, and look at the files.
 
-        Raises Refused where the source does not take the note, what `Gate.commit` raises, and PartlyDone where files
-        were deleted meanwhile.
+        Raises Refused where the source is another one by now (`plan.*`), is vacuumed, or does not take the note, what
+        `Gate.commit` raises, and PartlyDone where files were deleted meanwhile.
         """
         plan, source = gate.plan, self.source.table.writable()
+        gate.look(basis_of(self.source))
         if plan.note is not None:
             try:
                 plan.note.put(source)
             except PermissionRefused as denied:
-                raise _not_writable(str(denied.message)).error from denied
+                raise Refused.by([_not_writable(denied.message)]) from denied
         try:
+            if _is_vacuumed(self.source.table):
+                raise Refused.by([_vacuum_is_running()])
             done = gate.commit(_request)
         except (ConflictLost, Refused):  # after any other error the commit may be there
             if plan.note is not None:
@@ -243,22 +246,12 @@ def _lost(source: Snapshot, total: int) -> tuple[ProblemFile, ...]:
 # -- what forbids a clone ----------------------------------------------------------------------------------------------
 
 
-class _Objection(NamedTuple):
-    refusal: Refusal
-
-    @property
-    def error(self) -> Refused:
-        return Refused.by([self.refusal])
-
-
-def _not_writable(why: str) -> _Objection:
-    return _Objection(
-        Refusal(
-            "clone.source-not-writable",
-            f"the source cannot be told of the clone: {why}; its vacuum may delete files that the clone needs, unless "
-            f"it is run with {parameter('vacuum.protect_from')} and the URI of the clone",
-            override=parameter("clone.unprotected", True),
-        )
+def _not_writable(why: str) -> Refusal:
+    return Refusal(
+        "clone.source-not-writable",
+        f"the source cannot be told of the clone: {why}; its vacuum may delete files that the clone needs, unless it "
+        f"is run with {parameter('vacuum.protect_from')} and the URI of the clone",
+        override=parameter("clone.unprotected", True),
     )
 
 
@@ -266,7 +259,7 @@ def _refusals_of_note(source: TableHandle) -> Iterator[Refusal]:
     try:
         require_writable(source.storage)
     except NoAtomicCreate as refused:
-        yield _not_writable(refused.message).refusal
+        yield _not_writable(refused.message)
 
 
 def _refusals_of_target(target: ReadStorage, source: ReadStorage, *, is_taken: bool) -> Iterator[Refusal]:
@@ -277,7 +270,7 @@ def _refusals_of_target(target: ReadStorage, source: ReadStorage, *, is_taken: b
             facts={"source": source.uri, "target": target.uri},
         )
     elif is_taken or target.kind_of(LOG_DIRECTORY) is not PathKind.MISSING:
-        yield Refusal("clone.target-exists", f"there is a table at {target.uri}", hint=command("history", limit=10))
+        yield Refusal("clone.target-exists", f"there is a table at {target.uri}")
     elif target.kind_of("") is PathKind.FILE or _has_files(target):
         yield Refusal("clone.target-not-empty", f"{target.uri} is not empty")
 

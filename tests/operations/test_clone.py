@@ -19,6 +19,7 @@ from deltacli.core.clock import fixed_clock
 from deltacli.core.errors import DeltacliError, OutcomeUnknown, PartlyDone, Refused
 from deltacli.operations.clone import encoded_root
 from deltacli.storage import LocalStorage, Storage, open_storage
+from deltacli.table.clones import NOTES
 from tests.support.actions import Line, commit_info, metadata, protocol, remove
 from tests.support.builder import TableBuilder
 from tests.support.faulty import Fault, FaultyStorage
@@ -156,7 +157,9 @@ def test_only_a_clone_that_is_gone_for_certain_protects_nothing(
 
     plan = opened(tmp_path / "source", at_ms=NOW_MS + after_ms).plan_vacuum()
 
-    assert refused == ("vacuum.clone-unreachable" in {one.code for one in plan.refusals})
+    told = {one.code: one.facts for one in plan.refusals}
+    assert refused == ("vacuum.clone-unreachable" in told)
+    assert not refused or f"{table.uri}/{NOTES}/" in told["vacuum.clone-unreachable"]["note"]
     assert refused or any("protects nothing" in note for note in plan.notes)
 
 
@@ -211,6 +214,28 @@ def remove_all(place: Path) -> None:
     commit.write_text("".join(json.dumps(line) + "\n" for line in lines))
     for path in commit.parent.glob("*.json"):
         os.utime(path, (NOW_MS / 1000, NOW_MS / 1000))
+
+
+@pytest.mark.parametrize("how", ["link", "log"])
+def test_a_source_that_is_another_one_by_now_is_not_cloned(tmp_path: Path, how: str) -> None:
+    source(tmp_path / "first")
+    source(tmp_path / "second")
+    (tmp_path / "link").symlink_to(tmp_path / "first")
+    table = opened(tmp_path / "link")
+    plan = table.plan_clone(tmp_path / "clone")
+    if how == "link":
+        (tmp_path / "link").unlink()
+        (tmp_path / "link").symlink_to(tmp_path / "second")
+    else:
+        commit = tmp_path / "first" / "_delta_log" / f"{2:020}.json"
+        commit.write_text(commit.read_text() + "\n")
+
+    with pytest.raises(Refused) as refused:
+        table.execute_clone(plan)
+
+    assert {"link": "plan.other-place", "log": "plan.other-past"}[how] == refused.value.code
+    assert not (tmp_path / "clone").exists()
+    assert not [one for name in ("first", "second") for one in files_in(tmp_path / name) if one.startswith(NOTES)]
 
 
 def test_an_old_version_is_not_cloned_while_a_vacuum_runs(tmp_path: Path) -> None:
