@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated
 
 from deltacli.cli.options.declared import (
     DryRunOption,
-    TableArgument,
     TimestampOption,
     VersionOption,
     YesOption,
@@ -29,12 +28,13 @@ if TYPE_CHECKING:
 
 EXIT_CODES = (0, 2, 3, 4, 5, 6, 7, 8, 70)
 
+SourceArgument = Annotated[str, argument("Table to clone: a path or URI.", "SRC")]
 TargetArgument = Annotated[str, argument("Directory of the clone, absent or empty: a path or URI.", "DST")]
 
 
 def clone(
     run: Run,
-    table: TableArgument,
+    src: SourceArgument,
     dst: TargetArgument,
     version: VersionOption = None,
     timestamp: TimestampOption = None,
@@ -69,16 +69,16 @@ def clone(
         from deltacli.cli.commands.elsewhere.copy import copy
         from deltacli.operations.copy.plan import CopyRequest
 
-        copy(run, table, dst, request=CopyRequest(newest=True), dry_run=dry_run)
+        copy(run, src, dst, request=CopyRequest(newest=True), dry_run=dry_run)
         return
-    source = run.open_table(table, writes=not dry_run and not unprotected)
+    source = run.open_table(src, writes=not dry_run and not unprotected).held()
     target = run.open_table(dst, writes=not dry_run)
     snapshot = source.snapshot(version=chosen_version(source, version, timestamp))
     wording: Wording[ClonePlan, ClonePlan] = Wording(
         question=_question,
         planned=lambda plan, _: _result(plan),
         done=_result,
-        following=lambda _: f"deltacli read {quoted_table(dst)} --limit 10 --allow-external {quoted_table(table)}",
+        following=lambda _: f"deltacli read {quoted_table(dst)} --limit 10 --allow-external {quoted_table(src)}",
         notes=_notes,
         overrides={"clone.source-not-writable": "--unprotected"},
     )
@@ -99,7 +99,7 @@ def _notes(plan: ClonePlan) -> list[str]:
             f"a vacuum of the source keeps the files of the clone only with --protect-from {quoted_table(plan.target)}"
         )
     else:
-        found.append(f"only vacuum of deltacli reads {NOTES}: other tools delete files that the clone needs")
+        found.append(f"only the vacuum of deltacli reads {NOTES}; other tools may delete files that the clone needs")
     if plan.absolute:
         found.append(f"{plural(plan.absolute, 'file')} of the source are outside of it: nothing protects them there")
     return found
