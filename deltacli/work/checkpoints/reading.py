@@ -39,6 +39,7 @@ from deltacli.delta.log.segment import LOG_DIRECTORY, SIDECAR_DIRECTORY, Checkpo
 from deltacli.storage import ReadStorage
 from deltacli.work.checkpoints.reading_limits import (
     BUFFER_BYTES,
+    FAR_BUFFER_BYTES,
     ROWS_A_BATCH,
     read_footer_bytes,
     require_sound,
@@ -177,7 +178,7 @@ class OpenParquet(NamedTuple):
 def open_parquet(storage: ReadStorage, path: str) -> Iterator[OpenParquet]:
     """Open a Parquet file of a checkpoint; every fault while it is open is raised as CheckpointUnreadable."""
     with checkpoint_faults(path), storage.open(path) as source:
-        file = ParquetReader(source, buffer_size=BUFFER_BYTES)
+        file = ParquetReader(source, buffer_size=_buffer_bytes(storage))
         columns = CheckpointColumns(file.metadata, read_footer_bytes(source))
         tag = storage.tag(path, source)
         yield OpenParquet(path, file, source, storage.capabilities.cheap_listing, tag, columns)
@@ -198,10 +199,14 @@ def open_piece(stores: TableStores, piece: CheckpointPiece) -> Iterator[OpenParq
                 facts={"file": path, "next": "run the same command again"},
                 hint=command("snapshot"),
             )
-        file = ParquetReader(source, metadata=stores.footers.get(path, piece.tag), buffer_size=BUFFER_BYTES)
+        file = ParquetReader(source, metadata=stores.footers.get(path, piece.tag), buffer_size=_buffer_bytes(storage))
         stores.footers.put(path, piece.tag, file.metadata)
         columns = CheckpointColumns(file.metadata)
         yield OpenParquet(path, file, source, storage.capabilities.cheap_listing, piece.tag, columns)
+
+
+def _buffer_bytes(storage: ReadStorage) -> int:
+    return BUFFER_BYTES if storage.capabilities.cheap_listing else FAR_BUFFER_BYTES
 
 
 def small_actions(parquet: OpenParquet, kinds: Iterable[str] = SMALL_ACTIONS) -> Iterator[tuple[str, Action]]:
