@@ -314,13 +314,13 @@ def read_narrow(
             wanted += columns.narrow_remove(piece.group, with_paths=need_paths)
         for batch in parquet.batches(piece.group.index, wanted):
             yield FileBatch(
-                adds=_narrow_rows(batch, "add", touched, piece.path, need_paths=need_paths),
-                removes=_narrow_rows(batch, "remove", touched, piece.path, need_paths=need_paths),
+                adds=_narrow_rows(batch, "add", touched, piece.path, with_ids=with_paths),
+                removes=_narrow_rows(batch, "remove", touched, piece.path, with_ids=with_paths),
             )
 
 
 def _narrow_rows(
-    batch: Any, kind: str, touched: TouchedFiles, source: str, *, need_paths: bool
+    batch: Any, kind: str, touched: TouchedFiles, source: str, *, with_ids: bool
 ) -> Any:  # Any: pyarrow has no types
     """Return the rows of `kind` in a batch as `narrow_add` or `narrow_remove`; None if it has no such rows."""
     import pyarrow as pa
@@ -333,10 +333,11 @@ def _narrow_rows(
     def column(name: str, data_type: Any) -> Any:
         return pc.cast(actions.field(name), data_type) if name in names else pa.nulls(len(actions), data_type)
 
+    need_paths = with_ids or len(touched) > 0
     vectors = without_empty(actions.field("deletionVector")) if "deletionVector" in names else None
     if vectors is not None and lacks_id(vectors):
         raise missing_field(f"{source}: a deletion vector has no id", source)
-    dv_ids = unique_id_column(vectors) if vectors is not None and need_paths else no_vector_ids(len(actions))
+    dv_ids = unique_id_column(vectors) if vectors is not None and with_ids else no_vector_ids(len(actions))
     paths = column("path", pa.string())
     if paths.null_count and (need_paths or "path" in names):
         raise missing_field(f"{source}: {kind}.path is missing", source)
@@ -359,7 +360,7 @@ def _narrow_rows(
             [paths, dv_ids, sizes, _records(actions, names, stats), cardinality, tight_column(stats, cardinality)],
             schema=schemas.narrow_add,
         )
-    kept = touched.untouched(paths, dv_ids) if need_paths else None
+    kept = touched.untouched(paths, dv_ids if vectors is None else vectors) if need_paths else None
     return rows if kept is None else pc.filter(rows, kept)
 
 
@@ -493,7 +494,7 @@ def read_whole(
                 rows = without_empty_vectors(rows)
                 _require_whole(rows, kind, piece.path)
                 if len(touched):
-                    kept = touched.untouched(rows.column("path"), unique_id_column(rows.column("deletionVector")))
+                    kept = touched.untouched(rows.column("path"), rows.column("deletionVector"))
                     yield from _kept_runs(rows, kept)
                 else:
                     yield rows
