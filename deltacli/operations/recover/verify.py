@@ -120,7 +120,7 @@ def _within(
     footers = [(ListedFile(as_in_log(key_text(path)), size), rows) for path, size, rows in zip(*columns, strict=True)]
     row_of = dict(zip(pc.take(paths, of_vectors).to_pylist(), of_vectors.to_pylist(), strict=True))
     vectors: list[tuple[int, Descriptor]] = []
-    stated = needed.vectors.filter(pc.is_in(needed.vectors["path"], value_set=pc.take(paths, of_vectors)))
+    stated = pc.filter(needed.vectors, pc.is_in(needed.vectors["path"], value_set=pc.take(paths, of_vectors)))
     for path, descriptor in zip(*(stated[name].to_pylist() for name in ("path", "deletionVector")), strict=True):
         at = {"pathOrInlineDv": as_in_log(key_text(path))} if descriptor["storageType"] == "p" else {}
         vectors.append((row_of[path], {**without_nulls(descriptor), **at}))

@@ -557,6 +557,8 @@ def _fit(column: Any, wanted: Any) -> Any:  # Any: pyarrow has no types
 
     if column.type.equals(wanted):
         return column
+    if column.null_count == len(column):
+        return pa.nulls(len(column), wanted)
     if (
         pa.types.is_map(wanted)
         and pa.types.is_map(column.type)
@@ -574,7 +576,8 @@ def _fit(column: Any, wanted: Any) -> Any:  # Any: pyarrow has no types
             else pa.nulls(len(column), part.type)
             for part in wanted
         ]
-        return pa.StructArray.from_arrays(fields, fields=list(wanted), mask=pc.is_null(column))
+        mask = pc.is_null(column) if column.null_count else None  # a mask loads all of `pyarrow.compute`
+        return pa.StructArray.from_arrays(fields, fields=list(wanted), mask=mask)
     return pc.cast(column, wanted)
 
 
