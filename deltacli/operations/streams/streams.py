@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow import compute as pc
 from deltacli.core.documents import short_repr
-from deltacli.core.errors import PaimonTable, ProtocolUnsupported, Refused, Unreadable, UsageError, parameter
+from deltacli.core.errors import NotATable, PaimonTable, ProtocolUnsupported, Refused, Unreadable, UsageError, parameter
 from deltacli.core.progress import SILENT, Progress
 from deltacli.core.request_fields import Kind, option
 from deltacli.core.typing import JsonObject
@@ -218,7 +218,7 @@ def find_streams(
     """Return the queries with what each needs of the tables. Nothing is changed. With `is_one_table`, queries that read
     no other than these tables are left out.
 
-    Raises what `find_checkpoints` raises, UsageError for a share, and StorageFailed.
+    Raises what `find_checkpoints` raises, NotATable, UsageError for a share, and StorageFailed.
     """
     require_delta_tables(tables)
     found = find_checkpoints(request.names, open_, engine, progress=progress)
@@ -255,6 +255,8 @@ def _concerns(query: StreamQuery) -> bool:
 def _read(table: TableHandle) -> _Named:
     try:
         return _Named(table, read_snapshot(table))
+    except NotATable:
+        raise
     except Unreadable as fault:
         return _Named(table, None, fault)
 
