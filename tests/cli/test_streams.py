@@ -185,6 +185,27 @@ def test_what_is_refused(home: Path, arguments: list[str], code: int, said: str)
     assert (code, True) == (found.code, said in found.err), found.err
 
 
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("reach ./tbl", ""),
+        ("doctor table ./tbl", ""),
+        ("restore ./tbl --version 9 --dry-run", "a commit that removes files stops it"),
+        ("alter ./tbl add tax int --dry-run", "a commit that changes columns"),
+    ],
+)
+def test_other_commands_name_the_queries_that_they_concern(home: Path, line: str, said: str) -> None:
+    write_checkpoint(home / "chk" / "dead", [offset(TABLE_ID, 11), offset("another id", 3)])
+    (home / "chk" / "dead" / "offsets" / "7").write_bytes(b"")
+
+    found = deltacli(*line.split(), "--checkpoints", "chk/*", "--now", NOW, cwd=home)
+
+    assert "query dead is dead: offsets/7 cannot be read: it is empty" in found.err
+    assert bool(said) == ("query orders" in found.err)
+    assert said in found.err
+    assert "query files" not in found.err
+
+
 def test_python_raises_what_the_command_refuses(home: Path) -> None:
     table = open_table(str(home / "tbl"))
 
