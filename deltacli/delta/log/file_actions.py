@@ -20,7 +20,14 @@ from deltacli.arrow import compute as pc
 from deltacli.core.errors import CommitCorrupt, command
 from deltacli.core.typing import ArrowArray, ArrowField, Json
 from deltacli.core.units import OLDEST_MS
-from deltacli.delta.data_files import canonical, canonical_column, decode_column, fault_of, unique_id
+from deltacli.delta.data_files import (
+    canonical,
+    canonical_column,
+    decode_column,
+    fault_of,
+    unique_id,
+    unique_id_column,
+)
 from deltacli.delta.encoding.ndjson import parse_ndjson
 from deltacli.delta.log.actions import Action, json_type, missing, schema_of_action, shown, wrong_type
 
@@ -168,18 +175,20 @@ class TouchedFiles:
     def __len__(self) -> int:
         return len(self._few) + sum(map(len, self._indexes))
 
-    def untouched(self, paths: pyarrow.Array, dv_ids: pyarrow.Array) -> pyarrow.Array | None:
-        """Return which rows (string paths, string vector ids) no newer commit has decided, or None if all of them."""
-        is_touched = self._touched_by_few(paths, dv_ids) if len(self._few) else None
+    def untouched(self, paths: pyarrow.Array, vectors: pyarrow.Array) -> pyarrow.Array | None:
+        """Return which rows no newer commit has decided, or None if all of them: string paths, and the descriptors of
+        vectors or their string ids. Ids are made of descriptors only where a path may be a decided one.
+        """
+        is_touched = self._touched_by_few(paths, vectors) if len(self._few) else None
         if self._indexes:
-            keys = key_column(paths, dv_ids)
+            keys = key_column(paths, _ids_of(vectors))
             found = [index.contains(keys) for index in self._indexes]
             is_touched = reduce(pc.or_, found if is_touched is None else [is_touched, *found])
         if is_touched is None or not pc.any(is_touched).as_py():
             return None
         return pc.invert(is_touched)
 
-    def _touched_by_few(self, paths: pyarrow.Array, dv_ids: pyarrow.Array) -> pyarrow.Array | None:
+    def _touched_by_few(self, paths: pyarrow.Array, vectors: pyarrow.Array) -> pyarrow.Array | None:
         """Return which rows are among a few keys, None if none is.
 
         The ends of the file names are looked up first (a hit is rare), the exact key of path and vector only for hits.
@@ -187,7 +196,7 @@ class TouchedFiles:
         hits = self._hits(decode_column(paths))
         if not pc.any(hits).as_py():
             return None
-        hit_keys = key_column(pc.filter(paths, hits), pc.filter(dv_ids, hits))
+        hit_keys = key_column(pc.filter(paths, hits), _ids_of(pc.filter(vectors, hits)))
         return pc.replace_with_mask(hits, hits, pc.is_in(hit_keys, value_set=self._few))
 
     def _hits(self, decoded: pyarrow.Array) -> pyarrow.Array:
@@ -198,6 +207,10 @@ class TouchedFiles:
             return pyarrow.repeat(pyarrow.scalar(True), len(decoded))
         hits = pc.is_in(pc.binary_slice(decoded, -self._tail), value_set=self._tails)
         return pc.or_(hits, pc.or_(pc.ends_with(decoded, b"."), pc.ends_with(decoded, b"/")))
+
+
+def _ids_of(vectors: pyarrow.Array) -> pyarrow.Array:
+    return unique_id_column(vectors) if vectors.type.num_fields else vectors
 
 
 def decided_keys(actions: Iterable[tuple[str, Action]], large: Sequence[KeyIndex], source: str) -> set[str]:
@@ -344,7 +357,8 @@ def count_batch(
 _LEAD = '{"numRecords":'
 _WIDEST_NUMBER = 20
 _WIDE = r'"tightBounds"\s*:\s*false'
-_BOUNDS = r'"(minValues|maxValues)"'
+_PLAINLY_WIDE = '"tightBounds":false'
+_BOUNDS = ('"minValues"', '"maxValues"')
 _WIDEST_PLAIN_NUMBER = 18  # digits that surely fit 64 bits
 _PLAIN_RECORDS = rf'^{{"numRecords":(?P<records>0|[1-9][0-9]{{0,{_WIDEST_PLAIN_NUMBER - 1}}})(?:,|}}$)'
 
@@ -399,7 +413,11 @@ def tight_column(stats: pyarrow.Array | None, cardinality: pyarrow.Array) -> pya
     if stats is None:
         return pc.if_else(has_vector, pyarrow.scalar(None, pyarrow.bool_()), pyarrow.scalar(False))
     texts = pc.filter(stats, has_vector)
-    is_tight = pc.and_not(pc.match_substring_regex(texts, _BOUNDS), pc.match_substring_regex(texts, _WIDE))
+    has_bounds = pc.or_(*(pc.match_substring(texts, name) for name in _BOUNDS))
+    is_wide = pc.match_substring(texts, _PLAINLY_WIDE)
+    if is_wide.true_count < len(texts) - is_wide.null_count:
+        is_wide = pc.match_substring_regex(texts, _WIDE)
+    is_tight = pc.and_not(has_bounds, is_wide)
     return pc.replace_with_mask(has_vector, has_vector, pc.fill_null(is_tight, pyarrow.scalar(False)))
 
 

@@ -714,8 +714,7 @@ def _with_adds(files: pyarrow.Table, touched: TouchedFiles | None, adds: list[py
     for batch in files.to_batches():
         untouched = None
         if touched is not None:
-            ids = unique_id_column(batch.column("deletionVector"))
-            untouched = touched.untouched(batch.column("path"), ids)
+            untouched = touched.untouched(batch.column("path"), batch.column("deletionVector"))
         kept.append(batch if untouched is None else pc.filter(batch, untouched))
     found = pa.Table.from_batches([*kept, *adds], schema=files.schema)
     return found if len(kept) + len(adds) <= _MOST_CHUNKS else found.combine_chunks()

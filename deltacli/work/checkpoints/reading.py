@@ -39,6 +39,7 @@ from deltacli.delta.log.segment import LOG_DIRECTORY, SIDECAR_DIRECTORY, Checkpo
 from deltacli.storage import ReadStorage
 from deltacli.work.checkpoints.reading_limits import (
     BUFFER_BYTES,
+    FAR_BUFFER_BYTES,
     ROWS_A_BATCH,
     read_footer_bytes,
     require_sound,
@@ -177,7 +178,7 @@ class OpenParquet(NamedTuple):
 def open_parquet(storage: ReadStorage, path: str) -> Iterator[OpenParquet]:
     """Open a Parquet file of a checkpoint; every fault while it is open is raised as CheckpointUnreadable."""
     with checkpoint_faults(path), storage.open(path) as source:
-        file = ParquetReader(source, buffer_size=BUFFER_BYTES)
+        file = ParquetReader(source, buffer_size=_buffer_bytes(storage))
         columns = CheckpointColumns(file.metadata, read_footer_bytes(source))
         tag = storage.tag(path, source)
         yield OpenParquet(path, file, source, storage.capabilities.cheap_listing, tag, columns)
@@ -198,10 +199,14 @@ def open_piece(stores: TableStores, piece: CheckpointPiece) -> Iterator[OpenParq
                 facts={"file": path, "next": "run the same command again"},
                 hint=command("snapshot"),
             )
-        file = ParquetReader(source, metadata=stores.footers.get(path, piece.tag), buffer_size=BUFFER_BYTES)
+        file = ParquetReader(source, metadata=stores.footers.get(path, piece.tag), buffer_size=_buffer_bytes(storage))
         stores.footers.put(path, piece.tag, file.metadata)
         columns = CheckpointColumns(file.metadata)
         yield OpenParquet(path, file, source, storage.capabilities.cheap_listing, piece.tag, columns)
+
+
+def _buffer_bytes(storage: ReadStorage) -> int:
+    return BUFFER_BYTES if storage.capabilities.cheap_listing else FAR_BUFFER_BYTES
 
 
 def small_actions(parquet: OpenParquet, kinds: Iterable[str] = SMALL_ACTIONS) -> Iterator[tuple[str, Action]]:
@@ -309,13 +314,13 @@ def read_narrow(
             wanted += columns.narrow_remove(piece.group, with_paths=need_paths)
         for batch in parquet.batches(piece.group.index, wanted):
             yield FileBatch(
-                adds=_narrow_rows(batch, "add", touched, piece.path, need_paths=need_paths),
-                removes=_narrow_rows(batch, "remove", touched, piece.path, need_paths=need_paths),
+                adds=_narrow_rows(batch, "add", touched, piece.path, with_ids=with_paths),
+                removes=_narrow_rows(batch, "remove", touched, piece.path, with_ids=with_paths),
             )
 
 
 def _narrow_rows(
-    batch: Any, kind: str, touched: TouchedFiles, source: str, *, need_paths: bool
+    batch: Any, kind: str, touched: TouchedFiles, source: str, *, with_ids: bool
 ) -> Any:  # Any: pyarrow has no types
     """Return the rows of `kind` in a batch as `narrow_add` or `narrow_remove`; None if it has no such rows."""
     import pyarrow as pa
@@ -328,10 +333,11 @@ def _narrow_rows(
     def column(name: str, data_type: Any) -> Any:
         return pc.cast(actions.field(name), data_type) if name in names else pa.nulls(len(actions), data_type)
 
+    need_paths = with_ids or len(touched) > 0
     vectors = without_empty(actions.field("deletionVector")) if "deletionVector" in names else None
     if vectors is not None and lacks_id(vectors):
         raise missing_field(f"{source}: a deletion vector has no id", source)
-    dv_ids = unique_id_column(vectors) if vectors is not None and need_paths else no_vector_ids(len(actions))
+    dv_ids = unique_id_column(vectors) if vectors is not None and with_ids else no_vector_ids(len(actions))
     paths = column("path", pa.string())
     if paths.null_count and (need_paths or "path" in names):
         raise missing_field(f"{source}: {kind}.path is missing", source)
@@ -354,7 +360,7 @@ def _narrow_rows(
             [paths, dv_ids, sizes, _records(actions, names, stats), cardinality, tight_column(stats, cardinality)],
             schema=schemas.narrow_add,
         )
-    kept = touched.untouched(paths, dv_ids) if need_paths else None
+    kept = touched.untouched(paths, dv_ids if vectors is None else vectors) if need_paths else None
     return rows if kept is None else pc.filter(rows, kept)
 
 
@@ -488,7 +494,7 @@ def read_whole(
                 rows = without_empty_vectors(rows)
                 _require_whole(rows, kind, piece.path)
                 if len(touched):
-                    kept = touched.untouched(rows.column("path"), unique_id_column(rows.column("deletionVector")))
+                    kept = touched.untouched(rows.column("path"), rows.column("deletionVector"))
                     yield from _kept_runs(rows, kept)
                 else:
                     yield rows

@@ -28,7 +28,11 @@ MAX_FOOTER_BYTES = 64 << 20
 MAX_COLUMN_BYTES = 16 << 20
 """Maximum bytes of one column in a batch. Batches have fewer rows where values are long."""
 
-BUFFER_BYTES = 1 << 20
+BUFFER_BYTES = 128 << 10
+"""Buffer of a column chunk in a near store, which stays in the cache of a processor: a tenth less time than with 1 MiB
+beside other work."""
+FAR_BUFFER_BYTES = 1 << 20
+"""The same where a read is a request."""
 _CODECS = {"SNAPPY": "snappy", "GZIP": "gzip", "ZSTD": "zstd", "BROTLI": "brotli", "LZ4": "lz4_raw"}
 """Parquet's codec names -> Arrow's. A dictionary with any other codec counts as one value."""
 

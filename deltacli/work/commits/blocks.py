@@ -251,7 +251,7 @@ def _line_by_line(lines: bytes, name: str) -> FileBatch:
 
 
 def _untouched(rows: pyarrow.RecordBatch, touched: TouchedFiles) -> pyarrow.RecordBatch | None:
-    mask = touched.untouched(rows.column("path"), unique_id_column(rows.column("deletionVector")))
+    mask = touched.untouched(rows.column("path"), rows.column("deletionVector"))
     kept = rows if mask is None else pc.filter(rows, mask)
     return kept if kept.num_rows else None
 
