@@ -1,27 +1,26 @@
 """The statistics of data files that are there: from their footers as far as these are exact, or from their rows.
 
 A footer of another writer may leave out NaN and truncate text. Bounds that are not certain to occur in a row are left
-out, but for files with deleted rows, whose statistics claim to be wide in any case. Text is cut as in new files, so that
-a truncated bound is as good as the whole one where the cut does not reach what is not known of it.
+out, but for files with deleted rows, whose statistics claim to be wide in any case. Text is cut as in new files, so
+that a truncated bound is as good as the whole one where the cut does not reach what is not known of it.
 
 Spec: Per-file Statistics; parquet.thrift, Statistics.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from deltacli.arrow import compute as pc
 from deltacli.core.errors import DataUnreadable, PathExternal, StorageFailed
 from deltacli.core.process import stop_if_exhausted
-from deltacli.core.typing import ArrowArray, RecordBatch
+from deltacli.core.typing import ArrowArray
 from deltacli.delta.encoding.arrow_json import json_column
 from deltacli.delta.footers.columns import FileSchema, read_schema
 from deltacli.delta.footers.parse import Footer
 from deltacli.delta.log.file_actions import action_schemas
-from deltacli.delta.log.segment import Place
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.schema.file_columns import FileColumns
 from deltacli.delta.schema.to_arrow import arrow_schema, file_schema, stored_columns
@@ -45,7 +44,7 @@ from deltacli.work.rows.row_reader import read_opened
 from deltacli.work.task import TaskContext
 
 if TYPE_CHECKING:
-    import pyarrow
+    pass
 
 WANTED = "wanted"
 """The name of the shared `WantedStatistics`."""
@@ -105,9 +104,9 @@ class StatisticsFromRows:
                     collector.take(renamed(batch, physical))
         except (DataUnreadable, StorageFailed, PathExternal) as fault:
             return FileStatistics(code=fault.code, reason=fault.facts.get("reason", fault.message))
-        return FileStatistics(
-            collector.text(is_tight=vector is None, file_rows=None if vector is None else metadata.num_rows)
-        )
+        has_every_row = vector is None and bool(fields)
+        file_rows = None if has_every_row else metadata.num_rows
+        return FileStatistics(collector.text(is_tight=vector is None, file_rows=file_rows))
 
 
 # -- from footers ------------------------------------------------------------------------------------------------------
@@ -133,7 +132,9 @@ class StatisticsFromFooters:
         wanted: WantedStatistics = context.shared(WANTED)
         for key, members in by_schema.items():
             rows, footers = zip(*members, strict=True)
-            for row, one in zip(rows, _of_schema(wanted, key, footers, [piece.vectors[row] for row in rows]), strict=True):
+            for row, one in zip(
+                rows, _of_schema(wanted, key, footers, [piece.vectors[row] for row in rows]), strict=True
+            ):
                 found[row] = one
         return found
 
@@ -206,7 +207,9 @@ class _Texts:
         import pyarrow as pa
 
         low, high = known.floor, known.ceiling
-        ends = [pc.fill_null(pc.equal(one, is_value), False) for one, is_value in ((low, known.low), (high, known.high))]
+        ends = [
+            pc.fill_null(pc.equal(one, is_value), False) for one, is_value in ((low, known.low), (high, known.high))
+        ]
         match column.kind:
             case StatKind.TEXT:
                 low, high = self._texts_of(low, high, *ends)
@@ -235,7 +238,7 @@ class _Texts:
 
         given = [column.to_pylist() for column in (*columns, self._has_vector)]
         found = [_cut(*one) for one in zip(*given, strict=True)]
-        return tuple(pa.array([one[end] for one in found], pa.string()) for end in (0, 1))  # type: ignore[return-value]
+        return tuple(pa.array([one[end] for one in found], pa.string()) for end in (0, 1))
 
 
 def _cut(
@@ -259,7 +262,7 @@ def _of_known_years(kind: StatKind, low: Any, high: Any) -> tuple[ArrowArray, Ar
     unit = pa.int32() if kind is StatKind.DATE else pa.int64()
     first, last = KNOWN_TIMES[kind]
     usable = pc.and_(pc.greater_equal(pc.cast(low, unit), first), pc.less_equal(pc.cast(high, unit), last))
-    return tuple(pc.if_else(usable, one, pa.scalar(None, one.type)) for one in (low, high))  # type: ignore[return-value]
+    return tuple(pc.if_else(usable, one, pa.scalar(None, one.type)) for one in (low, high))
 
 
 def _nested(leaves: Sequence[tuple[ColumnPath, ArrowArray]], count: int) -> ArrowArray:

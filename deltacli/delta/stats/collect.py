@@ -195,7 +195,10 @@ _DAYS = (-719_162, 2_932_896)
 _MICROSECONDS = (_DAYS[0] * 86_400_000_000, (_DAYS[1] + 1) * 86_400_000_000 - 1)
 _OLD = {StatKind.DATE: -141_427, StatKind.TIMESTAMP: -2_208_988_800_000_000}
 """1582-10-15 and 1900-01-01, before which some writers count by another calendar, or by local time."""
-KNOWN_TIMES = {StatKind.DATE: (_OLD[StatKind.DATE], _DAYS[1]), StatKind.TIMESTAMP: (_OLD[StatKind.TIMESTAMP], _MICROSECONDS[1])}
+KNOWN_TIMES = {
+    StatKind.DATE: (_OLD[StatKind.DATE], _DAYS[1]),
+    StatKind.TIMESTAMP: (_OLD[StatKind.TIMESTAMP], _MICROSECONDS[1]),
+}
 """The first and the last day and microsecond that a footer of any writer means in the same way."""
 BOUNDED = {StatKind.WHOLE, StatKind.FLOAT, StatKind.DECIMAL, StatKind.DATE, StatKind.TIMESTAMP, StatKind.TEXT}
 

@@ -12,16 +12,12 @@ Spec: Add File and Remove File; Per-file Statistics; Row Tracking.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from decimal import Decimal, InvalidOperation
 from enum import StrEnum
 from itertools import chain
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
-
-import orjson
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from deltacli.arrow import compute as pc
 from deltacli.changing.basis import Act, Basis, basis_of
@@ -33,14 +29,14 @@ from deltacli.core.typing import ArrowArray, Json, RecordBatch
 from deltacli.core.units import plural
 from deltacli.delta.clustering.clustering_columns import clustering_paths
 from deltacli.delta.data_files import canonical, canonical_column
-from deltacli.delta.encoding.value_text import parse_moment
 from deltacli.delta.log.actions import NO_METADATA, require_free
 from deltacli.delta.log.commit_content import CommitRequest, OnConflict, Slot, encoded_files
-from deltacli.delta.log.file_actions import num_records_column
+from deltacli.delta.log.file_actions import num_records_column, parse_num_records
 from deltacli.delta.schema.column_path import ColumnFinder
 from deltacli.delta.schema.types import PrimitiveType
 from deltacli.delta.stats.collect import BOUNDED
 from deltacli.delta.stats.columns import parse_stats
+from deltacli.delta.stats.merged import merged
 from deltacli.delta.stats.schema import (
     BOUNDS,
     NULL_COUNT,
@@ -74,7 +70,7 @@ if TYPE_CHECKING:
 COMMIT_FILES, COMMIT_BYTES = 22_000, 100_000_000
 """A commit has so many files, or so many bytes of their adds."""
 _NEAR_FOOTERS, _FAR_FOOTERS = 1_024, 8
-"""Footers per piece: on a disk as many as make reading them in columns worth it, of a remote store a third of a second."""
+"""Footers per piece: on a disk so many that columns are worth it, of a remote store a third of a second."""
 _MOST_PLANS = 20
 OPERATION = "COMPUTE STATS"
 _BINARY, _VOID = PrimitiveType("binary"), PrimitiveType("void")
@@ -174,7 +170,14 @@ class StatsPlan:
             "read": str(self.request.read),
             "mode": "all" if self.request.all else "missing",
             "committedVersions": [],
-            "files": {"planned": self.files, "due": self.due, "committed": 0, "unchanged": 0, "dropped": 0, "skipped": 0},
+            "files": {
+                "planned": self.files,
+                "due": self.due,
+                "committed": 0,
+                "unchanged": 0,
+                "dropped": 0,
+                "skipped": 0,
+            },
             "refused": [],
             **self.basis.cautions_json,
             "dryRun": True,
@@ -231,7 +234,7 @@ def _lacks(wanted: WantedStatistics, adds: RecordBatch, read: str) -> ArrowArray
 def plan_stats(
     table: TableHandle, request: StatsRequest, now: Snapshot | None = None, *, examines: bool = False
 ) -> StatsPlan:
-    """Choose the files of the newest version, or of one that was rebuilt already. With `examines` they are read, so that
+    """Choose the files of the newest version, or of one that was rebuilt already. With `examines` they are read, and
     the plan knows how many get other statistics.
 
     Raises what `read_snapshot` raises; Refused where the table cannot be written; UsageError for a condition or columns
@@ -254,130 +257,6 @@ def plan_stats(
     if not examines:
         return plan
     return replace(plan, due=sum(one.adds.num_rows for one in computed(plan, StatsOutcome(plan))))
-
-
-# -- statistics as they are and as they should be ----------------------------------------------------------------------
-
-_SHORT = 32
-"""Characters from which on texts are cut."""
-
-
-class _Parsed(NamedTuple):
-    """Statistics by column."""
-
-    value: dict[str, Any]  # Any: JSON values
-    leaves: dict[str, dict[ColumnPath, Any]]
-
-
-def merged(old: str | None, new: str, times: frozenset[ColumnPath], *, has_vector: bool, from_rows: bool) -> str | None:
-    """Return the statistics of a file with what is missing or wrong taken from those that were computed; None where
-    nothing is. `times` are columns of timestamps, whose bounds may be cut to milliseconds.
-
-    Of a file with deleted rows, footers prove nothing wrong, and add nothing to bounds that claim to be tight.
-    """
-    ours, theirs = _parsed(old or "", orjson.loads), _parsed(new, orjson.loads)
-    if ours is None or theirs is None:
-        return new
-    is_wide, proves = ours.value.get("tightBounds") is False, from_rows or not has_vector
-    if not any(ours.leaves.values()):
-        return None if ours.value == theirs.value else _joined(old, new, PER_COLUMN)
-    edits: dict[tuple[str, ColumnPath], bool] = {}  # whether it is taken, or left out
-    for path in dict.fromkeys(chain.from_iterable(theirs.leaves[part] for part in PER_COLUMN)):
-        for parts in (BOUNDS, (NULL_COUNT,)):
-            had, has = ([one.leaves[part].get(path) for part in parts] for one in (ours, theirs))
-            if None in has:
-                if from_rows and any(one is not None for one in had):
-                    edits |= dict.fromkeys(((part, path) for part in parts), False)
-            elif (None in had and (proves or is_wide)) or (
-                proves and None not in had and not _agree(parts, had, has, is_time=path in times)
-            ):
-                edits |= dict.fromkeys(((part, path) for part in parts), True)
-    is_tight_before_deletion = has_vector and from_rows and not is_wide
-    if not edits and not is_tight_before_deletion and ours.value.get("numRecords") == theirs.value["numRecords"]:
-        return None
-    return _joined(old, new, (), edits, is_wide=is_tight_before_deletion)
-
-
-def _parsed(text: str, read: Any) -> _Parsed | None:  # Any: a parser of JSON
-    try:
-        value = read(text)
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(value, dict):
-        return None
-    return _Parsed(value, {part: dict(_leaves(value.get(part), ())) for part in PER_COLUMN})
-
-
-def _leaves(value: Any, path: ColumnPath) -> Iterator[tuple[ColumnPath, Any]]:
-    if isinstance(value, dict):
-        for name, below in value.items():
-            yield from _leaves(below, (*path, name))
-    elif value is not None and path:
-        yield path, value
-
-
-def _as_written(text: str) -> Any:
-    """Return JSON whose numbers keep their digits."""
-
-    def number(digits: str) -> orjson.Fragment:
-        return orjson.Fragment(digits.encode())
-
-    return json.loads(text, parse_float=number, parse_int=number)
-
-
-def _joined(
-    old: str | None,
-    new: str,
-    whole: Sequence[str],
-    edits: Mapping[tuple[str, ColumnPath], bool] | None = None,
-    *,
-    is_wide: bool = False,
-) -> str:
-    """Return the old statistics with some parts, or edits of columns, from the new ones."""
-    ours, theirs = _parsed(old or "", _as_written), _parsed(new, _as_written)
-    if ours is None or theirs is None:
-        return new
-    value = ours.value | {"numRecords": theirs.value["numRecords"]} | {part: theirs.value[part] for part in whole}
-    if is_wide or (whole and "tightBounds" in theirs.value):
-        value["tightBounds"] = False if is_wide else theirs.value["tightBounds"]
-    for (part, path), is_taken in (edits or {}).items():
-        below = value.setdefault(part, {}) if isinstance(value.get(part, {}), dict) else {}
-        value[part] = below
-        for name in path[:-1]:
-            below[name] = below[name] if isinstance(below.get(name), dict) else {}
-            below = below[name]
-        if is_taken:
-            below[path[-1]] = theirs.leaves[part][path]
-        else:
-            below.pop(path[-1], None)
-    try:
-        return orjson.dumps(value).decode()
-    except TypeError:  # half a surrogate pair
-        return new
-
-
-def _agree(parts: Sequence[str], had: Sequence[Any], has: Sequence[Any], *, is_time: bool) -> bool:
-    """Return whether values are those that were computed, which may be cut in another way."""
-    return all(
-        _is_same(old, new, is_time=is_time, is_high=part == BOUNDS[1])
-        for part, old, new in zip(parts, had, has, strict=True)
-    )
-
-
-def _is_same(old: Any, new: Any, *, is_time: bool, is_high: bool) -> bool:
-    if is_time:
-        moments = [parse_moment(one) if isinstance(one, str) else None for one in (old, new)]
-        return None not in moments and len({one.microseconds // 1_000 for one in moments if one is not None}) == 1
-    if isinstance(old, str) and isinstance(new, str):
-        # A maximum that was cut has a character more, or a longer text.
-        is_cut = min(len(old), len(new)) >= _SHORT and old[:_SHORT] == new[:_SHORT]
-        return old == new or (is_cut and not (is_high and len(old) == _SHORT))
-    if isinstance(old, bool) or isinstance(old, str) != isinstance(new, str):
-        try:
-            return not isinstance(old, bool) and Decimal(str(old)) == Decimal(str(new))
-        except InvalidOperation:
-            return False
-    return bool(old == new)
 
 
 # -- reading files -----------------------------------------------------------------------------------------------------
@@ -409,7 +288,7 @@ class Ready(NamedTuple):
 
 
 def computed(plan: StatsPlan, outcome: StatsOutcome) -> Iterator[Ready]:
-    """Read the files of a plan, and yield those of each commit that get other statistics; `outcome` notes the others."""
+    """Read the files of a plan; yield those of each commit that get other statistics. `outcome` notes the others."""
     with plan.table.progress.step(f"reading {plan.request.read}", unit="files", total=plan.files) as step:
         for adds in _groups(plan):
             yield _computed(plan, adds, outcome)
@@ -448,10 +327,7 @@ def _computed(plan: StatsPlan, adds: RecordBatch, outcome: StatsOutcome) -> Read
     files = [ListedFile(path, size) for path, size in zip(paths, sizes, strict=True)]
     found = table.engine.spread(
         StatisticsFromRows() if from_rows else StatisticsFromFooters(),
-        (
-            StatsPiece(tuple(files[at : at + each]), tuple(stated[at : at + each]))
-            for at in range(0, len(files), each)
-        ),
+        (StatsPiece(tuple(files[at : at + each]), tuple(stated[at : at + each])) for at in range(0, len(files), each)),
         table.stores,
         shared={WANTED: plan.wanted},
         weigh=(lambda piece: max(piece.files[0].size or 0, 1)) if from_rows else (lambda piece: len(piece.files)),
@@ -459,13 +335,15 @@ def _computed(plan: StatsPlan, adds: RecordBatch, outcome: StatsOutcome) -> Read
     )
     times = frozenset(path for path, kind in plan.wanted.columns if bound_kind(kind) is StatKind.TIMESTAMP)
     keeps_ids = "rowTracking" in plan.snapshot.config.features
-    counts = Counter(canonical_column(adds.column("path")).to_pylist())
+    names_of_all = canonical_column(adds.column("path")).to_pylist()
+    twice = {name for name, count in Counter(names_of_all).items() if count > 1}
     texts: list[str | None] = []
-    for path, vector, old, one in zip(paths, vectors, olds, chain.from_iterable(found), strict=True):
-        if counts[canonical(path)] > 1:
+    each_file = zip(paths, names_of_all, vectors, olds, chain.from_iterable(found), strict=True)
+    for path, name, vector, old, one in each_file:
+        if name in twice:
             one = FileStatistics(code=TWICE, reason="it is in the table twice")
         text = None if one.code else merged(old, one.text, times, has_vector=vector is not None, from_rows=from_rows)
-        if text is not None and keeps_ids and _records(old) not in (None, _records(text)):
+        if text is not None and old and keeps_ids and parse_num_records(old) not in (None, parse_num_records(text)):
             one = FileStatistics(code=_OTHER_COUNT, reason="its rows have ids by another number of records")
         if one.code:
             text = None
@@ -478,11 +356,6 @@ def _computed(plan: StatsPlan, adds: RecordBatch, outcome: StatsOutcome) -> Read
 
 
 _OTHER_COUNT = "stats.num-records-mismatch"
-
-
-def _records(text: str | None) -> Any:
-    parsed = _parsed(text or "", orjson.loads)
-    return None if parsed is None else parsed.value.get("numRecords")
 
 
 # -- commits -----------------------------------------------------------------------------------------------------------
@@ -551,8 +424,8 @@ class ComputeStats:
         return StatsOutcome(plan)
 
     def execute(self, gate: Gate[StatsPlan, StatsOutcome]) -> None:
-        """Read and commit, group by group. Where another writer has changed columns, properties or the protocol, what is
-        left is planned again. Raises what `Gate.commit_one` raises, and what reading raises.
+        """Read and commit, group by group. Where another writer has changed columns, properties or the protocol, what
+        is left is planned again. Raises what `Gate.commit_one` raises, and what reading raises.
         """
         for _ in range(_MOST_PLANS):
             if gate.plan.is_noop or _Run(gate).run():

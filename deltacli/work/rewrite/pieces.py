@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     import pyarrow.parquet
 
     from deltacli.delta.encoding.digests import Digest
+    from deltacli.delta.footers.columns import FileSchema
     from deltacli.rules.framework.base import Finding
 
 # -- what is rewritten together ----------------------------------------------------------------------------------------
