@@ -44,6 +44,7 @@ GUIDES: Mapping[str, str] = {
     "share": "tasks/share-a-table.md",
     "snapshot": "tasks/why-is-it-slow.md#look-at-the-state",
     "spark": "spark.md",
+    "stats": "stats.md",
     "undelete": "tasks/undo.md#files-are-gone",
     "vacuum": "vacuum.md",
     "validate": "validate.md",

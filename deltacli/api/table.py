@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from deltacli.operations.change.alter import AlterationOutcome, AlterationRequest
     from deltacli.operations.change.drop_feature import FeatureDrop
     from deltacli.operations.change.properties_and_features import FeaturesOutcome, PropertiesOutcome, PropertyEdits
+    from deltacli.operations.change.stats import StatsOutcome, StatsPlan, StatsRequest
     from deltacli.operations.change.widen_type import WideningOutcome
     from deltacli.operations.clone import ClonePlan
     from deltacli.operations.optimize.execute import OptimizeOutcome
@@ -43,6 +44,7 @@ else:
     ChangesRequest = Lazy("deltacli.table.scan", "ChangesRequest")
     HistoryRequest = Lazy("deltacli.table.scan", "HistoryRequest")
     OptimizeRequest = Lazy("deltacli.operations.optimize.request", "OptimizeRequest")
+    StatsRequest = Lazy("deltacli.operations.change.stats", "StatsRequest")
     VacuumRequest = Lazy("deltacli.operations.vacuum.plan", "VacuumRequest")
     ValidateRequest = Lazy("deltacli.operations.validate.findings", "ValidateRequest")
 
@@ -446,6 +448,41 @@ class Table(BeforeChange, LogCare, Elsewhere, Undo):
         from deltacli.operations.optimize.execute import Optimize
 
         return self._execute(Optimize(plan.request), plan)
+
+    @named
+    @takes(StatsRequest)
+    def stats(self, request: StatsRequest) -> StatsOutcome:
+        """Compute the statistics of live files and commit them at once; `dry_run=True` returns the plan.
+
+        The parameters are the fields of `StatsRequest`. Files that lack statistics of a column get them from their
+        footers, or with `read="rows"` from their rows, which have every bound; with `all=True` wrong statistics of the
+        other files are replaced, too. `where` is a condition on partition columns, `columns` limits the columns.
+        `commit_metadata` are keys for the commitInfo.
+
+        Files that another writer touches meanwhile are left out: `dropped` of the result counts them.
+
+        Raises Refused, with nothing changed, where the protocol forbids writing; UsageError for columns that get no
+        statistics; PartlyDone after an error behind the first commit, and where files could not be read; and what
+        commits and `snapshot` raise. Spec: Per-file Statistics.
+        """
+        from deltacli.operations.change.stats import ComputeStats
+
+        return self._done(ComputeStats(request), dry_run=request.dry_run)
+
+    @named
+    @takes(StatsRequest)
+    def plan_stats(self, request: StatsRequest) -> StatsPlan:
+        """Return what `stats` with the same parameters would read. Raises as it does."""
+        from deltacli.operations.change.stats import ComputeStats
+
+        return self._plan(ComputeStats(request))
+
+    @named
+    def execute_stats(self, plan: StatsPlan) -> StatsOutcome:
+        """Read and commit the statistics of a plan of this table. Raises as `stats` does."""
+        from deltacli.operations.change.stats import ComputeStats
+
+        return self._execute(ComputeStats(plan.request), plan)
 
     @named
     def set_properties(

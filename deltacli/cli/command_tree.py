@@ -175,6 +175,7 @@ COMMANDS: Mapping[str, str] = {
     "share token rotate": "deltacli.cli.commands.share.token",
     "snapshot": "deltacli.cli.commands.snapshot",
     "spark package": "deltacli.cli.commands.spark.package",
+    "stats": "deltacli.cli.commands.stats",
     "streams": "deltacli.cli.commands.streams",
     "undelete": "deltacli.cli.commands.undelete",
     "vacuum": "deltacli.cli.commands.vacuum",
@@ -189,7 +190,7 @@ Only the modules of the selected commands are imported. A command of a group is 
 
 HEADINGS: Mapping[str, str] = {
     "Look and check": "history snapshot read changes diff reach explain schema validate streams doctor",
-    "Change and maintain": "alter widen-type properties features optimize checkpoint vacuum log",
+    "Change and maintain": "alter widen-type properties features optimize stats checkpoint vacuum log",
     "Undo": "restore undelete repair",
     "Elsewhere": "copy clone convert manifest",
     "Many tables, shares, programs": "fleet share spark completion",
@@ -330,6 +331,7 @@ FINDINGS: Mapping[str, str] = {
     "share check": "recipients cannot read something that is shared",
     "share profile check": "the profile has a problem",
     "share test": "a finding has the severity of --fail-on, or a higher one",
+    "stats": "with --check: statistics are missing or wrong",
     "streams": "a query is dead; with --fail-on at-risk: one is not ok",
     "validate": "a finding has the severity of --fail-on, or a higher one",
     "widen-type": "with --check: a change is due",
@@ -359,6 +361,7 @@ EXITS: Mapping[int, Mapping[str, str]] = {
         "restore": "committed, but files are gone or could not be checked",
         "share init": "the file is written; a directory could not be read",
         "share test": "a limit ended the test early, without findings",
+        "stats": "files that cannot be read have none; repair them first",
         "undelete": "some files are in no source; name more with --from",
         "vacuum": "some files could not be deleted; run it again",
     },

@@ -77,6 +77,7 @@ INSTEAD: Mapping[str, Mapping[str, str]] = {
     "read": {"instead": "an engine, or the package pypaimon, reads rows"},
     "repair": {**_BY_ROLLBACK, "find errors": "deltacli validate TABLE"},
     "restore": _BY_ROLLBACK,
+    "stats": {"instead": "writers keep statistics in manifests"},
     "undelete": _BY_ROLLBACK,
 }
 """Commands that work on Delta tables only -> what does their work on a Paimon table: prose, or commands to paste."""

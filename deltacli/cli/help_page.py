@@ -33,7 +33,7 @@ _OPTIONS: Mapping[OptionHeading, str] = {
     OptionHeading.SELECTION: """
         --version --versions --newest --timestamp --from --to --rows --key --where --actions --checkpoint --retention
         --mode --prefix --client --if --target-size --min-size --min-files --zorder --cluster --purge --purge-ratio
-        --max-bytes --partition --like --exclude --checkpoints --tables --restart-point
+        --max-bytes --partition --like --exclude --missing --checkpoints --tables --restart-point
         --branch --schema-id --snapshot-id --tag --schemas
         --inventory --include-foreign --level --sample --select --ignore --profile --baseline --list-rules --verify
         --comment --default --position --nullable --not-null --keep-nullability --with-options --drop --none
@@ -43,7 +43,7 @@ _OPTIONS: Mapping[OptionHeading, str] = {
         --engine --master --remote --spark-conf --layout --parts --rows-per-file --v2-top --stats --if-behind --threads
         --rate --no-log-entries --commit-metadata --enable --upgrade-protocol --max-requests --time-budget --pause
         --truncate-history --replica --deep --expires --overlap
-        --state --jobs --temp-dir --prices --no-listing --from-checksum
+        --state --jobs --read --temp-dir --prices --no-listing --from-checksum
         --host --port --admin-port --workers --behind-proxy
     """,
     OptionHeading.OUTPUT: """

@@ -112,7 +112,7 @@ OF_OTHER_FORMATS = {"jsonl": "ndjson", "jsonlines": "ndjson", "md": "markdown", 
 _ROWS = frozenset({"-n", "--head", "--last", "--lines", "--max-rows", "--number", "--rows"})
 _BEHIND_TABLE: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("history", "read", "snapshot", "validate"), ()),
-    **dict.fromkeys(("optimize", "repair", "undelete", "vacuum"), ("--dry-run",)),
+    **dict.fromkeys(("optimize", "repair", "stats", "undelete", "vacuum"), ("--dry-run",)),
     "changes": ("--from", "0"),
     "restore": ("--version", "VERSION", "--dry-run"),
 }

@@ -48,6 +48,7 @@ DECIDES = {
     FAILURE: {
         "changing/change.py": "an error after the first act",
         "changing/plan.py": "files that could not be deleted",
+        "operations/change/stats.py": "files that could not be read",
         "operations/clone.py": "files that a vacuum of the source deleted meanwhile",
         "operations/copy/execute.py": "files that were not begun when the time was up",
         "operations/optimize/execute.py": "files that were left alone",

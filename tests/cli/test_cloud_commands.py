@@ -47,6 +47,7 @@ LINES = (
     "widen-type {t} ride.fare decimal(10,2) --enable --upgrade-protocol --yes",
     "features {t} add columnMapping --yes",
     "optimize {t} --dry-run",
+    "stats {t} --dry-run",
     "manifest {t} --check",
     "convert {t} --dry-run",
     "clone {t} {t}/inside --dry-run",

@@ -213,6 +213,12 @@ CHANGES = (
         checks=True, act=2,
     ),
     Change(
+        "stats", places.sample, "stats tbl --all --read rows --where \"day = '2026-01-02'\"",
+        refused="stats other",
+        nothing="stats tbl",
+        checks=True,
+    ),
+    Change(
         "optimize purge", places.vectors, "optimize tbl --purge",
         nothing="optimize tbl --purge",
         before_nothing=("optimize tbl --purge --yes",),

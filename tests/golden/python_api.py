@@ -39,6 +39,7 @@ CALLS = (
     Call(places.vectors, "table.drop_features('deletionVectors')", "table.drop_features('v2Checkpoint')"),
     Call(places.sample, "table.restore(version=8)", "other.restore(version=0)"),
     Call(places.sample, "table.optimize()", "other.optimize()"),
+    Call(places.sample, "table.stats(read='rows', all=True)", "other.stats()"),
     Call(places.lost, "table.undelete(sources=['copy'])", "table.undelete()"),
     Call(places.damaged, "table.repair(sources=['copy'])", "table.repair(quarantine='tbl/kept')"),
     Call(places.damaged, "table.undo_repair(backup)", "table.undo_repair('copy')",

@@ -111,6 +111,7 @@ LINES: dict[str, str] = {
     "log restore": "log restore tbl backup --yes",
     "manifest": "manifest tbl --yes",
     "optimize": "optimize tbl --yes",
+    "stats": "stats tbl --yes",
     "properties": "properties tbl set owner=ops --yes",
     "reach": "reach tbl",
     "read": "read tbl",

@@ -27,6 +27,7 @@ from deltacli.operations.log.crc_and_compact import Checksum, LogCompaction
 from deltacli.operations.log.expire import ExpiryRequest, LogExpiry
 from deltacli.operations.log.log_backup import LogBackup
 from deltacli.operations.log.log_restore import LogRestore
+from deltacli.operations.change.stats import ComputeStats, StatsRequest
 from deltacli.operations.optimize.execute import Optimize
 from deltacli.operations.optimize.request import OptimizeRequest
 from deltacli.operations.recover.plan import UndeleteRequest
@@ -343,6 +344,16 @@ CHANGES: Mapping[str, Row] = {
     "optimize": row(
         lambda *_: Optimize(OptimizeRequest()),
         lambda table: not {"p=a/a7.parquet", "p=a/a8.parquet"} <= _live(table),
+        Act.ADD,
+        may_leave=True,
+    ),
+    "stats": row(
+        lambda *_: ComputeStats(StatsRequest(where="p = 'a'")),
+        lambda table: all(
+            "nullCount" in (one.get("stats") or "")
+            for one in table.state(table.newest).live.values()
+            if one["path"] in ("p=a/a7.parquet", "p=a/a8.parquet")
+        ),
         Act.ADD,
         may_leave=True,
     ),

@@ -51,6 +51,10 @@ def _result_of(outcome: Any, name: str) -> Result:
             from deltacli.cli.render.optimize import optimize_result
 
             return optimize_result(outcome.plan, outcome if outcome.versions else None)
+        case "StatsOutcome":
+            from deltacli.cli.render.stats import stats_result
+
+            return stats_result(outcome.plan, None if outcome.plan.request.dry_run else outcome)
         case "RestoreOutcome":
             from deltacli.cli.render.restore import restore_result
 

@@ -288,10 +288,12 @@ _BYTE_ARRAY = 6
 _SIGNATURE_BYTES = 28
 "After a plain footer with encrypted columns: a nonce and a tag."
 
-_ROWS, _COUNT, _PART_ENCRYPTED, _BY_ARROW = range(4)
+_ROWS, _COUNT, _PART_ENCRYPTED, _WRITER = range(4)
 _PART_PLACES = 4
 _ARROW = b"parquet-cpp"
 """How the C++ library of Arrow names itself as a writer."""
+_ORDERS_NAN = re.compile(rb"parquet-mr version 1\.[1-9]\d")
+"""Parquet's Java library: since 1.10 a column with NaN has no bounds, or NaN is one. Others leave it out."""
 _CODEC, _VALUES, _NULLS, _LOW, _HIGH, _OLD_LOW, _OLD_HIGH, _LOW_EXACT, _HIGH_EXACT, _ENCRYPTED = range(10)
 _CHUNK_PLACES = 10
 _BOUNDS = {1: _OLD_HIGH, 2: _OLD_LOW, 5: _HIGH, 6: _LOW}
@@ -334,7 +336,7 @@ class _Plan(NamedTuple):
     tail: int
     is_encrypted: bool
     codecs: frozenset[int | None]
-    is_by_arrow: bool
+    writer: bytes
 
     def __reduce__(self) -> tuple[type[_Plan], tuple[Any, ...]]:  # Any: the fields
         """Leave out the shape, which is only used to read more footers."""
@@ -343,11 +345,10 @@ class _Plan(NamedTuple):
 
 class Footer:
     """One footer: `rows` of the file, and its row groups. Files with identical `schema` bytes have the same schema.
-    `is_by_arrow`: written by Arrow's C++ library, and so by pyarrow. `hybrid`: the physical types of dates and times in
-    the calendar that was Julian before 1582.
+    `hybrid`: the physical types of dates and times in the calendar that was Julian before 1582.
     """
 
-    __slots__ = ("_groups", "_plan", "_values", "hybrid", "is_by_arrow", "is_encrypted", "rows", "schema")
+    __slots__ = ("_groups", "_plan", "_values", "hybrid", "is_encrypted", "rows", "schema")
 
     def __init__(self, schema: bytes, plan: _Plan, values: Values, hybrid: frozenset[str] = frozenset()) -> None:
         """Raises ThriftFaultError if a number of rows is missing."""
@@ -355,7 +356,7 @@ class Footer:
         if rows is None or rows < 0:
             raise ThriftFaultError("the footer has no number of rows")
         self.schema, self.rows = schema, rows
-        self.is_encrypted, self.is_by_arrow = plan.is_encrypted, plan.is_by_arrow
+        self.is_encrypted = plan.is_encrypted
         self._plan, self._values, self.hybrid = plan, values, hybrid
         self._groups: tuple[GroupFacts, ...] | None = None
         for open_at, _, close_at in plan.groups:
@@ -380,6 +381,16 @@ class Footer:
 
     def __reduce__(self) -> tuple[type[Footer], tuple[Any, ...]]:  # Any: the arguments
         return Footer, (self.schema, self._plan, self._values, self.hybrid)
+
+    @property
+    def is_by_arrow(self) -> bool:
+        """Return whether Arrow's C++ library wrote the file, as that of pyarrow."""
+        return self._plan.writer.startswith(_ARROW)
+
+    @property
+    def orders_nan(self) -> bool:
+        """Return whether bounds of floats are those of all values: others have none where one is NaN."""
+        return _ORDERS_NAN.match(self._plan.writer) is not None
 
     @property
     def groups(self) -> tuple[GroupFacts, ...]:
@@ -520,8 +531,8 @@ class _OfSchema:
         if position != len(data) - (_SIGNATURE_BYTES if is_encrypted else 0):
             raise ThriftFaultError("the footer has bytes after its end")
         codecs = frozenset(values[at + _CODEC] for _, chunks, _ in groups for at in chunks)
-        is_by_arrow = bool(values[tail_at + _BY_ARROW])
-        plan = _Plan(Shape((), ()), tuple(groups), tail_at, is_encrypted, codecs, is_by_arrow)
+        writer = values[tail_at + _WRITER] or b""
+        plan = _Plan(Shape((), ()), tuple(groups), tail_at, is_encrypted, codecs, writer)
         footer = Footer(self.schema, plan, values)
         known = [shape for shape in shapes if shape is not None]
         if len(known) == len(shapes) and sum(len(shape.pieces) for shape in known) <= _MOST_JOINED:
@@ -560,7 +571,7 @@ def _walk_tail(part: PartReader) -> None:
     """Read the rest of a footer after its row groups."""
     for field, kind in part.reader.fields(after=4):
         if field == 6 and kind == BINARY:
-            part.values[_BY_ARROW] = part.reader.binary().startswith(_ARROW)
+            part.values[_WRITER] = part.reader.binary()
         else:
             _walk_field(part, field, kind, encryption=(8,))
 

@@ -195,6 +195,11 @@ _DAYS = (-719_162, 2_932_896)
 _MICROSECONDS = (_DAYS[0] * 86_400_000_000, (_DAYS[1] + 1) * 86_400_000_000 - 1)
 _OLD = {StatKind.DATE: -141_427, StatKind.TIMESTAMP: -2_208_988_800_000_000}
 """1582-10-15 and 1900-01-01, before which some writers count by another calendar, or by local time."""
+KNOWN_TIMES = {
+    StatKind.DATE: (_OLD[StatKind.DATE], _DAYS[1]),
+    StatKind.TIMESTAMP: (_OLD[StatKind.TIMESTAMP], _MICROSECONDS[1]),
+}
+"""The first and the last day and microsecond that a footer of any writer means in the same way."""
 BOUNDED = {StatKind.WHOLE, StatKind.FLOAT, StatKind.DECIMAL, StatKind.DATE, StatKind.TIMESTAMP, StatKind.TEXT}
 
 
@@ -202,7 +207,8 @@ class StatisticsCollector:
     """Takes the rows of one new file, whose columns have physical names, and returns the JSON text for its add.
 
     With `from_footer` the bounds are those in the footer that Arrow wrote for these rows, which `take_footer` takes
-    at the end: they are the same, and were computed already. The columns of `clustering` have statistics in any case.
+    at the end: they are the same, and were computed already. The columns of `clustering` have statistics in any case;
+    `columns`, physical paths with their types, are instead of those of the properties.
     """
 
     def __init__(
@@ -212,10 +218,12 @@ class StatisticsCollector:
         *,
         from_footer: bool = False,
         clustering: Collection[ColumnPath] = (),
+        columns: Iterable[tuple[ColumnPath, DataType]] | None = None,
     ) -> None:
         self._rows = 0
         self._claims_exactness = "deletionVectors" in config.features
-        columns = [(path, kind) for path, kind in indexed_columns(config, clustering) if _has(schema, path)]
+        named = indexed_columns(config, clustering) if columns is None else columns
+        columns = [(path, kind) for path, kind in named if _has(schema, path)]
         self._from_footer = from_footer
         self._columns = [_Column(path, kind, _leaf(schema, path)) for path, kind in columns]
 
@@ -252,14 +260,18 @@ class StatisticsCollector:
         for column in self._columns:
             column.take_foreign_footer(metadata)
 
-    def text(self, *, is_tight: bool = True) -> str:
-        """Return the statistics as JSON; not `is_tight` for a file some of whose rows are deleted."""
-        parts = [f'"numRecords":{self._rows}']
+    def text(self, *, is_tight: bool = True, file_rows: int | None = None) -> str:
+        """Return the statistics as JSON; not `is_tight` for a file some of whose rows are deleted. With `file_rows`
+        those that were taken are the others: a null count is left out then unless it is zero or that of all of them.
+        """
+        parts = [f'"numRecords":{self._rows if file_rows is None else file_rows}']
         for number, name in enumerate(BOUNDS):
             bounds = [(column.path, column.bounds()[number]) for column in self._columns]
             parts.append(f'"{name}":{_nested((path, text) for path, text in bounds if text is not None)}')
-        known = (column for column in self._columns if column.has_null_count)
-        counts = _nested((column.path, str(column.nulls)) for column in known)
+        known = [(column.path, column.nulls) for column in self._columns if column.has_null_count]
+        if file_rows is not None:
+            known = [(path, file_rows if nulls else 0) for path, nulls in known if nulls in (0, self._rows)]
+        counts = _nested((path, str(nulls)) for path, nulls in known)
         parts.append(f'"{NULL_COUNT}":{counts}')
         if self._claims_exactness or not is_tight:
             parts.append(f'"tightBounds":{"true" if is_tight else "false"}')
@@ -412,19 +424,26 @@ def _day(days: int) -> str | None:
 def _texts(low: bytes, high: bytes) -> tuple[str | None, str | None]:
     """Return bounds of texts; none where they are not UTF-8, because JSON could not contain them."""
     try:
-        least, most = low.decode()[:_SHORT], _cut_above(high.decode())
+        least, most = cut_below(low.decode()), cut_above(high.decode())
     except UnicodeDecodeError:
         return None, None
-    return _json(least), None if most is None else _json(most)
+    return _json(least or ""), None if most is None else _json(most)
 
 
-def _cut_above(text: str) -> str | None:
-    """Return a short text that is not less than a text, None if there is none."""
+def cut_below(text: str, *, is_whole: bool = True) -> str | None:
+    """Return a short text that is not above a text; None where only its beginning is known, which is too short."""
+    return text[:_SHORT] if is_whole or len(text) >= _SHORT else None
+
+
+def cut_above(text: str, *, is_whole: bool = True) -> str | None:
+    """Return a short text that is not less than a text, None if there is none, or where only its beginning is known,
+    which is too short.
+    """
     if len(text) <= _SHORT:
-        return text
+        return text if is_whole else None
     for length in range(_SHORT, _LONGEST + 1):
         if length == len(text):
-            return text
+            return text if is_whole else None
         if text[length] < _LAST_ASCII:
             return text[:length] + _LAST_ASCII
         if text[length] < _LAST:

@@ -458,7 +458,7 @@ def commands() -> tuple[Command, ...]:
     return (
         Command(f"{_READERS} and every {trials}", READING),
         Command(
-            "properties, features, widen-type, alter, optimize, restore, clone, convert, log crc, log compact",
+            "properties, features, widen-type, alter, optimize, stats, restore, clone, convert, log crc, log compact",
             (*READING, "create"),
         ),
         Command("checkpoint, log restore, undelete", (*READING, "create", "replace")),

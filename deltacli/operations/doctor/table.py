@@ -200,41 +200,24 @@ def _deleted_rows(facts: Examined) -> Iterator[Advice]:
 
 
 def _without_statistics(facts: Examined) -> Iterator[Advice]:
-    """Files get statistics when they are rewritten: with a limit above all sizes, every file that has company is."""
-    import pyarrow as pa
-
+    """Files get statistics from their footers, without being rewritten."""
     state = facts.state
     missing = state.without_records
     if missing < _FEWEST or missing < _SHARE * state.count:
         return
-    limit = (pc.max(state.live.columns.sizes).as_py() // _MIB + 1) * _MIB
-    request = OptimizeRequest(min_size=limit, target_size=max(limit, facts.target_bytes))
-    plan = plan_of_files(facts.snapshot, request, state.live)
-    if plan.is_noop:
-        return
-    rows = pc.take(state.live.columns.rows, pa.array(plan.selection.places(plan.selection.bins), pa.int64()))
-    left = missing - rows.null_count
-    fewer = plan.selection.files - plan.selection.outputs
-    if left == missing:
-        return
-    requests = REQUESTS_PER_FILE * fewer - len(plan.groups)
-    size_after = bytes_after(plan)
-    assert isinstance(request.target_size, int)
+    from deltacli.operations.change.stats import COMMIT_FILES
+
+    commits = -(-missing // COMMIT_FILES)
     yield Advice(
         codes.NO_STATISTICS,
         Severity.WARNING if missing >= _LARGE_SHARE * state.count else Severity.INFO,
-        f"{missing:,} of {plural(state.count, 'file')} have no statistics, so every query opens them; rewriting "
-        f"{format_size(plan.selection.size_bytes)} adds them to {plural(missing - left, 'file')}",
+        f"{missing:,} of {plural(state.count, 'file')} have no statistics, so every query opens them; reading "
+        f"{plural(missing, 'footer')} and {plural(commits, 'commit')} add them, without rewriting data",
         "live files, and those without statistics",
         _files_now(facts) | {"withoutStatistics": missing},
-        {
-            "files": state.count - fewer,
-            "bytes": size_after,
-            "requests": facts.read_requests - requests,
-            "withoutStatistics": left,
-        },
-        saved(facts.prices, files=fewer, size_bytes=_less(facts, size_after), requests=max(requests, 0)),
-        command("optimize", min_size=f"{limit // _MIB}MiB", target_size=f"{-(-request.target_size // _MIB)}MiB"),
+        _files_now(facts) | {"withoutStatistics": 0},
+        saved(facts.prices),
+        command("stats"),
     )
 
 

@@ -96,15 +96,15 @@ class Watch:
 
 
 class WatchedFiles:
-    """The files that a commit depends on; what other writers touch beside them is remembered for later commits."""
+    """The files that a commit depends on; what other writers touch beside them is noted for later commits."""
 
-    def __init__(self, paths: Iterable[str], watch: Watch) -> None:
-        self._files, self._watch = FilesAt(paths), watch
+    def __init__(self, paths: Iterable[str], note: Callable[[str], None]) -> None:
+        self._files, self._note = FilesAt(paths), note
 
     def change(self, kind: str, action: Action) -> str | None:
         """Return how an action changes them."""
         if isinstance(path := action.get("path"), str):
-            self._watch.note(path)
+            self._note(path)
         return self._files.change(kind, action)
 
 
@@ -478,7 +478,7 @@ class _Made:
             size_metrics([one.adds for one in self.ready], new),
             body=self._body(),
             new_rows=sum(file.rows for file in new),
-            reads=WatchedFiles(paths, self._watch),
+            reads=WatchedFiles(paths, self._watch.note),
             on_conflict=OnConflict.DROP,
         )
 

@@ -223,7 +223,10 @@ class _FromFooters:
             return nothing
         if kind == pa.binary():
             return self._texts(rows)
-        given = [pc.if_else(pc.fill_null(exact, True), bound, None) for bound, exact in _numbers(rows)]
+        known = _numbers(rows)
+        if self._leaf.physical_type in ("FIXED_LEN_BYTE_ARRAY", "BYTE_ARRAY"):  # older bounds were ordered as unsigned
+            known = (rows.low, rows.is_low_exact), (rows.high, rows.is_high_exact)
+        given = [pc.if_else(pc.fill_null(exact, True), bound, None) for bound, exact in known]
         low, high = (decode_bounds(self._leaf, self._kind, self._column, bound) for bound in given)
         if low is None or high is None:
             return nothing

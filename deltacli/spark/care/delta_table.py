@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from deltacli.fleet.policy_file.model import FleetFile, Group
     from deltacli.fleet.running.run import FleetReport
     from deltacli.operations.change.alter import AlterationOutcome
+    from deltacli.operations.change.stats import StatsOutcome
     from deltacli.operations.change.widen_type import WideningOutcome
     from deltacli.operations.checkpoint.checkpoint import CheckpointResult
     from deltacli.operations.optimize.execute import OptimizeOutcome
@@ -168,6 +169,10 @@ class DeltaTable:
         The parameters are those of `Table.optimize`.
         """
         return self._shown(self._table.optimize(**request))
+
+    def stats(self, **request: Any) -> Shown[StatsOutcome]:
+        """Compute the statistics of files without rewriting them. The parameters are those of `Table.stats`."""
+        return self._shown(self._table.stats(**request))
 
     def restore(self, **request: Any) -> Shown[RestoreOutcome]:
         """Bring the table back to an earlier version at once; `dry_run=True` returns the plan.

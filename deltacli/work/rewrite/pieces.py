@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     import pyarrow.parquet
 
     from deltacli.delta.encoding.digests import Digest
+    from deltacli.delta.footers.columns import FileSchema
     from deltacli.rules.framework.base import Finding
 
 # -- what is rewritten together ----------------------------------------------------------------------------------------
@@ -373,12 +374,19 @@ def broken_rule(config: TableConfiguration, opened: OpenDataFile) -> Finding | N
     if config.mapping_mode == "none":
         return None
     from deltacli.delta.footers.columns import FileSchema, leaves_of
+
+    metadata = opened.parquet.metadata
+    return broken_rule_of(config, FileSchema(opened.schema, leaves_of(metadata.schema)), metadata.num_rows)
+
+
+def broken_rule_of(config: TableConfiguration, schema: FileSchema, rows: int) -> Finding | None:
+    """Return the same for a file whose footer was read."""
+    if config.mapping_mode == "none":
+        return None
     from deltacli.rules.files.data_files import FIELD_ID_AREA
     from deltacli.rules.framework.data_file_views import FileSchemaView
 
-    metadata = opened.parquet.metadata
-    schema = FileSchema(opened.schema, leaves_of(metadata.schema))
-    view = FileSchemaView(schema, config, Place("", key="the file"), 1, metadata.num_rows)
+    view = FileSchemaView(schema, config, Place("", key="the file"), 1, rows)
     found = (one for check in FIELD_ID_AREA.checks for one in check.run(view) if one.severity is Severity.ERROR)
     return next(found, None)
 

@@ -1,0 +1,52 @@
+"""Computed statistics as text: which files were read, which got other ones, what is left alone and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from deltacli.cli.render.columns import Section, file_amount, refused
+from deltacli.cli.results import Outcome
+from deltacli.core.units import format_count, plural
+
+if TYPE_CHECKING:
+    from deltacli.operations.change.stats import StatsOutcome, StatsPlan
+
+_NAMED = 5
+
+
+def stats_result(plan: StatsPlan, outcome: StatsOutcome | None) -> Outcome:
+    """Return a plan, or what became of it, as a result."""
+    content = plan.as_json() if outcome is None else outcome.as_json()
+    files = content["files"]
+    assert isinstance(files, dict)
+    rows = [{"what": what, "files": count} for what, count in files.items()]
+    return Outcome("stats", plan.table.uri, content, lambda: list(_sections(plan, outcome)), rows, ("what", "files"))
+
+
+def _sections(plan: StatsPlan, outcome: StatsOutcome | None) -> Iterator[Section]:
+    if plan.is_noop:
+        what = "statistics to replace or to add" if plan.request.all else "statistics missing"
+        yield Section("nothing to do", [f"{plan.table.uri}, version {plan.snapshot.version}: no {what}"])
+        return
+    yield Section("table", [plan.table.uri])
+    yield Section("version", [str(plan.snapshot.version)])
+    yield Section("limited to", [] if plan.request.where is None else [plan.request.where])
+    yield Section("columns", [", ".join(plan.request.columns)] if plan.request.columns else [])
+    if outcome is None:
+        yield Section(f"would read {plan.request.read} of", [file_amount(plan.files, plan.size_bytes)])
+        yield Section("of live files", [format_count(plan.live)])
+        yield Section("to change", [] if plan.due is None else [plural(plan.due, "file")])
+        yield Section("commits", [f"up to {format_count(plan.commits)}"])
+        return
+    yield Section("read", [f"{plan.request.read} of {file_amount(plan.files, plan.size_bytes)}"])
+    yield Section("committed", [f"statistics of {plural(outcome.committed, 'file')}"])
+    yield Section("commits", [format_count(len(outcome.versions))])
+    left = {
+        f"nothing to add from {plan.request.read}": outcome.unchanged,
+        "touched by another writer meanwhile": outcome.dropped,
+    }
+    yield Section("left alone", [f"{plural(count, 'file')}: {why}" for why, count in left.items() if count])
+    named = [f"{one.path}: {one.reason} [{one.code}]" for one in outcome.refused[:_NAMED]]
+    more = len(outcome.refused) - len(named)
+    yield refused([*named, *([f"and {more:,} more"] if more else [])])

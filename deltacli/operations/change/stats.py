@@ -1,0 +1,532 @@
+"""`stats`: the statistics of live files, from footers or rows, in commits that add the same files again.
+
+What a file has and is right stays. Bounds and counts that are missing are filled in, and what differs from the file is
+replaced, as far as footers or rows prove it. Each commit adds a bounded number of files and removes none: a file that
+another writer touched meanwhile is left out, because adding it again could bring deleted rows back.
+
+The operation is called COMPUTE STATS: the reference implementation counts adds of other operations as new files in its
+next checksum.
+
+Spec: Add File and Remove File; Per-file Statistics; Row Tracking.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from itertools import chain
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
+
+from deltacli.arrow import compute as pc
+from deltacli.changing.basis import Act, Basis, basis_of
+from deltacli.changing.commit import Committed, require_possible
+from deltacli.changing.preflight import TWICE
+from deltacli.core.errors import ConflictLost, PartlyDone, UsageError, command, parameter
+from deltacli.core.request_fields import COMMIT_METADATA, Kind, option, shared
+from deltacli.core.typing import ArrowArray, Json, RecordBatch
+from deltacli.core.units import plural
+from deltacli.delta.clustering.clustering_columns import clustering_paths
+from deltacli.delta.data_files import canonical, canonical_column
+from deltacli.delta.log.actions import NO_METADATA, require_free
+from deltacli.delta.log.commit_content import CommitRequest, OnConflict, Slot, encoded_files
+from deltacli.delta.log.file_actions import num_records_column, parse_num_records
+from deltacli.delta.schema.column_path import ColumnFinder
+from deltacli.delta.schema.types import PrimitiveType
+from deltacli.delta.stats.collect import BOUNDED
+from deltacli.delta.stats.columns import parse_stats
+from deltacli.delta.stats.merged import merged
+from deltacli.delta.stats.schema import (
+    BOUNDS,
+    NULL_COUNT,
+    PER_COLUMN,
+    ColumnPath,
+    StatKind,
+    bound_kind,
+    indexed_columns,
+)
+from deltacli.operations.optimize.execute import WatchedFiles
+from deltacli.table.live_files import PartitionCondition, file_keys
+from deltacli.table.rebuild import read_snapshot
+from deltacli.work.file_facts import ListedFile
+from deltacli.work.file_statistics import (
+    WANTED,
+    FileStatistics,
+    StatisticsFromFooters,
+    StatisticsFromRows,
+    StatsPiece,
+    WantedStatistics,
+)
+from deltacli.work.rewrite.pieces import RefusedFile
+
+if TYPE_CHECKING:
+    from deltacli.changing.change import Gate
+    from deltacli.table.handle import TableHandle
+    from deltacli.table.version import Snapshot
+
+# -- the plan ----------------------------------------------------------------------------------------------------------
+
+COMMIT_FILES, COMMIT_BYTES = 22_000, 100_000_000
+"""A commit has so many files, or so many bytes of their adds."""
+_NEAR_FOOTERS, _FAR_FOOTERS = 1_024, 8
+"""Footers per piece: on a disk so many that columns are worth it, of a remote store a third of a second."""
+_MOST_PLANS = 20
+OPERATION = "COMPUTE STATS"
+_BINARY, _VOID = PrimitiveType("binary"), PrimitiveType("void")
+
+
+class ReadFrom(StrEnum):
+    """What statistics are computed from."""
+
+    FOOTERS = "footers"
+    ROWS = "rows"
+
+
+@dataclass(frozen=True, kw_only=True)
+class StatsRequest:
+    """Which files get statistics of which columns, and from what. `where` is a condition on partition columns."""
+
+    where: str | None = option("Only files of partitions that match: \"date >= '2026-01-01'\".", "CONDITION", Kind.TEXT)
+    columns: Sequence[str] = option(
+        "Only statistics of these columns.  [default: those of the table's properties]",
+        "A,B,…",
+        Kind.COLUMNS,
+        default=(),
+    )
+    missing: bool = option("Only files that lack statistics of a column.  [default]", default=False)
+    all: bool = option("All files: wrong statistics are replaced, too.", default=False)
+    read: str = option(
+        "What to read: footers, which do not have all bounds, or all rows.  [default: footers]",
+        "footers|rows",
+        Kind.CHOICE,
+        default=ReadFrom.FOOTERS,
+        choices=ReadFrom,
+    )
+    commit_metadata: Mapping[str, str] = shared(COMMIT_METADATA, NO_METADATA)
+    dry_run: bool = False
+
+    def __post_init__(self) -> None:
+        """Bring the values to one form. Raises UsageError."""
+        if self.read not in [*ReadFrom]:
+            raise UsageError(f"invalid {parameter('stats.read')} {self.read!r}", facts={"expected": "footers, rows"})
+        object.__setattr__(self, "read", ReadFrom(self.read))
+        if isinstance(self.columns, str):
+            raise UsageError(f"{parameter('stats.columns')} is a text, expected a list of columns")
+        object.__setattr__(self, "columns", tuple(self.columns))
+        if self.missing and self.all:
+            raise UsageError(f"{parameter('stats.missing')} and {parameter('stats.all')} exclude each other")
+        object.__setattr__(self, "commit_metadata", dict(self.commit_metadata))
+
+
+@dataclass(frozen=True, eq=False)
+class StatsPlan:
+    """The files of a version whose statistics are to be computed. `due`: how many of them get other ones, None if they
+    were not read.
+    """
+
+    basis: Basis
+    request: StatsRequest
+    snapshot: Snapshot
+    wanted: WantedStatistics
+    condition: PartitionCondition | None
+    live: int = 0
+    files: int = 0
+    size_bytes: int = 0
+    due: int | None = None
+
+    @property
+    def table(self) -> TableHandle:
+        return self.basis.table
+
+    @property
+    def is_noop(self) -> bool:
+        """Whether there is nothing to do, as far as is known."""
+        return not (self.files if self.due is None else self.due)
+
+    @property
+    def commits(self) -> int:
+        """Return the number of commits, of files with usual paths."""
+        return -(-self.files // COMMIT_FILES)
+
+    def objection(self) -> None:
+        """Return None: a file that cannot be read is left alone."""
+
+    def effects(self) -> Iterator[str]:
+        """Yield how many files get statistics."""
+        yield f"compute statistics of {plural(self.files, 'file')} from {self.request.read}"
+
+    def chosen(self, adds: RecordBatch) -> RecordBatch:
+        """Return the files to read among live ones. Thread-safe. Raises DataUnreadable (`partition.*`)."""
+        if self.condition is not None:
+            adds = pc.filter(adds, self.condition(adds))
+        return adds if self.request.all else pc.filter(adds, _lacks(self.wanted, adds, self.request.read))
+
+    def as_json(self) -> dict[str, Json]:
+        """Return the content of the document `deltacli.stats`."""
+        return {
+            "version": self.snapshot.version,
+            "where": self.request.where,
+            "read": str(self.request.read),
+            "mode": "all" if self.request.all else "missing",
+            "committedVersions": [],
+            "files": {
+                "planned": self.files,
+                "due": self.due,
+                "committed": 0,
+                "unchanged": 0,
+                "dropped": 0,
+                "skipped": 0,
+            },
+            "refused": [],
+            **self.basis.cautions_json,
+            "dryRun": True,
+        }
+
+
+def _wanted(snapshot: Snapshot, names: Sequence[str]) -> WantedStatistics:
+    """Return the columns that get statistics. Raises UsageError for one that gets none by the table's properties."""
+    config = snapshot.config
+    found = tuple(indexed_columns(config, clustering_paths(config, snapshot.domains)))
+    if names and config.schema is not None:
+        finder, chosen = ColumnFinder(config.schema), dict[ColumnPath, None]()
+        for name in names:
+            top = tuple(config.physical_name(one) for one in finder.find(name).fields)
+            if not (below := [path for path, _ in found if path[: len(top)] == top]):
+                raise UsageError(
+                    f"column {name} gets no statistics by the properties of the table",
+                    code="usage.column",
+                    hint=command("properties set", f"delta.dataSkippingStatsColumns={name}"),
+                )
+            chosen |= dict.fromkeys(below)
+        found = tuple(one for one in found if one[0] in chosen)
+    return WantedStatistics(config, found)
+
+
+def _lacks(wanted: WantedStatistics, adds: RecordBatch, read: str) -> ArrowArray:
+    """Return which files lack a number of records, or what their footers or rows may have for a column."""
+    import pyarrow as pa
+
+    texts, vectors = adds.column("stats"), adds.column("deletionVector")
+    has_all = [False] * adds.num_rows
+    for block in parse_stats(texts, wanted.config).blocks:
+        leaves = {part: {leaf.path: leaf.values for leaf in block.leaves[part]} for part in PER_COLUMN}
+        has_vector = pc.is_valid(block.align(vectors))
+        whole = pc.fill_null(pc.greater_equal(block.records, 0), False)
+        for path, data_type in wanted.columns:
+            kind = bound_kind(data_type)
+            is_flat = kind in (*BOUNDED, StatKind.BOOLEAN) or data_type == _BINARY
+            if not is_flat and (read == ReadFrom.FOOTERS or data_type == _VOID):
+                continue
+            nulls, *bounds = (leaves[part].get(path) for part in (NULL_COUNT, *BOUNDS))
+            counted = has_vector if nulls is None else pc.or_(has_vector, pc.is_valid(nulls))
+            if kind in BOUNDED:
+                for one in bounds:
+                    counted = pc.and_(counted, pa.repeat(False, len(counted)) if one is None else pc.is_valid(one))
+                if nulls is not None:
+                    counted = pc.or_(counted, pc.fill_null(pc.equal(nulls, block.records), False))
+            whole = pc.and_(whole, counted)
+        for index, value in enumerate(whole.to_pylist()):
+            has_all[block.row(index)] = value
+    return pc.invert(pa.array(has_all, pa.bool_()))
+
+
+def plan_stats(
+    table: TableHandle, request: StatsRequest, now: Snapshot | None = None, *, examines: bool = False
+) -> StatsPlan:
+    """Choose the files of the newest version, or of one that was rebuilt already. With `examines` they are read, and
+    the plan knows how many get other statistics.
+
+    Raises what `read_snapshot` raises; Refused where the table cannot be written; UsageError for a condition or columns
+    that do not fit this table; DataUnreadable (`partition.*`); StorageFailed.
+    """
+    require_free(request.commit_metadata)
+    snapshot = now or read_snapshot(table)
+    require_possible(snapshot, CommitRequest(OPERATION, new_rows=1), Act.ADD)
+    condition = None if request.where is None else PartitionCondition(snapshot.config, request.where)
+    plan = StatsPlan(basis_of(snapshot), request, snapshot, _wanted(snapshot, request.columns), condition)
+
+    def count(adds: RecordBatch) -> tuple[int, int, int]:
+        chosen = plan.chosen(adds)
+        return adds.num_rows, chosen.num_rows, pc.sum(chosen.column("size")).as_py() or 0
+
+    fields = ("path", "size", "stats", "deletionVector", "partitionValues")
+    counts = list(snapshot.file_actions.map_actions("add", count, fields=fields))
+    live, files, size_bytes = (sum(column) for column in zip((0, 0, 0), *counts, strict=True))
+    plan = replace(plan, live=live, files=files, size_bytes=size_bytes)
+    if not examines:
+        return plan
+    return replace(plan, due=sum(one.adds.num_rows for one in computed(plan, StatsOutcome(plan))))
+
+
+# -- reading files -----------------------------------------------------------------------------------------------------
+
+
+class Ready(NamedTuple):
+    """Live files as in the log, and their statistics as they should be."""
+
+    adds: RecordBatch
+    texts: ArrowArray
+
+    def where(self, mask: ArrowArray) -> Ready:
+        return Ready(pc.filter(self.adds, mask), pc.filter(self.texts, mask))
+
+    @property
+    def again(self) -> RecordBatch:
+        """Return the adds of the same files with the statistics."""
+        import pyarrow as pa
+
+        columns = dict(zip(self.adds.schema.names, self.adds.columns, strict=True))
+        columns |= {"stats": self.texts, "dataChange": pa.repeat(False, len(self.texts))}
+        return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+
+    @property
+    def new_rows(self) -> int:
+        """Return how many rows need ids, which no version has given to them yet."""
+        needed = pc.is_null(self.adds.column("baseRowId"))
+        return pc.sum(pc.filter(num_records_column(self.texts), needed)).as_py() or 0
+
+
+def computed(plan: StatsPlan, outcome: StatsOutcome) -> Iterator[Ready]:
+    """Read the files of a plan; yield those of each commit that get other statistics. `outcome` notes the others."""
+    with plan.table.progress.step(f"reading {plan.request.read}", unit="files", total=plan.files) as step:
+        for adds in _groups(plan):
+            yield _computed(plan, adds, outcome)
+            step.advance(adds.num_rows)
+
+
+def _groups(plan: StatsPlan) -> Iterator[RecordBatch]:
+    """Yield the files of each commit."""
+    import pyarrow as pa
+
+    held: list[RecordBatch] = []
+    files = size = 0
+    for adds in plan.snapshot.file_actions.map_actions("add", plan.chosen):
+        while adds.num_rows:
+            each = max(adds.nbytes // adds.num_rows, 1)
+            part = adds.slice(0, max(min(COMMIT_FILES - files, (COMMIT_BYTES - size) // each), 1))
+            adds = adds.slice(part.num_rows)
+            held.append(part)
+            files, size = files + part.num_rows, size + part.num_rows * each
+            if files >= COMMIT_FILES or size + each > COMMIT_BYTES:
+                yield pa.Table.from_batches(held).combine_chunks().to_batches()[0]
+                held, files, size = [], 0, 0
+    if held:
+        yield pa.Table.from_batches(held).combine_chunks().to_batches()[0]
+
+
+def _computed(plan: StatsPlan, adds: RecordBatch, outcome: StatsOutcome) -> Ready:
+    import pyarrow as pa
+
+    from_rows = plan.request.read == ReadFrom.ROWS
+    table, is_near = plan.table, plan.table.storage.capabilities.cheap_listing
+    each = 1 if from_rows else _NEAR_FOOTERS if is_near else _FAR_FOOTERS
+    names = ("path", "size", "deletionVector", "stats")
+    paths, sizes, vectors, olds = (adds.column(name).to_pylist() for name in names)
+    stated = [one and {name: value for name, value in one.items() if value is not None} for one in vectors]
+    files = [ListedFile(path, size) for path, size in zip(paths, sizes, strict=True)]
+    found = table.engine.spread(
+        StatisticsFromRows() if from_rows else StatisticsFromFooters(),
+        (StatsPiece(tuple(files[at : at + each]), tuple(stated[at : at + each])) for at in range(0, len(files), each)),
+        table.stores,
+        shared={WANTED: plan.wanted},
+        weigh=(lambda piece: max(piece.files[0].size or 0, 1)) if from_rows else (lambda piece: len(piece.files)),
+        at_once=None if is_near or from_rows else table.storage.capabilities.parallel_reads,
+    )
+    times = frozenset(path for path, kind in plan.wanted.columns if bound_kind(kind) is StatKind.TIMESTAMP)
+    keeps_ids = "rowTracking" in plan.snapshot.config.features
+    names_of_all = canonical_column(adds.column("path")).to_pylist()
+    twice = {name for name, count in Counter(names_of_all).items() if count > 1}
+    texts: list[str | None] = []
+    each_file = zip(paths, names_of_all, vectors, olds, chain.from_iterable(found), strict=True)
+    for path, name, vector, old, one in each_file:
+        if name in twice:
+            one = FileStatistics(code=TWICE, reason="it is in the table twice")
+        text = None if one.code else merged(old, one.text, times, has_vector=vector is not None, from_rows=from_rows)
+        if text is not None and old and keeps_ids and parse_num_records(old) not in (None, parse_num_records(text)):
+            one = FileStatistics(code=_OTHER_COUNT, reason="its rows have ids by another number of records")
+        if one.code:
+            text = None
+            outcome.refused.append(RefusedFile(path, one.code, one.reason or one.code))
+        elif text is None:
+            outcome.unchanged += 1
+        texts.append(text)
+    column = pa.array(texts, pa.string())
+    return Ready(adds, column).where(pc.is_valid(column))
+
+
+_OTHER_COUNT = "stats.num-records-mismatch"
+
+
+# -- commits -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(eq=False)
+class StatsOutcome:
+    """What was done so far."""
+
+    plan: StatsPlan
+    versions: list[int] = field(default_factory=list)
+    committed: int = 0
+    unchanged: int = 0
+    dropped: int = 0
+    refused: list[RefusedFile] = field(default_factory=list)
+
+    def as_json(self) -> dict[str, Json]:
+        """Return the content of the document `deltacli.stats`."""
+        return self.plan.as_json() | {
+            "committedVersions": list[Json](self.versions),
+            "files": {
+                "planned": self.plan.files,
+                "due": self.plan.due,
+                "committed": self.committed,
+                "unchanged": self.unchanged,
+                "dropped": self.dropped,
+                "skipped": len(self.refused),
+            },
+            "refused": [one._asdict() for one in self.refused],
+            "dryRun": self.plan.request.dry_run,
+        }
+
+    def so_far(self) -> str:
+        """Return in words what was committed."""
+        if not self.versions:
+            return "nothing was committed"
+        return f"statistics of {plural(self.committed, 'file')} in {plural(len(self.versions), 'commit')}"
+
+    def require_complete(self) -> None:
+        """Raise PartlyDone where files could not be read."""
+        if self.refused:
+            first = self.refused[0]
+            raise PartlyDone(
+                f"{plural(len(self.refused), 'file')} could not be read and got no statistics",
+                code=first.code,
+                facts={"first": first.path, "why": first.reason, "so far": self.so_far()},
+                hint=command("validate", level="footers"),
+            )
+
+
+@dataclass(frozen=True)
+class ComputeStats:
+    """Statistics to be computed and committed."""
+
+    act: ClassVar[Act] = Act.ADD
+
+    request: StatsRequest
+    examines: bool = False
+
+    def plan(self, table: TableHandle, now: Snapshot | None = None) -> StatsPlan:
+        """Plan it. Raises as `plan_stats`."""
+        return plan_stats(table, self.request, now, examines=self.examines)
+
+    def outcome(self, plan: StatsPlan) -> StatsOutcome:
+        """Return that nothing was done yet."""
+        return StatsOutcome(plan)
+
+    def execute(self, gate: Gate[StatsPlan, StatsOutcome]) -> None:
+        """Read and commit, group by group. Where another writer has changed columns, properties or the protocol, what
+        is left is planned again. Raises what `Gate.commit_one` raises, and what reading raises.
+        """
+        for _ in range(_MOST_PLANS):
+            if gate.plan.is_noop or _Run(gate).run():
+                return
+            gate.again(plan_stats(gate.table, self.request, read_snapshot(gate.table)))
+        raise ConflictLost("another writer changes the columns or properties of the table again and again")
+
+
+class _Run:
+    """One execution of a plan."""
+
+    def __init__(self, gate: Gate[StatsPlan, StatsOutcome]) -> None:
+        self._gate, self._plan, self._outcome = gate, gate.plan, gate.outcome
+        self._touched = set[int]()
+        self._last: Committed | None = None
+        self._is_stale = False
+        self._made: Ready | None = None
+
+    def note(self, path: str) -> None:
+        """Remember a path in a commit of another writer. 64 bits of it: a collision drops a file without need."""
+        self._touched.add(hash(canonical(path)))
+
+    def run(self) -> bool:
+        """Commit all groups; return False where the rest has to be planned again."""
+        outcome = self._outcome
+        outcome.unchanged, outcome.refused = 0, []
+        return all(not ready.adds.num_rows or self._commit(ready) for ready in computed(self._plan, outcome))
+
+    def _commit(self, ready: Ready) -> bool:
+        while True:
+            known = len(self._touched)
+            done = self._gate.commit_one(
+                lambda snapshot: self._request(snapshot, ready),
+                after=self._last,
+                commit_metadata=self._plan.request.commit_metadata,
+            )
+            if self._is_stale:
+                return False
+            made = self._made
+            if isinstance(done, Committed) and made is not None:
+                self._last = done
+                self._outcome.versions.append(done.version)
+                self._outcome.committed += made.adds.num_rows
+                self._outcome.dropped += ready.adds.num_rows - made.adds.num_rows
+                return True
+            if made is None or len(self._touched) == known:
+                self._outcome.dropped += ready.adds.num_rows
+                return True
+
+    def _request(self, snapshot: Snapshot, ready: Ready) -> CommitRequest | None:
+        """Return the commit after a version; None where it is made for other columns, or none of the files is left."""
+        plan = self._plan
+        self._is_stale = not self._fits(snapshot)
+        self._made = None
+        if self._is_stale:
+            return None
+        left = ready if snapshot is plan.snapshot else _as_now(snapshot, ready)
+        if self._touched:
+            import pyarrow as pa
+
+            paths = left.adds.column("path").to_pylist()
+            left = left.where(pa.array([hash(canonical(path)) not in self._touched for path in paths], pa.bool_()))
+        if not left.adds.num_rows:
+            return None
+        self._made = left
+
+        def body(slot: Slot) -> Iterator[bytes]:
+            return encoded_files(lambda: [("add", left.again)], slot)
+
+        return CommitRequest(
+            OPERATION,
+            {"predicate": ["true" if plan.request.where is None else plan.request.where]},
+            body=body,
+            new_rows=left.new_rows,
+            reads=WatchedFiles(left.adds.column("path").to_pylist(), self.note),
+            on_conflict=OnConflict.DROP,
+        )
+
+    def _fits(self, snapshot: Snapshot) -> bool:
+        """Return whether the statistics are those that a version asks for."""
+        plan = self._plan
+        if snapshot is plan.snapshot:
+            return True
+        one, other = ((each.metadata.as_json(), each.raw_protocol) for each in (snapshot, plan.snapshot))
+        return one == other and _wanted(snapshot, plan.request.columns).columns == plan.wanted.columns
+
+
+def _as_now(snapshot: Snapshot, ready: Ready) -> Ready:
+    """Return the files that a version still has with the statistics that were looked at, as it has them."""
+    import pyarrow as pa
+
+    keys, olds = file_keys(ready.adds), ready.adds.column("stats")
+
+    def same(adds: RecordBatch) -> tuple[RecordBatch, ArrowArray]:
+        places = pc.index_in(file_keys(adds), value_set=keys)
+        is_same = pc.equal(pc.fill_null(pc.take(olds, places), ""), pc.fill_null(adds.column("stats"), ""))
+        mask = pc.and_(pc.is_valid(places), is_same)
+        return pc.filter(adds, mask), pc.filter(places, mask)
+
+    found = [one for one in snapshot.file_actions.map_actions("add", same) if one[0].num_rows]
+    if not found:
+        return Ready(ready.adds.slice(0, 0), ready.texts.slice(0, 0))
+    adds = pa.Table.from_batches([one for one, _ in found]).combine_chunks().to_batches()[0]
+    return Ready(adds, pc.take(ready.texts, pa.concat_arrays([places for _, places in found])))

@@ -1,0 +1,278 @@
+"""The statistics of data files that are there: from their footers as far as these are exact, or from their rows.
+
+A footer of another writer may leave out NaN and truncate text. Bounds that are not certain to occur in a row are left
+out, but for files with deleted rows, whose statistics claim to be wide in any case. Text is cut as in new files, so
+that a truncated bound is as good as the whole one where the cut does not reach what is not known of it.
+
+Spec: Per-file Statistics; parquet.thrift, Statistics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+from deltacli.arrow import compute as pc
+from deltacli.core.errors import DataUnreadable, PathExternal, StorageFailed
+from deltacli.core.process import stop_if_exhausted
+from deltacli.core.typing import ArrowArray
+from deltacli.delta.encoding.arrow_json import json_column
+from deltacli.delta.footers.columns import FileSchema, read_schema
+from deltacli.delta.footers.parse import Footer
+from deltacli.delta.log.file_actions import action_schemas
+from deltacli.delta.log.state import TableConfiguration
+from deltacli.delta.schema.file_columns import FileColumns
+from deltacli.delta.schema.to_arrow import arrow_schema, file_schema, stored_columns
+from deltacli.delta.schema.types import DataType
+from deltacli.delta.stats.collect import (
+    BOUNDED,
+    KNOWN_TIMES,
+    StatisticsCollector,
+    cut_above,
+    cut_below,
+)
+from deltacli.delta.stats.schema import BOUNDS, NULL_COUNT, ColumnPath, StatColumn, StatKind, StatSchema
+from deltacli.rules.framework.data_file_views import FootersView, LiveAdds
+from deltacli.rules.statistics.evidence import ColumnEvidence, known_from_footers
+from deltacli.work.file_facts import FooterFiles, ListedFile, ReadFooters
+from deltacli.work.rewrite.pieces import broken_rule, broken_rule_of
+from deltacli.work.rewrite.sources import renamed
+from deltacli.work.rows.data_files import DataFile, Descriptor, ReadSpec, open_data_file
+from deltacli.work.rows.row_checks import without_demands
+from deltacli.work.rows.row_reader import read_opened
+from deltacli.work.task import TaskContext
+
+if TYPE_CHECKING:
+    pass
+
+WANTED = "wanted"
+"""The name of the shared `WantedStatistics`."""
+
+
+@dataclass(frozen=True)
+class WantedStatistics:
+    """The columns that get statistics, by physical path and type, of a table of this configuration."""
+
+    config: TableConfiguration
+    columns: tuple[tuple[ColumnPath, DataType], ...]
+
+
+class StatsPiece(NamedTuple):
+    """Some files with their vectors, None without one."""
+
+    files: tuple[ListedFile, ...]
+    vectors: tuple[Descriptor | None, ...]
+
+
+class FileStatistics(NamedTuple):
+    """The statistics of one file as JSON; empty where it could not be read, or its columns are not known: `code` is the
+    rule that it breaks, and `reason` says how.
+    """
+
+    text: str = ""
+    code: str = ""
+    reason: str = ""
+
+
+# -- from rows ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class StatisticsFromRows:
+    """Reads the rows of files. Bounds are those of rows that are not deleted."""
+
+    def __call__(self, piece: StatsPiece, context: TaskContext) -> list[FileStatistics]:
+        """Return the statistics, in the order of the piece."""
+        return [self._read(*one, context) for one in zip(piece.files, piece.vectors, strict=True)]
+
+    def _read(self, file: ListedFile, vector: Descriptor | None, context: TaskContext) -> FileStatistics:
+        wanted: WantedStatistics = context.shared(WANTED)
+        config, tops = wanted.config, {path[0] for path, _ in wanted.columns}
+        stored = [field for field in stored_columns(config) if config.physical_name(field) in tops]
+        fields = tuple(map(without_demands, stored))
+        schema, physical = arrow_schema(fields), file_schema(config, fields)
+        spec = ReadSpec(fields, schema, schema, FileColumns(config.mapping_mode, config.physical_name))
+        data_file = DataFile(file.path, file.size, {}, vector)
+        collector = StatisticsCollector(config, physical, columns=wanted.columns)
+        try:
+            with open_data_file(context.files, data_file) as opened:
+                metadata = opened.parquet.metadata
+                if (broken := broken_rule(config, opened)) is not None:
+                    return FileStatistics(code=broken.rule.id, reason=broken.message)
+                for batch in read_opened(context.files, spec, data_file, opened) if fields else ():
+                    collector.take(renamed(batch, physical))
+        except (DataUnreadable, StorageFailed, PathExternal) as fault:
+            return FileStatistics(code=fault.code, reason=fault.facts.get("reason", fault.message))
+        has_every_row = vector is None and bool(fields)
+        file_rows = None if has_every_row else metadata.num_rows
+        return FileStatistics(collector.text(is_tight=vector is None, file_rows=file_rows))
+
+
+# -- from footers ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class StatisticsFromFooters:
+    """Reads the footers of files."""
+
+    quick_seconds: ClassVar[float] = ReadFooters.quick_seconds
+
+    def __call__(self, piece: StatsPiece, context: TaskContext) -> list[FileStatistics]:
+        """Return the statistics, in the order of the piece."""
+        found = [FileStatistics()] * len(piece.files)
+        by_schema: dict[bytes, list[tuple[int, Footer]]] = {}
+        for row, (footer, fault) in enumerate(FooterFiles(context).read(piece.files)):
+            if footer is not None and fault is None:
+                by_schema.setdefault(footer.schema, []).append((row, footer))
+            elif fault is None:
+                found[row] = FileStatistics(code="data.file-missing", reason="no such file")
+            else:
+                found[row] = FileStatistics(code=fault.code, reason=fault.message)
+        wanted: WantedStatistics = context.shared(WANTED)
+        for key, members in by_schema.items():
+            rows, footers = zip(*members, strict=True)
+            for row, one in zip(
+                rows, _of_schema(wanted, key, footers, [piece.vectors[row] for row in rows]), strict=True
+            ):
+                found[row] = one
+        return found
+
+
+def _of_schema(
+    wanted: WantedStatistics, key: bytes, footers: Sequence[Footer], vectors: Sequence[Descriptor | None]
+) -> Sequence[FileStatistics]:
+    """Return the statistics of files of one schema."""
+    import pyarrow as pa
+
+    try:
+        schema = read_schema(key)
+    except (pa.ArrowException, OSError, ValueError) as fault:
+        stop_if_exhausted(fault)
+        return [FileStatistics(code="data.not-parquet", reason="its schema cannot be read")] * len(footers)
+    if (broken := broken_rule_of(wanted.config, schema, footers[0].rows)) is not None:
+        return [FileStatistics(code=broken.rule.id, reason=broken.message)] * len(footers)
+    has_vector = pa.array([vector is not None for vector in vectors], pa.bool_())
+    return [FileStatistics(text) for text in _Texts(wanted, schema, footers, has_vector).texts().to_pylist()]
+
+
+class _Texts:
+    """The statistics of files of one schema, in columns."""
+
+    def __init__(
+        self, wanted: WantedStatistics, schema: FileSchema, footers: Sequence[Footer], has_vector: ArrowArray
+    ) -> None:
+        import pyarrow as pa
+
+        self._wanted, self._has_vector = wanted, has_vector
+        none = pa.nulls(len(footers), action_schemas().add.field("deletionVector").type)
+        adds = pa.RecordBatch.from_arrays([none], names=["deletionVector"])  # vectors are judged here
+        live = LiveAdds(adds, (), (), "")
+        self._view = FootersView(live, footers, schema, wanted.config)
+        self._orders_nan = pa.array([footer.orders_nan for footer in footers], pa.bool_())
+
+    def texts(self) -> ArrowArray:
+        """Return the statistics as JSON."""
+        import pyarrow as pa
+
+        parts: dict[str, dict[ColumnPath, ArrowArray]] = {name: {} for name in (*BOUNDS, NULL_COUNT)}
+        schema = StatSchema(self._wanted.config)
+        for path, _ in self._wanted.columns:
+            column = schema.column(path)
+            known = None if column is None else known_from_footers(self._view, column, path)
+            if column is None or known is None:
+                continue
+            parts[NULL_COUNT][path] = self._nulls(known)
+            if column.kind in BOUNDED:
+                for name, values in zip(BOUNDS, self._bounds(column, known), strict=True):
+                    parts[name][path] = values
+        count = len(self._view.footers)
+        fields: dict[str, ArrowArray] = {"numRecords": self._view.rows}
+        fields |= {name: _nested([*found.items()], count) for name, found in parts.items()}
+        never, wide = pa.scalar(None, pa.bool_()), pa.scalar(False)
+        claims = "deletionVectors" in self._wanted.config.features
+        fields["tightBounds"] = pc.if_else(self._has_vector, wide, pa.scalar(True) if claims else never)
+        return json_column(pa.StructArray.from_arrays(list(fields.values()), names=list(fields)))
+
+    def _nulls(self, known: ColumnEvidence) -> ArrowArray:
+        """Return the null counts; of files with deleted rows only those that hold for any of their rows."""
+        import pyarrow as pa
+
+        nulls = known.nulls_most
+        is_sure = pc.or_(pc.equal(nulls, 0), pc.equal(nulls, known.file_rows))
+        return pc.if_else(pc.or_(pc.invert(self._has_vector), is_sure), nulls, pa.scalar(None, pa.int64()))
+
+    def _bounds(self, column: StatColumn, known: ColumnEvidence) -> tuple[ArrowArray, ArrowArray]:
+        """Return the bounds of a column in types that JSON has the right texts of; both are null or none."""
+        import pyarrow as pa
+
+        low, high = known.floor, known.ceiling
+        ends = [
+            pc.fill_null(pc.equal(one, is_value), False) for one, is_value in ((low, known.low), (high, known.high))
+        ]
+        match column.kind:
+            case StatKind.TEXT:
+                low, high = self._texts_of(low, high, *ends)
+            case StatKind.FLOAT:
+                usable = pc.and_(self._orders_nan, pc.and_(pc.is_finite(low), pc.is_finite(high)))
+                low = pc.if_else(pc.equal(low, 0.0), -0.0, low)  # zero has two signs, which some readers order
+                high = pc.if_else(pc.equal(high, 0.0), 0.0, high)
+                low, high = (pc.if_else(usable, one, pa.scalar(None, one.type)) for one in (low, high))
+            case StatKind.DATE:
+                low, high = (pc.cast(pc.cast(pc.divide(one, 86_400), pa.int32()), pa.date32()) for one in (low, high))
+                low, high = _of_known_years(column.kind, low, high)
+            case StatKind.TIMESTAMP:
+                zone = "UTC" if column.type_name == "timestamp" else None
+                low, high = (pc.cast(one, pa.timestamp("us", zone)) for one in (low, high))
+                low, high = _of_known_years(column.kind, low, high)
+        if column.kind is not StatKind.TEXT:
+            usable = pc.or_(self._has_vector, pc.and_(*ends))
+            low, high = (pc.if_else(usable, one, pa.scalar(None, one.type)) for one in (low, high))
+        has_both = pc.and_(pc.is_valid(low), pc.is_valid(high))
+        low, high = (pc.if_else(has_both, one, pa.scalar(None, one.type)) for one in (low, high))
+        return low, high
+
+    def _texts_of(self, *columns: ArrowArray) -> tuple[ArrowArray, ArrowArray]:
+        """Return the bounds of texts, cut, given both bounds and whether each is a value."""
+        import pyarrow as pa
+
+        given = [column.to_pylist() for column in (*columns, self._has_vector)]
+        found = [_cut(*one) for one in zip(*given, strict=True)]
+        return tuple(pa.array([one[end] for one in found], pa.string()) for end in (0, 1))
+
+
+def _cut(
+    low: bytes | None, high: bytes | None, is_low: bool, is_high: bool, may_be_wide: bool
+) -> tuple[str | None, str | None]:
+    if low is None or high is None:
+        return None, None
+    try:
+        least, most = low.decode(), high.decode()
+    except UnicodeDecodeError:
+        return None, None
+    is_low, is_high = is_low or may_be_wide, is_high or may_be_wide
+    # Of a truncated maximum the last character may be another one.
+    return cut_below(least, is_whole=is_low), cut_above(most if is_high else most[:-1], is_whole=is_high)
+
+
+def _of_known_years(kind: StatKind, low: Any, high: Any) -> tuple[ArrowArray, ArrowArray]:
+    """Return times that every reader understands: neither before the calendars agree, nor after year 9999."""
+    import pyarrow as pa
+
+    unit = pa.int32() if kind is StatKind.DATE else pa.int64()
+    first, last = KNOWN_TIMES[kind]
+    usable = pc.and_(pc.greater_equal(pc.cast(low, unit), first), pc.less_equal(pc.cast(high, unit), last))
+    return tuple(pc.if_else(usable, one, pa.scalar(None, one.type)) for one in (low, high))
+
+
+def _nested(leaves: Sequence[tuple[ColumnPath, ArrowArray]], count: int) -> ArrowArray:
+    """Return structs within structs, with a column at each path."""
+    import pyarrow as pa
+
+    below: dict[str, list[tuple[ColumnPath, ArrowArray]]] = {}
+    for path, values in leaves:
+        below.setdefault(path[0], []).append((path[1:], values))
+    if not below:
+        return pa.array([{}] * count, pa.struct([]))
+    fields = {name: rest[0][1] if not rest[0][0] else _nested(rest, count) for name, rest in below.items()}
+    return pa.StructArray.from_arrays(list(fields.values()), names=list(fields))

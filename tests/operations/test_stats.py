@@ -1,0 +1,491 @@
+"""Statistics without rewriting: what footers and rows give, what is committed, and what other writers do meanwhile."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Mapping, Sequence
+from datetime import date
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from deltacli.api.table import Table
+from deltacli.core.errors import PartlyDone, UsageError
+from deltacli.delta.stats.merged import merged
+from deltacli.operations.change.stats import ComputeStats, StatsRequest
+from deltacli.storage import Created
+from tests.support.actions import Line, add, commit_info, metadata, protocol, remove, to_bytes
+from tests.support.builder import TableBuilder, commit_path
+from tests.support.effort import examples
+from tests.support.optimizing import last_commit, rows_of
+from tests.support.reading import open_at
+from tests.support.small_vectors import inline
+
+Fields = Sequence[Mapping[str, Any]]  # Any: JSON
+
+
+def field(name: str, kind: Any, **more: Any) -> dict[str, Any]:
+    return {"name": name, "type": kind, "nullable": True, "metadata": more}
+
+
+def parquet(columns: Mapping[str, Any] | pa.Table, **how: Any) -> bytes:
+    sink = io.BytesIO()
+    pq.write_table(columns if isinstance(columns, pa.Table) else pa.table(columns), sink, **how)
+    return sink.getvalue()
+
+
+class Files:
+    """A table of files with no statistics, unless they are given."""
+
+    def __init__(self, *fields: Mapping[str, Any], features: Sequence[str] = (), **properties: str) -> None:
+        self.builder = TableBuilder()
+        names = ["deletionVectors", *features]
+        readers = [name for name in names if name in ("deletionVectors", "columnMapping")]
+        self.schema = json.dumps({"type": "struct", "fields": list(fields)})
+        self.configuration = {f"delta.{name}": value for name, value in properties.items()}
+        self.builder.commit(
+            commit_info("CREATE TABLE"),
+            protocol(3, 7, reader_features=readers, writer_features=names),
+            metadata(schema_string=self.schema, partition_columns=[], configuration=self.configuration),
+        )
+
+    def file(self, name: str, data: bytes, deleted: Sequence[int] = (), **others: Any) -> Files:
+        self.builder.file(name, data)
+        vector = inline(deleted) if deleted else None
+        self.builder.commit(commit_info(), add(name, size=len(data), vector=vector, **others))
+        return self
+
+    def table(self) -> Table:
+        return open_at(self.builder.in_memory())
+
+
+def stats_of(table: Table) -> dict[str, Any]:
+    """The statistics of each live file."""
+    rows = [
+        row for batch in table.snapshot().file_actions.map_actions("add", lambda one: one.to_pylist()) for row in batch
+    ]
+    return {row["path"]: None if row["stats"] is None else json.loads(row["stats"]) for row in rows}
+
+
+def wrong(table: Table) -> set[str]:
+    found = table.validate(level="data").findings
+    return {one.rule.id for one in found if one.rule.id.startswith("stats")}
+
+
+def win(table: Table, version: int, *lines: Line) -> None:
+    """Another writer commits a version."""
+    assert isinstance(table.writable().put_if_absent(commit_path(version), to_bytes(lines)), Created)
+
+
+WHOLE = pa.table({"x": pa.array([5, None, 7, 1, 2, 3, 4], pa.int64())})
+LONG = 40 * "a"
+
+
+CASES: Mapping[str, tuple[Any, pa.Table, dict[str, Any], dict[str, Any], Mapping[str, Any], dict[str, Any]]] = {
+    # type, rows, how they are written, properties, from footers, what rows give besides
+    "73 row groups": ("long", WHOLE, {"row_group_size": 3}, {}, {"min": 1, "max": 7, "nulls": 1}, {}),
+    "76 text is cut": (
+        "string",
+        pa.table({"x": [LONG, LONG]}),
+        {},
+        {},
+        {"min": 32 * "a", "max": 32 * "a" + "\x7f", "nulls": 0},
+        {},
+    ),
+    "77 a character above U+007F follows": (
+        "string",
+        pa.table({"x": [32 * "a" + "é", "b"[:0]]}),
+        {},
+        {},
+        {"min": "", "max": 32 * "a" + "\U0010ffff", "nulls": 0},
+        {},
+    ),
+    "78 nothing is above": ("string", pa.table({"x": [70 * "\U0010ffff"]}), {}, {}, {"nulls": 0}, {}),
+    "79 absent column": ("long", pa.table({"y": list(range(7))}), {}, {}, {"nulls": 7}, {}),
+    "80 all null": ("long", pa.table({"x": pa.nulls(7, pa.int64())}), {}, {}, {"nulls": 7}, {}),
+    "81 floats of pyarrow": ("double", pa.table({"x": [1.5, 2.5]}), {}, {}, {"nulls": 0}, {"min": 1.5, "max": 2.5}),
+    "81 NaN": ("double", pa.table({"x": [1.5, float("nan")]}), {}, {}, {"nulls": 0}, {}),
+    "82 times": (
+        "timestamp",
+        pa.table({"x": pa.array([1_767_225_600_678_999], pa.timestamp("us", "UTC"))}),
+        {},
+        {},
+        {"min": "2026-01-01T00:00:00.678999Z", "max": "2026-01-01T00:00:00.678999Z", "nulls": 0},
+        {},
+    ),
+    "83 INT96": (
+        "timestamp",
+        pa.table({"x": pa.array([1_767_225_600_678_000], pa.timestamp("us", "UTC"))}),
+        {"use_deprecated_int96_timestamps": True},
+        {},
+        {},
+        {"min": "2026-01-01T00:00:00.678Z", "max": "2026-01-01T00:00:00.678Z", "nulls": 0},
+    ),
+    "boolean": ("boolean", pa.table({"x": [True, None]}), {}, {}, {"nulls": 1}, {}),
+    "date": (
+        "date",
+        pa.table({"x": [date(2026, 1, 2)]}),
+        {},
+        {},
+        {"min": "2026-01-02", "max": "2026-01-02", "nulls": 0},
+        {},
+    ),
+    "a date of another calendar": (
+        "date",
+        pa.table({"x": [date(1500, 1, 2)]}),
+        {},
+        {},
+        {"nulls": 0},
+        {"min": "1500-01-02", "max": "1500-01-02"},
+    ),
+    "decimal": (
+        "decimal(10,2)",
+        pa.table({"x": pa.array([Decimal("-1.50"), Decimal("12345678.90")], pa.decimal128(10, 2))}),
+        {},
+        {},
+        {"min": -1.5, "max": 12345678.9, "nulls": 0},
+        {},
+    ),
+    "widened": ("long", pa.table({"x": pa.array([3, 4], pa.int32())}), {}, {}, {"min": 3, "max": 4, "nulls": 0}, {}),
+    "98 no row group": ("long", pa.table({"x": pa.array([], pa.int64())}), {}, {}, {}, {}),
+}
+
+
+@pytest.mark.parametrize("read", ["footers", "rows"])
+@pytest.mark.parametrize("name", CASES)
+def test_a_column(name: str, read: str) -> None:
+    kind, rows, how, properties, expected, more = CASES[name]
+    widening = {"delta.typeChanges": [{"fromType": "integer", "toType": "long"}]} if name == "widened" else {}
+    files = Files(field("x", kind, **widening), features=["typeWidening"], **properties)
+    table = files.file("a.parquet", parquet(rows, **how)).table()
+    before = repr(rows_of(table))
+
+    table.stats(read=read)
+
+    found = stats_of(table)["a.parquet"]
+    wanted = {**expected, **(more if read == "rows" else {})}
+    parts = {"min": "minValues", "max": "maxValues", "nulls": "nullCount"}
+    assert {"numRecords": rows.num_rows, "tightBounds": True} == {
+        key: found[key] for key in ("numRecords", "tightBounds")
+    }
+    seen = {short: found[part]["x"] for short, part in parts.items() if "x" in found[part]}
+    assert wanted == ({} if name.startswith("98") else seen)
+    assert before == repr(rows_of(table))
+    assert not wrong(table)
+    assert not table.stats(read=read, all=True).versions  # 96: nothing is wrong
+
+
+def test_a_row_group_without_statistics_leaves_the_column_without_bounds() -> None:
+    """
+    Taken for one without values, it would lose the rows that are in it.
+    """
+    sink = io.BytesIO()
+    with pq.ParquetWriter(sink, WHOLE.schema, write_statistics=False) as writer:
+        writer.write_table(WHOLE)
+    table = Files(field("x", "long")).file("a.parquet", sink.getvalue()).table()
+
+    table.stats()
+
+    assert {"numRecords": 7, "minValues": {}, "maxValues": {}, "nullCount": {}, "tightBounds": True} == stats_of(table)[
+        "a.parquet"
+    ]
+    table.stats(read="rows")
+    assert {"x": 1} == stats_of(table)["a.parquet"]["minValues"]
+
+
+def test_vectors() -> None:
+    """
+    74, 75: from the footer bounds are wide, and null counts hold for any of the rows; rows give those of live ones.
+    """
+    data = parquet(
+        {
+            "x": pa.array([0, 3, 4, 5, 6, 7, 9], pa.int64()),
+            "n": [1, None, None, None, 2, 2, 2],
+            "y": pa.nulls(7, pa.int64()),
+        }
+    )
+    fields = field("x", "long"), field("n", "long"), field("y", "long")
+    table = Files(*fields).file("a.parquet", data, deleted=[0, 6]).table()
+    before = rows_of(table)
+
+    table.stats()
+
+    wide = {
+        "numRecords": 7,
+        "minValues": {"x": 0, "n": 1},
+        "maxValues": {"x": 9, "n": 2},
+        "nullCount": {"x": 0, "y": 7},
+        "tightBounds": False,
+    }
+    assert wide == stats_of(table)["a.parquet"]
+    table.stats(read="rows", all=True)
+    assert wide | {"minValues": {"x": 3, "n": 2}, "maxValues": {"x": 7, "n": 2}} == stats_of(table)["a.parquet"]
+    assert before == rows_of(table)
+    assert not wrong(table)
+    assert not table.stats(all=True).versions  # poorer ones of the footer replace nothing
+
+
+@pytest.mark.parametrize(
+    ("properties", "columns"),
+    [
+        ({"dataSkippingNumIndexedCols": "2"}, {"s": {"a": 0, "b": 0}}),  # 84
+        ({"dataSkippingStatsColumns": "`a.b`,c"}, {"a.b": 0, "c": 0}),  # 85
+        ({"dataSkippingNumIndexedCols": "0"}, {}),
+    ],
+)
+@pytest.mark.parametrize("read", ["footers", "rows"])
+def test_the_properties_choose_the_columns(properties: dict[str, str], columns: dict[str, Any], read: str) -> None:
+    inside = {"type": "struct", "fields": [field("a", "long"), field("b", "long")]}
+    data = parquet({"s": [{"a": 1, "b": 2}], "c": [3], "a.b": [4]})
+    table = (
+        Files(field("s", inside), field("c", "long"), field("a.b", "long"), **properties)
+        .file("a.parquet", data)
+        .table()
+    )
+
+    table.stats(read=read)
+
+    assert columns == stats_of(table)["a.parquet"]["nullCount"]
+    assert 1 == stats_of(table)["a.parquet"]["numRecords"]
+
+
+@pytest.mark.parametrize("read", ["footers", "rows"])
+def test_physical_names_and_what_else_an_add_has_are_kept(read: str) -> None:
+    """
+    86, 87, 88.
+    """
+    mapped = field("x", "long", **{"delta.columnMapping.id": 1, "delta.columnMapping.physicalName": "col-1"})
+    files = Files(
+        mapped,
+        features=["columnMapping", "rowTracking", "domainMetadata"],
+        **{"columnMapping.mode": "name", "columnMapping.maxColumnId": "1"},
+    )
+    data = parquet({"col-1": [1, 2]})
+    own = {"tags": {"t": "1"}, "baseRowId": 40, "defaultRowCommitVersion": 1, "clusteringProvider": "other"}
+    mark = {
+        "domainMetadata": {
+            "domain": "delta.rowTracking",
+            "configuration": '{"rowIdHighWaterMark":41}',
+            "removed": False,
+        }
+    }
+    files.builder.file("a%20b.parquet".replace("%20", " "), data)
+    files.builder.commit(commit_info(), add("a%20b.parquet", size=len(data), **own), mark)
+    table = files.table()
+
+    table.stats(read=read, columns=["x"])
+
+    (action,) = [action for kind, action in last_commit(table.writable()) if kind == "add"]
+    assert own | {"path": "a%20b.parquet", "dataChange": False} == {
+        name: action[name] for name in (*own, "path", "dataChange")
+    }
+    assert {"col-1": 1} == json.loads(action["stats"])["minValues"]
+
+
+def test_the_commit() -> None:
+    """
+    97, 95, 46: add alone, named as the reference does, on an append-only table; a change feed has no rows of it.
+    """
+    table = (
+        Files(field("x", "long"), features=["appendOnly"], appendOnly="true").file("a.parquet", parquet(WHOLE)).table()
+    )
+
+    done = table.stats()
+
+    info, *actions = last_commit(table.writable())
+    assert [2] == done.versions
+    assert ("COMPUTE STATS", {"predicate": '["true"]'}) == (info[1]["operation"], info[1]["operationParameters"])
+    assert ["add"] == [kind for kind, _ in actions]
+    assert 0 == sum(batch.num_rows for batch in table.changes(from_version=2))
+    assert 1 == sum(batch.num_rows for batch in table.snapshot().files())
+    table.write_checksum()
+    assert not table.validate(select=["crc.*"]).findings
+
+
+def three() -> Table:
+    files = Files(field("x", "long"))
+    for number, name in enumerate("abc"):
+        files.file(f"{name}.parquet", parquet({"x": [number, number + 10]}))
+    return files.table()
+
+
+def with_stats(table: Table) -> set[str]:
+    return {path for path, found in stats_of(table).items() if found is not None}
+
+
+@pytest.mark.parametrize(
+    ("winner", "kept"),
+    [
+        ([remove("b.parquet")], {"a.parquet", "c.parquet"}),  # 89
+        ([remove("b.parquet"), add("b.parquet", size=1, vector=inline([0]))], {"a.parquet", "c.parquet"}),  # 90
+        ([add("b.parquet", size=1, base_row_id=0)], {"a.parquet", "c.parquet"}),
+        ([add("d.parquet", size=9, records=1)], {"a.parquet", "b.parquet", "c.parquet", "d.parquet"}),  # 93
+        ([remove(f"{name}.parquet") for name in "abc"], set()),  # 91
+    ],
+)
+def test_a_file_that_another_writer_touched_is_left_out(winner: list[Line], kept: set[str]) -> None:
+    table = three()
+    plan = table.plan_stats()
+    win(table, 4, commit_info(), *winner)
+
+    done = table.execute_stats(plan)
+
+    assert kept == with_stats(table)
+    assert ([5] if len(kept) > 0 else []) == done.versions
+    assert {path for path in stats_of(table) if path == "b.parquet"} == (
+        {"b.parquet"} if winner[-1].get("add") else set()
+    )
+
+
+def test_another_schema_is_planned_again() -> None:
+    """
+    92: the statistics that the new properties ask for.
+    """
+    table = three()
+    plan = table.plan_stats()
+    schema = json.dumps({"type": "struct", "fields": [field("x", "long"), field("y", "long")]})
+    win(table, 4, commit_info(), metadata(schema_string=schema, partition_columns=[], configuration={}))
+
+    table.execute_stats(plan)
+
+    assert [{"x": 0, "y": 2}] * 3 == [found["nullCount"] for found in stats_of(table).values()]
+
+
+def test_groups_and_what_others_do_between_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """
+    A commit that the first group went behind has touched a file of the second one.
+    """
+    monkeypatch.setattr("deltacli.operations.change.stats.COMMIT_FILES", 1)
+    table = three()
+    plan = table.plan_stats()
+    win(table, 4, commit_info(), remove("a.parquet"), remove("b.parquet"))
+    assert 3 == plan.commits
+
+    done = table.execute_stats(plan)
+
+    assert {"c.parquet"} == with_stats(table) == set(stats_of(table))
+    assert (1, 2) == (done.committed, done.dropped)
+
+
+def test_unreadable_files_are_left_alone() -> None:
+    files = Files(field("x", "long")).file("a.parquet", parquet(WHOLE)).file("b.parquet", b"PAR1 nothing PAR1")
+    files.builder.commit(commit_info(), add("c.parquet", size=100))
+    table = files.table()
+
+    with pytest.raises(PartlyDone) as caught:
+        table.stats()
+
+    assert caught.value.code in ("data.not-parquet", "data.file-missing")
+    assert {"a.parquet"} == with_stats(table)
+
+
+def test_what_is_refused() -> None:
+    table = Files(field("x", "long"), field("y", "long"), dataSkippingStatsColumns="x").table()
+
+    for wanted in (
+        {"columns": ["y"]},
+        {"columns": ["z"]},
+        {"columns": "x"},
+        {"read": "log"},
+        {"all": True, "missing": True},
+        {"where": "x = 1"},
+    ):
+        with pytest.raises(UsageError):
+            table.stats(**wanted)
+
+
+def test_a_check_reads_and_commits_nothing() -> None:
+    table = three()
+
+    due = ComputeStats(StatsRequest(), examines=True).plan(table)
+    table.stats()
+    rest = ComputeStats(StatsRequest(all=True), examines=True).plan(table)
+
+    assert (3, False) == (due.due, due.is_noop)
+    assert (0, True) == (rest.due, rest.is_noop)
+
+
+FULL = (
+    '{"numRecords":2,"minValues":{"x":1,"t":"2026-01-01T00:00:00.678Z"},'
+    '"maxValues":{"x":9,"t":"2026-01-01T00:00:00.678Z"},"nullCount":{"x":0,"t":0}}'
+)
+TIMES = frozenset({("t",)})
+
+
+@pytest.mark.parametrize(
+    ("old", "has_vector", "expected"),
+    [
+        (FULL, False, None),
+        (FULL.replace(".678Z", ".678999Z"), False, None),
+        (FULL.replace('"x":9', '"x":9.0'), False, None),
+        (FULL.replace('"x":9', '"x":8'), False, FULL),
+        (FULL.replace('"numRecords":2', '"numRecords":3'), False, FULL),
+        (FULL.replace('"x":9,', ""), False, "the pair"),
+        ('{"numRecords":2,"own":12345678901234567890.123}', False, "own"),
+        ("[]", False, FULL),
+        ("{", False, FULL),
+        (None, False, FULL),
+        (FULL.replace('"x":9,', ""), True, None),  # tight before the deletion: a wide bound is none of these
+    ],
+)
+def test_statistics_that_are_right_stay(old: str | None, has_vector: bool, expected: str | None) -> None:
+    found = merged(old, FULL, TIMES, has_vector=has_vector, from_rows=False)
+
+    if expected in (None, FULL):
+        assert expected == found if expected is None else json.loads(expected) == json.loads(found or "")
+    elif expected == "own":
+        assert '"own":12345678901234567890.123' in (found or "")
+        assert json.loads(FULL).items() <= json.loads(found or "").items()
+    else:
+        assert json.loads(FULL) == json.loads(found or "")
+
+
+VALUES = st.one_of(st.none(), st.integers(-3, 3))
+WORDS = st.one_of(st.none(), st.text("ab\U0010ffffé", max_size=40))
+
+
+@examples(30)
+@given(
+    files=st.lists(
+        st.lists(st.tuples(VALUES, WORDS, st.one_of(st.none(), st.floats(width=32))), min_size=1, max_size=4),
+        min_size=1,
+        max_size=4,
+    ),
+    deleted=st.booleans(),
+    read=st.sampled_from(["footers", "rows"]),
+    groups=st.integers(1, 3),
+    bound=st.integers(-3, 3),
+    word=st.text("ab\U0010ffffé", max_size=40),
+)
+def test_no_predicate_loses_a_row(files: Any, deleted: bool, read: str, groups: int, bound: int, word: str) -> None:
+    built = Files(field("x", "long"), field("s", "string"), field("f", "float"))
+    for number, rows in enumerate(files):
+        x, s, f = (list(column) for column in zip(*rows, strict=True))
+        data = pa.table({"x": pa.array(x, pa.int64()), "s": pa.array(s, pa.string()), "f": pa.array(f, pa.float32())})
+        built.file(f"{number}.parquet", parquet(data, row_group_size=groups), deleted=[0] if deleted else ())
+    table = built.table()
+    text = word.replace("'", "''")
+    conditions = [
+        f"{name} {sign} {value}"
+        for name, value in (("x", bound), ("s", f"'{text}'"), ("f", float(bound)))
+        for sign in ("=", "<", ">", "<>")
+    ]
+    conditions += [f"{name} IS {what}NULL" for name in "xsf" for what in ("", "NOT ")]
+
+    def answers() -> list[tuple[int, int]]:
+        scans = [table.snapshot().scan(where=one) for one in conditions]
+        return [(sum(batch.num_rows for batch in scan), len(list(scan.data_files()))) for scan in scans]
+
+    before = answers()
+    table.stats(read=read)
+    after = answers()
+
+    assert [rows for rows, _ in before] == [rows for rows, _ in after]
+    assert all(now <= then for (_, then), (_, now) in zip(before, after, strict=True))
+    assert not wrong(table)
