@@ -342,3 +342,16 @@ def test_a_source_without_its_files_is_refused(tmp_path: Path) -> None:
 def test_roots_are_percent_encoded_once() -> None:
     assert "s3://bucket/a%20b%2520c%C3%A9/" == encoded_root("s3://bucket/a b%20cé")
     assert "file:///a%20b/" == encoded_root("file:///a%20b")
+
+
+@pytest.mark.parametrize("is_cloned", [False, True])
+def test_validate_does_not_promise_a_deletion_that_a_clone_may_prevent(tmp_path: Path, is_cloned: bool) -> None:
+    table = source(tmp_path / "source")
+    if is_cloned:
+        table.clone(tmp_path / "clone")
+    (tmp_path / "source" / "left.parquet").write_bytes(b"x")
+    aged = opened(tmp_path / "source", at_ms=NOW_MS + 10**12)
+
+    found = [one.message for one in aged.validate(level="storage").findings if one.rule.id == "data.orphan"]
+
+    assert [is_cloned] == [message.endswith("would delete it, unless a shallow clone needs it") for message in found]
