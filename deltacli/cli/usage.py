@@ -427,13 +427,10 @@ def _has_other_choices(error: Exception, option: str, name: str, arguments: Sequ
 def _option_for(error: Exception, name: str, options: Sequence[str], arguments: Sequence[str]) -> Meant | None:
     """Return the option that was meant by an unknown one, or the command that has it."""
     found = _beside_version(arguments) or _behind_command(name, arguments) or _command_instead(name, arguments)
-    found = found or _in_our_options(name, options, arguments)
+    found = found or _in_our_options(name, options, arguments) or _without_engine(name, arguments)
     if found is not None:
         return found
     path = " ".join(path_of(arguments))
-    if name == "--engine" and path in _IN_THIS_PROCESS:
-        said = f"{path} does not run on a Spark cluster: {_IN_THIS_PROCESS[path]}"
-        return Meant(None, again(without_option(arguments, name)), instead=said)
     if name[2:] in _ACTIONS.get(path, ()) and list(arguments[2:3]) == [name]:  # properties TABLE --set K=V
         return Meant(repr(name[2:]), again([*arguments[:2], name[2:], *arguments[3:]]))
     if name in _CONSENT and not {"--yes", name} & {*options} and is_command(path_of(arguments)):
@@ -476,6 +473,8 @@ def _option_for(error: Exception, name: str, options: Sequence[str], arguments: 
 _ACTIONS = {"alter": ("add", "drop", "rename"), "features": ("add", "drop"), "properties": ("get", "set", "unset")}
 """Command -> actions behind its table that other programs have as options."""
 _CONSENT = frozenset({"-y", "--force", "--yes"})
+
+
 _IN_THIS_PROCESS = {
     "copy": "a store copies its files itself, and between stores the bytes pass through this machine",
     "clone": "it writes one commit and copies no files",
@@ -483,6 +482,14 @@ _IN_THIS_PROCESS = {
     "manifest": "it reads only the log",
 }
 """Command without `--engine` -> why a cluster would not help."""
+
+
+def _without_engine(name: str, arguments: Sequence[str]) -> Meant | None:
+    path = " ".join(path_of(arguments))
+    if name != "--engine" or path not in _IN_THIS_PROCESS:
+        return None
+    said = f"{path} does not run on a Spark cluster: {_IN_THIS_PROCESS[path]}"
+    return Meant(None, again(without_option(arguments, name)), instead=said)
 
 
 _OF_OPERATIONS = (
