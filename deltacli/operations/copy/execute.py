@@ -32,7 +32,8 @@ from deltacli.delta.log.commit_content import CommitRequest
 from deltacli.delta.log.segment import HINT_NAME, LogFile, LogFileKind
 from deltacli.operations.checkpoint.checkpoint import write_checkpoint
 from deltacli.operations.copy.note import NOTE_PATH, CopiedCommit, CopyNote, read_note
-from deltacli.operations.copy.plan import CopyPlan, CopyRequest, Lag, digest_of_state, diverged, plan_copy, plan_start
+from deltacli.operations.copy.plan import CopyPlan, Lag, digest_of_state, diverged, plan_copy, plan_start
+from deltacli.operations.copy.request import CopyRequest
 from deltacli.operations.copy.verify import Difference, differences, require_equal, require_log
 from deltacli.operations.log.log_copy import log_location
 from deltacli.operations.recover.copies import copy_file, copy_within_store, refuse_sparse, same_content

@@ -7,10 +7,8 @@ newest version needs is a refusal. Data comes first, then commits, so that the t
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow import compute as pc
@@ -35,9 +33,8 @@ from deltacli.core.errors import (
     command,
     parameter,
 )
-from deltacli.core.request_fields import Kind, option
 from deltacli.core.typing import ArrowArray, ArrowTable, Json, RecordBatch
-from deltacli.core.units import parse_size, plural, some_of
+from deltacli.core.units import plural, some_of
 from deltacli.delta.data_files import are_absolute, key_text, unique_id_column
 from deltacli.delta.listing import PathKeys
 from deltacli.delta.log.commit_content import CommitRequest
@@ -51,6 +48,7 @@ from deltacli.delta.log.segment import (
 )
 from deltacli.delta.log.state import has_in_commit_timestamps
 from deltacli.operations.copy.note import CopiedCommit, CopyNote, read_note
+from deltacli.operations.copy.request import CopyLevel, CopyRequest
 from deltacli.operations.log.log_copy import log_location
 from deltacli.operations.recover.verify import verify
 from deltacli.storage import PathKind, ReadStorage, Storage, is_address_of, is_inside
@@ -67,85 +65,6 @@ if TYPE_CHECKING:
 
 INCOMPLETE, REWRITTEN, NOT_A_REPLICA = "copy.source-incomplete", "copy.source-rewritten", "copy.not-a-replica"
 _NAMED = 5
-
-
-class CopyLevel(StrEnum):
-    """How much of the copies is compared with the source: sizes, footers, every byte."""
-
-    STORAGE = "storage"
-    FOOTERS = "footers"
-    DATA = "data"
-
-
-@dataclass(frozen=True, kw_only=True)
-class CopyRequest:
-    """Which versions are copied, as what, and how they are verified. `rate` is bytes per second, or a text such as
-    `50MiB/s`. `target` is for calls from Python.
-    """
-
-    target: str = field(default="", kw_only=False)
-    versions: str | None = option(
-        "Copy only these versions.  [default: all that can be rebuilt]", "N-M", Kind.TEXT, spelled="--versions"
-    )
-    newest: bool = option("Copy only the newest version.", default=False)
-    replica: bool = option(
-        "Keep the table id and every commit; run again to bring the target up to date.", default=False
-    )
-    check: bool = option("Compare the target with the source; copy nothing.", default=False)
-    level: CopyLevel = option(
-        "What to compare with the source.  [default: storage]",
-        "storage|footers|data",
-        Kind.CHOICE,
-        choices=CopyLevel,
-        default=CopyLevel.STORAGE,
-    )
-    keep_external: bool = option("Keep paths that lead out of the source, whose files are not copied.", default=False)
-    threads: int | None = option("Files to copy at a time.  [default: by the stores]", "N", least=1)
-    rate: str | int | None = option("Bytes to copy per second, such as 50MiB/s.", "SIZE/s", Kind.TEXT)
-    time_budget_ms: int | None = option(
-        "Begin no file after this time, such as 30m; run again to continue.", "DURATION", Kind.DURATION
-    )
-    dry_run: bool = False
-
-    def __post_init__(self) -> None:
-        """Bring the values to one form. Raises UsageError."""
-        if isinstance(self.rate, str):
-            name = parameter("copy.rate")
-            object.__setattr__(self, "rate", parse_size(self.rate.strip().removesuffix("/s"), name))
-        if self.rate is not None and self.rate < 1:  # type: ignore[operator]  # a number by now
-            raise UsageError(f"{parameter('copy.rate')} is less than a byte per second")
-        if self.time_budget_ms is not None and self.time_budget_ms < 0:
-            raise UsageError(f"{parameter('copy.time_budget_ms')} is negative")
-        try:
-            object.__setattr__(self, "level", CopyLevel(self.level))
-        except ValueError as fault:
-            raise UsageError(f"{parameter('copy.level')} {self.level!r} is not storage, footers or data") from fault
-        if self.newest and self.versions is not None:
-            raise UsageError(f"{parameter('copy.newest')} cannot be used with {parameter('copy.versions')}")
-        if self.replica and self.last is not None:
-            raise UsageError(f"a replica follows its source: {parameter('copy.versions')} is for copies")
-        if self.first is not None and self.last is not None and self.first > self.last:
-            raise UsageError(f"{parameter('copy.versions')} {self.versions}: the first version is after the last")
-
-    @property
-    def first(self) -> int | None:
-        """The first version that is asked for."""
-        return self._range[0]
-
-    @property
-    def last(self) -> int | None:
-        """The last version that is asked for."""
-        return self._range[1]
-
-    @property
-    def _range(self) -> tuple[int | None, int | None]:
-        if self.versions is None:
-            return None, None
-        found = re.fullmatch(r"\s*([0-9]{1,18})\s*-\s*([0-9]{1,18})\s*|\s*([0-9]{1,18})\s*", self.versions)
-        if found is None:
-            name = parameter("copy.versions")
-            raise UsageError(f"{name} {self.versions} is not a range of versions", facts={"expected": "5-12"})
-        return int(found[1] or found[3]), int(found[2] or found[3])
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from deltacli.core.errors import NotATable
 from deltacli.operations.checkpoint.checkpoint import CheckpointRequest, LayoutChoice, plan_checkpoint, write_checkpoint
 from deltacli.operations.copy.execute import Copy, CopyResult
 from deltacli.operations.copy.note import NOTE_PATH
-from deltacli.operations.copy.plan import CopyRequest
+from deltacli.operations.copy.request import CopyRequest
 from deltacli.storage import LocalStorage, Storage
 from tests.operations.recover.test_find_and_put import table_at
 from tests.support.small_writer import SmallTable

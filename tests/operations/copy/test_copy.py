@@ -14,7 +14,8 @@ from deltacli import open_table
 from deltacli.api.table import Table
 from deltacli.core.errors import ConflictLost, DeltacliError, PartlyDone, Refused, UsageError
 from deltacli.operations.copy.note import NOTE_PATH, read_note
-from deltacli.operations.copy.plan import CopyLevel, CopyRequest, plan_copy
+from deltacli.operations.copy.plan import plan_copy
+from deltacli.operations.copy.request import CopyLevel, CopyRequest
 from deltacli.storage import LocalStorage, Storage
 from tests.operations.copy.tables import SHAPES, copy, files_of, require_readable, rows_of, versions_of
 from tests.support.in_memory import MemoryStorage

@@ -11,7 +11,7 @@ import pytest
 from deltacli import open_table
 from deltacli.changing.change import carry_out
 from deltacli.operations.copy.execute import Copy
-from deltacli.operations.copy.plan import CopyRequest
+from deltacli.operations.copy.request import CopyRequest
 from deltacli.storage import open_storage
 from tests.operations.copy.tables import SHAPES, files_of, rows_of, versions_of
 from tests.support.azure import ACCOUNT

@@ -67,7 +67,7 @@ def clone(
         if other := next((name for name, value in given.items() if value is not None), None):
             raise UsageError(f"{other} cannot be used with --deep", hint="deltacli copy --help")
         from deltacli.cli.commands.elsewhere.copy import copy
-        from deltacli.operations.copy.plan import CopyRequest
+        from deltacli.operations.copy.request import CopyRequest
 
         copy(run, src, dst, request=CopyRequest(newest=True), dry_run=dry_run)
         return
