@@ -42,7 +42,7 @@ class CopyRequest:
         default=CopyLevel.STORAGE,
     )
     keep_external: bool = option("Keep paths that lead out of the source, whose files are not copied.", default=False)
-    threads: int | None = option("Files to copy at a time.  [default: by the stores]", "N", least=1)
+    threads: int | None = option("Files to copy at a time.  [default: by the stores]", "N", Kind.COUNT)
     rate: str | int | None = option("Bytes to copy per second, such as 50MiB/s.", "SIZE/s", Kind.TEXT)
     time_budget_ms: int | None = option(
         "Begin no file after this time, such as 30m; run again to continue.", "DURATION", Kind.DURATION
