@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterator
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import pytest
 from deltacli import open_table
 from deltacli.api.table import Table
 from deltacli.core.clock import fixed_clock
-from deltacli.core.errors import DeltacliError, OutcomeUnknown, PartlyDone, Refused
+from deltacli.core.errors import DeltacliError, OutcomeUnknown, PartlyDone, Refused, UsageError, VersionAbsent
 from deltacli.operations.clone import encoded_root
 from deltacli.storage import LocalStorage, Storage, open_storage
 from deltacli.table.clones import NOTES
@@ -355,3 +356,17 @@ def test_validate_does_not_promise_a_deletion_that_a_clone_may_prevent(tmp_path:
     found = [one.message for one in aged.validate(level="storage").findings if one.rule.id == "data.orphan"]
 
     assert [is_cloned] == [message.endswith("would delete it, unless a shallow clone needs it") for message in found]
+
+
+def test_a_version_is_cloned_by_its_time_as_it_is_read_by_it(tmp_path: Path) -> None:
+    table = source(tmp_path / "source")
+    moment = datetime.fromtimestamp(table.snapshot(version=1).listing.commits[1].modified_ms / 1_000, UTC)
+
+    plan = table.plan_clone(tmp_path / "clone", timestamp=moment)
+
+    assert (1, 2) == (plan.version, plan.files.files)
+    with pytest.raises(UsageError):
+        table.clone(tmp_path / "clone", timestamp=moment, version=1)
+    with pytest.raises(VersionAbsent):
+        table.clone(tmp_path / "clone", timestamp=date(1971, 1, 1))
+    assert not (tmp_path / "clone").exists()
