@@ -33,6 +33,7 @@ from deltacli.delta.log.segment import HINT_NAME, LogFile, LogFileKind
 from deltacli.operations.checkpoint.checkpoint import write_checkpoint
 from deltacli.operations.copy.note import NOTE_PATH, CopiedCommit, CopyNote, read_note
 from deltacli.operations.copy.plan import CopyPlan, Lag, digest_of_state, diverged, plan_copy, plan_start
+from deltacli.operations.copy.relative import RelativeLog
 from deltacli.operations.copy.request import CopyRequest
 from deltacli.operations.copy.verify import Difference, differences, require_equal, require_log
 from deltacli.operations.log.log_copy import log_location
@@ -144,6 +145,7 @@ def check_copy(table: TableHandle, target: Storage, request: CopyRequest) -> Cop
     plan = plan_copy(table, target, replace(request, check=True))
     if (refusal := plan.objection()) is not None:
         raise refusal
+    table = plan.basis.table
     found = tuple(differences(plan, table))
     digest = None if found else digest_of_state(table, table.over(target), plan.last)
     verified = None if found else plan.request.level.value
@@ -162,6 +164,7 @@ class _Run:
         self._gate, self._plan = gate, gate.plan
         self._table = gate.table
         self._source = gate.table.storage
+        self._data = self._source.real if isinstance(self._source, RelativeLog) else self._source
         self._target = self._plan.target
         self._began = self._table.machine.monotonic()
         self._sent = 0
@@ -174,7 +177,7 @@ class _Run:
         require_place(self._source)
         note = self._begin()
         self._target = held(self._target)
-        self._within = copy_within_store(self._table, cast("Storage", self._source), self._target)
+        self._within = copy_within_store(self._table, cast("Storage", self._data), self._target)
         self._copy_data()
         self._gate.look()
         self._require_equal(note)
@@ -240,6 +243,7 @@ class _Run:
             plan.last,
             self._table.clock(),
             own_id=own_id,
+            is_relative=isinstance(self._source, RelativeLog),
         )
         if self._target.put_if_absent(NOTE_PATH, note.to_bytes()) != Created():
             raise ConflictLost(f"another copy to {self._target.uri} was started in the meantime", code="copy.conflict")
@@ -251,12 +255,12 @@ class _Run:
     def _copy_data(self) -> None:
         files, progress = self._plan.files, self._table.progress
         total = {"total": files.num_rows, "weight": self._plan.to_copy.size_bytes}
-        is_disk = isinstance(self._source, LocalStorage) and isinstance(self._target, LocalStorage)
+        is_disk = isinstance(self._data, LocalStorage) and isinstance(self._target, LocalStorage)
         with weighed(progress, "copying", unit="files", **total) as step:
             if is_disk:
                 self._copy_groups(step)
             else:
-                can = [store.capabilities.parallel_reads for store in (self._source, self._target)]
+                can = [store.capabilities.parallel_reads for store in (self._data, self._target)]
                 at_once = self._plan.request.threads or max(can)
                 for one in self._table.engine.run(self._copy_one, self._files(), at_once=at_once):
                     self._count(one, step)
@@ -274,7 +278,7 @@ class _Run:
             raise PartlyDone("the time is up", code="copy.time-budget", facts={"so far": self._gate.outcome.so_far()})
 
     def _copy_groups(self, step: WeighedStep) -> None:
-        source, target = self._source, self._target
+        source, target = self._data, self._target
         assert isinstance(source, LocalStorage)
         assert isinstance(target, LocalStorage)
         at_once = min(self._plan.request.threads or _AT_ONCE, _AT_ONCE)
@@ -301,7 +305,7 @@ class _Run:
         with _in_source():
             if self._within is not None:
                 return self._done(path, size, self._within(path, path))
-            return self._done(path, size, copy_file(self._source, path, size, self._target))
+            return self._done(path, size, copy_file(self._data, path, size, self._target))
 
     def _done(self, path: str, size: int, made: Creation) -> _Copied:
         """Return what became of a copy. Raises Refused where another file has its name."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from deltacli.arrow import compute as pc
 from deltacli.changing.basis import Basis, basis_of, digest_of, past_of
@@ -48,13 +48,14 @@ from deltacli.delta.log.segment import (
 )
 from deltacli.delta.log.state import has_in_commit_timestamps
 from deltacli.operations.copy.note import CopiedCommit, CopyNote, read_note
+from deltacli.operations.copy.relative import RelativeLog
 from deltacli.operations.copy.request import CopyLevel, CopyRequest
 from deltacli.operations.log.log_copy import log_location
 from deltacli.operations.recover.verify import verify
 from deltacli.storage import PathKind, ReadStorage, Storage, is_address_of, is_inside
 from deltacli.storage.base import require_writable
 from deltacli.table.file_history import named_files
-from deltacli.table.find_log import list_log_files, missing_log, read_hint_file
+from deltacli.table.find_log import list_log, list_log_files, missing_log, read_hint_file
 from deltacli.table.live_files import FileKind, NeededFiles, joined, live_files, look_for, needed_files, whole
 from deltacli.table.rebuild import read_snapshot
 
@@ -63,6 +64,7 @@ if TYPE_CHECKING:
     from deltacli.table.handle import TableHandle
     from deltacli.table.version import Snapshot
 
+ABSOLUTE = "copy.absolute-paths"
 INCOMPLETE, REWRITTEN, NOT_A_REPLICA = "copy.source-incomplete", "copy.source-rewritten", "copy.not-a-replica"
 _NAMED = 5
 
@@ -163,8 +165,16 @@ def plan_copy(table: TableHandle, target: Storage, request: CopyRequest) -> Copy
         raise missing_log(table.storage)
     there = _look_at(target, is_check=request.check)
     _require_ours(table, target, request, there)
+    is_relative = isinstance(table.storage, RelativeLog)
+    if there.note is not None and there.note.is_relative and not is_relative:
+        return plan_copy(_with_relative_log(table), target, request)
     try:
-        return _plan(table, target, request, source, listing, there)
+        plan = _plan(table, target, request, source, listing, there)
+        is_replica = request.replica if there.note is None else there.note.is_replica
+        is_whole = all(version in listing.commits for version in range(plan.last + 1))
+        if any(one.code == ABSOLUTE for one in plan.refusals) and is_whole and not (is_replica or is_relative):
+            return plan_copy(_with_relative_log(table), target, request)
+        return plan
     except (LogIncomplete, CommitCorrupt, CheckpointUnreadable) as fault:
         raise Refused(
             f"the source is incomplete: {fault}",
@@ -172,6 +182,10 @@ def plan_copy(table: TableHandle, target: Storage, request: CopyRequest) -> Copy
             facts={**fault.facts, "rule": fault.code},
             hint=fault.hint,
         ) from fault
+
+
+def _with_relative_log(table: TableHandle) -> TableHandle:
+    return table.over(cast("ReadStorage", RelativeLog(table.storage)))
 
 
 def require_apart(source: ReadStorage, target: ReadStorage) -> None:
@@ -286,7 +300,7 @@ def _plan(
         resumed=resumed,
         extra=tuple(_extra(table, target, source, there, first, last, request)) if request.check else (),
         notes=tuple(_notes(snapshot, first, has_gap=has_gap and first == start, note=note)),
-        refusals=tuple(_refusals(snapshot, request, paths)),
+        refusals=(*_refusals(snapshot, request, paths), *_refusals_of_relative(table, listing)),
     )
     return _with_files(plan, table, target, needed, snapshot)
 
@@ -756,10 +770,35 @@ def _refusals(snapshot: Snapshot, request: CopyRequest, paths: _Paths) -> Iterat
             override=parameter("copy.keep_external", True),
         )
     if paths.absolute:
+        why = "its log does not begin with version 0, or the name of a vector is not that of its UUID"
+        if request.replica:
+            why = "a replica has every commit byte for byte"
         yield Refusal(
-            "copy.absolute-paths",
-            "the source names its own files by absolute paths, which would lead from the copy back to the source: "
-            f"{some_of([*paths.absolute], _NAMED)}",
+            ABSOLUTE,
+            "the source names its own files by absolute paths, which would lead from the copy back to the source, and "
+            f"cannot be made relative because {why}: {some_of([*paths.absolute], _NAMED)}",
+        )
+
+
+def _refusals_of_relative(table: TableHandle, listing: LogListing) -> Iterator[Refusal]:
+    """Yield a refusal where a file has a relative path, too: engines differ on whether both name one file."""
+    import pyarrow as pa
+
+    if not isinstance(table.storage, RelativeLog):
+        return
+    real = table.storage.real
+    keys = PathKeys((real.uri, *real.aliases))
+    found: dict[bool, list[ArrowArray]] = {True: [], False: []}
+    for rows in named_files(table.over(real), replace(listing, commits=list_log(real).commits), [], []):
+        paths = whole(rows.path)
+        is_absolute, below = are_absolute(paths), keys.of_log(paths).keys
+        found[True].append(pc.filter(below, is_absolute))
+        found[False].append(pc.filter(below, pc.invert(is_absolute)))
+    absolute, relative = (pa.concat_arrays([pa.array([], pa.binary()), *parts]) for parts in found.values())
+    both = pc.drop_null(pc.filter(relative, pc.is_in(relative, value_set=pc.drop_null(absolute))))
+    if len(both):
+        yield Refusal(
+            ABSOLUTE, f"the source names files both by absolute and by relative paths: {_names(pc.unique(both))}"
         )
 
 
@@ -768,6 +807,8 @@ def _notes(snapshot: Snapshot, first: int, *, has_gap: bool, note: CopyNote | No
         yield f"versions {note.first_version} to {first - 1} are not compared: the log of the source begins at {first}"
     elif has_gap:
         yield f"versions before {first} are not copied: commits between them and later ones are missing"
+    if isinstance(snapshot.table.storage, RelativeLog):
+        yield "the source names its own files by absolute paths, which are relative ones in the copy"
     if not has_in_commit_timestamps(snapshot.protocol, snapshot.metadata):
         yield (
             "versions get their times from the files of commits: a local disk keeps these, an object store has the "
