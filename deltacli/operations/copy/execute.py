@@ -30,7 +30,6 @@ from deltacli.core.units import plural
 from deltacli.delta.data_files import key_text
 from deltacli.delta.log.commit_content import CommitRequest
 from deltacli.delta.log.segment import HINT_NAME, LogFile, LogFileKind
-from deltacli.operations.checkpoint.checkpoint import write_checkpoint
 from deltacli.operations.copy.note import NOTE_PATH, CopiedCommit, CopyNote, read_note
 from deltacli.operations.copy.plan import CopyPlan, Lag, digest_of_state, diverged, plan_copy, plan_start
 from deltacli.operations.copy.relative import RelativeLog
@@ -368,6 +367,8 @@ class _Run:
 
     def _write_start(self) -> None:
         """Write the checkpoint of the first version into the target, from the log of the source."""
+        from deltacli.operations.checkpoint.checkpoint import write_checkpoint
+
         split = cast("Storage", _ReadsFromSource(self._source, self._target))
         write_checkpoint(plan_start(self._table.over(split), self._plan.first))
         self._gate.outcome.copied += Amount(1)
