@@ -164,7 +164,7 @@ def test_only_a_clone_that_is_gone_for_certain_protects_nothing(
     assert refused or any("protects nothing" in note for note in plan.notes)
 
 
-@pytest.mark.parametrize("how", ["noted", "replaced", "by hand"])
+@pytest.mark.parametrize("how", ["noted", "replaced", "by hand", "deleted"])
 def test_the_vacuum_keeps_the_files_of_clones_of_clones(tmp_path: Path, how: str) -> None:
     table = source(tmp_path / "source")
     table.clone(tmp_path / "clone", version=1, unprotected=how == "by hand")
@@ -175,6 +175,11 @@ def test_the_vacuum_keeps_the_files_of_clones_of_clones(tmp_path: Path, how: str
         described = next(line for line in text.splitlines() if line.startswith('{"metaData"'))
         with open(tmp_path / "clone" / "_delta_log" / f"{1:020}.json", "a") as file:
             file.write(described.replace(json.loads(described)["metaData"]["id"], "another-id") + "\n")
+    if how == "deleted":
+        shutil.move(tmp_path / "second", tmp_path / "between")
+        opened(tmp_path / "between").clone(tmp_path / "second")
+        shutil.rmtree(tmp_path / "clone")
+        shutil.rmtree(tmp_path / "between")
     aged = opened(tmp_path / "source", at_ms=NOW_MS + 30 * 24 * HOUR_MS)
 
     aged.vacuum(protect_from=[str(tmp_path / "clone")] if how == "by hand" else [])
