@@ -22,12 +22,10 @@ from deltacli.core.errors import (
     ConflictLost,
     DeltacliError,
     NoAtomicCreate,
-    OutcomeUnknown,
     PartlyDone,
     PermissionRefused,
     Refusal,
     Refused,
-    StorageFailed,
     command,
     parameter,
 )
@@ -269,7 +267,7 @@ def _roots(source: Snapshot) -> Iterator[TableHandle]:
             origin = (info.get("operationParameters") or {}).get("source")
             if info.get("operation") != "CLONE" or not isinstance(origin, str) or "://" not in origin:
                 return
-            root = source.table.beside(origin)
+            root = source.table.beside(origin).held()
             require_writable(root.storage)
             if all(one.table_id != source.metadata.id for one in read_notes(root.storage)):
                 return
@@ -287,7 +285,7 @@ def _takes(root: TableHandle, note: CloneNote | None) -> bool:
         return False
     try:
         note.put(root.writable())
-    except (StorageFailed, OutcomeUnknown):
+    except DeltacliError:
         return False
     return True
 
