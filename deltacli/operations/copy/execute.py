@@ -173,7 +173,7 @@ class _Run:
         """Copy and verify."""
         plan = self._plan
         self._gate.look()
-        require_place(self._source)
+        require_place(self._data)
         note = self._begin()
         self._target = held(self._target)
         self._within = copy_within_store(self._table, cast("Storage", self._data), self._target)
@@ -188,7 +188,7 @@ class _Run:
         if plan.makes_log and (found := list_log_files(self._target)):
             raise diverged(f"{found[-1].name} was written to the target since the plan", self._target)
         commits = {**note.commits, **plan.resumed, **self._copy_log()}
-        require_place(self._source)
+        require_place(self._data)
         require_log(plan, self._target)
         result = self._gate.outcome
         result.digest = digest_of_state(self._table, self._table.over(self._target), plan.last)
