@@ -301,6 +301,7 @@ def test_absolute_paths_into_the_source_are_relative_in_a_copy(source: Path, tmp
     assert "byte for byte" in replica.message
     assert () == checked.differences
     assert rows == rows_of(open_table(target), versions)
+    assert "error" not in {one.severity for one in open_table(target).validate(level="data").findings}
     log = b"".join(path.read_bytes() for path in (target / "_delta_log").glob("*.json") if path.stem.isdigit())
     assert b"/source/" not in log
     assert b'"storageType":"u"' in log
