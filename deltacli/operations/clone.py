@@ -45,7 +45,7 @@ from deltacli.operations.restore.difference import VERIFIED, ProblemFile, check_
 from deltacli.storage import PathKind, ReadStorage, is_inside
 from deltacli.storage.base import require_writable
 from deltacli.table.clones import NOTES, CloneNote, address_of, read_notes
-from deltacli.table.find_log import list_log
+from deltacli.table.find_log import is_empty, list_log
 from deltacli.table.handle import TableHandle
 from deltacli.table.known_clients import clients_after
 from deltacli.table.rebuild import read_snapshot
@@ -318,14 +318,8 @@ def _refusals_of_target(target: ReadStorage, source: ReadStorage, *, is_taken: b
         )
     elif is_taken or target.kind_of(LOG_DIRECTORY) is not PathKind.MISSING:
         yield Refusal("clone.target-exists", f"there is a table at {target.uri}")
-    elif target.kind_of("") is PathKind.FILE or _has_files(target):
+    elif target.kind_of("") is PathKind.FILE or not is_empty(target):
         yield Refusal("clone.target-not-empty", f"{target.uri} is not empty")
-
-
-def _has_files(storage: ReadStorage) -> bool:
-    if storage.kind_of("") is PathKind.MISSING:
-        return False
-    return any(walked.names for walked in storage.walk("", lambda _, names: names))
 
 
 def _is_vacuumed(source: TableHandle) -> bool:

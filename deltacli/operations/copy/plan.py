@@ -55,7 +55,7 @@ from deltacli.operations.recover.verify import verify
 from deltacli.storage import PathKind, ReadStorage, Storage, is_address_of, is_inside
 from deltacli.storage.base import require_writable
 from deltacli.table.file_history import named_files
-from deltacli.table.find_log import list_log, list_log_files, missing_log, read_hint_file
+from deltacli.table.find_log import is_empty, list_log, list_log_files, missing_log, read_hint_file
 from deltacli.table.live_files import FileKind, NeededFiles, joined, live_files, look_for, needed_files, whole
 from deltacli.table.rebuild import read_snapshot
 
@@ -213,7 +213,7 @@ def _require_ours(table: TableHandle, target: Storage, request: CopyRequest, the
     if note is None:
         if target.kind_of("") is PathKind.FILE:
             raise UsageError(f"{target.uri} is a file, not a directory", code="usage.copy")
-        if not request.check and not _is_empty(target):
+        if not request.check and not is_empty(target):
             raise _not_a_replica(f"{target.uri} is not empty, and has no note of a copy", facts)
         return
     if not note.is_complete and not is_address_of(table.storage, note.source):
@@ -232,16 +232,6 @@ def _require_ours(table: TableHandle, target: Storage, request: CopyRequest, the
         raise diverged("the last run found that the target differs from the source", target, note, way_out)
     if note.is_complete and not note.is_replica:
         raise _not_a_replica(f"{target.uri} is a finished copy with an id of its own", facts)
-
-
-def _is_empty(target: Storage) -> bool:
-    """Return whether there are no files, but for drafts that a killed run left."""
-    try:
-        walked = target.walk("", lambda _, names: names)
-        names = (name for one in walked for name in (*one.names, *filter(None, one.special)))
-        return all(name.startswith(".") and name.endswith(".tmp") for name in names)
-    except FileMissing:
-        return True
 
 
 def _not_a_replica(message: str, facts: dict[str, str], hint: str | None = None) -> Refused:
