@@ -479,7 +479,8 @@ class LogCare(Changes):
 
 if TYPE_CHECKING:
     from deltacli.operations.copy.execute import CopyResult
-    from deltacli.operations.copy.plan import CopyPlan, CopyRequest
+    from deltacli.operations.copy.plan import CopyPlan
+    from deltacli.operations.copy.request import CopyRequest
 else:
     CopyRequest = Lazy("deltacli.operations.copy.plan", "CopyRequest")
 

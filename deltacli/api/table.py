@@ -185,11 +185,12 @@ class Table(BeforeChange, LogCare, Elsewhere, Undo):
         target: str | os.PathLike[str],
         *,
         version: int | None = None,
+        timestamp: datetime | date | None = None,
         unprotected: bool = False,
         dry_run: bool = False,
     ) -> ClonePlan:
-        """Create, at once, a table at a path or URI whose files are those of `version` (None: the newest), by their
-        absolute paths; `dry_run=True` returns the plan.
+        """Create, at once, a table at a path or URI whose files are those of `version` or of the newest version until
+        `timestamp` (neither: the newest), by their absolute paths; `dry_run=True` returns the plan.
 
         The table gets a note of the clone, and its vacuum keeps what that needs, unless it is `unprotected`.
 
@@ -199,20 +200,24 @@ class Table(BeforeChange, LogCare, Elsewhere, Undo):
         """
         from deltacli.changing.change import carry_out
 
-        plan = self.plan_clone(target, version=version, unprotected=unprotected)
+        plan = self.plan_clone(target, version=version, timestamp=timestamp, unprotected=unprotected)
         return plan if dry_run else carry_out(plan.change, plan.basis.table, plan=plan)
 
     @named
     def plan_clone(
-        self, target: str | os.PathLike[str], *, version: int | None = None, unprotected: bool = False
+        self,
+        target: str | os.PathLike[str],
+        *,
+        version: int | None = None,
+        timestamp: datetime | date | None = None,
+        unprotected: bool = False,
     ) -> ClonePlan:
         """Return what `clone` would do; its refusals are in the plan. Raises as it does."""
         from deltacli.changing.change import plan_change
         from deltacli.operations.clone import Clone
 
-        return plan_change(
-            Clone(self.held().snapshot(version=version), protects=not unprotected), self.beside(text_of(target))
-        )
+        snapshot = self.held().snapshot(version=version, timestamp=timestamp)
+        return plan_change(Clone(snapshot, protects=not unprotected), self.beside(text_of(target)))
 
     @named
     def execute_clone(self, plan: ClonePlan) -> ClonePlan:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from deltacli.cli.command_tree import COMMANDS, GROUPS, HERE, TAKES_VALUE, is_command, leads_on, path_in, path_of
 from deltacli.cli.errors import say_document, wants_json
 from deltacli.cli.invocation import ASK_FOR_VERSION, invocation
-from deltacli.cli.terminal.shell import again, again_with, before_consent, quoted, without_value
+from deltacli.cli.terminal.shell import again, again_with, before_consent, quoted, without_option, without_value
 from deltacli.cli.terminal.term import say, visible
 from deltacli.core.errors import PLACEHOLDERS, UsageError, nearest_name
 from deltacli.core.typing import Click
@@ -427,7 +427,7 @@ def _has_other_choices(error: Exception, option: str, name: str, arguments: Sequ
 def _option_for(error: Exception, name: str, options: Sequence[str], arguments: Sequence[str]) -> Meant | None:
     """Return the option that was meant by an unknown one, or the command that has it."""
     found = _beside_version(arguments) or _behind_command(name, arguments) or _command_instead(name, arguments)
-    found = found or _in_our_options(name, options, arguments)
+    found = found or _in_our_options(name, options, arguments) or _without_engine(name, arguments)
     if found is not None:
         return found
     path = " ".join(path_of(arguments))
@@ -473,6 +473,23 @@ def _option_for(error: Exception, name: str, options: Sequence[str], arguments: 
 _ACTIONS = {"alter": ("add", "drop", "rename"), "features": ("add", "drop"), "properties": ("get", "set", "unset")}
 """Command -> actions behind its table that other programs have as options."""
 _CONSENT = frozenset({"-y", "--force", "--yes"})
+
+
+_IN_THIS_PROCESS = {
+    "copy": "a store copies its files itself, and between stores the bytes pass through this machine",
+    "clone": "it writes one commit and copies no files",
+    "convert": "it reads only the footers of the files",
+    "manifest": "it reads only the log",
+}
+"""Command without `--engine` -> why a cluster would not help."""
+
+
+def _without_engine(name: str, arguments: Sequence[str]) -> Meant | None:
+    path = " ".join(path_of(arguments))
+    if name != "--engine" or path not in _IN_THIS_PROCESS:
+        return None
+    said = f"{path} does not run on a Spark cluster: {_IN_THIS_PROCESS[path]}"
+    return Meant(None, again(without_option(arguments, name)), instead=said)
 
 
 _OF_OPERATIONS = (

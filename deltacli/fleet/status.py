@@ -18,7 +18,7 @@ from deltacli.core.made_once import cached_property
 from deltacli.core.typing import Json, JsonObject
 from deltacli.core.units import format_duration, format_limit, format_size, format_timestamp, plural
 from deltacli.delta.log.file_actions import SMALL_FILE_BYTES
-from deltacli.fleet.policy_file.model import AlertPolicy, FleetFile, StepPolicy, parameters_of
+from deltacli.fleet.policy_file.model import AlertPolicy, CopyPolicy, FleetFile, StepPolicy, parameters_of
 from deltacli.fleet.running.journal import NOT_DONE, JournalFiles, Record, RunRecord, Summary, read_summary
 from deltacli.rules.framework.repairs import RULES, UNREADABLE, Risk, recover_command
 from deltacli.storage.secrets import all_without_secrets
@@ -65,10 +65,16 @@ class Judgement(NamedTuple):
 
 
 def judge_thresholds(
-    alerts: AlertPolicy, numbers: Numbers, table: str, now_ms: int, *, level: str | None = None
+    alerts: AlertPolicy,
+    numbers: Numbers,
+    table: str,
+    now_ms: int,
+    *,
+    level: str | None = None,
+    target: str | None = None,
 ) -> list[Judgement]:
     """Return the state of each threshold that a policy sets. `table` is a name that may be shown, `level` that of the
-    validations that the policy runs.
+    validations that the policy runs, `target` the replica of the table.
     """
     found = []
     if alerts.log_bytes is not None:
@@ -79,6 +85,8 @@ def judge_thresholds(
         found.append(_small_files(alerts.small_files, alerts.least_files, numbers, table))
     if alerts.tombstones is not None:
         found.append(_tombstones(alerts.tombstones, alerts.least_files, numbers, table))
+    if alerts.copy_lag is not None:
+        found.append(_copy_lag(alerts.copy_lag, numbers, table, now_ms, target))
     if alerts.failed_rules is not None:
         found.append(_judge_failed_rules(alerts.failed_rules, numbers, table, level))
     return found
@@ -141,6 +149,22 @@ def _judge_failed_rules(limit: int, numbers: Numbers, table: str, level: str | N
     message = f"{plural(failed, 'rule')} with errors or warnings (limit {limit:,})"
     options = {} if level is None or level == "log" else {"level": level}
     return _judged("failed-rules", failed, limit, message, command("validate", table=table, **options), message)
+
+
+def _copy_lag(limit: int, numbers: Numbers, table: str, now_ms: int, target: str | None) -> Judgement:
+    behind, copied_ms = numbers.get("copyLag"), numbers.get("copiedMs")
+    if behind is None or copied_ms is None:
+        return _unknown("copy-lag", limit, "no copy has ended")
+    if not behind:
+        return Judgement("copy-lag", State.OK, "the replica has every version", limit, 0)
+    age = max(0, now_ms - copied_ms)
+    since = f"was up to date {_age(age)} ago (limit {format_duration(limit)})"
+    message, brief = f"the replica lacks {plural(behind, 'version')}, and {since}", f"the replica {since}"
+    return _judged("copy-lag", age, limit, message, _copy_command(table, target), brief)
+
+
+def _copy_command(table: str, target: str | None) -> str:
+    return command("copy", target or "DST", table=table, replica=True, dry_run=True)
 
 
 def _judged(name: str, value: float, limit: float, message: str, advice: str, brief: str) -> Judgement:
@@ -300,6 +324,12 @@ def _weight_of(step: StepStatus) -> Weight:
     return Weight.FINDINGS if step.is_read or UNREADABLE.isdisjoint(rules) else Weight.UNREADABLE
 
 
+def replica_of(table: str, policy: Mapping[str, StepPolicy]) -> str | None:
+    """Return the path or URI of the replica of a table, None where its policy has no step `copy`."""
+    settings = policy.get("copy")
+    return settings.target_of(table) if isinstance(settings, CopyPolicy) else None
+
+
 def advice_for(step: StepStatus, table: str, run_command: str, policy: StepPolicy | None = None) -> str:
     """Return what to do about a step that was not carried out, or had findings; with the options of its policy."""
     options = parameters_of(step.kind, policy)
@@ -322,6 +352,8 @@ def advice_for(step: StepStatus, table: str, run_command: str, policy: StepPolic
             return command("optimize", table=table, dry_run=True, **options)
         case _, "checkpoint":
             return command("checkpoint", table=table, dry_run=True)
+        case _, "copy":
+            return _copy_command(table, replica_of(table, {"copy": policy} if policy else {}))
         case _:
             return command("vacuum", table=table, dry_run=True, **options)
 
@@ -592,7 +624,10 @@ def read_status(
         table.policy, alerts = (policy.steps, policy.alerts) if policy is not None else ({}, None)
         if alerts is not None and table.problem is None:
             level = getattr(table.policy.get("validate"), "level", None)
-            table.judgements = judge_thresholds(alerts, table.numbers, table.shown_name, now_ms, level=level)
+            target = replica_of(table.shown_name, table.policy)
+            table.judgements = judge_thresholds(
+                alerts, table.numbers, table.shown_name, now_ms, level=level, target=target
+            )
     status.tables.sort(key=lambda table: (table.weight, -table.numbers.get("lostFiles", 0), table.name))
     return status
 
@@ -669,7 +704,8 @@ class StatusReader:
             case "table-facts":
                 facts = record.get("facts", {})
                 self._note(table, now_ms, facts, OF_FACTS)
-                table.numbers |= {name: facts.get(name) or 0 for name in ("checkpointMs", "behindSinceMs")}
+                table.numbers |= {name: facts.get(name) or 0 for name in ("checkpointMs", "behindSinceMs", "version")}
+                self._note_lag(table, now_ms)
             case _:
                 self._take_step(table, run, record)
         after = _totals_of(table)
@@ -702,8 +738,20 @@ class StatusReader:
             table.note("findings", now_ms, sum(details.get(name, 0) for name in ("errors", "warnings", "infos")))
         if kind in ("vacuum", "log-expire"):
             table.note("deletedBytes", now_ms, details.get("sizeBytes"))
+        if kind == "copy" and "version" in details:
+            table.numbers |= {"copiedVersion": details["version"], "copiedMs": now_ms}
+            self._note_lag(table, now_ms)
         if state == "done":
             _age_facts(table.numbers, kind, now_ms, details)
+
+    @staticmethod
+    def _note_lag(table: TableStatus, now_ms: int) -> None:
+        """Note how many versions the replica lacks, and for how many milliseconds it may have lacked them."""
+        numbers = table.numbers
+        if "copiedVersion" in numbers:
+            behind = max(0, numbers.get("version", 0) - numbers["copiedVersion"])
+            table.note("copyLag", now_ms, behind)
+            table.note("copyLagMs", now_ms, max(0, now_ms - numbers["copiedMs"]) if behind else 0)
 
     @staticmethod
     def _note(table: TableStatus, now_ms: int, numbers: JsonObject, names: Iterable[str]) -> None:

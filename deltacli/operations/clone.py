@@ -20,6 +20,7 @@ from deltacli.changing.plan import Amount
 from deltacli.core.documents import short_repr
 from deltacli.core.errors import (
     ConflictLost,
+    DeltacliError,
     NoAtomicCreate,
     PartlyDone,
     PermissionRefused,
@@ -43,10 +44,11 @@ from deltacli.delta.protocol.features import require_committable
 from deltacli.operations.restore.difference import VERIFIED, ProblemFile, check_sizes
 from deltacli.storage import PathKind, ReadStorage, is_inside
 from deltacli.storage.base import require_writable
-from deltacli.table.clones import NOTES, CloneNote, address_of
-from deltacli.table.find_log import list_log
+from deltacli.table.clones import NOTES, CloneNote, address_of, read_notes
+from deltacli.table.find_log import is_empty, list_log
 from deltacli.table.handle import TableHandle
 from deltacli.table.known_clients import clients_after
+from deltacli.table.rebuild import read_snapshot
 from deltacli.table.version import Snapshot
 from deltacli.work.commits.reading import stream_commit
 
@@ -74,6 +76,8 @@ class ClonePlan:
     absolute: int
     """The number of files that the source itself has by absolute paths."""
     note: CloneNote | None
+    roots: tuple[TableHandle, ...] = field(default=(), repr=False)
+    """The tables that the source was cloned from, which have files of it and get the note, too."""
     refusals: tuple[Refusal, ...] = ()
     committed_version: int | None = None
     dry_run: bool = True
@@ -108,7 +112,7 @@ class ClonePlan:
         """Yield what is created, and what is written to the source."""
         yield f"{plural(self.files.files, 'file')} of {self.source.table.uri}"
         if self.note is not None:
-            yield f"a note in {NOTES} of the source"
+            yield from (f"a note in {NOTES} of {one}" for one in ("the source", *(root.uri for root in self.roots)))
 
     def so_far(self) -> str:
         """Return what was done."""
@@ -127,6 +131,7 @@ class ClonePlan:
             "files": self.files.as_json(),
             "rows": self.files.rows,
             "note": None if self.note is None else self.note.path,
+            "noteAlsoIn": [one.uri for one in self.roots],
             "clients": [one.as_json() for one in self.clients],
             "refusals": [one.as_json("override", "wayOut") for one in self.refusals],
             "committedVersion": self.committed_version,
@@ -167,7 +172,8 @@ class Clone:
             refusals.append(_vacuum_is_running())
         now_ms = source.table.clock()
         note = CloneNote(metadata["id"], address_of(table.storage), source.version, now_ms) if self.protects else None
-        return ClonePlan(Basis(table, -1, now_ms), source, metadata, *files, note, tuple(refusals))
+        roots = tuple(_roots(source)) if self.protects and files.absolute else ()
+        return ClonePlan(Basis(table, -1, now_ms), source, metadata, *files, note, roots, tuple(refusals))
 
     def outcome(self, plan: ClonePlan) -> ClonePlan:
         """Return the plan: nothing was done yet."""
@@ -186,13 +192,16 @@ class Clone:
                 plan.note.put(source)
             except PermissionRefused as denied:
                 raise Refused.by([_not_writable(denied.message)]) from denied
+        noted = tuple(root for root in plan.roots if _takes(root, plan.note))
+        gate.outcome = replace(gate.outcome, roots=noted)
         try:
             if _is_vacuumed(self.source.table):
                 raise Refused.by([_vacuum_is_running()])
             done = gate.commit(_request)
         except (ConflictLost, Refused):  # after any other error the commit may be there
             if plan.note is not None:
-                list(source.delete_many([plan.note.path]))
+                for place in (source, *(root.writable() for root in plan.roots)):
+                    list(place.delete_many([plan.note.path]))
             raise
         version = done.version if isinstance(done, Committed) else None
         gate.outcome = replace(gate.outcome, committed_version=version)
@@ -243,6 +252,44 @@ def _lost(source: Snapshot, total: int) -> tuple[ProblemFile, ...]:
     return check_sizes(source.table, adds, total)
 
 
+# -- the tables that a clone of a clone has files of -------------------------------------------------------------------
+
+
+def _roots(source: Snapshot) -> Iterator[TableHandle]:
+    """Yield the table that a table was cloned from, by its first commit, then the one that this was cloned from, as far
+    as each is there, has a note of its clone, and can be written to.
+    """
+    try:
+        while True:
+            first = list_log(source.table.storage).commits.get(0)
+            actions = () if first is None else stream_commit(source.table.storage, first)
+            info = next((action for kind, action in actions if kind == "commitInfo"), {})
+            origin = (info.get("operationParameters") or {}).get("source")
+            if info.get("operation") != "CLONE" or not isinstance(origin, str) or "://" not in origin:
+                return
+            root = source.table.beside(origin).held()
+            require_writable(root.storage)
+            if all(one.table_id != source.metadata.id for one in read_notes(root.storage)):
+                return
+            yield root
+            source = read_snapshot(root)
+    except DeltacliError:
+        return
+
+
+def _takes(root: TableHandle, note: CloneNote | None) -> bool:
+    """Write a note of a clone, and return whether that is certain: the note in the source protects it, too, while the
+    source is there.
+    """
+    if note is None:
+        return False
+    try:
+        note.put(root.writable())
+    except DeltacliError:
+        return False
+    return True
+
+
 # -- what forbids a clone ----------------------------------------------------------------------------------------------
 
 
@@ -271,14 +318,8 @@ def _refusals_of_target(target: ReadStorage, source: ReadStorage, *, is_taken: b
         )
     elif is_taken or target.kind_of(LOG_DIRECTORY) is not PathKind.MISSING:
         yield Refusal("clone.target-exists", f"there is a table at {target.uri}")
-    elif target.kind_of("") is PathKind.FILE or _has_files(target):
+    elif target.kind_of("") is PathKind.FILE or not is_empty(target):
         yield Refusal("clone.target-not-empty", f"{target.uri} is not empty")
-
-
-def _has_files(storage: ReadStorage) -> bool:
-    if storage.kind_of("") is PathKind.MISSING:
-        return False
-    return any(walked.names for walked in storage.walk("", lambda _, names: names))
 
 
 def _is_vacuumed(source: TableHandle) -> bool:

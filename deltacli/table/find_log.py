@@ -109,6 +109,16 @@ def require_delta(storage: ReadStorage) -> None:
         )
 
 
+def is_empty(storage: ReadStorage) -> bool:
+    """Return whether there is no file in a directory, nor below it, but for drafts that a killed run left."""
+    try:
+        walked = storage.walk("", lambda _, names: names)
+        names = (name for one in walked for name in (*one.names, *filter(None, one.special)))
+        return all(name.startswith(".") and name.endswith(".tmp") for name in names)
+    except FileMissing:
+        return True
+
+
 def list_log(storage: ReadStorage, *, start_version: int = 0, progress: Progress = SILENT) -> LogListing:
     """List the versioned files of the log from `start_version` on."""
     files = list_log_files(storage, start_version=start_version, progress=progress)

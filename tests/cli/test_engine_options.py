@@ -81,3 +81,13 @@ def test_without_pyspark_the_hint_installs_it(option: list[str], extra: str, sam
 
     assert 2 == done.code
     assert f"hint: {install_command(extra)}" in done.err
+
+
+@pytest.mark.parametrize("command", ["copy", "clone", "convert", "manifest"])
+def test_a_command_without_an_engine_says_why_in_one_sentence(command: str, sample: Path) -> None:
+    done = deltacli(command, sample, "--engine", "spark", "--dry-run")
+
+    assert 2 == done.code
+    assert done.err.startswith(f"error: {command} does not run on a Spark cluster: ")
+    assert f"hint: deltacli {command} {sample} --dry-run" in done.err
+    assert "--engine" not in deltacli(command, "--help-all").out

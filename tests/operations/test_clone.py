@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterator
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import pytest
 from deltacli import open_table
 from deltacli.api.table import Table
 from deltacli.core.clock import fixed_clock
-from deltacli.core.errors import DeltacliError, OutcomeUnknown, PartlyDone, Refused
+from deltacli.core.errors import DeltacliError, OutcomeUnknown, PartlyDone, Refused, UsageError, VersionAbsent
 from deltacli.operations.clone import encoded_root
 from deltacli.storage import LocalStorage, Storage, open_storage
 from deltacli.table.clones import NOTES
@@ -163,7 +164,7 @@ def test_only_a_clone_that_is_gone_for_certain_protects_nothing(
     assert refused or any("protects nothing" in note for note in plan.notes)
 
 
-@pytest.mark.parametrize("how", ["noted", "replaced", "by hand"])
+@pytest.mark.parametrize("how", ["noted", "replaced", "by hand", "deleted"])
 def test_the_vacuum_keeps_the_files_of_clones_of_clones(tmp_path: Path, how: str) -> None:
     table = source(tmp_path / "source")
     table.clone(tmp_path / "clone", version=1, unprotected=how == "by hand")
@@ -174,6 +175,11 @@ def test_the_vacuum_keeps_the_files_of_clones_of_clones(tmp_path: Path, how: str
         described = next(line for line in text.splitlines() if line.startswith('{"metaData"'))
         with open(tmp_path / "clone" / "_delta_log" / f"{1:020}.json", "a") as file:
             file.write(described.replace(json.loads(described)["metaData"]["id"], "another-id") + "\n")
+    if how == "deleted":
+        shutil.move(tmp_path / "second", tmp_path / "between")
+        opened(tmp_path / "between").clone(tmp_path / "second")
+        shutil.rmtree(tmp_path / "clone")
+        shutil.rmtree(tmp_path / "between")
     aged = opened(tmp_path / "source", at_ms=NOW_MS + 30 * 24 * HOUR_MS)
 
     aged.vacuum(protect_from=[str(tmp_path / "clone")] if how == "by hand" else [])
@@ -342,3 +348,30 @@ def test_a_source_without_its_files_is_refused(tmp_path: Path) -> None:
 def test_roots_are_percent_encoded_once() -> None:
     assert "s3://bucket/a%20b%2520c%C3%A9/" == encoded_root("s3://bucket/a b%20cé")
     assert "file:///a%20b/" == encoded_root("file:///a%20b")
+
+
+@pytest.mark.parametrize("is_cloned", [False, True])
+def test_validate_does_not_promise_a_deletion_that_a_clone_may_prevent(tmp_path: Path, is_cloned: bool) -> None:
+    table = source(tmp_path / "source")
+    if is_cloned:
+        table.clone(tmp_path / "clone")
+    (tmp_path / "source" / "left.parquet").write_bytes(b"x")
+    aged = opened(tmp_path / "source", at_ms=NOW_MS + 10**12)
+
+    found = [one.message for one in aged.validate(level="storage").findings if one.rule.id == "data.orphan"]
+
+    assert [is_cloned] == [message.endswith("would delete it, unless a shallow clone needs it") for message in found]
+
+
+def test_a_version_is_cloned_by_its_time_as_it_is_read_by_it(tmp_path: Path) -> None:
+    table = source(tmp_path / "source")
+    moment = datetime.fromtimestamp(table.snapshot(version=1).listing.commits[1].modified_ms / 1_000, UTC)
+
+    plan = table.plan_clone(tmp_path / "clone", timestamp=moment)
+
+    assert (1, 2) == (plan.version, plan.files.files)
+    with pytest.raises(UsageError):
+        table.clone(tmp_path / "clone", timestamp=moment, version=1)
+    with pytest.raises(VersionAbsent):
+        table.clone(tmp_path / "clone", timestamp=date(1971, 1, 1))
+    assert not (tmp_path / "clone").exists()

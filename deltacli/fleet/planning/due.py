@@ -182,7 +182,7 @@ def estimate(step: str, facts: TableFacts, settings: object, cost: _StoreCost) -
         case "vacuum":
             listed = 0 if isinstance(settings, VacuumPolicy) and settings.mode == "lite" else live // _LISTED_PER_CALL
             calls, size = 2 * replay + 6 + listed, facts.log_bytes
-        case "optimize":
+        case "optimize" | "copy":
             return _priced(2 * replay + 6, state, cost)._replace(size_bytes=None)
         case _:
             assert isinstance(settings, ValidatePolicy)
@@ -206,8 +206,8 @@ def _priced(calls: int, size: int, cost: _StoreCost) -> _Estimate:
     return _Estimate(calls, size, _FIXED_SECONDS + calls * cost.per_call + size * cost.per_byte)
 
 
-ORDER = ("validate", "optimize", "checkpoint", "log-expire", "vacuum")
-"""The order of the steps of a table: what checks comes first, what deletes last."""
+ORDER = ("validate", "optimize", "checkpoint", "copy", "log-expire", "vacuum")
+"""The order of the steps of a table: what checks comes first, what deletes last, when the replica has it."""
 
 
 NEVER_MS = -1
@@ -343,6 +343,7 @@ _JUDGES: Mapping[str, Callable[[Any, TableFacts, LastRun | None, int], Due | Non
     "vacuum": _scheduled,
     "validate": _scheduled,
     "optimize": _optimize,
+    "copy": _scheduled,
 }
 
 

@@ -7,18 +7,20 @@ JSON Schema are made from them.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import Field, dataclass, field, fields
 from enum import StrEnum
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import unquote_to_bytes
+from urllib.parse import quote, unquote_to_bytes
 
 from deltacli.core.errors import UsageError, parameter
 from deltacli.core.request_fields import Kind, Option, option
 from deltacli.core.typing import Json
 from deltacli.core.units import DAY_MS, UNITS_MS, Window, format_duration
+from deltacli.operations.copy.request import CopyRequest
 from deltacli.operations.optimize.request import OptimizeRequest
 from deltacli.operations.vacuum.plan import VacuumRequest
 from deltacli.operations.validate.findings import ValidateRequest
@@ -145,10 +147,12 @@ def _keys(settings: type[Any], *names: str) -> tuple[Key, ...]:  # Any: a datacl
 
 def _key(one: Field[Any]) -> Key:
     option: Option = one.metadata["option"]
-    kind = Kind.TEXTS if option.kind is Kind.PATTERNS else option.kind or Kind.TEXT
-    default = None if one.default in (None, ()) else _WRITERS.get(kind, str)(one.default)
+    of_type = Kind.FLAG if isinstance(one.default, bool) else Kind.TEXT
+    kind = Kind.TEXTS if option.kind is Kind.PATTERNS else option.kind or of_type
+    default = None if one.default in (None, (), "") else _WRITERS.get(kind, str)(one.default)
     name = one.name.removesuffix("_ms").replace("_", "-")
-    return Key(name, kind, option.policy or option.meaning, default, tuple(option.choices or ()), one.name)
+    meaning = option.policy or option.meaning.partition("  [")[0]
+    return Key(name, kind, meaning, default, tuple(option.choices or ()), one.name)
 
 
 def _every(default: int) -> Any:  # Any: a field
@@ -212,6 +216,40 @@ class ValidatePolicy(ValidateRequest):
         """Accept a sample at a level that opens no files: a policy may inherit one of the two."""
 
 
+_OF_TABLE = re.compile(r"\{(path|name)\}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CopyPolicy(CopyRequest):
+    """Copy tables to replicas."""
+
+    replica: bool = True
+    to: str = option(
+        "Directory of the replica of a table: {path} is the path of the table, {name} its last part.", default=""
+    )
+    every: int = _every(UNITS_MS["hour"])
+
+    def target_of(self, table: str) -> str:
+        """Return the path or URI of the replica of a table."""
+        path = (table.partition("://")[2] if "://" in table else table).strip("/")
+        path = "/".join(part.replace(".", "%2E") if part in (".", "..") else part for part in path.split("/"))
+        path = quote(path) if self.to.startswith("file:") else path
+        return _OF_TABLE.sub(lambda of: path if of[1] == "path" else path.rpartition("/")[2], self.to)
+
+    @property
+    def targets(self) -> str:
+        """Return a pattern that the replicas of all tables match."""
+        return _OF_TABLE.sub(lambda of: "**" if of[1] == "path" else "*", self.to)
+
+    def fault(self) -> str | None:
+        """Return what is wrong with `to`, None where nothing is."""
+        if not self.to:
+            return "has no target"
+        if re.search(r"[{}*?\[]", _OF_TABLE.sub("", self.to)):
+            return "has a special character that is not part of {path} or {name}"
+        return None if _OF_TABLE.search(self.to) else "is the same directory for every table"
+
+
 @dataclass(frozen=True, slots=True)
 class AlertPolicy:
     """The thresholds of tables, None where there is none. Shares are parts of 1."""
@@ -226,6 +264,9 @@ class AlertPolicy:
     )
     least_files: int = option("Minimum number of data files for the alerts on shares.", kind=Kind.COUNT, default=20)
     failed_rules: int | None = option("Alert once this many rules have errors or warnings.", kind=Kind.COUNT)
+    copy_lag: int | None = option(
+        "Alert when the replica lacks versions, and was up to date this long ago.", kind=Kind.DURATION
+    )
 
 
 class SentRuns(StrEnum):
@@ -272,10 +313,11 @@ STEP_TYPES: Mapping[str, type[Any]] = {
     "vacuum": VacuumPolicy,
     "validate": ValidatePolicy,
     "optimize": OptimizePolicy,
+    "copy": CopyPolicy,
 }
 """Step -> the class of its settings. Durations are milliseconds, sizes bytes."""
 
-StepPolicy = CheckpointPolicy | ExpirePolicy | VacuumPolicy | ValidatePolicy | OptimizePolicy
+StepPolicy = CheckpointPolicy | ExpirePolicy | VacuumPolicy | ValidatePolicy | OptimizePolicy | CopyPolicy
 
 
 GROUP_KEYS = (
@@ -300,6 +342,7 @@ STEP_KEYS: Mapping[str, tuple[Key, ...]] = {
     ),
     "validate": _keys(ValidatePolicy, "every", "level", "sample", "select", "ignore", "baselines", "fail_on"),
     "optimize": _keys(OptimizePolicy, "every", "target_size", "max_bytes", "small_files", "window"),
+    "copy": _keys(CopyPolicy, "to", "every", "level", "keep_external", "threads", "rate", "time_budget_ms"),
 }
 """Step -> its keys. A policy has a table per step; `false` in its place turns an inherited step off."""
 
@@ -312,7 +355,12 @@ SECTION_KEYS: Mapping[str, tuple[Key, ...]] = {**STEP_KEYS, "alerts": ALERT_KEYS
 DESTRUCTIVE = frozenset({"log-expire", "vacuum"})
 """The steps that delete files."""
 
-_OF_RUNS_ONLY = frozenset({"every", "consent", "commits", "log_bytes", "baselines", "fail_on", "small_files", "window"})
+UNCHANGING = frozenset({"validate", "copy"})
+"""The steps that do not change the table."""
+
+_OF_RUNS_ONLY = frozenset(
+    {"every", "consent", "commits", "log_bytes", "baselines", "fail_on", "small_files", "window", "to"}
+)
 
 
 def parameters_of(kind: str, settings: StepPolicy | None) -> dict[str, Any]:  # Any: values of parameters

@@ -28,6 +28,7 @@ from deltacli.fleet.policy_file.model import (
     TOP_KEYS,
     WEBHOOK_KEYS,
     AlertPolicy,
+    CopyPolicy,
     Entry,
     ExpirePolicy,
     FleetFile,
@@ -444,9 +445,17 @@ class _Reader:
         resolved = {}
         for name in own:
             sections = self._resolve(name, table, own)
-            built = {step: STEP_TYPES[step](**keys) for step in STEP_KEYS if (keys := sections[step]) is not None}
+            built = {}
+            for step in [step for step in STEP_KEYS if sections[step] is not None]:
+                try:
+                    built[step] = STEP_TYPES[step](**(sections[step] or {}))
+                except UsageError as fault:
+                    self._fault(("policies", name, step), fault.message)
             thresholds = sections["alerts"]
             alerts = None if thresholds is None else AlertPolicy(**thresholds)
+            copy = built.get("copy")
+            if isinstance(copy, CopyPolicy) and (wrong := copy.fault()):
+                self._fault(("policies", name, "copy", "to"), wrong, 'to = "s3://backups/{path}"')
             resolved[name] = Policy(name, built, self._line(("policies", name)), alerts)
         return resolved
 
@@ -467,6 +476,8 @@ class _Reader:
                     values["baselines"] = self._place_of(values["baselines"])
                 if "protect-from" in values:
                     values["protect-from"] = tuple(map(self._place_of, values["protect-from"]))
+                if "to" in values:
+                    values["to"] = self._place_of(values["to"])
                 sections[step] = {key.field: values[key.name] for key in SECTION_KEYS[step] if key.name in values}
             else:
                 self._fault((*at, step), f"invalid value {_shown(settings)}", "a table, or false")
@@ -506,6 +517,8 @@ class _Reader:
         self, table: Mapping[str, Any], policies: Mapping[str, Policy], excluded: tuple[Entry, ...]
     ) -> list[Group]:  # Any: TOML values
         groups = []
+        copies = ((policy, policy.steps.get("copy")) for policy in policies.values())
+        replicas = [Entry(copy.targets, policy.line) for policy, copy in copies if isinstance(copy, CopyPolicy)]
         for name, content in table.items():
             at: KeyPath = ("groups", name)
             if not isinstance(content, dict):
@@ -521,7 +534,7 @@ class _Reader:
             tables = self._entries(values, at, "tables") + self._listed(values, at)
             if not {"globs", "prefixes", "tables", "lists"} & content.keys():
                 self._fault(at, "the group has no tables", "globs, prefixes, tables or lists")
-            exclude = (*self._entries(values, at, "exclude"), *excluded)
+            exclude = (*self._entries(values, at, "exclude"), *excluded, *replicas)
             policy = policies.get(chosen or "", Policy("", {}))
             groups.append(Group(name, policy, globs, prefixes, tables, exclude, self._line(at)))
         return groups

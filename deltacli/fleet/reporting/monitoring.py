@@ -47,6 +47,7 @@ _TABLE_NUMBERS: Mapping[str, tuple[str, str]] = {
     "tombstones": ("tombstones", "Tombstones in the newest checkpoint of a table."),
     "findings": ("findings", "Findings of the last validation of a table, of any severity."),
     "errors": ("errors", "Errors that the last validation of a table found."),
+    "copyLag": ("copy_lag_versions", "Versions that the replica of a table lacks."),
 }
 
 Sample = tuple[Mapping[str, str], float]
@@ -96,6 +97,11 @@ def _of_tables(tables: Iterable[TableStatus]) -> Iterator[str]:
     for series, (name, text) in _TABLE_NUMBERS.items():
         samples = [(_labels(table), table.numbers[series]) for table in tables if series in table.numbers]
         yield _gauge(name, text, samples)
+    yield _gauge(
+        "copy_lag_seconds",
+        "Time since the replica of a table was up to date, 0 where it lacks no version.",
+        [(_labels(table), table.numbers["copyLagMs"] / 1_000) for table in tables if "copyLagMs" in table.numbers],
+    )
 
 
 def _labels(table: TableStatus) -> dict[str, str]:

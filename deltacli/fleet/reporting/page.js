@@ -91,10 +91,11 @@
   const NUMBERS = [
     ["liveFiles", "files", count], ["liveBytes", "data", size], ["rows", "rows", count],
     ["logBytes", "log", size], ["tombstones", "tombstones", count], ["findings", "findings of any severity", count],
+    ["copyLag", "versions behind in the replica", count],
   ];
   const IN_ROW = ["liveFiles", "liveBytes", "logBytes"];
   const VALIDATED = "validated (UTC)";
-  const STEPS = ["validate", "optimize", "checkpoint", "log-expire", "vacuum"];
+  const STEPS = ["validate", "optimize", "checkpoint", "copy", "log-expire", "vacuum"];
   const COLUMNS = [
     { title: "table", key: (one) => one.m, cell: name },
     { title: "alert", key: (one) => one.w, cell: alert },

@@ -19,7 +19,7 @@ from deltacli.fleet.reporting.table_page import address, card, find_pages, frame
 from deltacli.fleet.status import Cause, FleetStatus, TableStatus, Weight, find_causes
 from deltacli.storage.secrets import without_secrets
 
-_NUMBERS = ("liveFiles", "liveBytes", "rows", "logBytes", "tombstones", "findings")
+_NUMBERS = ("liveFiles", "liveBytes", "rows", "logBytes", "tombstones", "findings", "copyLag")
 _MARKS = {"losesRows": (Weight.ROWS_LOST, "may lose rows"), "unreadable": (Weight.UNREADABLE, "cannot be read")}
 _IN_ROW = {"liveFiles": ("files", format_count), "liveBytes": ("data", format_size), "logBytes": ("log", format_size)}
 _VALIDATED = "validated (UTC)"

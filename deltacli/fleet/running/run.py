@@ -41,7 +41,7 @@ from deltacli.fleet.planning.due import (
     plan_fleet,
     plan_table,
 )
-from deltacli.fleet.policy_file.model import DESTRUCTIVE, FleetFile, FleetRunRequest
+from deltacli.fleet.policy_file.model import DESTRUCTIVE, UNCHANGING, FleetFile, FleetRunRequest
 from deltacli.fleet.running.journal import (
     FINAL,
     MOST_BYTES,
@@ -169,7 +169,7 @@ class _Ended(NamedTuple):
 
     @property
     def has_changed_table(self) -> bool:
-        return self.kind != "validate" and self.state in ("done", "partly")
+        return self.kind not in UNCHANGING and self.state in ("done", "partly")
 
 
 def _may_follow(kind: str, ended: Sequence[_Ended]) -> bool:
@@ -298,7 +298,7 @@ class FleetRunner:
         while step := next(
             (one for one in current.steps if one.kind not in left and _may_follow(one.kind, ended)), None
         ):
-            is_held = "validate" in left and (step.is_destructive or doubt is _Doubt.LOST)
+            is_held = "validate" in left and (step.is_destructive or doubt is _Doubt.LOST) and step.kind != "copy"
             if is_held or not self._may_start(step):
                 left.add(step.kind)
                 continue
@@ -371,7 +371,7 @@ class FleetRunner:
 
     def _refusal(self, table: str, step: PlannedStep, doubt: _Doubt | None) -> StepOutcome | None:
         """Return why a step is not carried out, None where it may be."""
-        if doubt is _Doubt.LOST and step.kind != "validate":
+        if doubt is _Doubt.LOST and step.kind not in UNCHANGING:
             return StepOutcome("refused", Refused.exit_code, f"skipped, because {doubt}", "fleet.findings")
         if not step.is_destructive:
             return None

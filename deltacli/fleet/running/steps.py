@@ -37,7 +37,9 @@ from deltacli.fleet.planning.discovery import FoundTable
 from deltacli.fleet.planning.due import FactsPiece, PlanProblem, TableFacts, expiry_step, look, read_here
 from deltacli.fleet.policy_file.model import (
     DESTRUCTIVE,
+    UNCHANGING,
     CheckpointPolicy,
+    CopyPolicy,
     OptimizePolicy,
     Policy,
     VacuumPolicy,
@@ -120,7 +122,7 @@ def attempt(work: StepWork) -> StepOutcome:
 def carry_out(work: StepWork) -> StepOutcome:
     """Carry out a step. Raises what its operation raises, and PartlyDone where it could not be completed."""
     opened = work.table()
-    if work.kind != "validate":
+    if work.kind not in UNCHANGING:
         require_writable(opened.storage)
     return _STEPS[work.kind](opened, work.policy, work.name)
 
@@ -221,6 +223,24 @@ def _optimize(table: TableHandle, policy: Policy, _: str) -> StepOutcome:
     details["smallFiles"] = layout.small_files
     removed = f"{plural(outcome.files_removed, 'file')} ({format_size(outcome.bytes_removed)})"
     return StepOutcome("done", message=f"{removed} became {outcome.files_added:,}", details=details)
+
+
+def _copy(table: TableHandle, policy: Policy, name: str) -> StepOutcome:
+    from deltacli.changing.change import carry_out
+    from deltacli.operations.copy.execute import Copy
+
+    settings = policy.steps["copy"]
+    assert isinstance(settings, CopyPolicy)
+    place = settings.target_of(name)
+    done = carry_out(Copy(table.open_other(place), settings), table)
+    version, target, copied = done.plan.last, without_secrets(place), done.copied
+    details: Details = {"version": version, "target": target, "files": copied.files, "sizeBytes": copied.size_bytes}
+    if done.plan.is_noop:
+        return StepOutcome("nothing", message=f"{target} has version {version}", details=details)
+    message = (
+        f"{plural(copied.files, 'file')} copied ({format_size(copied.size_bytes)}): {target} has version {version}"
+    )
+    return StepOutcome("done", message=message, details=details)
 
 
 def _validate(table: TableHandle, policy: Policy, name: str) -> StepOutcome:
@@ -345,6 +365,7 @@ _STEPS: Mapping[str, Callable[[TableHandle, Policy, str], StepOutcome]] = {
     "vacuum": _vacuum,
     "validate": _validate,
     "optimize": _optimize,
+    "copy": _copy,
 }
 
 
@@ -428,7 +449,7 @@ class FleetCluster:
 
     def attempt(self, work: StepWork) -> StepOutcome:
         """Carry out a step where it belongs. No fault of it is raised."""
-        if not self.is_sent(work.name):
+        if work.kind == "copy" or not self.is_sent(work.name):
             return self._in_this_process(work)
         if work.size_bytes is None or work.seconds >= self.large_seconds:
             with self._cluster:

@@ -30,9 +30,10 @@ from deltacli.core.units import plural
 from deltacli.delta.data_files import key_text
 from deltacli.delta.log.commit_content import CommitRequest
 from deltacli.delta.log.segment import HINT_NAME, LogFile, LogFileKind
-from deltacli.operations.checkpoint.checkpoint import write_checkpoint
 from deltacli.operations.copy.note import NOTE_PATH, CopiedCommit, CopyNote, read_note
-from deltacli.operations.copy.plan import CopyPlan, CopyRequest, Lag, digest_of_state, diverged, plan_copy, plan_start
+from deltacli.operations.copy.plan import CopyPlan, Lag, digest_of_state, diverged, plan_copy, plan_start
+from deltacli.operations.copy.relative import RelativeLog
+from deltacli.operations.copy.request import CopyRequest
 from deltacli.operations.copy.verify import Difference, differences, require_equal, require_log
 from deltacli.operations.log.log_copy import log_location
 from deltacli.operations.recover.copies import copy_file, copy_within_store, refuse_sparse, same_content
@@ -143,6 +144,7 @@ def check_copy(table: TableHandle, target: Storage, request: CopyRequest) -> Cop
     plan = plan_copy(table, target, replace(request, check=True))
     if (refusal := plan.objection()) is not None:
         raise refusal
+    table = plan.basis.table
     found = tuple(differences(plan, table))
     digest = None if found else digest_of_state(table, table.over(target), plan.last)
     verified = None if found else plan.request.level.value
@@ -161,6 +163,7 @@ class _Run:
         self._gate, self._plan = gate, gate.plan
         self._table = gate.table
         self._source = gate.table.storage
+        self._data = self._source.real if isinstance(self._source, RelativeLog) else self._source
         self._target = self._plan.target
         self._began = self._table.machine.monotonic()
         self._sent = 0
@@ -170,10 +173,10 @@ class _Run:
         """Copy and verify."""
         plan = self._plan
         self._gate.look()
-        require_place(self._source)
+        require_place(self._data)
         note = self._begin()
         self._target = held(self._target)
-        self._within = copy_within_store(self._table, cast("Storage", self._source), self._target)
+        self._within = copy_within_store(self._table, cast("Storage", self._data), self._target)
         self._copy_data()
         self._gate.look()
         self._require_equal(note)
@@ -185,7 +188,7 @@ class _Run:
         if plan.makes_log and (found := list_log_files(self._target)):
             raise diverged(f"{found[-1].name} was written to the target since the plan", self._target)
         commits = {**note.commits, **plan.resumed, **self._copy_log()}
-        require_place(self._source)
+        require_place(self._data)
         require_log(plan, self._target)
         result = self._gate.outcome
         result.digest = digest_of_state(self._table, self._table.over(self._target), plan.last)
@@ -239,6 +242,7 @@ class _Run:
             plan.last,
             self._table.clock(),
             own_id=own_id,
+            is_relative=isinstance(self._source, RelativeLog),
         )
         if self._target.put_if_absent(NOTE_PATH, note.to_bytes()) != Created():
             raise ConflictLost(f"another copy to {self._target.uri} was started in the meantime", code="copy.conflict")
@@ -250,12 +254,12 @@ class _Run:
     def _copy_data(self) -> None:
         files, progress = self._plan.files, self._table.progress
         total = {"total": files.num_rows, "weight": self._plan.to_copy.size_bytes}
-        is_disk = isinstance(self._source, LocalStorage) and isinstance(self._target, LocalStorage)
+        is_disk = isinstance(self._data, LocalStorage) and isinstance(self._target, LocalStorage)
         with weighed(progress, "copying", unit="files", **total) as step:
             if is_disk:
                 self._copy_groups(step)
             else:
-                can = [store.capabilities.parallel_reads for store in (self._source, self._target)]
+                can = [store.capabilities.parallel_reads for store in (self._data, self._target)]
                 at_once = self._plan.request.threads or max(can)
                 for one in self._table.engine.run(self._copy_one, self._files(), at_once=at_once):
                     self._count(one, step)
@@ -273,7 +277,7 @@ class _Run:
             raise PartlyDone("the time is up", code="copy.time-budget", facts={"so far": self._gate.outcome.so_far()})
 
     def _copy_groups(self, step: WeighedStep) -> None:
-        source, target = self._source, self._target
+        source, target = self._data, self._target
         assert isinstance(source, LocalStorage)
         assert isinstance(target, LocalStorage)
         at_once = min(self._plan.request.threads or _AT_ONCE, _AT_ONCE)
@@ -300,7 +304,7 @@ class _Run:
         with _in_source():
             if self._within is not None:
                 return self._done(path, size, self._within(path, path))
-            return self._done(path, size, copy_file(self._source, path, size, self._target))
+            return self._done(path, size, copy_file(self._data, path, size, self._target))
 
     def _done(self, path: str, size: int, made: Creation) -> _Copied:
         """Return what became of a copy. Raises Refused where another file has its name."""
@@ -363,6 +367,8 @@ class _Run:
 
     def _write_start(self) -> None:
         """Write the checkpoint of the first version into the target, from the log of the source."""
+        from deltacli.operations.checkpoint.checkpoint import write_checkpoint
+
         split = cast("Storage", _ReadsFromSource(self._source, self._target))
         write_checkpoint(plan_start(self._table.over(split), self._plan.first))
         self._gate.outcome.copied += Amount(1)

@@ -43,6 +43,8 @@ class CopyNote:
     commits: Mapping[int, CopiedCommit] = field(default_factory=dict)
     own_id: str | None = None
     """The id that the copy gets, None for a replica, which has that of its source."""
+    is_relative: bool = False
+    """Absolute paths into the source are relative in the copy."""
     failed_level: str | None = None
     """The level at which the last run found a difference: it is not to be forgotten at a lower one."""
 
@@ -69,6 +71,7 @@ class CopyNote:
             "timestamp": format_timestamp(self.taken_ms),
             "pastSha256": self.past_sha256,
             **({} if self.own_id is None else {"ownId": self.own_id}),
+            **({"relativePaths": True} if self.is_relative else {}),
             **({} if self.failed_level is None else {"failedLevel": self.failed_level}),
             "commits": [list(one) for _, one in sorted(self.commits.items())],
         }
@@ -93,6 +96,7 @@ def read_note(storage: ReadStorage) -> CopyNote | None:
             int(found["timestampMs"]),
             _commits(found["commits"]),
             found.get("ownId"),
+            found.get("relativePaths") is True,
             found.get("failedLevel"),
         )
         if note.failed_level not in (None, "storage", "footers", "data"):

@@ -7,11 +7,9 @@ newest version needs is a refusal. Data comes first, then commits, so that the t
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from deltacli.arrow import compute as pc
 from deltacli.changing.basis import Basis, basis_of, digest_of, past_of
@@ -35,9 +33,8 @@ from deltacli.core.errors import (
     command,
     parameter,
 )
-from deltacli.core.request_fields import Kind, option
 from deltacli.core.typing import ArrowArray, ArrowTable, Json, RecordBatch
-from deltacli.core.units import parse_size, plural, some_of
+from deltacli.core.units import plural, some_of
 from deltacli.delta.data_files import are_absolute, key_text, unique_id_column
 from deltacli.delta.listing import PathKeys
 from deltacli.delta.log.commit_content import CommitRequest
@@ -51,12 +48,14 @@ from deltacli.delta.log.segment import (
 )
 from deltacli.delta.log.state import has_in_commit_timestamps
 from deltacli.operations.copy.note import CopiedCommit, CopyNote, read_note
+from deltacli.operations.copy.relative import RelativeLog
+from deltacli.operations.copy.request import CopyLevel, CopyRequest
 from deltacli.operations.log.log_copy import log_location
 from deltacli.operations.recover.verify import verify
 from deltacli.storage import PathKind, ReadStorage, Storage, is_address_of, is_inside
 from deltacli.storage.base import require_writable
 from deltacli.table.file_history import named_files
-from deltacli.table.find_log import list_log_files, missing_log, read_hint_file
+from deltacli.table.find_log import is_empty, list_log, list_log_files, missing_log, read_hint_file
 from deltacli.table.live_files import FileKind, NeededFiles, joined, live_files, look_for, needed_files, whole
 from deltacli.table.rebuild import read_snapshot
 
@@ -65,87 +64,9 @@ if TYPE_CHECKING:
     from deltacli.table.handle import TableHandle
     from deltacli.table.version import Snapshot
 
+ABSOLUTE = "copy.absolute-paths"
 INCOMPLETE, REWRITTEN, NOT_A_REPLICA = "copy.source-incomplete", "copy.source-rewritten", "copy.not-a-replica"
 _NAMED = 5
-
-
-class CopyLevel(StrEnum):
-    """How much of the copies is compared with the source: sizes, footers, every byte."""
-
-    STORAGE = "storage"
-    FOOTERS = "footers"
-    DATA = "data"
-
-
-@dataclass(frozen=True, kw_only=True)
-class CopyRequest:
-    """Which versions are copied, as what, and how they are verified. `rate` is bytes per second, or a text such as
-    `50MiB/s`. `target` is for calls from Python.
-    """
-
-    target: str = field(default="", kw_only=False)
-    versions: str | None = option(
-        "Copy only these versions.  [default: all that can be rebuilt]", "N-M", Kind.TEXT, spelled="--versions"
-    )
-    newest: bool = option("Copy only the newest version.", default=False)
-    replica: bool = option(
-        "Keep the table id and every commit; run again to bring the target up to date.", default=False
-    )
-    check: bool = option("Compare the target with the source; copy nothing.", default=False)
-    level: CopyLevel = option(
-        "What to compare with the source.  [default: storage]",
-        "storage|footers|data",
-        Kind.CHOICE,
-        choices=CopyLevel,
-        default=CopyLevel.STORAGE,
-    )
-    keep_external: bool = option("Keep paths that lead out of the source, whose files are not copied.", default=False)
-    threads: int | None = option("Files to copy at a time.  [default: by the stores]", "N", least=1)
-    rate: str | int | None = option("Bytes to copy per second, such as 50MiB/s.", "SIZE/s", Kind.TEXT)
-    time_budget_ms: int | None = option(
-        "Begin no file after this time, such as 30m; run again to continue.", "DURATION", Kind.DURATION
-    )
-    dry_run: bool = False
-
-    def __post_init__(self) -> None:
-        """Bring the values to one form. Raises UsageError."""
-        if isinstance(self.rate, str):
-            name = parameter("copy.rate")
-            object.__setattr__(self, "rate", parse_size(self.rate.strip().removesuffix("/s"), name))
-        if self.rate is not None and self.rate < 1:  # type: ignore[operator]  # a number by now
-            raise UsageError(f"{parameter('copy.rate')} is less than a byte per second")
-        if self.time_budget_ms is not None and self.time_budget_ms < 0:
-            raise UsageError(f"{parameter('copy.time_budget_ms')} is negative")
-        try:
-            object.__setattr__(self, "level", CopyLevel(self.level))
-        except ValueError as fault:
-            raise UsageError(f"{parameter('copy.level')} {self.level!r} is not storage, footers or data") from fault
-        if self.newest and self.versions is not None:
-            raise UsageError(f"{parameter('copy.newest')} cannot be used with {parameter('copy.versions')}")
-        if self.replica and self.last is not None:
-            raise UsageError(f"a replica follows its source: {parameter('copy.versions')} is for copies")
-        if self.first is not None and self.last is not None and self.first > self.last:
-            raise UsageError(f"{parameter('copy.versions')} {self.versions}: the first version is after the last")
-
-    @property
-    def first(self) -> int | None:
-        """The first version that is asked for."""
-        return self._range[0]
-
-    @property
-    def last(self) -> int | None:
-        """The last version that is asked for."""
-        return self._range[1]
-
-    @property
-    def _range(self) -> tuple[int | None, int | None]:
-        if self.versions is None:
-            return None, None
-        found = re.fullmatch(r"\s*([0-9]{1,18})\s*-\s*([0-9]{1,18})\s*|\s*([0-9]{1,18})\s*", self.versions)
-        if found is None:
-            name = parameter("copy.versions")
-            raise UsageError(f"{name} {self.versions} is not a range of versions", facts={"expected": "5-12"})
-        return int(found[1] or found[3]), int(found[2] or found[3])
 
 
 @dataclass(frozen=True)
@@ -244,8 +165,16 @@ def plan_copy(table: TableHandle, target: Storage, request: CopyRequest) -> Copy
         raise missing_log(table.storage)
     there = _look_at(target, is_check=request.check)
     _require_ours(table, target, request, there)
+    is_relative = isinstance(table.storage, RelativeLog)
+    if there.note is not None and there.note.is_relative and not is_relative:
+        return plan_copy(_with_relative_log(table), target, request)
     try:
-        return _plan(table, target, request, source, listing, there)
+        plan = _plan(table, target, request, source, listing, there)
+        is_replica = request.replica if there.note is None else there.note.is_replica
+        is_whole = all(version in listing.commits for version in range(plan.last + 1))
+        if any(one.code == ABSOLUTE for one in plan.refusals) and is_whole and not (is_replica or is_relative):
+            return plan_copy(_with_relative_log(table), target, request)
+        return plan
     except (LogIncomplete, CommitCorrupt, CheckpointUnreadable) as fault:
         raise Refused(
             f"the source is incomplete: {fault}",
@@ -253,6 +182,10 @@ def plan_copy(table: TableHandle, target: Storage, request: CopyRequest) -> Copy
             facts={**fault.facts, "rule": fault.code},
             hint=fault.hint,
         ) from fault
+
+
+def _with_relative_log(table: TableHandle) -> TableHandle:
+    return table.over(cast("ReadStorage", RelativeLog(table.storage)))
 
 
 def require_apart(source: ReadStorage, target: ReadStorage) -> None:
@@ -280,7 +213,7 @@ def _require_ours(table: TableHandle, target: Storage, request: CopyRequest, the
     if note is None:
         if target.kind_of("") is PathKind.FILE:
             raise UsageError(f"{target.uri} is a file, not a directory", code="usage.copy")
-        if not request.check and not _is_empty(target):
+        if not request.check and not is_empty(target):
             raise _not_a_replica(f"{target.uri} is not empty, and has no note of a copy", facts)
         return
     if not note.is_complete and not is_address_of(table.storage, note.source):
@@ -299,16 +232,6 @@ def _require_ours(table: TableHandle, target: Storage, request: CopyRequest, the
         raise diverged("the last run found that the target differs from the source", target, note, way_out)
     if note.is_complete and not note.is_replica:
         raise _not_a_replica(f"{target.uri} is a finished copy with an id of its own", facts)
-
-
-def _is_empty(target: Storage) -> bool:
-    """Return whether there are no files, but for drafts that a killed run left."""
-    try:
-        walked = target.walk("", lambda _, names: names)
-        names = (name for one in walked for name in (*one.names, *filter(None, one.special)))
-        return all(name.startswith(".") and name.endswith(".tmp") for name in names)
-    except FileMissing:
-        return True
 
 
 def _not_a_replica(message: str, facts: dict[str, str], hint: str | None = None) -> Refused:
@@ -367,7 +290,7 @@ def _plan(
         resumed=resumed,
         extra=tuple(_extra(table, target, source, there, first, last, request)) if request.check else (),
         notes=tuple(_notes(snapshot, first, has_gap=has_gap and first == start, note=note)),
-        refusals=tuple(_refusals(snapshot, request, paths)),
+        refusals=(*_refusals(snapshot, request, paths), *_refusals_of_relative(table, listing)),
     )
     return _with_files(plan, table, target, needed, snapshot)
 
@@ -837,10 +760,35 @@ def _refusals(snapshot: Snapshot, request: CopyRequest, paths: _Paths) -> Iterat
             override=parameter("copy.keep_external", True),
         )
     if paths.absolute:
+        why = "its log does not begin with version 0, or the name of a vector is not that of its UUID"
+        if request.replica:
+            why = "a replica has every commit byte for byte"
         yield Refusal(
-            "copy.absolute-paths",
-            "the source names its own files by absolute paths, which would lead from the copy back to the source: "
-            f"{some_of([*paths.absolute], _NAMED)}",
+            ABSOLUTE,
+            "the source names its own files by absolute paths, which would lead from the copy back to the source, and "
+            f"cannot be made relative because {why}: {some_of([*paths.absolute], _NAMED)}",
+        )
+
+
+def _refusals_of_relative(table: TableHandle, listing: LogListing) -> Iterator[Refusal]:
+    """Yield a refusal where a file has a relative path, too: engines differ on whether both name one file."""
+    import pyarrow as pa
+
+    if not isinstance(table.storage, RelativeLog):
+        return
+    real = table.storage.real
+    keys = PathKeys((real.uri, *real.aliases))
+    found: dict[bool, list[ArrowArray]] = {True: [], False: []}
+    for rows in named_files(table.over(real), replace(listing, commits=list_log(real).commits), [], []):
+        paths = whole(rows.path)
+        is_absolute, below = are_absolute(paths), keys.of_log(paths).keys
+        found[True].append(pc.filter(below, is_absolute))
+        found[False].append(pc.filter(below, pc.invert(is_absolute)))
+    absolute, relative = (pa.concat_arrays([pa.array([], pa.binary()), *parts]) for parts in found.values())
+    both = pc.drop_null(pc.filter(relative, pc.is_in(relative, value_set=pc.drop_null(absolute))))
+    if len(both):
+        yield Refusal(
+            ABSOLUTE, f"the source names files both by absolute and by relative paths: {_names(pc.unique(both))}"
         )
 
 
@@ -849,6 +797,8 @@ def _notes(snapshot: Snapshot, first: int, *, has_gap: bool, note: CopyNote | No
         yield f"versions {note.first_version} to {first - 1} are not compared: the log of the source begins at {first}"
     elif has_gap:
         yield f"versions before {first} are not copied: commits between them and later ones are missing"
+    if isinstance(snapshot.table.storage, RelativeLog):
+        yield "the source names its own files by absolute paths, which are relative ones in the copy"
     if not has_in_commit_timestamps(snapshot.protocol, snapshot.metadata):
         yield (
             "versions get their times from the files of commits: a local disk keeps these, an object store has the "

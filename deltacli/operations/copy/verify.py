@@ -13,7 +13,8 @@ from deltacli.core.progress import weighed
 from deltacli.core.typing import ArrowArray, Json
 from deltacli.delta.data_files import key_text
 from deltacli.delta.log.segment import LOG_DIRECTORY, SIDECAR_DIRECTORY, LogFile
-from deltacli.operations.copy.plan import CopyLevel, CopyPlan
+from deltacli.operations.copy.plan import CopyPlan
+from deltacli.operations.copy.request import CopyLevel
 from deltacli.operations.log.log_copy import log_location
 from deltacli.operations.recover.copies import same_content
 from deltacli.operations.recover.verify import Verified, verify

@@ -27,18 +27,19 @@ from deltacli.changing.basis import (
     require_same,
     with_digest,
 )
-from deltacli.core.errors import DeltacliError, FileMissing, Refused, adding, command, parameter
+from deltacli.core.errors import DeltacliError, Refused, adding, command, parameter
 from deltacli.core.typing import ArrowArray
 from deltacli.core.units import format_duration, format_spans, format_timestamp, gaps_in, plural
 from deltacli.delta.data_files import canonical, key_text
 from deltacli.delta.listing import PathKeys, binary_paths
-from deltacli.delta.log.segment import CLONES_DIRECTORY, LOG_DIRECTORY, LogFile, LogFileKind, LogListing, make_log_file
+from deltacli.delta.log.segment import LOG_DIRECTORY, LogFile, LogFileKind, LogListing, make_log_file
 from deltacli.delta.log.state import DELETED_FILE_RETENTION, deleted_file_retention_ms
 from deltacli.delta.protocol.features import require_committable
 from deltacli.operations.vacuum.plan import ProtectedTable, VacuumPlan
 from deltacli.storage import folds_names, is_address_of, link_targets
 from deltacli.storage.base import OTHER_PLACE
 from deltacli.table.api_arguments import name_table
+from deltacli.table.clones import has_notes
 from deltacli.table.find_log import list_log
 from deltacli.table.handle import TableHandle
 from deltacli.table.rebuild import read_snapshot
@@ -64,19 +65,12 @@ def find_clones(table: TableHandle, others: Sequence[TableHandle], known: Collec
     """Open the shallow clones that a table, or one of `others` that name its files, has notes of, but those whose table
     ids are `known`; None without notes.
     """
-    tables = [one for one in (table, *others) if _has_notes(one)]
+    tables = [one for one in (table, *others) if has_notes(one.storage)]
     if not tables:
         return None
     from deltacli.operations.vacuum.clones import open_clones
 
     return open_clones(tables, partial(open_protected, table), known, table.clock())
-
-
-def _has_notes(table: TableHandle) -> bool:
-    try:
-        return any(table.storage.list_from(f"{LOG_DIRECTORY}/{CLONES_DIRECTORY}"))
-    except FileMissing:
-        return False
 
 
 def protected_table(snapshot: Snapshot) -> ProtectedTable:

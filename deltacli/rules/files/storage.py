@@ -351,7 +351,9 @@ def _orphan(view: StorageView, path: str, threshold: int) -> Finding:
     file = view.files[path]
     size, seen = format_size(file.size_bytes), format_timestamp(file.modified_ms)
     if file.modified_ms < threshold:
-        return ORPHAN.at(Place(path), f"the log does not name {path} ({size}): a vacuum would delete it", seen=seen)
+        unless = ", unless a shallow clone needs it" if view.has_clones() else ""
+        message = f"the log does not name {path} ({size}): a vacuum would delete it{unless}"
+        return ORPHAN.at(Place(path), message, seen=seen)
     message = f"the log does not name {path} ({size}): it is in flight, or was left behind"
     return ORPHAN_YOUNG.at(Place(path), message, seen=seen)
 

@@ -470,6 +470,8 @@ class StorageView:
     "Directories below the root whose files are not in `files`: links that point outside the table."
     manifests: Mapping[str, Sequence[set[str]]] = field(default_factory=dict)
     "Path of a symlink manifest -> the paths below the root that each of its lines may mean."
+    has_clones: Callable[[], bool] = lambda: False
+    "Whether the table has notes of shallow clones, whose files a vacuum keeps."
 
     def may_be_there(self, path: str) -> bool:
         """Return whether a file below the root was listed, or is in a directory that was not listed."""

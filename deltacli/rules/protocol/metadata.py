@@ -12,7 +12,7 @@ from deltacli.core.units import format_timestamp, plural
 from deltacli.delta.log.state import Metadata, TableConfiguration
 from deltacli.delta.schema.to_arrow import stray_partitions
 from deltacli.delta.schema.types import DataType, PrimitiveType, simple_name
-from deltacli.rules.framework.base import Area, Finding
+from deltacli.rules.framework.base import Area, Finding, Severity
 from deltacli.rules.framework.views import CommitView, HistoryView, MetadataView
 
 AREA = Area("metadata", spec="Change Metadata")
@@ -119,9 +119,13 @@ def id_is_odd(view: MetadataView) -> Iterator[Finding]:
     if is_fresh and not _GUID.fullmatch(table_id):
         yield ID_NOT_GUID.at(view.place, f"table id {table_id!r} is not a GUID", seen=table_id)
     if is_fresh and before is not None and before.id:
+        info = (None if view.commit is None else view.commit.commit_info) or {}
+        is_copy = info.get("operation") == "COPY" and str(info.get("engineInfo")).startswith("deltacli/")
         what = "another table was written over this one, or an engine created a new id"
+        what = "this table is a copy, which has an id of its own" if is_copy else what
         message = f"the table id changes from {before.id} to {table_id}: {what}"
-        yield ID_CHANGED.at(view.place, message, seen=table_id, expected=before.id)
+        severity = Severity.INFO if is_copy else None
+        yield ID_CHANGED.at(view.place, message, seen=table_id, expected=before.id, severity=severity)
 
 
 @AREA.check(MetadataView, FORMAT_NOT_PARQUET)

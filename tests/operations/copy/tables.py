@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -10,10 +11,11 @@ from deltacli import open_table
 from deltacli.api.table import Table
 from deltacli.changing.change import carry_out
 from deltacli.core.errors import NotATable
+from deltacli.delta.data_files import vector_file
 from deltacli.operations.checkpoint.checkpoint import CheckpointRequest, LayoutChoice, plan_checkpoint, write_checkpoint
 from deltacli.operations.copy.execute import Copy, CopyResult
 from deltacli.operations.copy.note import NOTE_PATH
-from deltacli.operations.copy.plan import CopyRequest
+from deltacli.operations.copy.request import CopyRequest
 from deltacli.storage import LocalStorage, Storage
 from tests.operations.recover.test_find_and_put import table_at
 from tests.support.small_writer import SmallTable
@@ -42,6 +44,28 @@ def of_checkpoint(root: Path, layout: LayoutChoice = LayoutChoice.CLASSIC, **opt
 
 def of_parts(root: Path) -> SmallTable:
     return of_checkpoint(root, LayoutChoice.MULTI_PART, parts=2)
+
+
+def with_absolute_paths(source: Path) -> None:
+    """Name every file and vector of a table by an absolute path, as some writers do."""
+    for commit in sorted((source / "_delta_log").glob("*.json")):
+        lines = []
+        for line in commit.read_text().splitlines():
+            action = json.loads(line)
+            for file in [action[kind] for kind in ("add", "remove", "cdc") if kind in action]:
+                file["path"] = f"{source.as_uri()}/{file['path']}"
+                if (vector := file.get("deletionVector")) and vector["storageType"] == "u":
+                    place = f"{source.as_uri()}/{vector_file(vector['pathOrInlineDv'])}"
+                    vector.update(storageType="p", pathOrInlineDv=place)
+            lines.append(json.dumps(action))
+        commit.write_text("\n".join(lines) + "\n")
+
+
+def absolute(root: Path) -> SmallTable:
+    """The whole table by absolute paths, which only a copy that is no replica can have."""
+    table = table_at(root)
+    with_absolute_paths(root)
+    return table
 
 
 SHAPES: Mapping[str, Callable[[Path], SmallTable]] = {

@@ -14,9 +14,18 @@ from deltacli import open_table
 from deltacli.api.table import Table
 from deltacli.core.errors import ConflictLost, DeltacliError, PartlyDone, Refused, UsageError
 from deltacli.operations.copy.note import NOTE_PATH, read_note
-from deltacli.operations.copy.plan import CopyLevel, CopyRequest, plan_copy
+from deltacli.operations.copy.plan import plan_copy
+from deltacli.operations.copy.request import CopyLevel, CopyRequest
 from deltacli.storage import LocalStorage, Storage
-from tests.operations.copy.tables import SHAPES, copy, files_of, require_readable, rows_of, versions_of
+from tests.operations.copy.tables import (
+    SHAPES,
+    copy,
+    files_of,
+    require_readable,
+    rows_of,
+    versions_of,
+    with_absolute_paths,
+)
 from tests.support.in_memory import MemoryStorage
 
 
@@ -248,8 +257,6 @@ def test_paths_out_of_the_source_are_refused_or_kept(source: Path, tmp_path: Pat
     assert "copy.external-files" == refused(source, tmp_path / "target").code
     copy(source, tmp_path / "kept", keep_external=True)
     assert line in (tmp_path / "kept" / "_delta_log" / commit.name).read_text()
-    commit.write_text(line.replace(str(outside), str(inside)) + "\n")
-    assert "copy.absolute-paths" == refused(source, tmp_path / "target").code
 
 
 def test_a_time_budget_ends_a_copy_that_the_next_run_continues(source: Path, tmp_path: Path) -> None:
@@ -275,3 +282,49 @@ def test_requests_that_make_no_sense_are_refused(options: dict[str, Any], source
 
     assert not (tmp_path / "target").exists()
     assert issubclass(Refused, DeltacliError)
+
+
+def test_absolute_paths_into_the_source_are_relative_in_a_copy(source: Path, tmp_path: Path) -> None:
+    with_absolute_paths(source)
+    versions = versions_of(source)
+    rows = rows_of(open_table(source), versions)
+    target = tmp_path / "target"
+
+    replica = refused(source, target, replica=True)
+    with pytest.raises(PartlyDone):
+        copy(source, target, time_budget_ms=0)
+    done = copy(source, target)
+    checked = open_table(source).copy(str(target), check=True, level=CopyLevel.DATA)
+    shutil.move(source, tmp_path / "gone")
+
+    assert ("copy.absolute-paths", 3) == (replica.code, done.committed_version)
+    assert "byte for byte" in replica.message
+    assert () == checked.differences
+    assert rows == rows_of(open_table(target), versions)
+    assert "error" not in {one.severity for one in open_table(target).validate(level="data").findings}
+    log = b"".join(path.read_bytes() for path in (target / "_delta_log").glob("*.json") if path.stem.isdigit())
+    assert b"/source/" not in log
+    assert b'"storageType":"u"' in log
+
+
+@pytest.mark.parametrize("how", ["expired", "twice", "other vector"])
+def test_absolute_paths_that_cannot_be_made_relative_are_refused(how: str, source: Path, tmp_path: Path) -> None:
+    if how == "expired":
+        shutil.rmtree(source)
+        SHAPES["checkpoint"](source)
+    with_absolute_paths(source)
+    commits = sorted((source / "_delta_log").glob("*.json"))
+    text = commits[-1].read_text()
+    if how == "twice":
+        add = next(json.loads(line) for path in commits for line in path.read_text().splitlines() if '"add"' in line)
+        add["add"]["path"] = Path(add["add"]["path"]).name
+        add["add"].pop("deletionVector", None)
+        rewrite(commits[-1], (text + json.dumps(add) + "\n").encode())
+    if how == "other vector":
+        vector = next(source.rglob("deletion_vector_*.bin"))
+        vector.rename(vector.with_name("own.bin"))
+        for commit in commits:
+            rewrite(commit, commit.read_bytes().replace(vector.name.encode(), b"own.bin"))
+
+    assert "copy.absolute-paths" == refused(source, tmp_path / "target").code
+    assert not (tmp_path / "target").exists()

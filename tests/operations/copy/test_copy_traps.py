@@ -18,7 +18,8 @@ from deltacli.operations.checkpoint.checkpoint import CheckpointRequest, LayoutC
 from deltacli.operations.copy import execute
 from deltacli.operations.copy.execute import CopyResult
 from deltacli.operations.copy.note import NOTE_PATH, CopyNote, read_note
-from deltacli.operations.copy.plan import CopyLevel, CopyRequest, plan_copy
+from deltacli.operations.copy.plan import plan_copy
+from deltacli.operations.copy.request import CopyLevel, CopyRequest
 from deltacli.storage import LocalStorage
 from tests.operations.copy.tables import copy, files_of, rows_of, whole
 from tests.operations.copy.test_copy import append, refused, remove

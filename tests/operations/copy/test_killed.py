@@ -6,6 +6,7 @@ import os
 import shutil
 from collections.abc import Callable
 from contextlib import suppress
+from itertools import product
 from pathlib import Path
 from typing import Any, cast
 
@@ -15,7 +16,7 @@ from deltacli import open_table
 from deltacli.api.table import Table
 from deltacli.operations.copy.note import read_note
 from deltacli.storage import LocalStorage, Storage
-from tests.operations.copy.tables import SHAPES, copy, files_of, require_readable, rows_of, versions_of
+from tests.operations.copy.tables import SHAPES, absolute, copy, files_of, require_readable, rows_of, versions_of
 from tests.support.effort import InTurn
 from tests.support.faulty import Fault
 from tests.support.in_memory import MemoryStorage
@@ -59,13 +60,12 @@ def die_at(call: int, run: Callable[[], object]) -> int | None:
         os._exit(1)
 
 
-@pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("is_replica", [True, False])
+@pytest.mark.parametrize(("shape", "is_replica"), [*product(SHAPES, (True, False)), ("absolute", False)])
 def test_on_a_disk_a_copy_that_dies_is_readable_or_no_table_and_is_ended_by_the_next(
     shape: str, is_replica: bool, tmp_path: Path, in_turn: InTurn
 ) -> None:
     source, target = tmp_path / "source", tmp_path / "target"
-    SHAPES[shape](source)
+    (absolute if shape == "absolute" else SHAPES[shape])(source)
     expected = rows_of(open_table(source), versions_of(source))
     calls = die_at(0, lambda: copy(source, tmp_path / "counted", replica=is_replica))
     assert calls is not None

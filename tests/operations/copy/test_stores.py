@@ -10,8 +10,9 @@ import pytest
 
 from deltacli import open_table
 from deltacli.changing.change import carry_out
+from deltacli.cli.app import run
 from deltacli.operations.copy.execute import Copy
-from deltacli.operations.copy.plan import CopyRequest
+from deltacli.operations.copy.request import CopyRequest
 from deltacli.storage import open_storage
 from tests.operations.copy.tables import SHAPES, files_of, rows_of, versions_of
 from tests.support.azure import ACCOUNT
@@ -49,3 +50,17 @@ def test_a_table_comes_back_from_a_store(
     assert rows_of(open_table(tmp_path / "source"), versions) == rows_of(open_table(tmp_path / "back"), versions)
     data = {path: data for path, data in files_of(tmp_path / "source").items() if "checkpoint" not in path}
     assert data.items() <= files_of(tmp_path / "back").items()
+
+
+def test_nothing_new_takes_three_requests(tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    """The note and one page of a listing of each log, however many versions the page has."""
+    server = request.getfixturevalue("s3")
+    SHAPES["whole"](tmp_path / "source")
+    place = place_in("s3", request)
+    for source, target in ((str(tmp_path / "source"), f"{place}/a"), (f"{place}/a", f"{place}/b")):
+        assert 0 == run(["copy", source, target, "--replica"])
+    server.requests.clear()
+
+    assert 0 == run(["copy", f"{place}/a", f"{place}/b", "--replica"])
+
+    assert (3, 2) == (len(server.requests), server.asked("GET", "list-type"))

@@ -67,7 +67,7 @@ def clone(
         if other := next((name for name, value in given.items() if value is not None), None):
             raise UsageError(f"{other} cannot be used with --deep", hint="deltacli copy --help")
         from deltacli.cli.commands.elsewhere.copy import copy
-        from deltacli.operations.copy.plan import CopyRequest
+        from deltacli.operations.copy.request import CopyRequest
 
         copy(run, src, dst, request=CopyRequest(newest=True), dry_run=dry_run)
         return
@@ -89,7 +89,8 @@ def _question(plan: ClonePlan) -> str:
     made = (
         f"clone version {plan.version} of {plan.source.table.uri}, {plural(plan.files.files, 'file')}, to {plan.target}"
     )
-    return made if plan.note is None else f"{made}, and note that in {NOTES} of the source"
+    places = " and of ".join(["the source", *(root.uri for root in plan.roots)])
+    return made if plan.note is None else f"{made}, and note that in {NOTES} of {places}"
 
 
 def _notes(plan: ClonePlan) -> list[str]:
@@ -100,7 +101,7 @@ def _notes(plan: ClonePlan) -> list[str]:
         )
     else:
         found.append(f"only the vacuum of deltacli reads {NOTES}; other tools may delete files that the clone needs")
-    if plan.absolute:
+    if plan.absolute and not plan.roots:
         found.append(f"{plural(plan.absolute, 'file')} of the source are outside of it: nothing protects them there")
     return found
 
@@ -124,6 +125,7 @@ def _sections(plan: ClonePlan) -> list[Section]:
         ),
         Section("table id", [plan.metadata["id"]]),
         Section("note", [] if plan.note is None else [f"{plan.note.path} of the source"]),
+        Section("noted also in", [root.uri for root in plan.roots]),
         Section("cannot read", [", ".join(cannot)] if cannot else [], Style.WARNING),
         refused(f"{one.message} [{one.code}]" for one in plan.refusals),
     ]

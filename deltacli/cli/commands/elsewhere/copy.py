@@ -10,7 +10,7 @@ from deltacli.cli.running.changing import Mode, Wording, run_change
 from deltacli.cli.running.run import Run
 from deltacli.cli.terminal.shell import quoted_table
 from deltacli.core.errors import EXIT_FINDINGS
-from deltacli.operations.copy.plan import CopyRequest
+from deltacli.operations.copy.request import CopyRequest
 
 if TYPE_CHECKING:
     from deltacli.operations.copy.execute import CopyResult

@@ -1,0 +1,90 @@
+"""The request for a copy of a table."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from deltacli.core.errors import UsageError, parameter
+from deltacli.core.request_fields import Kind, option
+from deltacli.core.units import parse_size
+
+
+class CopyLevel(StrEnum):
+    """How much of the copies is compared with the source: sizes, footers, every byte."""
+
+    STORAGE = "storage"
+    FOOTERS = "footers"
+    DATA = "data"
+
+
+@dataclass(frozen=True, kw_only=True)
+class CopyRequest:
+    """Which versions are copied, as what, and how they are verified. `rate` is bytes per second, or a text such as
+    `50MiB/s`. `target` is for calls from Python.
+    """
+
+    target: str = field(default="", kw_only=False)
+    versions: str | None = option(
+        "Copy only these versions.  [default: all that can be rebuilt]", "N-M", Kind.TEXT, spelled="--versions"
+    )
+    newest: bool = option("Copy only the newest version.", default=False)
+    replica: bool = option(
+        "Keep the table id and every commit; run again to bring the target up to date.", default=False
+    )
+    check: bool = option("Compare the target with the source; copy nothing.", default=False)
+    level: CopyLevel = option(
+        "What to compare with the source.  [default: storage]",
+        "storage|footers|data",
+        Kind.CHOICE,
+        choices=CopyLevel,
+        default=CopyLevel.STORAGE,
+    )
+    keep_external: bool = option("Keep paths that lead out of the source, whose files are not copied.", default=False)
+    threads: int | None = option("Files to copy at a time.  [default: by the stores]", "N", Kind.COUNT)
+    rate: str | int | None = option("Bytes to copy per second, such as 50MiB/s.", "SIZE/s", Kind.TEXT)
+    time_budget_ms: int | None = option(
+        "Begin no file after this time, such as 30m; run again to continue.", "DURATION", Kind.DURATION
+    )
+    dry_run: bool = False
+
+    def __post_init__(self) -> None:
+        """Bring the values to one form. Raises UsageError."""
+        if isinstance(self.rate, str):
+            name = parameter("copy.rate")
+            object.__setattr__(self, "rate", parse_size(self.rate.strip().removesuffix("/s"), name))
+        if self.rate is not None and self.rate < 1:  # type: ignore[operator]  # a number by now
+            raise UsageError(f"{parameter('copy.rate')} is less than a byte per second")
+        if self.time_budget_ms is not None and self.time_budget_ms < 0:
+            raise UsageError(f"{parameter('copy.time_budget_ms')} is negative")
+        try:
+            object.__setattr__(self, "level", CopyLevel(self.level))
+        except ValueError as fault:
+            raise UsageError(f"{parameter('copy.level')} {self.level!r} is not storage, footers or data") from fault
+        if self.newest and self.versions is not None:
+            raise UsageError(f"{parameter('copy.newest')} cannot be used with {parameter('copy.versions')}")
+        if self.replica and self.last is not None:
+            raise UsageError(f"a replica follows its source: {parameter('copy.versions')} is for copies")
+        if self.first is not None and self.last is not None and self.first > self.last:
+            raise UsageError(f"{parameter('copy.versions')} {self.versions}: the first version is after the last")
+
+    @property
+    def first(self) -> int | None:
+        """The first version that is asked for."""
+        return self._range[0]
+
+    @property
+    def last(self) -> int | None:
+        """The last version that is asked for."""
+        return self._range[1]
+
+    @property
+    def _range(self) -> tuple[int | None, int | None]:
+        if self.versions is None:
+            return None, None
+        found = re.fullmatch(r"\s*([0-9]{1,18})\s*-\s*([0-9]{1,18})\s*|\s*([0-9]{1,18})\s*", self.versions)
+        if found is None:
+            name = parameter("copy.versions")
+            raise UsageError(f"{name} {self.versions} is not a range of versions", facts={"expected": "5-12"})
+        return int(found[1] or found[3]), int(found[2] or found[3])
