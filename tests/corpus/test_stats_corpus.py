@@ -50,7 +50,8 @@ def computed(name: str, root: Path, place: Path, read: str) -> str | None:
 
     assert before[1] == rows_of(table)[1], name
     assert not wrong(table) - known, name
-    assert all(now <= then for then, now in zip(files, opened(table), strict=True)), name
+    is_right = not any(rule.startswith("stats.") for rule, _ in known)  # wrong bounds leave out files that have rows
+    assert not is_right or all(now <= then for then, now in zip(files, opened(table), strict=True)), name
     assert not table.stats(read=read, all=True).versions, name
     return None
 
