@@ -7,6 +7,7 @@ import json
 from collections.abc import Mapping, Sequence
 from datetime import date
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -20,12 +21,15 @@ from deltacli.core.errors import PartlyDone, UsageError
 from deltacli.delta.stats.merged import merged
 from deltacli.operations.change.stats import ComputeStats, StatsRequest
 from deltacli.storage import Created
+from tests.operations.test_file_contention import verify
 from tests.support.actions import Line, add, commit_info, metadata, protocol, remove, to_bytes
 from tests.support.builder import TableBuilder, commit_path
-from tests.support.effort import examples
+from tests.support.effort import SEED, examples
+from tests.support.file_racing import compute_stats, first_files, race
 from tests.support.optimizing import last_commit, rows_of
 from tests.support.reading import open_at
 from tests.support.small_vectors import inline
+from tests.support.waiting import run_together
 
 Fields = Sequence[Mapping[str, Any]]  # Any: JSON
 
@@ -444,6 +448,22 @@ def test_statistics_that_are_right_stay(old: str | None, has_vector: bool, expec
         assert json.loads(FULL).items() <= json.loads(found or "").items()
     else:
         assert json.loads(FULL) == json.loads(found or "")
+
+
+@pytest.mark.parametrize(("racers", "count"), [(2, 20), pytest.param(8, 2_000, marks=pytest.mark.soak)])
+def test_beside_writers(racers: int, count: int, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """
+    No writer is kept from committing, and no deleted row comes back.
+    """
+    place = str(first_files("domainMetadata", "rowTracking").write(tmp_path / "table"))
+    targets: list[Any] = [(race, (place, number, SEED, count // racers)) for number in range(racers)]
+    targets.append((compute_stats, (place, 50, SEED, max(count // 20, 3))))
+
+    told = [one for found in run_together(targets, seconds=600) for one in found]
+
+    assert not [one for one in told if isinstance(one, str)], told[-3:]
+    assert count <= len(told)
+    verify(place, told, [], capfd)
 
 
 VALUES = st.one_of(st.none(), st.integers(-3, 3))

@@ -219,6 +219,24 @@ def optimize(uri: str, number: int, seed: int, count: int, together: Barrier, an
         found.append(("dropped", dropped))
 
 
+def compute_stats(
+    uri: str, number: int, seed: int, count: int, together: Barrier, answers: Any
+) -> None:  # Any: a queue
+    """Compute statistics, a few files per commit, until so many commits are made, and tell which."""
+    from deltacli.operations.change import stats
+
+    vars(stats)["COMMIT_FILES"] = 2
+    with _Telling(together, answers) as found:
+        chance = random.Random(f"{seed} {number}")
+        table = Table(open_storage(uri), clock=system_clock)
+        together.wait()
+        for _ in range(20 * count):
+            done = table.stats(read=chance.choice(("footers", "rows")), all=chance.random() < 0.5)
+            found += [(_txn_id(table.writable(), version), version) for version in done.versions]
+            if len(found) >= count:
+                break
+
+
 def _txn_id(storage: Storage, version: int) -> str:
     lines = storage.read(f"_delta_log/{version:020}.json").splitlines()
     found: str = json.loads(lines[0])["commitInfo"]["txnId"]
@@ -264,6 +282,10 @@ def check(storage: Storage, told: Sequence[Any]) -> dict[str, int]:  # Any: (txn
     return counts
 
 
+def _without_stats(action: Mapping[str, Any]) -> dict[str, Any]:  # Any: JSON
+    return {name: value for name, value in action.items() if name not in ("stats", "dataChange")}
+
+
 def check_change(
     info: Mapping[str, Any],  # Any: JSON
     before: Version,
@@ -281,6 +303,11 @@ def check_change(
             assert not after.live
         case "COMPACT" | "OPTIMIZE" | "REORG":
             assert (set(), set()) == (lost, won), ("rows were lost or came", place)
+        case "COMPUTE STATS":
+            assert [_without_stats(one) for one in before.live.values()] == [
+                _without_stats(after.live[key]) for key in before.live
+            ], place
+            assert before.live.keys() == after.live.keys(), place
         case "APPEND":
             assert not lost, place
         case "MARK":

@@ -46,6 +46,7 @@ def played(cell: Cell, root: Path, patch: pytest.MonkeyPatch) -> list[str]:
 
 def small_and_quick(patch: pytest.MonkeyPatch) -> None:
     """Groups and batches have one file, and nothing is forced to a disk."""
-    for name in ("optimize.plan.COMMIT_BINS", "change.stats.COMMIT_FILES", "log.expire.FILES_A_BATCH", "vacuum.execute.FILES_A_BATCH"):
+    commits = ("optimize.plan.COMMIT_BINS", "change.stats.COMMIT_FILES")
+    for name in (*commits, "log.expire.FILES_A_BATCH", "vacuum.execute.FILES_A_BATCH"):
         patch.setattr(f"deltacli.operations.{name}", 1)
     patch.setattr(os, "fsync", lambda _: None)

@@ -21,13 +21,13 @@ from deltacli.operations.change.alter import Alteration, AlterationRequest
 from deltacli.operations.change.append import Append
 from deltacli.operations.change.drop_feature import DropFeature
 from deltacli.operations.change.properties_and_features import FeaturesAddition, PropertiesChange, PropertyEdits
+from deltacli.operations.change.stats import ComputeStats, StatsRequest
 from deltacli.operations.change.widen_type import Widening, WidenRequest
 from deltacli.operations.checkpoint.checkpoint import Checkpoint, CheckpointRequest
 from deltacli.operations.log.crc_and_compact import Checksum, LogCompaction
 from deltacli.operations.log.expire import ExpiryRequest, LogExpiry
 from deltacli.operations.log.log_backup import LogBackup
 from deltacli.operations.log.log_restore import LogRestore
-from deltacli.operations.change.stats import ComputeStats, StatsRequest
 from deltacli.operations.optimize.execute import Optimize
 from deltacli.operations.optimize.request import OptimizeRequest
 from deltacli.operations.recover.plan import UndeleteRequest
