@@ -27,7 +27,14 @@ from deltacli.core.errors import (
     command,
     parameter,
 )
-from deltacli.core.request_fields import Kind, option
+from deltacli.core.request_fields import (
+    ALLOW_STREAM_LOSS,
+    IGNORE_STREAMS_OLDER,
+    PROTECT_STREAMS,
+    Kind,
+    option,
+    shared,
+)
 from deltacli.core.units import (
     DAY_MS,
     duration,
@@ -62,6 +69,7 @@ from deltacli.delta.log.state import (
 from deltacli.delta.protocol.features import require_writable
 from deltacli.operations.checkpoint.verify import CheckpointVerdict, facts_of, verify_checkpoint
 from deltacli.operations.read.snapshot import summarize_with_digests
+from deltacli.operations.streams.protection import require_streams
 from deltacli.operations.validate.inspect_storage import WholeLog, list_log_whole
 from deltacli.table.api_arguments import optional_count, version_number
 from deltacli.table.checksum_guard import contradiction
@@ -108,11 +116,17 @@ class ExpiryRequest:
     allow_retention_below_ms: int | None = option(
         "Allow a retention below the table's own, whose value is given here, such as 30d.", "DURATION", Kind.DURATION
     )
+    protect_streams: Sequence[str] = shared(PROTECT_STREAMS, ())
+    ignore_streams_older_ms: int | None = shared(IGNORE_STREAMS_OLDER)
+    allow_stream_loss: Sequence[str] = shared(ALLOW_STREAM_LOSS, ())
     dry_run: bool = False
 
     def __post_init__(self) -> None:
-        """Raise UsageError for what is no version or no duration."""
+        """Raise UsageError for what is no version or no duration, and for options that need another one."""
+        require_streams(self.protect_streams, self.ignore_streams_older_ms, self.allow_stream_loss)
         settled = {
+            "protect_streams": tuple(self.protect_streams),
+            "allow_stream_loss": tuple(self.allow_stream_loss),
             "keep_versions": tuple(version_number(version, "keep_versions") for version in self.keep_versions),
             "retention_ms": optional_count(self.retention_ms, "retention_ms"),
             "allow_retention_below_ms": optional_count(self.allow_retention_below_ms, "allow_retention_below_ms"),

@@ -31,6 +31,7 @@ from deltacli.core.process import stop_if_exhausted
 from deltacli.core.typing import Json, JsonObject
 from deltacli.core.units import format_timestamp, gaps_in, plural, ranges_of
 from deltacli.delta.encoding.digests import sha256_rows
+from deltacli.operations.streams.protection import GuardedStreams
 from deltacli.operations.vacuum.plan import (
     Kept,
     Mode,
@@ -251,8 +252,10 @@ def write_report(plan: VacuumPlan, outcome: VacuumOutcome | None, plan_path: str
     return path
 
 
-FORMAT_VERSIONS = (1, 2)
-"""Of plans without a quarantine, and with one: who knows only the first would delete without copies."""
+FORMAT_VERSIONS = (1, 2, 3)
+"""Of plans without a quarantine, with one, and of those that protect streams: who knows only the first would delete
+without copies, and who does not know the last without looking at the streams again.
+"""
 
 Kind = TypeVar("Kind")
 
@@ -260,7 +263,7 @@ Kind = TypeVar("Kind")
 def header_of(plan: VacuumPlan) -> dict[str, Any]:
     """Return the header of a plan's file, without the digest."""
     return {
-        "formatVersion": FORMAT_VERSIONS[plan.quarantine is not None],
+        "formatVersion": FORMAT_VERSIONS[2 if plan.streams is not None else plan.quarantine is not None],
         "planId": plan.plan_id,
         "files": plan.files,
         "sizeBytes": plan.size_bytes,
@@ -290,6 +293,7 @@ def header_of(plan: VacuumPlan) -> dict[str, Any]:
         "byInventory": plan.by_inventory,
         **({} if plan.quarantine is None else {"quarantine": plan.quarantine}),
         "protected": [list(one) for one in plan.protected],
+        **({} if plan.streams is None else {"streams": plan.streams.as_json()}),
     }
 
 
@@ -317,6 +321,7 @@ def parse_plan(header: Mapping[str, Any], candidates: pyarrow.Table) -> VacuumPl
         quarantine=_find({"quarantine": None, **header}, "quarantine", str),
         by_inventory=_get({"byInventory": False, **header}, "byInventory", bool),
         protected=tuple(map(_read_protected, _get({"protected": [], **header}, "protected", list))),
+        streams=GuardedStreams.of_json(_get(header, "streams", dict)) if "streams" in header else None,
     )
     if plan.plan_id != header["planId"]:
         raise ValueError(f"its id is {header['planId']}, but that of its rows is {plan.plan_id}")
@@ -335,6 +340,7 @@ def _kept_as_json(kept: Kept) -> dict[str, Any]:
         "outsideSelection": kept.outside_selection,
         "nestedTables": list(kept.nested_tables),
         "foreignExamples": list(kept.foreign_examples),
+        **({} if kept.stream is None else {"stream": kept.stream}),
     }
 
 
@@ -350,6 +356,7 @@ def _read_kept(kept: Mapping[str, Any]) -> Kept:
         outside_selection=_get(kept, "outsideSelection", int),
         nested_tables=_texts(kept, "nestedTables"),
         foreign_examples=_texts(kept, "foreignExamples"),
+        stream=_find({"stream": None, **kept}, "stream", int),
     )
 
 
