@@ -128,10 +128,7 @@ class _Search:
 
     def _add_pattern(self, pattern: str) -> None:
         """Add the tables that match a pattern: `*`, `?`, `[…]` within a name, `**` for any directories."""
-        parts = pattern.split("/")
-        first = next(index for index, part in enumerate(parts) if _MAGIC.search(part))
-        prefix = "/".join(parts[:first]) or ("/" if first else "")
-        segments = [part for part in parts[first:] if part]
+        prefix, segments = split_pattern(pattern)
         while segments and segments[-1] == "**":
             segments.pop()  # directories below are searched anyway
         base = self._open(prefix or ".")
@@ -139,30 +136,12 @@ class _Search:
             self.failures.append((pattern, _nothing_at(base)))
             return
         is_found, failed = False, len(self.failures)
-        for below in self._matching(base, "", segments, 0):
-            name = _join(prefix, below)
+        for below in matching(lambda at: self._directories(base, at, at or base.uri), segments):
+            name = join(prefix, below)
             with self._reported(name):
                 is_found |= self._add_below(Target(name, self._open(name or ".")))
         if not is_found and len(self.failures) == failed:
             self.failures.append((pattern, NotATable("no table matches this pattern", code="table.path-missing")))
-
-    def _matching(self, storage: ReadStorage, at: str, segments: Sequence[str], depth: int) -> Iterator[str]:
-        if not segments:
-            yield at
-            return
-        first, *rest = segments
-        names = self._directories(storage, at, at or storage.uri)
-        if first == "**":
-            yield from self._matching(storage, at, rest, depth)
-            if LOG_DIRECTORY in names or depth >= DEEPEST:
-                return
-        for name in names:
-            if name == LOG_DIRECTORY or (name.startswith(".") and not first.startswith(".")):
-                continue
-            if first == "**":
-                yield from self._matching(storage, _join(at, name), segments, depth + 1)
-            elif fnmatchcase(name, first):
-                yield from self._matching(storage, _join(at, name), rest, depth + 1)
 
     def _add_below(self, target: Target) -> bool:
         """Add a table, or those below a directory; return whether there was any or the directory was searched
@@ -171,7 +150,7 @@ class _Search:
         is_seen = identity(target.storage, "") in self._seen
         for below, is_paimon in self._search(target, "", 0):
             is_seen = True
-            name = _join(target.name, quote(below) if target.name.startswith("file:") else below)
+            name = join(target.name, quote(below) if target.name.startswith("file:") else below)
             with self._reported(name):
                 self._add(
                     (Target(name, self._open(name)) if below else target._replace(name=name or "."))._replace(
@@ -185,7 +164,7 @@ class _Search:
         place = identity(target.storage, at)
         if place in self._seen or depth > DEEPEST:
             return
-        names = self._directories(target.storage, at, _join(target.name, at))
+        names = self._directories(target.storage, at, join(target.name, at))
         if LOG_DIRECTORY in names:
             yield at, False
             return
@@ -195,7 +174,7 @@ class _Search:
             return
         for name in names:
             if not name.startswith("."):
-                yield from self._search(target, _join(at, name), depth + 1)
+                yield from self._search(target, join(at, name), depth + 1)
 
     def _directories(self, storage: ReadStorage, at: str, name: str) -> list[str]:
         """Return the subdirectories of a directory; an unreadable one is reported, and the search continues."""
@@ -242,7 +221,45 @@ def is_pattern(storage: ReadStorage, name: str) -> bool:
     return _MAGIC.search(name) is not None and storage.kind_of("") is PathKind.MISSING
 
 
-def _join(name: str, below: str) -> str:
+def split_pattern(pattern: str) -> tuple[str, list[str]]:
+    """Return what precedes the first name with a wildcard, and the names from it on."""
+    parts = pattern.split("/")
+    first = next(index for index, part in enumerate(parts) if _MAGIC.search(part))
+    return "/".join(parts[:first]) or ("/" if first else ""), [part for part in parts[first:] if part]
+
+
+def matching(
+    directories: Callable[[str], Sequence[str]], segments: Sequence[str], *, whole: str = LOG_DIRECTORY, at: str = ""
+) -> Iterator[str]:
+    """Yield the directories that match the names of a pattern, from `at` on: `**` stands for any directories, and
+    enters none that has the directory `whole`. `directories` returns the names of those in a directory.
+    """
+    yield from _matching(directories, segments, whole, at, 0)
+
+
+def _matching(
+    directories: Callable[[str], Sequence[str]], segments: Sequence[str], whole: str, at: str, depth: int
+) -> Iterator[str]:
+    if not segments:
+        yield at
+        return
+    first, *rest = segments
+    names = directories(at)
+    if first == "**":
+        yield from _matching(directories, rest, whole, at, depth)
+        if whole in names or depth >= DEEPEST:
+            return
+    for name in names:
+        if name == LOG_DIRECTORY or (name.startswith(".") and not first.startswith(".")):
+            continue
+        if first == "**":
+            yield from _matching(directories, segments, whole, join(at, name), depth + 1)
+        elif fnmatchcase(name, first):
+            yield from _matching(directories, rest, whole, join(at, name), depth)
+
+
+def join(name: str, below: str) -> str:
+    """Return the name of something below a directory, as a user writes it."""
     if not name or not below:
         return name or below
     return f"{name.rstrip('/')}/{below}"

@@ -1,0 +1,385 @@
+"""Checkpoint directories of Spark Structured Streaming: finding them by patterns, and reading where each query is.
+
+A directory costs two listings and at most three reads: `commits` before `offsets`, so that a batch that ends in between
+counts as unfinished, the two newest entries of `offsets`, and the file `metadata`. `state` is never listed. Reading
+again costs the two listings, and reads where they changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import quote
+
+from deltacli.core.errors import (
+    DeltacliError,
+    FileMissing,
+    PathExternal,
+    Refused,
+    StorageFailed,
+    Unreadable,
+    UsageError,
+    parameter,
+)
+from deltacli.core.progress import SILENT, Progress, reported
+from deltacli.delta.streams import (
+    Offset,
+    OffsetEntry,
+    Position,
+    SchemaEntry,
+    Unread,
+    batch_of,
+    read_offsets,
+    read_query_id,
+    read_schema_entry,
+    schema_log_of,
+)
+from deltacli.storage.base import FileStat, ReadStorage, StoreOfVersions
+from deltacli.table.discover import Opener, identity, is_pattern, join, matching, split_pattern
+
+if TYPE_CHECKING:
+    from deltacli.engine.base import Engine
+
+OFFSETS, COMMITS, METADATA = "offsets", "commits", "metadata"
+_MOST_LISTINGS = 4
+"""The first listing, and three more where a file vanished between listing and reading."""
+
+
+class Verdict(StrEnum):
+    """Whether a query can go on. The worst one counts: the later here, the worse."""
+
+    OK = "ok"
+    AT_RISK = "at-risk"
+    UNKNOWN = "unknown"
+    DEAD = "dead"
+
+
+_SEVERITY = {one: place for place, one in enumerate(Verdict)}
+
+
+class Finding(NamedTuple):
+    """A verdict and its reason, which is '' for `ok`."""
+
+    verdict: Verdict
+    because: str = ""
+
+
+OK = Finding(Verdict.OK)
+
+
+def worst(findings: Sequence[Finding]) -> Finding:
+    """Return the worst finding, of equal ones the first."""
+    return max(findings, key=lambda one: _SEVERITY[one.verdict], default=OK)
+
+
+@dataclass(frozen=True, slots=True)
+class SourceOffsets:
+    """Where a source is: `start` and `end` of the newest planned batch. `start` is None at batch 0, and where the
+    source had no offset yet.
+    """
+
+    name: str
+    start: Offset
+    end: Offset
+
+    @property
+    def positions(self) -> tuple[Position, ...]:
+        """Return those of start and end that are positions in a table."""
+        return tuple(one for one in (self.start, self.end) if isinstance(one, Position))
+
+    @property
+    def table_id(self) -> str | None:
+        """Return the id of the table; None for other sources."""
+        return self.positions[-1].table_id if self.positions else None
+
+    @property
+    def finding(self) -> Finding:
+        """Return whether the offsets can be read."""
+        unread = [one for one in (self.end, self.start) if isinstance(one, Unread)]
+        return worst([_of_unread(one, "an offset cannot be read") for one in unread])
+
+
+class _Seen(NamedTuple):
+    """What the listings have: the newest commit, the newest entry of offsets and the one before it."""
+
+    committed: FileStat | None
+    newest: FileStat | None
+    before: FileStat | None
+    is_whole: bool = True
+    """The directory could be read."""
+
+
+_NOTHING = _Seen(None, None, None)
+
+
+@dataclass(frozen=True)
+class StreamCheckpoint:
+    """A checkpoint directory. `name` is its path as the user wrote it; `query_id` is None where it cannot be read.
+
+    `newest` is the newest planned batch (None: none was planned), `before` the entry below it that a restart reads, and
+    `is_committed` whether the newest one is finished. `findings` are what is wrong with the directory itself.
+    """
+
+    name: str
+    storage: ReadStorage = field(repr=False, compare=False)
+    query_id: str | None = None
+    newest: int | None = None
+    before: int | None = None
+    is_committed: bool = False
+    sources: tuple[SourceOffsets, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    of_metadata: Finding = OK
+    """What is wrong with the file `metadata`."""
+    touched_ms: int | None = None
+    """When the newest file of `offsets` and `commits` was written, epoch milliseconds; an idle query writes none."""
+    seen: _Seen = field(default=_NOTHING, repr=False)
+
+    @property
+    def uri(self) -> str:
+        return self.storage.uri
+
+    @property
+    def batch(self) -> int | None:
+        """Return the batch after which a restart goes on: the newest one if it is finished, else the one before."""
+        return self.newest if self.is_committed else self.before
+
+    def position(self, source: SourceOffsets) -> Offset:
+        """Return where a restart goes on in a source: after `batch`. At batch 0 that is where the source began, if the
+        checkpoint holds it; Delta's own source keeps it in the first snapshot only.
+        """
+        if self.is_committed or not isinstance(source.end, Position):
+            return source.end
+        if source.start is not None:
+            return source.start
+        end = source.end
+        return end.first_of_source or (replace(end, delivered=0) if end.in_snapshot else None)
+
+    @property
+    def finding(self) -> Finding:
+        """Return the verdict of the directory itself, without any table."""
+        return worst([*self.findings, self.of_metadata, *(source.finding for source in self.sources)])
+
+    def is_named(self, query: str) -> bool:
+        """Return whether QUERY, an id or a path, names this query."""
+        return query == self.query_id or query.rstrip("/") in (self.name.rstrip("/"), self.uri)
+
+
+def _of_unread(found: Unread, what: str) -> Finding:
+    return Finding(Verdict.DEAD if found.is_cut else Verdict.UNKNOWN, f"{what}: {found.reason}")
+
+
+# -- finding -----------------------------------------------------------------------------------------------------------
+
+
+def find_checkpoints(
+    names: Sequence[str], open_: Opener, engine: Engine, *, progress: Progress = SILENT
+) -> list[StreamCheckpoint]:
+    """Read the checkpoint directories at paths and patterns, each once, in their order.
+
+    Raises Refused (`streams.none-found`) for a pattern without one, Unreadable (`streams.not-a-checkpoint`) for a path
+    that is none, UsageError for a share, and what a store raises that cannot be listed for a pattern.
+    """
+    places: dict[str, tuple[str, ReadStorage]] = {}
+    wanted: list[tuple[str, bool, list[str]]] = []
+    for name in names:
+        storage = open_(name)
+        if isinstance(storage, StoreOfVersions):
+            raise UsageError(
+                f"{parameter('streams.checkpoints', name)} is the address of a share",
+                code="usage.checkpoints",
+                hint="name a directory that a query has as its checkpointLocation",
+            )
+        is_of_many = is_pattern(storage, name)
+        here = list(_matches(name, open_)) if is_of_many else [(name, storage)]
+        places |= {identity(one): (place, one) for place, one in here if identity(one) not in places}
+        wanted.append((name, is_of_many, [identity(one) for _, one in here]))
+    found = dict(zip(places, _read_all(list(places.values()), engine, progress), strict=True))
+    for name, is_of_many, keys in wanted:
+        if not any(found[key] is not None for key in keys):
+            raise _none_found(name) if is_of_many else _not_a_checkpoint(*places[keys[0]])
+    return [one for one in found.values() if one is not None]
+
+
+def _matches(pattern: str, open_: Opener) -> Iterator[tuple[str, ReadStorage]]:
+    """Yield the directories that a pattern matches. None below a checkpoint is looked at."""
+    prefix, segments = split_pattern(pattern)
+    base = open_(prefix or ".")
+
+    def directories(at: str) -> list[str]:
+        try:
+            return base.list_directories(at)
+        except FileMissing:
+            return []
+
+    for below in matching(directories, segments, whole=OFFSETS):
+        name = join(prefix, quote(below) if prefix.startswith("file:") else below) or "."
+        yield name, open_(name)
+
+
+def _read_all(
+    places: Sequence[tuple[str, ReadStorage]], engine: Engine, progress: Progress
+) -> Iterator[StreamCheckpoint | None]:
+    """Yield the checkpoints of directories, in their order; None for those that are none."""
+    at_once = max([1, *(storage.capabilities.parallel_reads for _, storage in places)])
+    found = engine.run(lambda place: read_checkpoint(*place), places, at_once=at_once)
+    return reported(found, progress, "reading stream checkpoints", unit="directories", total=len(places))
+
+
+def _none_found(pattern: str) -> Refused:
+    return Refused(
+        f"no checkpoint of a streaming query matches {pattern}",
+        code="streams.none-found",
+        facts={"a checkpoint has": "the directories offsets and commits, and the file metadata"},
+        hint="name the directories that the queries have as checkpointLocation",
+    )
+
+
+def _not_a_checkpoint(name: str, storage: ReadStorage) -> Unreadable:
+    below = parameter("streams.checkpoints", f"{name.rstrip('/')}/*")
+    return Unreadable(
+        f"{name} is not a checkpoint of a streaming query: it has no offsets, commits or metadata",
+        code="streams.not-a-checkpoint",
+        facts={"path": storage.uri},
+        hint=f"to read the checkpoints in it: {below}",
+    )
+
+
+# -- reading -----------------------------------------------------------------------------------------------------------
+
+
+def read_checkpoint(name: str, storage: ReadStorage) -> StreamCheckpoint | None:
+    """Return the state of a checkpoint directory, with what is wrong with it; None where it is no checkpoint."""
+    try:
+        found = _read(StreamCheckpoint(name, storage), is_again=False)
+        metadata = _content(storage, METADATA)
+    except (StorageFailed, PathExternal) as fault:
+        return _unreachable(StreamCheckpoint(name, storage), fault)
+    if metadata is None:
+        if found.seen == _NOTHING:
+            return None
+        missing = Finding(Verdict.UNKNOWN, "the file metadata is missing: Spark 4.3 refuses, 4.0 begins a new query")
+        return replace(found, of_metadata=missing)
+    query_id = read_query_id(metadata)
+    if isinstance(query_id, Unread):
+        return replace(found, of_metadata=Finding(Verdict.UNKNOWN, query_id.reason))
+    return replace(found, query_id=query_id)
+
+
+def read_again(checkpoint: StreamCheckpoint) -> StreamCheckpoint:
+    """Return the state of a checkpoint now, the same value where its files are the same: two listings, and two reads
+    where the query has gone on.
+    """
+    try:
+        found = _read(checkpoint, is_again=True)
+    except (StorageFailed, PathExternal) as fault:
+        return _unreachable(checkpoint, fault)
+    if found is checkpoint:
+        return checkpoint
+    fresh = read_checkpoint(checkpoint.name, checkpoint.storage) if found.seen == _NOTHING else found
+    gone = Finding(Verdict.UNKNOWN, "its files have vanished since it was read")
+    return replace(checkpoint, sources=(), findings=(gone,)) if fresh is None else fresh
+
+
+def _unreachable(checkpoint: StreamCheckpoint, fault: DeltacliError) -> StreamCheckpoint:
+    finding = Finding(Verdict.UNKNOWN, f"it cannot be read: {fault.message}")
+    return replace(checkpoint, sources=(), findings=(finding,), seen=_Seen(None, None, None, is_whole=False))
+
+
+def _read(checkpoint: StreamCheckpoint, *, is_again: bool) -> StreamCheckpoint:
+    storage = checkpoint.storage
+    for _ in range(_MOST_LISTINGS):
+        commits, offsets = _batches(storage, COMMITS), _batches(storage, OFFSETS)
+        newest, before = [*sorted(offsets, reverse=True)[:2], None, None][:2]
+        last = max(commits, default=None)
+        seen = _Seen(
+            None if last is None else commits[last],
+            None if newest is None else offsets[newest],
+            None if before is None else offsets[before],
+        )
+        if is_again and seen == checkpoint.seen:
+            return checkpoint
+        entries = [None if one is None else _content(storage, f"{OFFSETS}/{one.name}") for one in seen[1:3]]
+        if any(one is not None and entry is None for one, entry in zip(seen[1:3], entries, strict=True)):
+            continue  # deleted since the listing
+        end, start = (None if entry is None else read_offsets(entry) for entry in entries)
+        times = [one.modified_ms for one in (seen.committed, seen.newest) if one is not None]
+        return replace(
+            checkpoint,
+            newest=newest,
+            before=before,
+            is_committed=newest is not None and last == newest,
+            sources=tuple(_sources(start, end)),
+            findings=tuple(_findings(newest, before, last, start, end)),
+            touched_ms=max(times, default=None),
+            seen=seen,
+        )
+    restless = Finding(Verdict.UNKNOWN, f"its files vanished while they were read, {_MOST_LISTINGS} times")
+    return replace(checkpoint, sources=(), findings=(restless,), seen=_Seen(None, None, None, is_whole=False))
+
+
+def _batches(storage: ReadStorage, directory: str) -> dict[int, FileStat]:
+    """Return the files of batches in a directory, by number; of two with one number, that which Spark writes."""
+    try:
+        files = [(batch_of(one.name), one) for one in storage.list_from(directory)]
+    except FileMissing:
+        return {}
+    return {number: one for number, one in sorted(files, key=_by_spelling) if number is not None}
+
+
+def _by_spelling(file: tuple[int | None, FileStat]) -> int:
+    return -len(file[1].name)
+
+
+def _content(storage: ReadStorage, path: str) -> bytes | None:
+    try:
+        return storage.read(path)
+    except FileMissing:
+        return None
+
+
+def _sources(start: OffsetEntry | Unread | None, end: OffsetEntry | Unread | None) -> Iterator[SourceOffsets]:
+    """Yield the sources of a query: those of the newest entry, and of format 2 those that only the one before has."""
+    first, last = (one.offsets if isinstance(one, OffsetEntry) else {} for one in (start, end))
+    for name in dict.fromkeys([*last, *first]):
+        yield SourceOffsets(name, first.get(name), last.get(name, first.get(name)))
+
+
+def _findings(
+    newest: int | None,
+    before: int | None,
+    last: int | None,
+    start: OffsetEntry | Unread | None,
+    end: OffsetEntry | Unread | None,
+) -> Iterator[Finding]:
+    """Yield what prevents a restart, whatever the sources are. Source: MicroBatchExecution.populateStartOffsets."""
+    if last is not None and (newest is None or last > newest):
+        yield Finding(Verdict.DEAD, f"commits/{last} has no offsets/{last}: a restart ends in an error")
+    if newest is None:
+        return
+    if newest and before is None:
+        yield Finding(Verdict.DEAD, f"offsets/{newest - 1} is missing, which a restart reads")
+    elif before is not None and before != newest - 1:
+        why = f"offsets/{newest - 1} is missing: only a query with async progress tracking restarts"
+        yield Finding(Verdict.AT_RISK, why)
+    for number, entry in ((newest, end), (before, start)):
+        if isinstance(entry, Unread):
+            yield _of_unread(entry, f"offsets/{number} cannot be read")
+    if isinstance(start, OffsetEntry) and isinstance(end, OffsetEntry) and start.format == end.format == 1:
+        counts = len(start.offsets), len(end.offsets)
+        if counts[0] != counts[1]:
+            yield Finding(Verdict.DEAD, f"offsets/{before} has {counts[0]} sources, offsets/{newest} has {counts[1]}")
+
+
+def read_schema_log(checkpoint: StreamCheckpoint, table_id: str) -> SchemaEntry | Unread | None:
+    """Return the newest entry of the schema tracking log that a query keeps for a table directly in its checkpoint
+    directory; None without one. Raises StorageFailed.
+    """
+    storage = checkpoint.storage
+    for directory in storage.list_directories(""):
+        if schema_log_of(directory, table_id):
+            entries = _batches(storage, directory)
+            content = _content(storage, f"{directory}/{entries[max(entries)].name}") if entries else None
+            return None if content is None else read_schema_entry(content)
+    return None
