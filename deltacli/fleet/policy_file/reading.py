@@ -444,6 +444,10 @@ class _Reader:
         resolved = {}
         for name in own:
             sections = self._resolve(name, table, own)
+            for step, keys in sections.items():
+                if keys and keys.get("ignore_streams_older_ms") is not None and not keys.get("protect_streams"):
+                    self._fault(("policies", name, step, "ignore-streams-older"), "needs protect-streams")
+                    sections[step] = {key: value for key, value in keys.items() if key != "ignore_streams_older_ms"}
             built = {step: STEP_TYPES[step](**keys) for step in STEP_KEYS if (keys := sections[step]) is not None}
             thresholds = sections["alerts"]
             alerts = None if thresholds is None else AlertPolicy(**thresholds)
@@ -465,8 +469,9 @@ class _Reader:
                 values = self._values((*at, step), settings, SECTION_KEYS[step])
                 if "baselines" in values:
                     values["baselines"] = self._place_of(values["baselines"])
-                if "protect-from" in values:
-                    values["protect-from"] = tuple(map(self._place_of, values["protect-from"]))
+                for places in ("protect-from", "protect-streams"):
+                    if places in values:
+                        values[places] = tuple(map(self._place_of, values[places]))
                 sections[step] = {key.field: values[key.name] for key in SECTION_KEYS[step] if key.name in values}
             else:
                 self._fault((*at, step), f"invalid value {_shown(settings)}", "a table, or false")

@@ -47,6 +47,8 @@ _TABLE_NUMBERS: Mapping[str, tuple[str, str]] = {
     "tombstones": ("tombstones", "Tombstones in the newest checkpoint of a table."),
     "findings": ("findings", "Findings of the last validation of a table, of any severity."),
     "errors": ("errors", "Errors that the last validation of a table found."),
+    "streamLagMs": ("stream_lag_milliseconds", "Age of the oldest commit that a protected query has not delivered."),
+    "deadStreams": ("dead_streams", "Protected queries of a table that cannot continue."),
 }
 
 Sample = tuple[Mapping[str, str], float]

@@ -40,6 +40,7 @@ from deltacli.core.units import (
     duration,
     format_duration,
     format_ranges,
+    format_size,
     format_timestamp,
     named_ranges,
     plural,
@@ -69,7 +70,7 @@ from deltacli.delta.log.state import (
 from deltacli.delta.protocol.features import require_writable
 from deltacli.operations.checkpoint.verify import CheckpointVerdict, facts_of, verify_checkpoint
 from deltacli.operations.read.snapshot import summarize_with_digests
-from deltacli.operations.streams.protection import require_streams
+from deltacli.operations.streams.protection import GuardedQuery, GuardedStreams, QueryState, require_streams
 from deltacli.operations.validate.inspect_storage import WholeLog, list_log_whole
 from deltacli.table.api_arguments import optional_count, version_number
 from deltacli.table.checksum_guard import contradiction
@@ -94,6 +95,7 @@ from deltacli.work.task import TaskContext
 
 if TYPE_CHECKING:
     from deltacli.changing.change import Gate
+    from deltacli.operations.streams.guard import StreamGuard
 
 # -- the plan of `log expire` ------------------------------------------------------------------------------------------
 
@@ -177,6 +179,8 @@ class ExpiryPlan:
     notes: tuple[str, ...]
     offered_checkpoint: int | None
     """A version to write a checkpoint of, where there is none before the cutoff."""
+    streams: tuple[GuardedQuery, ...] = ()
+    """The queries of Spark that stand in the table, where they are to be protected."""
 
     @property
     def table(self) -> str:
@@ -241,6 +245,7 @@ class ExpiryPlan:
             "keptVersions": self.kept_versions,
             "refusals": [refusal.as_json("override") for refusal in self.refusals],
             "offeredCheckpoint": self.offered_checkpoint,
+            **({"streams": [one.as_json() for one in self.streams]} if self.request.protect_streams else {}),
         }
 
 
@@ -266,6 +271,11 @@ def plan_expiry(
     whole = whole or list_log_whole(table.storage, table.progress)
     listing = whole.listing
     limit, notes = _limit(table, listing, cutoff, request.keep_versions)
+    guard = _guard(snapshot, request)
+    streams = () if guard is None else tuple(guard.refusals("log expire"))
+    if guard is not None:
+        notes += _stream_notes(whole, guard, limit)
+        limit = limit if guard.log_from is None else min(limit, guard.log_from)
     complete = [found for found in listing.checkpoints if found.version <= limit and found.version in listing.commits]
     boundary = max((found.version for found in complete), default=None)
     files = tuple(_expired(table, whole, boundary, now_ms, notes)) if boundary is not None else ()
@@ -283,10 +293,40 @@ def plan_expiry(
         files,
         lost,
         len(kept.reconstructable),
-        tuple(refusals_of(snapshot, listing, request, boundary)),
+        (*refusals_of(snapshot, listing, request, boundary), *streams),
         tuple(notes),
         offered,
+        () if guard is None else guard.queries,
     )
+
+
+def _guard(snapshot: Snapshot, request: ExpiryRequest) -> StreamGuard | None:
+    """Return what queries need of the log; None where none is to be protected. Raises as `guard_streams`."""
+    if not request.protect_streams:
+        return None
+    from deltacli.operations.streams.guard import guard_streams
+    from deltacli.operations.streams.protection import StreamProtection
+
+    return guard_streams(snapshot, StreamProtection.of(request))
+
+
+def _stream_notes(whole: WholeLog, guard: StreamGuard, limit: int) -> Iterator[str]:
+    """Yield notes on the queries for which the log is kept from an older version than `limit`, with what that costs."""
+    log_from = guard.log_from
+    if log_from is not None and log_from < limit:
+        begins = [
+            max((one.version for one in whole.listing.checkpoints if one.version <= end), default=0) for end in ends
+        ]
+        kept = [file.size_bytes for file in whole.files if begins[1] <= file.version < begins[0]]
+        for one in guard.queries:
+            if one.versions is not None and one.state is QueryState.PROTECTED and one.versions[0] < limit:
+                yield f"query {one.name} needs the log from version {one.versions[0]} on"
+        yield (
+            f"{plural(len(kept), 'log file')} ({format_size(sum(kept))}) kept for queries, "
+            f"{format_size(sum(kept) // max(1, begins[0] - begins[1]))} per version"
+        )
+    yield from GuardedStreams(guard.protection, "", guard.queries).notes()
+    yield from guard.notes
 
 
 def _limit(table: TableHandle, listing: LogListing, cutoff_ms: int, keep: Sequence[int]) -> tuple[int, list[str]]:
@@ -573,6 +613,8 @@ def _verified(gate: Gate[ExpiryPlan, ExpiryOutcome]) -> Permit:
     whole = list_log_whole(table.storage, table.progress)
     require_same(plan.basis, whole.listing)
     refusals = list(_refusals_since(plan, whole))
+    if not refusals:
+        refusals = list(_refusals_of_streams(plan))
     if not refusals and (refusal := unproven(plan, whole)) is not None:
         refusals = [refusal]
     if refusals:
@@ -596,6 +638,24 @@ def _refusals_since(plan: ExpiryPlan, whole: WholeLog) -> Iterator[Refusal]:
         )
         return
     yield from refusals_of(now, listing, plan.request, plan.boundary)
+
+
+def _refusals_of_streams(plan: ExpiryPlan) -> Iterator[Refusal]:
+    """Yield what objects to the plan since the queries were read: another one that cannot be protected, or one that
+    needs older versions than the plan keeps.
+    """
+    guard = _guard(read_snapshot(plan.basis.table), plan.request)
+    if guard is None:
+        return
+    yield from guard.refusals("log expire")
+    if guard.log_from is not None and plan.boundary is not None and guard.log_from < plan.boundary:
+        name = "" if guard.oldest is None else f" {guard.oldest.name}"
+        yield Refusal(
+            "streams.moved",
+            f"query{name} needs the log from version {guard.log_from} on by now, and the plan keeps it from version "
+            f"{plan.boundary} on",
+            hint=command("log expire", dry_run=True),
+        )
 
 
 def unproven(plan: ExpiryPlan, whole: WholeLog) -> Refusal | None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple, Protocol, Self
 
-from deltacli.core.errors import UsageError
-from deltacli.core.typing import Json
+from deltacli.core.errors import UsageError, parameter
+from deltacli.core.typing import Json, JsonObject
+from deltacli.core.units import duration, format_size, plural
 
 
 class _Request(Protocol):
@@ -38,11 +39,6 @@ class StreamProtection:
         """Return the protection that a request asks for."""
         globs, allowed = map(tuple, (map(_absolute, request.protect_streams), request.allow_stream_loss))
         return cls(globs, request.ignore_streams_older_ms, allowed)
-
-    def allows_loss(self, query: str | None, checkpoint: str) -> bool:
-        """Return True if a query may be lost, by its id or its directory."""
-        places = {_absolute(one).rstrip("/") for one in self.allowed_loss}
-        return query in self.allowed_loss or checkpoint.rstrip("/") in places
 
 
 class QueryState(StrEnum):
@@ -76,6 +72,8 @@ class GuardedQuery(NamedTuple):
     versions: tuple[int, int] | None = None
     files: int = 0
     size_bytes: int = 0
+    lag_ms: int = 0
+    """The age of the oldest commit with files that it has not delivered."""
 
     @property
     def name(self) -> str:
@@ -95,31 +93,88 @@ class GuardedQuery(NamedTuple):
         """Return it for documents."""
         versions = None if self.versions is None else list[Json](self.versions)
         found: dict[str, Json] = {"checkpoint": self.checkpoint, "query": self.query, "state": self.state.value}
-        return found | {"versions": versions, "files": self.files, "sizeBytes": self.size_bytes}
+        return found | {"versions": versions, "files": self.files, "sizeBytes": self.size_bytes, "lagMs": self.lag_ms}
 
 
 class GuardedStreams(NamedTuple):
-    """The protection that a plan was made with, and its queries."""
+    """The protection that a plan was made with, the id of its table, and the queries that stand in it."""
 
     protection: StreamProtection
+    table_id: str
     queries: tuple[GuardedQuery, ...]
+
+    def notes(self) -> Iterator[str]:
+        """Yield a note on each query for which something or nothing is kept."""
+        for one in self.queries:
+            match one.state:
+                case QueryState.PROTECTED if one.versions is not None and one.files:
+                    first, last = one.versions
+                    each = format_size(one.size_bytes // max(1, last - first + 1))
+                    yield (
+                        f"query {one.name} needs versions {first}-{last}: {plural(one.files, 'file')} "
+                        f"({format_size(one.size_bytes)}) kept, {each} per version"
+                    )
+                case QueryState.IGNORED:
+                    older = parameter("vacuum.ignore_streams_older_ms", duration(self.protection.ignore_older_ms or 0))
+                    yield f"query {one.name} is behind and is ignored by {older}: nothing is kept for it"
+                case QueryState.LOST:
+                    yield f"query {one.name} may be lost, as allowed: nothing is kept for it"
+
+    def as_json(self) -> JsonObject:
+        """Return it for the file of a plan."""
+        return {
+            "globs": list(self.protection.globs),
+            "ignoreOlderMs": self.protection.ignore_older_ms,
+            "allowedLoss": list(self.protection.allowed_loss),
+            "tableId": self.table_id,
+            "queries": [
+                [*one[:3], [list(place) for place in one.places], list(one.versions or ()), *one[5:]]
+                for one in self.queries
+            ],
+        }
+
+    @classmethod
+    def of_json(cls, value: JsonObject) -> Self:
+        """Read it from the file of a plan. Raises ValueError, LookupError and TypeError for another value."""
+        globs, older, allowed = (value[name] for name in ("globs", "ignoreOlderMs", "allowedLoss"))
+        queries = []
+        for checkpoint, query, state, places, versions, *numbers in value["queries"]:
+            _require_types((checkpoint, str), (query or "", str), *zip(numbers, (int, int, int), strict=True))
+            for place in places:
+                _require_types(*zip(place, (str, int, bool, int), strict=True))
+            span = None if not versions else (int(versions[0]), int(versions[1]))
+            own = tuple((name, version, is_after, files) for name, version, is_after, files in places)
+            queries.append(GuardedQuery(checkpoint, query, QueryState(state), own, span, *numbers))
+        _require_types((older or 0, int), (value["tableId"], str), *((text, str) for text in (*globs, *allowed)))
+        return cls(StreamProtection(tuple(globs), older, tuple(allowed)), value["tableId"], tuple(queries))
+
+
+def _require_types(*pairs: tuple[object, type]) -> None:
+    if any(type(value) is not kind for value, kind in pairs):
+        raise ValueError("its streams are of a wrong type")
+
+
+def numbers_of(queries: Iterable[GuardedQuery]) -> dict[str, Json]:
+    """Return what a journal keeps of queries: the longest lag in milliseconds, and how many cannot be protected."""
+    present = [one for one in queries if one.state in (QueryState.PROTECTED, QueryState.CAUGHT_UP, QueryState.REFUSED)]
+    refused = sum(one.state is QueryState.REFUSED for one in present)
+    return {"streamLagMs": max((one.lag_ms for one in present), default=0), "deadStreams": refused}
 
 
 def require_streams(globs: Sequence[str], ignore_older_ms: int | None, allowed_loss: Sequence[str]) -> None:
     """Raise UsageError for options of the protection without a pattern, for an empty text and a negative age."""
-    from deltacli.core.errors import parameter
-
     if isinstance(globs, str) or isinstance(allowed_loss, str):
         raise UsageError("protect_streams and allow_stream_loss take lists of texts", facts={"expected": '["GLOB"]'})
-    of = parameter("vacuum.protect_streams")
     for name, texts in (("protect_streams", globs), ("allow_stream_loss", allowed_loss)):
         if any(not text.strip() or "\0" in text for text in texts):
             raise UsageError(f"{parameter(f'vacuum.{name}')} is empty or has a NUL character")
     if not globs and (ignore_older_ms is not None or allowed_loss):
         name = "ignore_streams_older_ms" if ignore_older_ms is not None else "allow_stream_loss"
-        raise UsageError(f"{parameter(f'vacuum.{name}')} needs {of}")
+        raise UsageError(f"{parameter(f'vacuum.{name}')} needs {parameter('vacuum.protect_streams')}")
     if ignore_older_ms is not None and ignore_older_ms < 0:
-        raise UsageError(f"{parameter('vacuum.ignore_streams_older_ms')} is negative", facts={"expected": "at least 0h"})
+        raise UsageError(
+            f"{parameter('vacuum.ignore_streams_older_ms')} is negative", facts={"expected": "at least 0h"}
+        )
 
 
 def _absolute(text: str) -> str:

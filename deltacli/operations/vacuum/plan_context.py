@@ -45,6 +45,7 @@ from deltacli.delta.log.state import (
     portable_file_retention_ms,
 )
 from deltacli.delta.protocol.features import require_committable
+from deltacli.operations.streams.protection import GuardedStreams, StreamProtection
 from deltacli.operations.vacuum.candidates import (
     CandidateChoice,
     CandidateClassifier,
@@ -54,7 +55,6 @@ from deltacli.operations.vacuum.candidates import (
     collect_references,
     find_window,
 )
-from deltacli.operations.streams.protection import GuardedStreams, StreamProtection
 from deltacli.operations.vacuum.plan import (
     DeletionLimit,
     Kept,
@@ -617,14 +617,14 @@ def _guarded(setting: PlanContext, guard: StreamGuard, needed: ArrowArray) -> tu
     kept = pc.filter(setting.references.streamed, pc.is_in(setting.references.streamed, value_set=needed))
     queries = []
     for query, units in zip(guard.queries, guard.units, strict=True):
-        paths = setting.keys.of_log(units.column("path")).hashes
-        vectors = pc.unique(pc.drop_null(setting.keys.of_vectors(units.column("dv_id")).hashes))
+        paths = setting.keys.of_log(units.column("path").combine_chunks()).hashes
+        vectors = pc.unique(pc.drop_null(setting.keys.of_vectors(units.column("dv_id").combine_chunks()).hashes))
         first = pc.index_in(pc.unique(pc.drop_null(paths)), value_set=paths)
         is_kept = pc.is_in(pc.take(paths, first), value_set=kept)
         sizes = pc.filter(pc.take(units.column("size"), first), is_kept)
         files = len(sizes) + (pc.sum(pc.is_in(vectors, value_set=kept)).as_py() or 0)
         queries.append(query._replace(files=files, size_bytes=pc.sum(sizes).as_py() or 0))
-    return GuardedStreams(guard.protection, tuple(queries)), len(pc.unique(kept))
+    return GuardedStreams(guard.protection, setting.snapshot.metadata.id, tuple(queries)), len(pc.unique(kept))
 
 
 def _copied_ms(setting: PlanContext) -> int | None:

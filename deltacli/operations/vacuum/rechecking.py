@@ -45,6 +45,7 @@ from deltacli.table.rebuild import read_snapshot
 from deltacli.work.commits.file_references import FileReferences, NamedFiles, commit_actions
 
 if TYPE_CHECKING:
+    from deltacli.operations.streams.guard import StreamWatch
     from deltacli.operations.vacuum.clones import Clones
     from deltacli.table.version import Snapshot
 
@@ -191,6 +192,11 @@ class NewerCommits:
         self._others = [_LogTail(other, version, file) for version, other, file in kept]
         self._known = {one.table_id for one in plan.protected}
         self._needed: ArrowArray = None
+        self._streams: StreamWatch | None = None
+        if plan.streams is not None:
+            from deltacli.operations.streams.guard import StreamWatch
+
+            self._streams = StreamWatch(table, plan.streams)
 
     def require_same(self, snapshot: Snapshot) -> None:
         """Raise Refused where a newer version is of another table or has another past, where the clock is wrong, and
@@ -261,12 +267,8 @@ class NewerCommits:
 
     def _take_streams(self) -> None:
         """Take what queries need that the plan does not keep for them: those that began, went back or were ignored."""
-        if self._plan.streams is None:
-            return
-        from deltacli.operations.streams.guard import units_since
-
-        for units in units_since(self._table, self._plan.streams):
-            self._take_names(units.column("path"), units.column("dv_id"))
+        for units in () if self._streams is None else self._streams.units():
+            self._take_names(*(units.column(name).combine_chunks() for name in ("path", "dv_id")))
 
     def _require_known_clones(self) -> None:
         """Raise Refused where a shallow clone was made since the plan, or cannot be opened: which files it needs, and
