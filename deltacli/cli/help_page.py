@@ -348,16 +348,22 @@ def fold_common(page: JsonObject) -> str:
     return fold({**page, "description": description, "lists": lists, "names": {}}, is_whole=False)
 
 
+_SELDOM = ("spark", "completion")
+"""Commands that the program without arguments names in its last line only."""
+
+
 def fold_short(page: JsonObject) -> str:
-    """Return what a page says first, and its commands on one line each."""
+    """Return what a page says first, and its commands on one line each but those that few users need."""
     width, is_bold = _looks()
     title = "\x1b[1m{}:\x1b[0m" if is_bold else "{}:"
     column = max(len(name) for entries in page["lists"][0].values() for name, _ in entries) + 4
     lines = [" ".join(["Usage:", *page["usage"]]), "", f"  {page['description'].partition(chr(10))[0]}", ""]
     for heading, entries in page["lists"][0].items():
         lines.append(title.format(heading))
-        lines += (f"  {name}".ljust(column) + _in_short(text, width - column) for name, text in entries)
-    return "\n".join([*lines, "", "  Examples and global options: deltacli --help; a command: deltacli help COMMAND"])
+        shown = [entry for entry in entries if entry[0] not in _SELDOM]
+        lines += (f"  {name}".ljust(column) + _in_short(text, width - column) for name, text in shown)
+    lines += ["", f"  Also {', '.join(_SELDOM)}. Options: deltacli --help, deltacli help COMMAND"]
+    return "\n".join(lines)
 
 
 def _in_short(text: str, room: int) -> str:
