@@ -314,9 +314,8 @@ def _stream_notes(whole: WholeLog, guard: StreamGuard, limit: int) -> Iterator[s
     """Yield notes on the queries for which the log is kept from an older version than `limit`, with what that costs."""
     log_from = guard.log_from
     if log_from is not None and log_from < limit:
-        begins = [
-            max((one.version for one in whole.listing.checkpoints if one.version <= end), default=0) for end in ends
-        ]
+        checkpoints = [one.version for one in whole.listing.checkpoints]
+        begins = [max((one for one in checkpoints if one <= end), default=0) for end in (limit, log_from)]
         kept = [file.size_bytes for file in whole.files if begins[1] <= file.version < begins[0]]
         for one in guard.queries:
             if one.versions is not None and one.state is QueryState.PROTECTED and one.versions[0] < limit:

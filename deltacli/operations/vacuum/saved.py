@@ -321,7 +321,9 @@ def parse_plan(header: Mapping[str, Any], candidates: pyarrow.Table) -> VacuumPl
         quarantine=_find({"quarantine": None, **header}, "quarantine", str),
         by_inventory=_get({"byInventory": False, **header}, "byInventory", bool),
         protected=tuple(map(_read_protected, _get({"protected": [], **header}, "protected", list))),
-        streams=GuardedStreams.of_json(_get(header, "streams", dict)) if "streams" in header else None,
+        streams=GuardedStreams.of_json(_get(header, "streams", dict))
+        if "streams" in header or header["formatVersion"] == 3
+        else None,
     )
     if plan.plan_id != header["planId"]:
         raise ValueError(f"its id is {header['planId']}, but that of its rows is {plan.plan_id}")
@@ -374,6 +376,12 @@ def _read_protected(value: Json) -> ProtectedTable:
     (sha256,) = rest or (None,)
     _require(sha256 is None or isinstance(sha256, str), "protected")
     return ProtectedTable(uri, table_id, version, sha256)
+
+
+def _read_streams(header: Mapping[str, Any]) -> GuardedStreams | None:
+    if header["formatVersion"] != FORMAT_VERSIONS[2]:
+        return None
+    return GuardedStreams.of_json(_get(header, "streams", dict))
 
 
 def _read_reach(reach: Mapping[str, Any]) -> TimeTravelRange:
