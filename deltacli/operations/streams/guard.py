@@ -35,7 +35,8 @@ if TYPE_CHECKING:
     from deltacli.table.handle import TableHandle
     from deltacli.table.version import Snapshot
 
-_LEAVES = (QueryState.LOST, QueryState.IGNORED)
+_LEAVES = (QueryState.LOST, QueryState.IGNORED, QueryState.REFUSED)
+"""States for which nothing is kept: a plan shows what is deleted once a loss is allowed."""
 
 
 class _Standing(NamedTuple):
@@ -165,7 +166,7 @@ def _stand(
         return _Standing(query, None, units.slice(0, 0), finding.because)
     feeds = [one.feed.because for one in judged if one.feed is not None and one.feed.verdict is Verdict.DEAD]
     note = f"query {query.name} can continue only if it reads rows, not the change feed: {feeds[0]}" if feeds else None
-    return _Standing(query, log_from, units, finding.because, None if is_lost else note)
+    return _Standing(query, log_from, units, finding.because, note)
 
 
 def _is_abandoned(checkpoint: StreamCheckpoint, protection: StreamProtection, now_ms: int) -> bool:

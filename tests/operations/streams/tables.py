@@ -70,6 +70,11 @@ class History:
         self._checkpoints, self._gone = checkpoints, gone
         self._properties = {"delta.enableDeletionVectors": "true", **(properties or {})}
 
+    @property
+    def has_feed(self) -> bool:
+        """Return True if the table records changes."""
+        return self._properties.get("delta.enableChangeDataFeed") == "true"
+
     def time_of(self, version: int) -> int:
         """Return when a version was committed, in epoch milliseconds."""
         days = max([(self.newest - version) / 8, *(age for at, age in self._ages.items() if at >= version)])

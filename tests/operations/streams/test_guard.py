@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -22,7 +21,7 @@ from deltacli.storage import LocalStorage
 from tests.operations.streams.cases import CASES, Case
 from tests.operations.streams.checkpoints import QUERY_ID, delta, standing
 from tests.operations.streams.made import expected, make
-from tests.operations.streams.reader import Dies, restart
+from tests.operations.streams.reader import restart
 from tests.operations.streams.tables import History, adding, name_of, removing
 from tests.support.builder import commit_path
 from tests.support.reading import NOW_MS
@@ -31,6 +30,8 @@ from tests.support.vacuum_hazards import DAY_MS, Meanwhile, goes, paths_of, plan
 LATER_MS = NOW_MS + 200 * DAY_MS
 """When no retention keeps anything any more."""
 REWRITTEN = {18: [removing(name_of(16), data_change=False), adding("big.parquet", data_change=False)]}
+WITH_GARBAGE = {18: [removing(name_of(1), data_change=False), *REWRITTEN[18]]}
+"""Names are such that what no query needs is deleted first."""
 BEHIND = standing(delta(15))
 
 
@@ -60,10 +61,8 @@ def test_what_a_query_needs_is_kept(case: Case, mode: str, tmp_path: Path) -> No
 
     assert case.files == everything - others
     opened = restart(root, checkpoint)
-    try:
+    if case.table.has_feed and case.feed is None:
         opened |= restart(root, checkpoint, feed=True)
-    except Dies:
-        assert case.feed == "dead"
     assert not opened & others
 
 
@@ -72,20 +71,20 @@ def test_a_protected_query_survives_a_vacuum_and_an_expiry(seed: int, tmp_path: 
     made = make(seed)
     root, checkpoint = made.write(tmp_path)
     before = {feed: expected(root, checkpoint, feed=feed) for feed in (False, True)}
-    has_feed = "true" in str(made.table._properties.get("delta.enableChangeDataFeed"))
     table = _table(root)
 
     if before[False] == "dead":
-        for run in (table.vacuum, table.expire_log):
-            with pytest.raises(Refused, match=QUERY_ID) as refused:
-                run(protect_streams=[str(checkpoint)], **({"max_delete": "100%"} if run == table.vacuum else {}))
-            assert refused.value.code == "streams.not-protected"
+        plans = [
+            plan_of(table, protect_streams=[str(checkpoint)]),
+            table.plan_expire_log(protect_streams=[str(checkpoint)]),
+        ]
+        assert 2 * ["streams.not-protected"] == [one.code for plan in plans for one in plan.refusals]
         return
     table.vacuum(protect_streams=[str(checkpoint)], max_delete="100%", log_entries=False)
     table.expire_log(protect_streams=[str(checkpoint)])
 
     assert "dead" != expected(root, checkpoint, feed=False)
-    if has_feed:
+    if made.table.has_feed:
         assert before[True] == expected(root, checkpoint, feed=True)
 
 
@@ -133,7 +132,7 @@ def test_a_dead_query_refuses_until_its_loss_is_allowed(name: str, tmp_path: Pat
         _table(root).expire_log(protect_streams=glob)
 
     assert ["streams.not-protected"] == [one.code for one in plan.refusals]
-    assert f"`allow_stream_loss={QUERY_ID!r}`" == plan.refusals[0].override == refused.value.override
+    assert f"--allow-stream-loss {QUERY_ID}" == plan.refusals[0].override == refused.value.override
     assert name_of(16) in goes(_table(root), protect_streams=glob, allow_stream_loss=allowed)
     notes = plan_of(_table(root), protect_streams=glob, allow_stream_loss=allowed).notes
     assert any(QUERY_ID in note and "may be lost" in note for note in notes)
@@ -247,23 +246,23 @@ def test_a_query_that_restarts_after_the_plan_is_safe(
     happens(checkpoint)
     outcome = vacuum(table, VacuumRequest(log_entries=False), plan).outcome
 
-    assert outcome is not None and 1 == outcome.spared
+    assert outcome is not None
+    assert 1 == outcome.spared
     assert (root / name_of(16)).exists()
 
 
 def test_a_query_that_restarts_between_two_batches_is_safe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("deltacli.operations.vacuum.execute.FILES_A_BATCH", 1)
     monkeypatch.setattr("deltacli.operations.streams.guard.FRESH_SECONDS", -1)
-    commits = {18: [removing(name_of(2), data_change=False), *REWRITTEN[18]]}
-    root, checkpoint = _written(tmp_path, History(commits))
+    root, checkpoint = _written(tmp_path, History(WITH_GARBAGE))
     options = {"protect_streams": [f"{tmp_path}/queries/*"], "ignore_streams_older_ms": DAY_MS, "threads": 1}
-    first, second = sorted([name_of(2), name_of(16)])
-    assert {first, second} <= goes(_table(root), **options)
+    assert {name_of(1), name_of(16)} == goes(_table(root), **options)
 
     table = _table(root, wrap=lambda inner: Meanwhile(inner, "delete_many", lambda: _touch(checkpoint), after=True))
     table.vacuum(max_delete="100%", log_entries=False, **options)
 
-    assert (root / name_of(16)).exists() or first == name_of(16)
+    assert not (root / name_of(1)).exists()
+    assert (root / name_of(16)).exists()
 
 
 def test_a_dead_query_that_appears_after_the_plan_ends_the_deletion(tmp_path: Path) -> None:
@@ -295,7 +294,7 @@ def test_an_expiry_refuses_where_a_query_needs_more_since_the_plan(tmp_path: Pat
 
 
 def test_a_saved_plan_keeps_the_patterns(tmp_path: Path) -> None:
-    root, checkpoint = _written(tmp_path)
+    root, checkpoint = _written(tmp_path, History(WITH_GARBAGE))
     plan = plan_of(_table(root), protect_streams=[str(checkpoint)], ignore_streams_older_ms=10**12)
 
     found = saved(plan, tmp_path / "plan.parquet")
@@ -341,4 +340,5 @@ def test_explain_names_the_reason(tmp_path: Path) -> None:
 
     found = explain_file(_table(root), VacuumRequest(protect_streams=[str(checkpoint)]), name_of(16))
 
-    assert "kept" == found.verdict and "protect_streams" in found.why, json.dumps(found.as_json())
+    assert "kept" == found.verdict
+    assert "streams" in found.why
