@@ -33,7 +33,7 @@ class SourceKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Unread:
-    """Something that cannot be read, and why. `is_cut`: it is damaged; else a newer program may have written it."""
+    """Something that cannot be read, and why. `is_cut`: no program can read it; else a newer one may."""
 
     reason: str
     is_cut: bool = False
@@ -142,7 +142,7 @@ def read_offsets(data: bytes) -> OffsetEntry | Unread:
     first = lines[0]
     if first not in ("v1", "v2"):
         is_newer = first[:1] == "v" and batch_of(first[1:]) is not None
-        reason = f"it has format {first[1:]}, which is not known" if is_newer else "it does not begin with a format"
+        reason = f"its format, {first}, is not known" if is_newer else "it does not begin with a format"
         return Unread(reason, is_cut=not is_newer)
     if len(lines) > 1 and lines[1] and not isinstance(_json(lines[1]), dict):
         return Unread("its second line is not a JSON object", is_cut=True)
@@ -154,9 +154,9 @@ def read_offsets(data: bytes) -> OffsetEntry | Unread:
     for line in lines[2:]:
         name, colon, text = line.partition(":")
         if not colon or not _SOURCE_NAME.fullmatch(name):
-            return Unread("a line does not begin with the name of a source and a colon", is_cut=True)
+            return Unread("a line does not begin with the name of a source and a colon")
         if name in found:
-            return Unread(f"it names the source {name} twice", is_cut=True)
+            return Unread(f"it names the source {name} twice")
         found[name] = read_offset(text)
     return OffsetEntry(2, found)
 
@@ -169,7 +169,7 @@ def read_offset(text: str) -> Offset:
     value = _json(text)
     if not isinstance(value, dict):
         is_damaged = not text or (value is None and text[0] == "{")
-        return Unread("it is not JSON", is_cut=True) if is_damaged else OtherOffset()
+        return Unread("it is not JSON") if is_damaged else OtherOffset()
     if "tableVersion" in value:
         return OtherOffset(SourceKind.SHARING)
     if _KEYS_OF_DELTA & value.keys():
@@ -217,29 +217,29 @@ _KEYS_OF_OURS = frozenset({"format", "table", "schema"})
 def _read_delta(value: JsonObject) -> Offset:
     written_as = value.get("sourceVersion")
     if type(written_as) is not int:
-        return Unread("sourceVersion is missing or not a number", is_cut=True)
+        return Unread("sourceVersion is missing or not a number")
     if written_as not in _BASES:
         what = "is not valid" if written_as < 1 else "is reserved" if written_as == 2 else "is of a newer Delta"
-        return Unread(f"sourceVersion {written_as} {what}", is_cut=written_as < 1)
+        return Unread(f"sourceVersion {written_as} {what}")
     table_id, version, index = value.get("reservoirId"), _long(value, "reservoirVersion"), _long(value, "index")
     in_snapshot = value.get("isStartingVersion")
     if not isinstance(table_id, str) or version is None or index is None or not isinstance(in_snapshot, bool):
-        return Unread("reservoirId, reservoirVersion, index or isStartingVersion is missing or invalid", is_cut=True)
+        return Unread("reservoirId, reservoirVersion, index or isStartingVersion is missing or invalid")
     if version < 0 or (index < 0 and index != _BASES[written_as] and index not in _BARRIERS):
-        return Unread(f"version {version} with index {index} is not valid", is_cut=True)
+        return Unread(f"version {version} with index {index} is not valid")
     return Position(SourceKind.DELTA, table_id, version, max(index + 1, 0), in_snapshot, index in _BARRIERS)
 
 
 def _read_ours(value: JsonObject) -> Offset:
     written_as = value.get("format")
     if type(written_as) is not int or written_as != 1:
-        return Unread(f"format {written_as!r} is not one that deltacli knows", is_cut=type(written_as) is not int)
+        return Unread(f"format {written_as!r} is not one that deltacli knows")
     table_id, has_snapshot = value.get("table"), value.get("snapshot")
     first, version, index = (_long(value, key) for key in ("first", "version", "index"))
     if not isinstance(table_id, str) or not isinstance(has_snapshot, bool):
-        return Unread("table or snapshot is missing or invalid", is_cut=True)
+        return Unread("table or snapshot is missing or invalid")
     if first is None or version is None or index is None or min(first, version) < -1 or index < 0:
-        return Unread("first, version or index is missing or invalid", is_cut=True)
+        return Unread("first, version or index is missing or invalid")
     if version < 0:
         return None  # before the first batch: no version is chosen
     in_snapshot = has_snapshot and version < first

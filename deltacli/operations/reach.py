@@ -12,7 +12,7 @@ Delta-Spark allows it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import groupby
@@ -26,7 +26,6 @@ from deltacli.core.documents import short_repr
 from deltacli.core.errors import (
     CommitCorrupt,
     FileMissing,
-    PathExternal,
     ProtocolUnsupported,
     Refused,
     Unreadable,
@@ -38,7 +37,6 @@ from deltacli.core.progress import reported
 from deltacli.core.request_fields import Kind, option
 from deltacli.core.typing import ArrowArray, ArrowTable, JsonObject, RecordBatch
 from deltacli.core.units import DAY_MS, format_timestamp, ranges_of
-from deltacli.delta.listing import PathKeys
 from deltacli.delta.log.file_actions import narrow_batches, reconcile_commit
 from deltacli.delta.log.segment import LogFile, LogListing, file_times
 from deltacli.delta.log.state import (
@@ -57,7 +55,8 @@ from deltacli.operations.vacuum.plan import VacuumRequest
 from deltacli.storage.base import StoreOfVersions
 from deltacli.table.api_arguments import optional_count
 from deltacli.table.find_log import Log, list_log
-from deltacli.table.live_files import FileKind, key_digests, look_for, needed_files, whole
+from deltacli.table.live_files import key_digests, whole
+from deltacli.table.named_files import Names, missing_files
 from deltacli.table.rebuild import read_snapshot, rebuild
 from deltacli.table.replay import read_tail
 from deltacli.work.commits.file_references import FileReferences, NamedFiles, commit_actions
@@ -328,7 +327,7 @@ def version_files(
     paths = [*events["path"].chunks, *(one.path for one in changes)]
     ids = [*events["vector"].chunks, *(one.vector for one in changes)]
     names = pa.chunked_array(paths, pa.string()), pa.chunked_array(ids, pa.string())
-    lost, unseen = _looked_for(table, *names, None if walk is None else walk.find)
+    lost, unseen = missing_files(table, *names, None if walk is None else walk.find)
     spans = _spans(events, steps, retention_ms)
     kinds = []
     for name, of_kind in (("path", 0), ("vector", 1)):
@@ -442,79 +441,7 @@ def _earliest(spans: ArrowTable, versions: int) -> list[int]:
     return found
 
 
-_Names = tuple[ArrowArray, ArrowArray]
-"""Paths of data files, and ids of vectors, as in the log."""
-
-
-def _looked_for(
-    table: TableHandle, paths: ArrowArray, ids: ArrowArray, listed: Callable[[ArrowArray], ArrowArray] | None
-) -> tuple[_Names, _Names]:
-    """Return the files that are missing, and those that may not be looked at."""
-    import pyarrow as pa
-
-    keys = PathKeys((table.storage.uri, *table.storage.aliases))
-    paths, ids = pc.unique(paths), pc.unique(ids)
-    of_paths, of_ids = keys.of_log(paths), keys.of_vectors(ids)
-    parts = [
-        _needed(of_paths.keys, of_paths.written, FileKind.DATA),
-        _needed(of_ids.keys, of_ids.keys, FileKind.VECTOR),
-    ]
-    nothing = needed_files((table.uri,), *(pa.array([], kind) for kind in (pa.string(), pa.int64(), pa.int64())))
-    needed = nothing._replace(files=pa.concat_tables(parts))
-    _, sizes = look_for(table.storage, needed, table.engine, table.progress, listed)
-    count = parts[0].num_rows
-    lost, unseen = [], []
-    here = ((paths, of_paths.keys, whole(sizes).slice(0, count)), (ids, of_ids.keys, whole(sizes).slice(count)))
-    for names, places, found in here:
-        absent = pc.filter(pc.filter(names, pc.is_valid(places)), pc.is_null(found))
-        gone, refused = _elsewhere(table, pc.filter(names, pc.is_null(places)), are_vectors=names is ids)
-        lost.append(pa.concat_arrays([whole(absent), gone]))
-        unseen.append(refused)
-    return (lost[0], lost[1]), (unseen[0], unseen[1])
-
-
-def _needed(places: ArrowArray, written: ArrowArray, kind: FileKind) -> ArrowTable:
-    import pyarrow as pa
-
-    is_here = pc.is_valid(places)
-    places, written = pc.filter(places, is_here), pc.filter(written, is_here)
-    differs = pc.fill_null(pc.not_equal(places, written), False)
-    unknown = pa.nulls(len(places), pa.int64())
-    return pa.table(
-        {
-            "path": places,
-            "written": pc.if_else(differs, written, pa.scalar(None, pa.binary())),
-            "kind": pa.repeat(kind.value, len(places)),
-            "sizeBytes": unknown,
-            "rows": unknown,
-        }
-    )
-
-
-def _elsewhere(table: TableHandle, names: ArrowArray, *, are_vectors: bool) -> _Names:
-    """Return which files outside of the table are missing, and which may not be looked at."""
-    import pyarrow as pa
-
-    files = table.files()
-
-    def look(name: str) -> Part:
-        try:
-            storage, inner = files.locate(name)
-            storage.stat(inner)
-        except FileMissing:
-            return Part.MISSING
-        except PathExternal:
-            return Part.UNKNOWN
-        return Part.THERE
-
-    every = [name for name in names.to_pylist() if not are_vectors or name[:1] == "p"]
-    places = [name[1:].rpartition("@")[0] or name[1:] for name in every] if are_vectors else every
-    parts = list(zip(every, table.engine.run(look, places), strict=True))
-    told = [[name for name, part in parts if part is one] for one in (Part.MISSING, Part.UNKNOWN)]
-    return pa.array(told[0], pa.string()), pa.array(told[1], pa.string())
-
-
-def _recorded(changes: Sequence[FileReferences], lost: _Names, unseen: _Names) -> dict[int, Part]:
+def _recorded(changes: Sequence[FileReferences], lost: Names, unseen: Names) -> dict[int, Part]:
     """Return by version what is there of the change data that its commit recorded."""
     found: dict[int, Part] = {}
     for names, part in ((unseen, Part.UNKNOWN), (lost, Part.MISSING)):

@@ -2,12 +2,46 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from deltacli.arrow import compute as pc
+from deltacli.arrow.rows import grouped
+from deltacli.core.errors import DeltacliError
+from deltacli.core.typing import ArrowArray, ArrowTable
+from deltacli.core.units import DAY_MS, format_moment, format_ranges, plural
+from deltacli.delta.log.state import (
+    LOG_CLEANUP,
+    TableConfiguration,
+    deleted_file_retention_ms,
+    is_false,
+    log_expires_at_ms,
+    log_retention_ms,
+)
+from deltacli.delta.schema.column_differences import differences, schema_id
+from deltacli.delta.schema.types import StructType
+from deltacli.delta.streams import Position, SourceKind, Unread
+from deltacli.operations.read.changes import CommitSummary
+from deltacli.operations.streams.checkpoints import OK, Finding, Verdict, read_schema_log, worst
+from deltacli.operations.streams.needs import (
+    ADD,
+    REMOVE,
+    Needs,
+    began_unknown,
+    needs_of,
+    records_changes,
+    restart_position,
+)
+from deltacli.table.live_files import whole
+from deltacli.table.named_files import missing_files
+
 if TYPE_CHECKING:
-    from deltacli.operations.streams.checkpoints import Finding, SourceOffsets, StreamCheckpoint
-    from deltacli.operations.streams.needs import Needs, TableHistory
+    from deltacli.operations.streams.checkpoints import SourceOffsets, StreamCheckpoint
+    from deltacli.operations.streams.needs import StreamCommit, TableHistory
+
+HORIZON_MS = 2 * DAY_MS
+"""A query is at risk if something that it needs may be deleted within this time."""
 
 
 class Lag(NamedTuple):
@@ -20,31 +54,271 @@ class Lag(NamedTuple):
     age_ms: int
 
 
+class SafeUntil(NamedTuple):
+    """When something may be deleted, in epoch milliseconds, and by what rule."""
+
+    time_ms: int
+    rule: str
+
+
 @dataclass(frozen=True)
 class SourceJudgement:
-    """A source in one table. `feed` and `feed_needs` are None where the change feed cannot be read from its position;
-    protection keeps `needs` and `feed_needs`.
+    """A source in one table. `feed` is None where the change feed is not enabled, and `feed_needs` where it cannot be
+    read from the position of the source; protection keeps `needs` and `feed_needs`.
 
-    `safe_until_ms` is when the first of what it needs may be deleted, by the retentions of the table or by Spark's own
-    cleanup of the log, as `safe_until_by` says; None where nothing is known to end it.
+    `safe_until` is when the first of what it needs may be deleted, by the retentions of the table or by Spark's own
+    cleanup of the log; None where nothing is known to end it.
     """
 
     history: TableHistory
     checkpoint: StreamCheckpoint
     source: SourceOffsets
+    position: Position
     rows: Finding
     feed: Finding | None
     needs: Needs
     feed_needs: Needs | None
-    lag: Lag | None
-    safe_until_ms: int | None
-    safe_until_by: str | None
+    lag: Lag
+    safe_until: SafeUntil | None
     is_ambiguous: bool = False
     """Several tables asked about have the id; each is judged, and all are protected."""
+
+    @property
+    def is_behind(self) -> bool:
+        """Return whether there are versions that the source has not delivered."""
+        return self.lag.versions > 0
 
 
 def judge(history: TableHistory, checkpoint: StreamCheckpoint, source: SourceOffsets) -> SourceJudgement:
     """Return the judgement of a source whose offsets are positions in the table (its `table_id` is that of the table,
     now or formerly). Looks for the files that are not live. Raises StorageFailed.
     """
-    raise NotImplementedError
+    position = restart_position(checkpoint, source)
+    assert position is not None
+    needs = needs_of(history, checkpoint, source)
+    lag = _lag_of(history, position, needs)
+    found = SourceJudgement(history, checkpoint, source, position, OK, None, needs, None, lag, None)
+    if position.table_id != history.snapshot.metadata.id:
+        why = "the table was created anew: its id is another one than that of the checkpoint"
+        return replace(found, rows=Finding(Verdict.DEAD, why), lag=Lag(0, 0, 0))
+    feed, feed_needs = _feed_of(history, checkpoint, source)
+    common = [source.finding, *checkpoint.findings, checkpoint.of_metadata, *_of_positions(found)]
+    limits = [one for one in (_safe_until(history, needs), _safe_until(history, feed_needs)) if one is not None]
+    until = min(limits, default=None)
+    rows = worst([*common, *_of_needs(found, needs), *_at_risk(history, _safe_until(history, needs)), *_stops(found)])
+    if feed_needs is not None:
+        at_risk = _at_risk(history, _safe_until(history, feed_needs))
+        feed = worst([*common, *_of_needs(found, feed_needs), *at_risk])
+        if feed.verdict is Verdict.DEAD:
+            until = _safe_until(history, needs)
+    return replace(found, rows=rows, feed=feed, feed_needs=feed_needs, safe_until=until)
+
+
+def _feed_of(
+    history: TableHistory, checkpoint: StreamCheckpoint, source: SourceOffsets
+) -> tuple[Finding | None, Needs | None]:
+    """Return why the change feed cannot be read from the position of a source, or what that needs."""
+    position = restart_position(checkpoint, source)
+    assert position is not None
+    at = history.config_at(position.version)
+    if records_changes(at):
+        return None, needs_of(history, checkpoint, source, of_feed=True)
+    if not records_changes(history.snapshot.config):
+        return None, None
+    missing = "cannot be rebuilt" if at is None else "does not record changes"
+    return Finding(Verdict.DEAD, f"as a change feed: version {position.version} {missing}"), None
+
+
+def _lag_of(history: TableHistory, position: Position, needs: Needs) -> Lag:
+    versions = max(history.newest - position.version + 1, 0)
+    if needs.delivers_from is None:
+        return Lag(versions, needs.size_bytes, 0)
+    begun = history.times.get(needs.delivers_from)
+    return Lag(versions, needs.size_bytes, 0 if begun is None else max(history.table.clock() - begun, 0))
+
+
+# -- what is missing ---------------------------------------------------------------------------------------------------
+
+
+def _of_positions(found: SourceJudgement) -> Iterator[Finding]:
+    """Yield what the positions themselves say."""
+    history, newest = found.history, found.history.newest
+    ahead = max(one.version for one in found.source.positions)
+    if ahead > newest + 1:
+        why = f"the stream is at version {ahead}, after the newest one, {newest}: the log was set back"
+        yield Finding(Verdict.AT_RISK, f"{why}; no version is delivered until it gets there")
+    # On other stores only where a commit ahead concerns it: the listing is a request more.
+    if found.position.kind is SourceKind.DELTA and found.checkpoint.storage.capabilities.cheap_listing:
+        entry = read_schema_log(found.checkpoint, found.position.table_id)
+        if isinstance(entry, Unread):
+            yield Finding(Verdict.UNKNOWN, f"its schema tracking log cannot be read: {entry.reason}")
+        elif entry is not None and entry.table_id != history.snapshot.metadata.id:
+            yield Finding(Verdict.DEAD, "its schema tracking log is of another table")
+
+
+def _of_needs(found: SourceJudgement, needs: Needs) -> Iterator[Finding]:
+    """Yield what is missing of the needs."""
+    history = found.history
+    wanted = range(history.newest + 1 if needs.first_version is None else needs.first_version, history.newest + 1)
+    missing = [version for version in wanted if version not in history.listing.commits]
+    if missing:
+        there = [version for version in wanted if version in history.listing.commits]
+        skips = f", or skips {format_ranges(missing)} with failOnDataLoss=false" if there else ""
+        are = "commit {} is" if len(missing) == 1 else "commits {} are"
+        yield Finding(Verdict.DEAD, f"{are.format(format_ranges(missing))} no longer in the log{skips}")
+    for commit in history.commits.values():
+        if commit.fault is not None and commit.version in wanted:
+            yield Finding(Verdict.DEAD, f"commit {commit.version} cannot be read: {commit.fault}")
+    for version in needs.snapshots:
+        if not history.is_loadable(version):
+            why = f"version {version} can no longer be rebuilt"
+            if began_unknown(found.source):
+                why += ", which batch 0 began with, unless the query has the option startingVersion"
+            yield Finding(Verdict.DEAD, why)
+    if needs.fault is not None:
+        yield Finding(Verdict.DEAD, f"the snapshot that it delivers cannot be rebuilt: {needs.fault}")
+    yield from _of_files(found, needs)
+
+
+def _of_files(found: SourceJudgement, needs: Needs) -> Iterator[Finding]:
+    """Yield which of the files that are not live are missing."""
+    import pyarrow as pa
+
+    rows = pa.concat_tables([needs.files, needs.change_data])
+    if not rows.num_rows:
+        return
+    has_live_path, has_live_vector = found.history.live_parts(rows)
+    paths, vectors = whole(rows["path"]), whole(rows["vector"])
+    wanted = pc.filter(paths, pc.invert(has_live_path)), pc.filter(vectors, pc.invert(has_live_vector))
+    lost, unseen = missing_files(found.history.table, *wanted)
+    for names, verdict, what in ((lost, Verdict.DEAD, "missing"), (unseen, Verdict.UNKNOWN, "outside of the table")):
+        of_path, of_vector = pc.is_in(paths, value_set=names[0]), pc.is_in(vectors, value_set=names[1])
+        gone = rows.filter(pc.or_(of_path, of_vector))
+        if gone.num_rows:
+            first = gone.slice(0, 1).to_pylist()[0]
+            kind = "the change file" if first["kind"] not in (ADD, REMOVE) else ""
+            is_file = pc.any(pc.equal(names[0], first["path"])).as_py()
+            kind = kind or ("the file" if is_file else "the deletion vector of")
+            more = f" and {plural(gone.num_rows - 1, 'other file')}" if gone.num_rows > 1 else ""
+            yield Finding(verdict, f"{kind} {first['path']} of commit {first['version']}{more}: {what}")
+
+
+# -- until when it is there --------------------------------------------------------------------------------------------
+
+
+def _at_risk(history: TableHistory, until: SafeUntil | None) -> Iterator[Finding]:
+    now_ms = history.table.clock()
+    if until is not None and until.time_ms <= now_ms + HORIZON_MS:
+        when = "the next one" if until.time_ms <= now_ms else f"{format_moment(until.time_ms)} UTC"
+        yield Finding(Verdict.AT_RISK, f"it needs what {until.rule} may delete, from {when} on")
+
+
+def _safe_until(history: TableHistory, needs: Needs | None) -> SafeUntil | None:
+    """Return when the first of the needs may be deleted. Spec: Metadata Cleanup; VACUUM as Delta-Spark does it."""
+    if needs is None:
+        return None
+    properties = history.snapshot.properties
+    found: list[SafeUntil] = []
+    log_from = needs.log_from
+    is_followed = log_from is not None and any(one.version > log_from for one in history.listing.checkpoints)
+    if log_from is not None and is_followed and not is_false(properties, LOG_CLEANUP):
+        oldest = min((version for version in history.times if version >= log_from), default=None)
+        if oldest is not None:
+            expires = log_expires_at_ms(history.times[oldest], log_retention_ms(properties))
+            found.append(SafeUntil(expires, "a cleanup of the log, also Spark's own,"))
+    retention_ms = deleted_file_retention_ms(properties)
+    removed = _removed_ms(history, needs.files)
+    if removed is not None:
+        found.append(SafeUntil(removed + retention_ms, "a vacuum"))
+    versions = needs.change_data["version"]
+    if len(versions):
+        written = history.times.get(pc.min(versions).as_py())
+        if written is not None:
+            found.append(SafeUntil(written + retention_ms, "a vacuum (change files count from when they are written)"))
+    return min(found, default=None)
+
+
+def _removed_ms(history: TableHistory, files: ArrowTable) -> int | None:
+    """Return when the first of some files was removed for the last time: its data file, or its vector."""
+    if not files.num_rows:
+        return None
+    events = history.events
+    removes = events.filter(pc.equal(events["kind"], REMOVE))
+    found = [
+        _first_removal(history, removes, files.filter(pc.invert(is_live)), name)
+        for name, is_live in zip(("path", "vector"), history.live_parts(files), strict=True)
+    ]
+    return min((one for one in found if one is not None), default=None)
+
+
+def _first_removal(history: TableHistory, removes: ArrowTable, files: ArrowTable, name: str) -> int | None:
+    import pyarrow as pa
+
+    gone = removes.filter(pc.is_in(removes[name], value_set=whole(files[name])))
+    if not gone.num_rows:
+        return None
+    committed = pa.array([history.times.get(version, 0) for version in gone["version"].to_pylist()], pa.int64())
+    stated: ArrowArray = pc.fill_null(whole(gone["removed_ms"]), 0)
+    times = pa.table({name: whole(gone[name]), "at": pc.max_element_wise(stated, committed)})
+    first: int | None = pc.min(grouped(times, [name], [("at", "max")])["at_max"]).as_py()
+    return first
+
+
+# -- commits ahead that stop it ----------------------------------------------------------------------------------------
+
+
+def _stops(found: SourceJudgement) -> Iterator[Finding]:
+    """Yield the first commit ahead that stops a stream of rows although nothing is missing."""
+    history, position = found.history, found.position
+    first = position.version + (position.in_snapshot or position.delivered > 0)
+    rows = history.events.filter(
+        pc.and_(
+            pc.and_(pc.equal(history.events["kind"], REMOVE), history.events["is_change"]),
+            pc.greater_equal(history.events["version"], first),
+        )
+    )
+    if rows.num_rows:
+        version = pc.min(rows["version"]).as_py()
+        options = "skipChangeCommits or ignoreChanges"
+        yield Finding(Verdict.AT_RISK, f"commit {version} deletes or changes rows: it stops without {options}")
+    ahead = [one for one in history.commits.values() if one.version >= first]
+    if any(one.metadata is not None or one.protocol is not None for one in ahead):
+        yield from _of_columns(found, ahead)
+
+
+def _of_columns(found: SourceJudgement, ahead: Sequence[StreamCommit]) -> Iterator[Finding]:
+    """Yield the commits ahead that change the columns, or what a schema tracking log follows."""
+    history, table_id = found.history, found.position.table_id
+    is_tracked = read_schema_log(found.checkpoint, table_id) is not None
+    for commit in ahead:
+        if commit.metadata is None and commit.protocol is None:
+            continue
+        if is_tracked:
+            why = "changes the schema, a property or the protocol: it stops once, and goes on after a restart"
+            yield Finding(Verdict.AT_RISK, f"commit {commit.version} {why}")
+            return
+        before = history.config_at(commit.version - 1)
+        after = None if before is None else _config_after(before, commit)
+        if before is None or after is None or schema_id(before) == schema_id(after):
+            continue
+        what = next(differences(before, after), "the columns differ")
+        stop = "it stops once, and goes on after a restart" if _only_adds(before, after) else "it stops there"
+        yield Finding(Verdict.AT_RISK, f"commit {commit.version}: {what}: {stop}")
+        return
+
+
+def _config_after(before: TableConfiguration, commit: StreamCommit) -> TableConfiguration | None:
+    summary = CommitSummary(protocol=commit.protocol, metadata=commit.metadata)
+    try:
+        return summary.config_after(before, commit.version, f"version {commit.version}")
+    except DeltacliError:
+        return None
+
+
+def _only_adds(before: TableConfiguration, after: TableConfiguration) -> bool:
+    """Return whether all columns of one version are unchanged in another."""
+    assert before.schema is not None
+    assert after.schema is not None
+    names = {one.name for one in before.schema.fields}
+    kept = StructType(tuple(one for one in after.schema.fields if one.name in names))
+    return schema_id(replace(after, schema=kept)) == schema_id(before)

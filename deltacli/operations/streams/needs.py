@@ -2,22 +2,51 @@
 
 Rows: the data file and the deletion vector of each add that changes data. The change feed: the change files of a commit
 that has any, else the files and vectors of its adds and removes. Source: DeltaSource, CDCReader; for our own source
-`deltacli/spark/table_log.py`.
+`deltacli/spark/table_log.py`, which reads the log from the end of a finished batch only.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from deltacli.core.typing import ArrowTable
-from deltacli.delta.log.segment import LogListing
+from deltacli.arrow import compute as pc
+from deltacli.core.errors import CommitCorrupt, FileMissing, Unreadable
+from deltacli.core.made_once import cached_property
+from deltacli.core.progress import reported
+from deltacli.core.typing import ArrowArray, ArrowTable, JsonObject
+from deltacli.delta.data_files import no_vector_ids, unique_id, unique_id_column
+from deltacli.delta.log.actions import Action
+from deltacli.delta.log.segment import LogListing, file_times
+from deltacli.delta.log.state import CHANGE_FEED, TableConfiguration, is_true
+from deltacli.delta.streams import Position, SourceKind, Unread
+from deltacli.table.find_log import list_log
+from deltacli.table.live_files import key_digests, whole
+from deltacli.table.rebuild import read_snapshot
+from deltacli.work.commits.reading import stream_commit
 
 if TYPE_CHECKING:
+    from deltacli.delta.log.segment import LogFile
     from deltacli.operations.streams.checkpoints import SourceOffsets, StreamCheckpoint
     from deltacli.table.handle import TableHandle
     from deltacli.table.version import Snapshot
+
+ADD, REMOVE, CHANGE = "add", "remove", "cdc"
+_ROWS_HELD = 65_536
+
+
+class StreamCommit(NamedTuple):
+    """What a commit has besides files. `fault`: why it cannot be read."""
+
+    version: int
+    metadata: Action | None = None
+    protocol: Action | None = None
+    has_change_files: bool = False
+    has_vectors: bool = False
+    changes_nothing: bool = False
+    """A MERGE that inserted, updated and deleted no row; the change feed passes over it."""
+    fault: str | None = None
 
 
 @dataclass(frozen=True)
@@ -34,11 +63,216 @@ class TableHistory:
     listing: LogListing
     first: int
     events: ArrowTable = field(repr=False)
+    commits: Mapping[int, StreamCommit] = field(repr=False)
     times: Mapping[int, int] = field(repr=False)
+    _snapshots: dict[int, ArrowTable | str] = field(default_factory=dict, repr=False)
+    _configs: dict[int, TableConfiguration | None] = field(default_factory=dict, repr=False)
 
     @property
     def table(self) -> TableHandle:
         return self.snapshot.table
+
+    @property
+    def newest(self) -> int:
+        return self.snapshot.version
+
+    @cached_property
+    def _live(self) -> tuple[ArrowArray, ArrowArray, ArrowArray]:
+        """Return what identifies the live files: path and vector, path alone, vector alone; 16 bytes each."""
+        import pyarrow as pa
+
+        units, paths, vectors = ([pa.array([], kind)] for kind in (pa.binary(16), pa.binary(16), pa.string()))
+        for batch in self.snapshot.file_actions.narrow():
+            if (rows := batch.adds) is not None:
+                units.append(key_digests(rows["path"], rows["dv_id"]))
+                paths.append(key_digests(rows["path"], no_vector_ids(rows.num_rows)))
+                vectors.append(pc.unique(pc.filter(rows["dv_id"], pc.not_equal(rows["dv_id"], ""))))
+        return pa.concat_arrays(units), pa.concat_arrays(paths), pa.concat_arrays(vectors)
+
+    def not_live(self, rows: ArrowTable) -> ArrowTable:
+        """Return the rows whose path and vector together are not live in the newest version."""
+        if not rows.num_rows:
+            return rows
+        keys = key_digests(whole(rows["path"]), whole(rows["vector"]))
+        return rows.filter(pc.invert(pc.is_in(keys, value_set=self._live[0])))
+
+    def live_parts(self, rows: ArrowTable) -> tuple[ArrowArray, ArrowArray]:
+        """Return whether the data file of each row is live, under any vector, and whether its vector is, or it has
+        none.
+        """
+        paths = whole(rows["path"])
+        keys = key_digests(paths, no_vector_ids(len(paths)))
+        vectors = whole(rows["vector"])
+        has_live = pc.or_(pc.equal(vectors, ""), pc.is_in(vectors, value_set=self._live[2]))
+        return pc.is_in(keys, value_set=self._live[1]), has_live
+
+    def is_loadable(self, version: int) -> bool:
+        """Return whether Spark can rebuild a version: it also wants one commit beside a checkpoint."""
+        return version in self._loadable
+
+    @cached_property
+    def _loadable(self) -> frozenset[int]:
+        return frozenset(self.listing.reconstructable) & self.listing.commits.keys()
+
+    def config_at(self, version: int) -> TableConfiguration | None:
+        """Return protocol and metadata in effect at a version; None where it cannot be rebuilt."""
+        if version >= self.newest or not any(
+            one.metadata is not None or one.protocol is not None
+            for number, one in self.commits.items()
+            if number > version
+        ):
+            return self.snapshot.config
+        if version not in self._configs:
+            try:
+                self._configs[version] = read_snapshot(self.table, version=version).config
+            except (Unreadable, CommitCorrupt, FileMissing):
+                self._configs[version] = None
+        return self._configs[version]
+
+    def files_of_snapshot(self, version: int) -> ArrowTable | str:
+        """Return the live files of a version in the order in which a stream delivers them, by time and path, with the
+        columns of `events`; why it cannot be rebuilt, in words.
+        """
+        if version not in self._snapshots:
+            self._snapshots.clear()  # one at a time: it may have millions of rows
+            try:
+                self._snapshots[version] = _snapshot_files(self.table, version)
+            except (Unreadable, CommitCorrupt, FileMissing) as fault:
+                self._snapshots[version] = fault.message
+        return self._snapshots[version]
+
+
+def read_history(
+    table: TableHandle,
+    sources: Iterable[tuple[StreamCheckpoint, SourceOffsets]],
+    *,
+    snapshot: Snapshot | None = None,
+    listing: LogListing | None = None,
+) -> TableHistory:
+    """Read what the sources need of the log of a table, each commit once. `snapshot` is the newest version and
+    `listing` the whole log where they were read before.
+
+    Raises what `read_snapshot` raises.
+    """
+    import pyarrow as pa
+
+    snapshot = snapshot or read_snapshot(table)
+    listing = listing or list_log(table.storage, progress=table.progress)
+    begins = [one.version for _, source in sources for one in source.positions]
+    first = min([*begins, snapshot.version + 1])
+    files = [file for version, file in sorted(listing.commits.items()) if first <= version <= snapshot.version]
+    read = table.engine.run(
+        lambda file: _read_commit(table, file), files, at_once=table.storage.capabilities.parallel_reads
+    )
+    commits: dict[int, StreamCommit] = {}
+    parts: list[ArrowTable] = [_event_schema().empty_table()]
+    times = {version: time.timestamp_ms for version, time in file_times(listing.commits).items()}
+    for commit, stamp, rows in reported(read, table.progress, "reading the log", unit="commits", total=len(files)):
+        commits[commit.version] = commit
+        parts += rows
+        if stamp is not None and snapshot.config.has_ict:
+            times[commit.version] = stamp
+    return TableHistory(snapshot, listing, first, pa.concat_tables(parts), commits, times)
+
+
+def _event_schema() -> Any:  # Any: a schema of pyarrow
+    import pyarrow as pa
+
+    return pa.schema(
+        [
+            ("version", pa.int64()),
+            ("kind", pa.string()),
+            ("path", pa.string()),
+            ("vector", pa.string()),
+            ("size", pa.int64()),
+            ("is_change", pa.bool_()),
+            ("removed_ms", pa.int64()),
+        ]
+    )
+
+
+def _read_commit(table: TableHandle, file: LogFile) -> tuple[StreamCommit, int | None, list[ArrowTable]]:
+    import pyarrow as pa
+
+    schema = _event_schema()
+    found: list[ArrowTable] = []
+    rows: list[tuple[Any, ...]] = []  # Any: values of a commit, checked when they become columns
+    commit, info = StreamCommit(file.version), dict[str, Any]()
+
+    def flush() -> None:
+        columns = zip(*rows, strict=True) if rows else [[] for _ in schema]
+        found.append(
+            pa.table([pa.array(column, one.type) for column, one in zip(columns, schema, strict=True)], schema)
+        )
+        rows.clear()
+
+    try:
+        for kind, action in stream_commit(table.storage, file):
+            match kind:
+                case "add" | "remove" | "cdc":
+                    vector = unique_id(action.get("deletionVector"))
+                    is_change = kind == CHANGE or action.get("dataChange") is not False
+                    row = action["path"], vector, action.get("size"), is_change, action.get("deletionTimestamp")
+                    rows.append((file.version, kind, *row))
+                    if kind == CHANGE or vector:
+                        commit = commit._replace(
+                            has_change_files=commit.has_change_files or kind == CHANGE,
+                            has_vectors=commit.has_vectors or bool(vector),
+                        )
+                    if len(rows) >= _ROWS_HELD:
+                        flush()
+                case "metaData":
+                    commit = commit._replace(metadata=action)
+                case "protocol":
+                    commit = commit._replace(protocol=action)
+                case "commitInfo":
+                    info = dict(action)
+        flush()
+    except (CommitCorrupt, FileMissing) as fault:
+        return StreamCommit(file.version, fault=fault.message), None, []
+    except (KeyError, TypeError, ValueError, AttributeError, pa.ArrowException):
+        return StreamCommit(file.version, fault=f"{file.name}: a file action is damaged"), None, []
+    stamp = info.get("inCommitTimestamp")
+    commit = commit._replace(changes_nothing=_changes_nothing(info))
+    return commit, stamp if type(stamp) is int else None, found
+
+
+def _changes_nothing(info: JsonObject) -> bool:
+    metrics = info.get("operationMetrics")
+    if info.get("operation") != "MERGE" or not isinstance(metrics, dict):
+        return False
+    return all(str(metrics.get(f"numTargetRows{what}")) == "0" for what in ("Inserted", "Updated", "Deleted"))
+
+
+def _snapshot_files(table: TableHandle, version: int) -> ArrowTable:
+    import pyarrow as pa
+
+    schema = _event_schema()
+
+    def columns_of(adds: Any) -> ArrowTable:  # Any: a record batch
+        count = adds.num_rows
+        return pa.table(
+            {
+                "version": pa.repeat(pa.scalar(version, pa.int64()), count),
+                "kind": pa.repeat(ADD, count),
+                "path": adds.column("path"),
+                "vector": unique_id_column(adds.column("deletionVector")),
+                "size": adds.column("size"),
+                "is_change": pa.repeat(True, count),
+                "removed_ms": pc.fill_null(adds.column("modificationTime"), 0),
+            }
+        ).cast(schema)
+
+    found = read_snapshot(table, version=version).file_actions.map_actions(
+        "add", columns_of, fields=("path", "size", "modificationTime")
+    )
+    rows = pa.concat_tables([schema.empty_table(), *found])
+    # The bytes of UTF-8, as Delta compares; `removed_ms` holds the time of the file until then.
+    rows = rows.take(pc.sort_indices(rows, [("removed_ms", "ascending"), ("path", "ascending")]))
+    return rows.set_column(6, schema.field("removed_ms"), pa.nulls(rows.num_rows, pa.int64()))
+
+
+# -- what a source needs -----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -46,29 +280,47 @@ class Needs:
     """What a source needs. `first_version`: the commits from it to the newest version; None where it needs none.
     `snapshots`: versions that must be rebuildable. `files`: data files and vectors that are not live in the newest
     version, `change_data`: change files, both with the columns of `TableHistory.events`; of a row of `files` the data
-    file may be live and only its vector not.
+    file may be live and only its vector not. `size_bytes` are those of all files to deliver, live ones too, and
+    `delivers_from` is the first version with any. `fault`: why the files are not known. `may_need_from`: a version from
+    which commits may be needed, because the checkpoint does not hold where the source began.
     """
 
     first_version: int | None
     snapshots: tuple[int, ...]
     files: ArrowTable = field(repr=False)
     change_data: ArrowTable = field(repr=False)
+    size_bytes: int = 0
+    delivers_from: int | None = None
+    fault: str | None = None
+    may_need_from: int | None = None
 
     @property
     def log_from(self) -> int | None:
         """Return the version from which the log must be kept: a complete checkpoint at or below it and all commits from
         there; None where nothing of the log is needed.
         """
-        wanted = [*self.snapshots, *(() if self.first_version is None else (self.first_version,))]
-        return min(wanted, default=None)
+        wanted = [*self.snapshots, self.first_version, self.may_need_from]
+        return min((one for one in wanted if one is not None), default=None)
 
 
-def read_history(table: TableHandle, sources: Iterable[tuple[StreamCheckpoint, SourceOffsets]]) -> TableHistory:
-    """Read what the sources need of the log of a table, each commit once.
-
-    Raises what `read_snapshot` raises.
+def restart_position(checkpoint: StreamCheckpoint, source: SourceOffsets) -> Position | None:
+    """Return where a restart delivers on in a table. At batch 0 outside of a snapshot, Delta's source began with all
+    files of the version before, or at a version that only its option `startingVersion` names: the former is returned.
     """
-    raise NotImplementedError
+    found = checkpoint.position(source)
+    if isinstance(found, Position):
+        return found
+    end = source.positions[-1] if source.positions else None
+    if end is None or isinstance(source.end, Unread) or isinstance(source.start, Unread):
+        return end  # of what is damaged, the part that is known
+    return replace(end, version=max(end.version - 1, 0), delivered=0, in_snapshot=end.version > 0, is_barrier=False)
+
+
+def began_unknown(source: SourceOffsets) -> bool:
+    """Return whether the checkpoint does not hold where the newest batch began: Delta's first outside a snapshot."""
+    end = source.end
+    is_first = isinstance(end, Position) and source.start is None and end.first_of_source is None
+    return is_first and isinstance(end, Position) and not end.in_snapshot
 
 
 def needs_of(
@@ -78,4 +330,93 @@ def needs_of(
 
     Raises StorageFailed.
     """
-    raise NotImplementedError
+    nothing = history.events.slice(0, 0)
+    position = restart_position(checkpoint, source)
+    if position is None or position.table_id != history.snapshot.metadata.id:
+        return Needs(None, (), nothing, nothing)
+    begins = [position]
+    if position.kind is SourceKind.DELTA:
+        begins += [one for one in source.positions if one != position]
+        if source.start is None and isinstance(source.end, Position) and source.end.in_snapshot:
+            begins.append(replace(source.end, delivered=0))
+    first = min(one.version + one.in_snapshot for one in begins)
+    is_unknown = began_unknown(source)
+    if is_unknown:
+        end = source.positions[-1]
+        begins.append(replace(end, version=end.version - 1, delivered=0, in_snapshot=True, is_barrier=False))
+    snapshots = {one.version for one in begins if one.in_snapshot}
+    if of_feed:
+        snapshots |= {one.version for one in begins if one.version <= history.newest}
+    snapshots |= set(_for_columns(history, position, begins))
+    delivered, fault = _to_deliver(history, position, of_feed=of_feed)
+    is_feed_file = pc.equal(delivered["kind"], CHANGE)
+    numbers = delivered["version"]
+    return Needs(
+        first if first <= history.newest else None,
+        tuple(sorted(one for one in snapshots if 0 <= one <= history.newest)),
+        history.not_live(delivered.filter(pc.invert(is_feed_file))),
+        delivered.filter(is_feed_file),
+        pc.sum(delivered["size"]).as_py() or 0,
+        pc.min(numbers).as_py() if delivered.num_rows else None,
+        fault,
+        min(history.listing.commits, default=None) if is_unknown else None,
+    )
+
+
+def _for_columns(history: TableHistory, position: Position, begins: Iterable[Position]) -> Iterator[int]:
+    """Yield the versions that a source rebuilds for its columns: our own the version or the one before it, Delta's
+    under column mapping that of its last end.
+    """
+    if position.version > history.newest:
+        return
+    if position.kind is SourceKind.DELTACLI:
+        version = position.version
+        yield version if version in history.listing.reconstructable or not version else version - 1
+    elif history.snapshot.config.mapping_mode != "none":
+        yield max(one.version for one in begins if one.version <= history.newest)
+
+
+def _to_deliver(history: TableHistory, position: Position, *, of_feed: bool) -> tuple[ArrowTable, str | None]:
+    """Return the files that are delivered from a position on, and why they are not known."""
+    import pyarrow as pa
+
+    events, fault = history.events, None
+    parts = []
+    first, delivered = position.version, position.delivered
+    if position.in_snapshot:
+        files = history.files_of_snapshot(position.version)
+        if isinstance(files, str):
+            fault = files
+        else:
+            parts.append(files.slice(min(delivered, files.num_rows)))
+        first, delivered = first + 1, 0
+    rows = events.filter(pc.and_(pc.greater_equal(events["version"], first), events["is_change"]))
+    if of_feed:
+        rows = _recorded(history, rows)
+    else:
+        rows = rows.filter(pc.equal(rows["kind"], ADD))
+    if delivered and rows.num_rows:
+        here = history.commits.get(first)
+        count = pc.sum(pc.equal(rows["version"], first)).as_py() or 0
+        is_whole = of_feed and here is not None and (here.has_change_files or here.has_vectors)
+        # Versions ascend: those of the first commit are the first rows. A commit with change files or vectors is
+        # delivered whole to the feed.
+        rows = rows.slice(count if is_whole else min(delivered, count))
+    return pa.concat_tables([*parts, rows]), fault
+
+
+def _recorded(history: TableHistory, rows: ArrowTable) -> ArrowTable:
+    """Return the files that the change feed reads: the change files of commits with any, the files of the others."""
+    import pyarrow as pa
+
+    with_files = [one.version for one in history.commits.values() if one.has_change_files]
+    no_changes = [one.version for one in history.commits.values() if one.changes_nothing]
+    is_of_change_files = pc.is_in(rows["version"], value_set=pa.array(with_files, pa.int64()))
+    is_nothing = pc.is_in(rows["version"], value_set=pa.array(no_changes, pa.int64()))
+    is_read = pc.equal(is_of_change_files, pc.equal(rows["kind"], CHANGE))
+    return rows.filter(pc.and_(is_read, pc.invert(is_nothing)))
+
+
+def records_changes(config: TableConfiguration | None) -> bool:
+    """Return whether the change feed is enabled."""
+    return config is not None and is_true(config.properties, CHANGE_FEED)
