@@ -121,7 +121,7 @@ def _guard(snapshot: Snapshot, protection: StreamProtection, found: Sequence[Str
     own = [(one, source) for one in found for source in one.sources if source.table_id == snapshot.metadata.id]
     judged: dict[int, list[SourceJudgement]] = {}
     if own:
-        history = read_history(snapshot.table, own)
+        history = read_history(snapshot.table, own, snapshot=snapshot)
         for checkpoint, source in own:
             judged.setdefault(id(checkpoint), []).append(judge(history, checkpoint, source))
     standings = []
@@ -148,7 +148,7 @@ def _stand(
     needs = [need for one in judged for need in (one.needs, one.feed_needs) if need is not None]
     log_from = min((need.log_from for need in needs if need.log_from is not None), default=None)
     units = _units([rows for need in needs for rows in (need.files, need.change_data)])
-    is_behind = bool(units.num_rows) or any(one.lag is None or one.lag.versions > 0 for one in judged)
+    is_behind = bool(units.num_rows) or any(one.is_behind for one in judged)
     is_lost = finding.verdict in (Verdict.DEAD, Verdict.UNKNOWN)
     if any(map(checkpoint.is_named, protection.allowed_loss)):
         state = QueryState.LOST
@@ -160,7 +160,7 @@ def _stand(
         state = QueryState.CAUGHT_UP if log_from is None and not units.num_rows else QueryState.PROTECTED
     places = tuple(_place_of(checkpoint, one.source) for one in judged)
     versions = None if log_from is None else (log_from, judged[0].history.snapshot.version)
-    lag_ms = max((one.lag.age_ms for one in judged if one.lag is not None), default=0)
+    lag_ms = max((one.lag.age_ms for one in judged), default=0)
     query = GuardedQuery(checkpoint.name, checkpoint.query_id, state, places, versions, lag_ms=lag_ms)
     if state in _LEAVES:
         return _Standing(query, None, units.slice(0, 0), finding.because)

@@ -124,7 +124,7 @@ PLAIN = [
         standing(READY, delta(19)),
         "dead",
         ("19",),
-        History(gone=[commit_path(19)]),
+        History(checkpoints=(10, 20), gone=[commit_path(19)]),
     ),
     Case(
         35,
@@ -206,7 +206,7 @@ PLAIN = [
         standing(delta(10, 4, in_snapshot=True)),
         "dead",
         ("10",),
-        History(_SNAPSHOT, gone=[*_LOG_OF_NINE, _CHECKPOINT_OF_TEN]),
+        History(_SNAPSHOT, checkpoints=(10, 20), gone=[*_LOG_OF_NINE, _CHECKPOINT_OF_TEN]),
     ),
     Case(
         44,
@@ -231,7 +231,7 @@ PLAIN = [
         standing(delta(10, 4, in_snapshot=True)),
         "dead",
         ("11",),
-        History(gone=[commit_path(11)]),
+        History(checkpoints=(10, 20), gone=[commit_path(11)]),
     ),
     Case(
         46,
@@ -239,9 +239,9 @@ PLAIN = [
         standing(delta(11), delta(10, 8, in_snapshot=True)),
         "dead",
         ("10",),
-        History(gone=[*_LOG_OF_NINE, commit_path(10), _CHECKPOINT_OF_TEN]),
+        History(checkpoints=(10, 20), gone=[*_LOG_OF_NINE, commit_path(10), _CHECKPOINT_OF_TEN]),
     ),
-    Case(47, "a first batch", standing(delta(11), batch=0), "ok", (), History(_SNAPSHOT), 10),
+    Case(47, "a first batch", standing(delta(11), batch=0), "ok", (), History(_SNAPSHOT), 0),
     Case(
         48,
         "a first batch that is not finished",
@@ -249,7 +249,7 @@ PLAIN = [
         "ok",
         (),
         History(_SNAPSHOT),
-        10,
+        0,
         frozenset([name_of(4), name_of(5)]),
     ),
     Case(49, "a log that was set back", standing(delta(25)), "at-risk", ("25",)),

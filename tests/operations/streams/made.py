@@ -127,5 +127,6 @@ def _stops(log: Log, newest: Newest) -> bool:
     position: Position | None = newest.end if newest.is_finished else newest.start or newest.end
     if position is None:
         return False
-    ahead = range(position.version + position.in_snapshot, log.newest + 1)
+    is_passed = position.in_snapshot or position.files > 0  # a commit that is partly delivered did not stop it
+    ahead = range(position.version + is_passed, log.newest + 1)
     return any(line.get("remove", {}).get("dataChange") for version in ahead for line in log.lines(version))

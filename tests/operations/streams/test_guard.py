@@ -66,6 +66,7 @@ def test_what_a_query_needs_is_kept(case: Case, mode: str, tmp_path: Path) -> No
     assert not opened & others
 
 
+@pytest.mark.quartered
 @pytest.mark.parametrize("seed", range(150))
 def test_a_protected_query_survives_a_vacuum_and_an_expiry(seed: int, tmp_path: Path) -> None:
     made = make(seed)
