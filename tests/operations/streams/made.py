@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.operations.streams.checkpoints import Checkpoint, delta, own, standing
-from tests.operations.streams.reader import Dies, Log, Newest, Position, read_checkpoint, restart
+from tests.operations.streams.reader import Dies, Log, Newest, first_start, read_checkpoint, restart
 from tests.operations.streams.tables import History, adding, changing, removing, vector
 from tests.support.actions import Action, Line
 from tests.support.builder import commit_path
@@ -124,9 +124,9 @@ def expected(root: Path, checkpoint: Path, *, feed: bool) -> str:
 
 def _stops(log: Log, newest: Newest) -> bool:
     """Return True if a commit that is still to be delivered changes or deletes rows."""
-    position: Position | None = newest.end if newest.is_finished else newest.start or newest.end
-    if position is None:
+    if newest.end is None:
         return False
+    position = newest.end if newest.is_finished else newest.start or first_start(newest.end)
     is_passed = position.in_snapshot or position.files > 0  # a commit that is partly delivered did not stop it
     ahead = range(position.version + is_passed, log.newest + 1)
     return any(line.get("remove", {}).get("dataChange") for version in ahead for line in log.lines(version))

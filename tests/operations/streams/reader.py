@@ -130,7 +130,7 @@ def _deliver(log: Log, newest: Newest, *, feed: bool) -> Iterator[tuple[str, ...
     if end.is_own:
         start = _own_start(log, newest)
     elif start is None:
-        start = _first_start(end)
+        start = first_start(end)
     if start is not None and start.in_snapshot:
         log.snapshot(start.version)
     if end.in_snapshot:
@@ -183,7 +183,7 @@ def _is_loadable(log: Log, version: int) -> bool:
     return log._begin(version) is not None and version <= log.newest
 
 
-def _first_start(end: Position) -> Position:
+def first_start(end: Position) -> Position:
     """Return where a first batch began: with the snapshot that its end is in, or is the version after."""
     return Position(end.version if end.in_snapshot else end.version - 1, 0, True)
 
