@@ -38,12 +38,12 @@ SECTIONS: Mapping[str, tuple[str, str]] = {
     "formats": ("scripting.md", "Formats"),
     "glossary": ("glossary.md", "Glossary"),
     "guards": ("vacuum.md", "Guards"),
+    "output-streams": ("scripting.md", "Streams"),
     "pager": ("scripting.md", "Pager"),
     "permissions": ("stores.md", "Permissions"),
     "progress": ("scripting.md", "Progress"),
     "retries": ("scripting.md", "Retries"),
     "signals": ("scripting.md", "Signals"),
-    "streams": ("scripting.md", "Streams"),
     "tasks": ("index.md", "First commands"),
     "topics": ("scripting.md", "Help"),
 }
@@ -61,12 +61,12 @@ SHOWN: Mapping[str, str] = {
     "formats": "the formats of stdout, and which commands have them",
     "glossary": "the words of the commands, each also a word of `deltacli help`",
     "guards": "why a vacuum is refused, and what overrides it",
+    "output-streams": "what stdout and stderr have",
     "pager": "when a result is shown in a pager",
     "permissions": "which permissions of a store each command needs",
     "progress": "what is reported while a command runs",
     "retries": "which requests are repeated, and for how long",
     "signals": "what Ctrl-C and other signals do",
-    "streams": "what stdout and stderr have",
     "tasks": "common questions, and the command to begin with",
 }
 """Topic -> what it shows, for the list of topics."""
@@ -74,7 +74,7 @@ SHOWN: Mapping[str, str] = {
 OTHER_NAMES: Mapping[str, str] = {
     "129": "signals",
     "130": "signals",
-    "141": "streams",
+    "141": "output-streams",
     "143": "signals",
     "azure": "credentials",
     "commands": "tasks",

@@ -36,6 +36,7 @@ GUIDES: Mapping[str, str] = {
     "optimize": "optimize.md",
     "properties": "properties.md",
     "reach": "before-a-change.md#how-far-back",
+    "streams": "streams.md",
     "read": "reading.md",
     "repair": "tasks/repair-a-table.md",
     "restore": "tasks/undo.md",

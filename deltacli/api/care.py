@@ -75,11 +75,13 @@ if TYPE_CHECKING:
     from deltacli.operations.doctor.examined import TableReport
     from deltacli.operations.explain import ExplainRequest, Explanation
     from deltacli.operations.reach import ReachRequest, TableReach
+    from deltacli.operations.streams.streams import StreamsReport, StreamsRequest
 else:
     DiffRequest = Lazy("deltacli.operations.diff", "DiffRequest")
     DoctorRequest = Lazy("deltacli.operations.doctor.advice", "DoctorRequest")
     ExplainRequest = Lazy("deltacli.operations.explain", "ExplainRequest")
     ReachRequest = Lazy("deltacli.operations.reach", "ReachRequest")
+    StreamsRequest = Lazy("deltacli.operations.streams.streams", "StreamsRequest")
 
 
 class BeforeChange(TableHandle):
@@ -118,6 +120,23 @@ class BeforeChange(TableHandle):
         from deltacli.operations.reach import find_reach
 
         return find_reach(self, request)
+
+    @named
+    @takes(StreamsRequest)
+    def streams(self, request: StreamsRequest) -> StreamsReport:
+        """Return the queries of Spark that read this table, and whether each can continue; nothing is changed.
+
+        The parameters are the fields of `StreamsRequest`.
+        `checkpoints` are directories and patterns, relative to the current directory. `queries` of the result have a
+        `finding` with verdict and reason, and `sources` with their `judgement`: position, needs, lag; the worst come
+        first. With `restart_point`, the checkpoint of one query, its sources also have where it can begin anew.
+        `as_json` returns the document `deltacli.streams`.
+
+        Raises Refused (`streams.none-found`), Unreadable (`streams.not-a-checkpoint`), UsageError and StorageFailed.
+        """
+        from deltacli.operations.streams.streams import find_streams
+
+        return find_streams(request, [self], self.open_other, self.engine, is_one_table=True, progress=self.progress)
 
     @named
     @takes(ExplainRequest)

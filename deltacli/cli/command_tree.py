@@ -175,6 +175,7 @@ COMMANDS: Mapping[str, str] = {
     "share token rotate": "deltacli.cli.commands.share.token",
     "snapshot": "deltacli.cli.commands.snapshot",
     "spark package": "deltacli.cli.commands.spark.package",
+    "streams": "deltacli.cli.commands.streams",
     "undelete": "deltacli.cli.commands.undelete",
     "vacuum": "deltacli.cli.commands.vacuum",
     "validate": "deltacli.cli.commands.validate",
@@ -187,7 +188,7 @@ Only the modules of the selected commands are imported. A command of a group is 
 """
 
 HEADINGS: Mapping[str, str] = {
-    "Look and check": "history snapshot read changes diff reach explain schema validate doctor",
+    "Look and check": "history snapshot read changes diff reach explain schema validate streams doctor",
     "Change and maintain": "alter widen-type properties features optimize checkpoint vacuum log",
     "Undo": "restore undelete repair",
     "Elsewhere": "copy clone convert manifest",
@@ -329,6 +330,7 @@ FINDINGS: Mapping[str, str] = {
     "share check": "recipients cannot read something that is shared",
     "share profile check": "the profile has a problem",
     "share test": "a finding has the severity of --fail-on, or a higher one",
+    "streams": "a query is dead; with --fail-on at-risk: one is not ok",
     "validate": "a finding has the severity of --fail-on, or a higher one",
     "widen-type": "with --check: a change is due",
 }

@@ -33,7 +33,7 @@ _OPTIONS: Mapping[OptionHeading, str] = {
     OptionHeading.SELECTION: """
         --version --versions --newest --timestamp --from --to --rows --key --where --actions --checkpoint --retention
         --mode --prefix --client --if --target-size --min-size --min-files --zorder --cluster --purge --purge-ratio
-        --max-bytes --partition --like --exclude
+        --max-bytes --partition --like --exclude --checkpoints --tables --restart-point
         --branch --schema-id --snapshot-id --tag --schemas
         --inventory --include-foreign --level --sample --select --ignore --profile --baseline --list-rules --verify
         --comment --default --position --nullable --not-null --keep-nullability --with-options --drop --none

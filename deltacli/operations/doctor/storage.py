@@ -449,7 +449,7 @@ class Command(NamedTuple):
     needs: tuple[str, ...]
 
 
-_READERS = "history, snapshot, read, changes, diff, validate, reach, explain, schema, log cat, doctor table"
+_READERS = "history, snapshot, read, changes, diff, validate, reach, explain, schema, log cat, streams, doctor table"
 
 
 def commands() -> tuple[Command, ...]:

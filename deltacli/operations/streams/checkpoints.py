@@ -21,6 +21,7 @@ from deltacli.core.errors import (
     StorageFailed,
     Unreadable,
     UsageError,
+    command,
     parameter,
 )
 from deltacli.core.progress import SILENT, Progress, reported
@@ -237,12 +238,11 @@ def _none_found(pattern: str) -> Refused:
 
 
 def _not_a_checkpoint(name: str, storage: ReadStorage) -> Unreadable:
-    below = parameter("streams.checkpoints", f"{name.rstrip('/')}/*")
     return Unreadable(
         f"{name} is not a checkpoint of a streaming query: it has no offsets, commits or metadata",
         code="streams.not-a-checkpoint",
         facts={"path": storage.uri},
-        hint=f"to read the checkpoints in it: {below}",
+        hint=command("streams", checkpoints=f"{name.rstrip('/')}/*"),
     )
 
 

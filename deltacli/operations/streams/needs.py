@@ -18,6 +18,7 @@ from deltacli.core.progress import reported
 from deltacli.core.typing import ArrowArray, ArrowTable, JsonObject
 from deltacli.delta.data_files import no_vector_ids, unique_id, unique_id_column
 from deltacli.delta.log.actions import Action
+from deltacli.delta.log.file_actions import num_records_column, stated_records
 from deltacli.delta.log.segment import LogListing, file_times
 from deltacli.delta.log.state import CHANGE_FEED, TableConfiguration, is_true
 from deltacli.delta.streams import Position, SourceKind, Unread
@@ -55,8 +56,8 @@ class TableHistory:
 
     `events` has a row for each file that a commit names, in the order of the log: `version` (int64), `kind` (string:
     add, remove, cdc), `path` and `vector` (strings as in the log; '' without a vector), `size` (int64, bytes, or null),
-    `is_change` (bool, `dataChange`), `removed_ms` (int64, epoch milliseconds, of removes). `times` are those of
-    commits, epoch milliseconds.
+    `is_change` (bool, `dataChange`), `removed_ms` (int64, epoch milliseconds, of removes), `rows` (int64, null where it
+    was not read or is not known). `times` are those of commits, epoch milliseconds.
     """
 
     snapshot: Snapshot
@@ -65,6 +66,7 @@ class TableHistory:
     events: ArrowTable = field(repr=False)
     commits: Mapping[int, StreamCommit] = field(repr=False)
     times: Mapping[int, int] = field(repr=False)
+    with_rows: bool = False
     _snapshots: dict[int, ArrowTable | str] = field(default_factory=dict, repr=False)
     _configs: dict[int, TableConfiguration | None] = field(default_factory=dict, repr=False)
 
@@ -136,7 +138,7 @@ class TableHistory:
         if version not in self._snapshots:
             self._snapshots.clear()  # one at a time: it may have millions of rows
             try:
-                self._snapshots[version] = _snapshot_files(self.table, version)
+                self._snapshots[version] = _snapshot_files(self.table, version, with_rows=self.with_rows)
             except (Unreadable, CommitCorrupt, FileMissing) as fault:
                 self._snapshots[version] = fault.message
         return self._snapshots[version]
@@ -148,9 +150,10 @@ def read_history(
     *,
     snapshot: Snapshot | None = None,
     listing: LogListing | None = None,
+    with_rows: bool = False,
 ) -> TableHistory:
     """Read what the sources need of the log of a table, each commit once. `snapshot` is the newest version and
-    `listing` the whole log where they were read before.
+    `listing` the whole log where they were read before; `with_rows` reads the numbers of rows.
 
     Raises what `read_snapshot` raises.
     """
@@ -162,7 +165,9 @@ def read_history(
     first = min([*begins, snapshot.version + 1])
     files = [file for version, file in sorted(listing.commits.items()) if first <= version <= snapshot.version]
     read = table.engine.run(
-        lambda file: _read_commit(table, file), files, at_once=table.storage.capabilities.parallel_reads
+        lambda file: _read_commit(table, file, with_rows=with_rows),
+        files,
+        at_once=table.storage.capabilities.parallel_reads,
     )
     commits: dict[int, StreamCommit] = {}
     parts: list[ArrowTable] = [_event_schema().empty_table()]
@@ -172,7 +177,7 @@ def read_history(
         parts += rows
         if stamp is not None and snapshot.config.has_ict:
             times[commit.version] = stamp
-    return TableHistory(snapshot, listing, first, pa.concat_tables(parts), commits, times)
+    return TableHistory(snapshot, listing, first, pa.concat_tables(parts), commits, times, with_rows)
 
 
 def _event_schema() -> Any:  # Any: a schema of pyarrow
@@ -187,11 +192,14 @@ def _event_schema() -> Any:  # Any: a schema of pyarrow
             ("size", pa.int64()),
             ("is_change", pa.bool_()),
             ("removed_ms", pa.int64()),
+            ("rows", pa.int64()),
         ]
     )
 
 
-def _read_commit(table: TableHandle, file: LogFile) -> tuple[StreamCommit, int | None, list[ArrowTable]]:
+def _read_commit(
+    table: TableHandle, file: LogFile, *, with_rows: bool
+) -> tuple[StreamCommit, int | None, list[ArrowTable]]:
     import pyarrow as pa
 
     schema = _event_schema()
@@ -213,7 +221,7 @@ def _read_commit(table: TableHandle, file: LogFile) -> tuple[StreamCommit, int |
                     vector = unique_id(action.get("deletionVector"))
                     is_change = kind == CHANGE or action.get("dataChange") is not False
                     row = action["path"], vector, action.get("size"), is_change, action.get("deletionTimestamp")
-                    rows.append((file.version, kind, *row))
+                    rows.append((file.version, kind, *row, stated_records(action.get("stats")) if with_rows else None))
                     if kind == CHANGE or vector:
                         commit = commit._replace(
                             has_change_files=commit.has_change_files or kind == CHANGE,
@@ -244,7 +252,7 @@ def _changes_nothing(info: JsonObject) -> bool:
     return all(str(metrics.get(f"numTargetRows{what}")) == "0" for what in ("Inserted", "Updated", "Deleted"))
 
 
-def _snapshot_files(table: TableHandle, version: int) -> ArrowTable:
+def _snapshot_files(table: TableHandle, version: int, *, with_rows: bool) -> ArrowTable:
     import pyarrow as pa
 
     schema = _event_schema()
@@ -260,16 +268,32 @@ def _snapshot_files(table: TableHandle, version: int) -> ArrowTable:
                 "size": adds.column("size"),
                 "is_change": pa.repeat(True, count),
                 "removed_ms": pc.fill_null(adds.column("modificationTime"), 0),
+                "rows": num_records_column(adds.column("stats")) if with_rows else pa.nulls(count, pa.int64()),
             }
         ).cast(schema)
 
     found = read_snapshot(table, version=version).file_actions.map_actions(
-        "add", columns_of, fields=("path", "size", "modificationTime")
+        "add", columns_of, fields=("path", "size", "modificationTime", *(("stats",) if with_rows else ()))
     )
     rows = pa.concat_tables([schema.empty_table(), *found])
     # The bytes of UTF-8, as Delta compares; `removed_ms` holds the time of the file until then.
     rows = rows.take(pc.sort_indices(rows, [("removed_ms", "ascending"), ("path", "ascending")]))
     return rows.set_column(6, schema.field("removed_ms"), pa.nulls(rows.num_rows, pa.int64()))
+
+
+def former_ids(table: TableHandle) -> frozenset[str]:
+    """Return the ids that a table has had in the commits of its log. Raises StorageFailed."""
+    files = list(list_log(table.storage).commits.values())
+
+    def ids_in(file: LogFile) -> list[object]:
+        try:
+            actions = stream_commit(table.storage, file)
+            return [action.get("id") for kind, action in actions if kind == "metaData"]
+        except (CommitCorrupt, FileMissing):
+            return []
+
+    found = table.engine.run(ids_in, files, at_once=table.storage.capabilities.parallel_reads)
+    return frozenset(one for ids in found for one in ids if isinstance(one, str))
 
 
 # -- what a source needs -----------------------------------------------------------------------------------------------
@@ -348,7 +372,7 @@ def needs_of(
     if of_feed:
         snapshots |= {one.version for one in begins if one.version <= history.newest}
     snapshots |= set(_for_columns(history, position, begins))
-    delivered, fault = _to_deliver(history, position, of_feed=of_feed)
+    delivered, fault = files_to_deliver(history, position, of_feed=of_feed)
     is_feed_file = pc.equal(delivered["kind"], CHANGE)
     numbers = delivered["version"]
     return Needs(
@@ -376,7 +400,9 @@ def _for_columns(history: TableHistory, position: Position, begins: Iterable[Pos
         yield max(one.version for one in begins if one.version <= history.newest)
 
 
-def _to_deliver(history: TableHistory, position: Position, *, of_feed: bool) -> tuple[ArrowTable, str | None]:
+def files_to_deliver(
+    history: TableHistory, position: Position, *, of_feed: bool = False
+) -> tuple[ArrowTable, str | None]:
     """Return the files that are delivered from a position on, and why they are not known."""
     import pyarrow as pa
 

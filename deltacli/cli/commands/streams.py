@@ -1,0 +1,205 @@
+"""`deltacli streams [TABLE] --checkpoints GLOB`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated
+
+from deltacli.cli.invocation import Exit
+from deltacli.cli.options.declared import argument
+from deltacli.cli.render.columns import Section
+from deltacli.cli.results import Outcome
+from deltacli.cli.running.run import Run
+from deltacli.cli.terminal.shell import quoted_table
+from deltacli.cli.terminal.term import Style
+from deltacli.core.errors import EXIT_FINDINGS, NotATable, PaimonTable
+from deltacli.core.request_fields import Option
+from deltacli.core.units import DAY_MS, UNITS_MS, format_count, format_duration, format_moment, format_size, plural
+from deltacli.operations.streams.checkpoints import Verdict
+from deltacli.operations.streams.streams import FailOn, StreamsRequest, find_streams, refuse_paimon
+
+if TYPE_CHECKING:
+    from deltacli.operations.streams.restart_point import RestartPoint
+    from deltacli.operations.streams.streams import StreamQuery, StreamSource, StreamsReport
+    from deltacli.storage import Storage
+    from deltacli.table.handle import TableHandle
+
+EXIT_CODES = (0, 1, 2, 3, 4, 7, 70)
+COLUMNS = (
+    *("query", "id", "checkpoint", "batch", "queryVerdict", "name", "kind", "table", "tableId", "version", "index"),
+    *("initialSnapshot", "lagVersions", "lagSeconds", "lagBytes", "needsFirst", "needsFiles", "needsBytes"),
+    *("needsChangeData", "safeUntil", "verdict", "because", "verdictOfFeed", "ambiguous", "startingVersion"),
+)
+_STYLES = {Verdict.DEAD: Style.PROBLEM, Verdict.UNKNOWN: Style.PROBLEM, Verdict.AT_RISK: Style.WARNING}
+
+
+def streams(
+    run: Run,
+    table: Annotated[str | None, argument("Table directory: a path or URI. Shows its queries only.", "TABLE")] = None,
+    *,
+    request: StreamsRequest,
+    tables: Annotated[
+        list[str] | None,
+        Option("Tables that the queries may read, found by id; also patterns. Repeatable.", "GLOB"),
+    ] = None,
+    fail_on: Annotated[FailOn, Option("Exit with 1 if a query is dead, or not ok.", "dead|at-risk")] = FailOn.DEAD,
+) -> None:
+    """Show which Spark queries can continue, and what they still need.
+
+    \b
+    Reads the checkpoint directories of Structured Streaming queries. For each
+    source: where a restart begins, how far it is behind, which commits and removed
+    files it needs, and until when they are kept. A query is ok, at-risk, unknown
+    or dead: a restart fails. A checkpoint names a table by its id only, so name
+    TABLE, or tables with --tables. Nothing is changed.
+
+    \b
+    What a command writes to stdout and stderr: deltacli help output-streams.
+
+    \b
+    Examples:
+      deltacli streams ./tbl --checkpoints './chk/*'
+      deltacli streams --checkpoints './chk/*' --tables './lake/**'
+      deltacli streams ./tbl --restart-point ./chk/orders  # begin anew
+      deltacli streams ./tbl --checkpoints './chk/*' --fail-on at-risk -q
+    """
+    try:
+        opened = [] if table is None else [run.open_table(table)]
+    except PaimonTable as fault:
+        raise refuse_paimon(fault) from fault
+    named = [*opened, *_found(run, tables or ())]
+    report = find_streams(
+        request, named, run.open_other, run.engine, is_one_table=table is not None and not tables, progress=run.progress
+    )
+    run.write(streams_result(report, opened[0].uri if opened else ""))
+    if report.fails(fail_on):
+        raise Exit(EXIT_FINDINGS)
+    if run.is_on_screen and table is not None and request.checkpoints:
+        run.say_next(f"deltacli vacuum {quoted_table(table)} --dry-run")
+
+
+def _found(run: Run, names: list[str] | tuple[()]) -> Iterator[TableHandle]:
+    """Yield the Delta tables at and below paths and patterns. Raises the first fault where a name has no table."""
+    from deltacli.table.discover import find_tables
+
+    if not names:
+        return
+
+    def open_(name: str) -> Storage:
+        return run.open_other(name)
+
+    targets = find_tables(names, open_, progress=run.progress)
+    if not targets.tables and targets.failures:
+        raise targets.failures[0][1]
+    for name, fault in targets.failures:
+        run.note(f"note: {name}: {fault.message}")
+    for target in targets.tables:
+        if not target.is_paimon:
+            yield run.table_of(target.storage, name=target.name)
+    if all(target.is_paimon for target in targets.tables):
+        raise NotATable("no Delta table is at or below the paths of --tables")
+
+
+def streams_result(report: StreamsReport, table: str) -> Outcome:
+    """Return the queries as a result; its rows are their sources."""
+    content = report.as_json()
+    rows = [_row(query, source) for query in report.queries for source in query.sources or (None,)]
+    return Outcome("streams", table, content, lambda: list(_sections(report)), rows, COLUMNS)
+
+
+def _row(query: StreamQuery, source: StreamSource | None) -> dict[str, object]:
+    row: dict[str, object] = {
+        "query": query.name,
+        "id": query.checkpoint.query_id,
+        "checkpoint": query.checkpoint.uri,
+        "batch": query.checkpoint.batch,
+        "queryVerdict": query.finding.verdict.value,
+    }
+    if source is None:
+        return {**dict.fromkeys(COLUMNS), **row, "because": query.finding.because or None}
+    one = source.as_json()
+    lag, needs, restart = one["lag"] or {}, one["needs"] or {}, one["restart"] or {}
+    return {
+        **{name: one.get(name) for name in COLUMNS},
+        **row,
+        **{f"lag{name.title()}": lag.get(name) for name in ("versions", "seconds", "bytes")},
+        "needsFirst": (needs.get("versions") or [None])[0],
+        "needsFiles": needs.get("files"),
+        "needsBytes": needs.get("sizeBytes"),
+        "needsChangeData": needs.get("changeData"),
+        "startingVersion": restart.get("startingVersion"),
+    }
+
+
+def _sections(report: StreamsReport) -> Iterator[Section]:
+    counts = report.verdicts()
+    named = ", ".join(f"{counts[one]} {one.value}" for one in [*Verdict][::-1] if counts[one])
+    total = plural(len(report.queries), "query") if len(report.queries) == 1 else f"{len(report.queries):,} queries"
+    yield Section("found", [f"{total}: {named}" if named else total])
+    if report.others:
+        yield Section("others", [f"{format_count(report.others)} that read no version of this table"])
+    for query in report.queries:
+        finding = query.finding
+        yield Section(finding.verdict.value, list(_lines(query)), _STYLES.get(finding.verdict, Style.PLAIN))
+
+
+def _lines(query: StreamQuery) -> Iterator[str]:
+    point = query.checkpoint
+    batch = "no batch yet" if point.newest is None else f"batch {point.newest}"
+    state = "" if point.newest is None or point.is_committed else ", not finished"
+    yield f"{query.name}: {batch}{state}"
+    yield f"checkpoint {point.name}, query {point.query_id or 'unknown'}"
+    said = {query.finding.because, ""}
+    if query.finding.because:
+        yield query.finding.because
+    for source in query.sources:
+        yield from _of_source(source, said)
+
+
+def _of_source(source: StreamSource, said: set[str]) -> Iterator[str]:
+    one = source.judgement
+    if one is None:
+        at = f" at version {source.source.positions[-1].version}" if source.source.positions else ""
+        yield f"source {source.source.name}: {source.kind.value}{at}"
+    else:
+        within = ", in its first snapshot" if one.position.in_snapshot else ""
+        behind = "up to date"
+        if one.lag.versions:
+            behind = f"{plural(one.lag.versions, 'version')} behind, {format_size(one.lag.size_bytes)}"
+        if one.lag.age_ms:
+            behind += f", for {format_duration(_coarse(one.lag.age_ms))}"
+        ambiguous = ", one of several tables with this id" if one.is_ambiguous else ""
+        yield f"source {source.source.name}: {one.history.table.uri}{ambiguous}"
+        yield f"  at version {one.position.version}{within}: {behind}"
+        first = one.needs.first_version
+        commits = "no commit" if first is None else f"commits {first} to {one.history.newest}"
+        removed = one.feed_needs or one.needs
+        files = max(one.needs.files.num_rows, removed.files.num_rows)
+        more = f", {plural(removed.change_data.num_rows, 'change file')}" if removed.change_data.num_rows else ""
+        yield f"  needs {commits}, {plural(files, 'removed file')}{more}"
+        if one.safe_until is not None:
+            yield f"  kept until {format_moment(one.safe_until.time_ms)} UTC"
+        if one.feed is not None and one.feed.verdict is not one.rows.verdict:
+            yield f"  as a change feed {one.feed.verdict.value}{f': {one.feed.because}' if one.feed.because else ''}"
+    if source.finding is not None and source.finding.because not in said:
+        yield f"  {source.finding.because}"
+    if source.restart is not None:
+        yield from _of_restart(source.restart)
+
+
+def _coarse(age_ms: int) -> int:
+    """Return an age in whole days, hours, minutes or seconds, of which it has at least two."""
+    unit = next((one for one in (DAY_MS, UNITS_MS["hour"], UNITS_MS["minute"]) if age_ms >= 2 * one), 1_000)
+    return age_ms // unit * unit
+
+
+def _of_restart(point: RestartPoint) -> Iterator[str]:
+    yield f"  begin anew: startingVersion {point.starting_version}, with a new checkpoint"
+    if point.of_feed is not None:
+        yield f"  as a change feed: startingVersion {point.of_feed}"
+    for name, one in (("lost", point.lost), ("delivered again", point.repeated)):
+        if one.versions is not None:
+            rows = "rows unknown" if one.rows is None else plural(one.rows, "row")
+            first, last = one.versions
+            at = f"version {first}" if first == last else f"versions {first} to {last}"
+            yield f"  {name}: {at}, {plural(one.files, 'file')}, {rows}"

@@ -1,0 +1,301 @@
+"""`streams`: the queries of Spark that read tables, whether each can go on, and where a dead one can begin anew."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import TYPE_CHECKING, NamedTuple
+
+from deltacli.arrow import compute as pc
+from deltacli.core.documents import short_repr
+from deltacli.core.errors import PaimonTable, ProtocolUnsupported, Refused, Unreadable, UsageError, parameter
+from deltacli.core.progress import SILENT, Progress
+from deltacli.core.request_fields import Kind, option
+from deltacli.core.typing import JsonObject
+from deltacli.core.units import format_timestamp
+from deltacli.delta.streams import OtherOffset, SourceKind
+from deltacli.operations.streams.checkpoints import OK, Finding, Verdict, find_checkpoints, worst
+from deltacli.operations.streams.judge import judge
+from deltacli.operations.streams.needs import former_ids, read_history
+from deltacli.operations.streams.restart_point import find_restart
+from deltacli.storage.base import StoreOfVersions
+from deltacli.table.rebuild import read_snapshot
+
+if TYPE_CHECKING:
+    from deltacli.engine.base import Engine
+    from deltacli.operations.streams.checkpoints import SourceOffsets, StreamCheckpoint
+    from deltacli.operations.streams.judge import SourceJudgement
+    from deltacli.operations.streams.needs import Needs
+    from deltacli.operations.streams.restart_point import RestartPoint
+    from deltacli.table.discover import Opener
+    from deltacli.table.handle import TableHandle
+    from deltacli.table.version import Snapshot
+
+
+class FailOn(StrEnum):
+    DEAD = "dead"
+    AT_RISK = "at-risk"
+
+
+@dataclass(frozen=True, kw_only=True)
+class StreamsRequest:
+    """Which queries are looked at: those with these checkpoint directories, or the one to begin anew."""
+
+    checkpoints: Sequence[str] = option(
+        "Checkpoint directories of the queries, also patterns such as 'chk/*'. Repeatable.",
+        "GLOB",
+        Kind.TEXTS,
+        default=(),
+    )
+    restart_point: str | None = option(
+        "Show where the query of this checkpoint can begin anew, and what is lost.", "CHECKPOINT"
+    )
+
+    def __post_init__(self) -> None:
+        """Raise UsageError without a directory, or with both."""
+        object.__setattr__(self, "checkpoints", tuple(self.checkpoints))
+        if bool(self.checkpoints) == (self.restart_point is not None):
+            either = f"{parameter('streams.checkpoints')} or {parameter('streams.restart_point')}"
+            raise UsageError(f"name the checkpoint directories with {either}", code="usage.checkpoints")
+
+    @property
+    def names(self) -> Sequence[str]:
+        """Return the directories and patterns."""
+        return self.checkpoints if self.restart_point is None else (self.restart_point,)
+
+
+class StreamSource(NamedTuple):
+    """A source of a query in one table, or in none: `finding` is None for sources that read no Delta table."""
+
+    source: SourceOffsets
+    kind: SourceKind
+    finding: Finding | None
+    table: str | None = None
+    judgement: SourceJudgement | None = None
+    restart: RestartPoint | None = None
+
+    def as_json(self) -> JsonObject:
+        """Return an item of `sources` of the document `deltacli.streams`."""
+        one = self.judgement
+        known = (*([] if one is None else [one.position]), *self.source.positions[::-1])
+        position = known[0] if known else None
+        feed = None if one is None or one.feed is None or one.feed.verdict is one.rows.verdict else one.feed
+        until = None if one is None else one.safe_until
+        return {
+            "name": self.source.name,
+            "kind": self.kind.value,
+            "table": self.table,
+            "tableId": self.source.table_id,
+            "version": None if position is None else position.version,
+            "index": None if position is None else position.index,
+            "initialSnapshot": None if position is None else position.in_snapshot,
+            "lag": None
+            if one is None
+            else {"versions": one.lag.versions, "seconds": one.lag.age_ms // 1000, "bytes": one.lag.size_bytes},
+            "needs": None if one is None else _needs(one),
+            "safeUntilMs": None if until is None else until.time_ms,
+            "safeUntil": None if until is None else format_timestamp(until.time_ms),
+            "safeUntilBy": None if until is None else until.rule,
+            "verdict": None if self.finding is None else self.finding.verdict.value,
+            "because": (self.finding and self.finding.because) or None,
+            "verdictOfFeed": None if feed is None else feed.verdict.value,
+            "becauseOfFeed": (feed and feed.because) or None,
+            "ambiguous": one is not None and one.is_ambiguous,
+            "restart": None if self.restart is None else self.restart.as_json(),
+        }
+
+
+def _needs(one: SourceJudgement) -> JsonObject:
+    def size_of(needs: Needs | None) -> int:
+        return (
+            0 if needs is None else sum(pc.sum(rows["size"]).as_py() or 0 for rows in (needs.files, needs.change_data))
+        )
+
+    first, feed = one.needs.first_version, one.feed_needs
+    largest = feed if feed is not None and feed.files.num_rows > one.needs.files.num_rows else one.needs
+    in_snapshot = [begin for begin in one.source.positions if begin.in_snapshot]
+    return {
+        "versions": None if first is None else [first, one.history.newest],
+        "files": largest.files.num_rows,
+        "sizeBytes": max(size_of(one.needs), size_of(feed)),
+        "initialSnapshot": min((begin.version for begin in in_snapshot), default=None),
+        "changeData": 0 if feed is None else feed.change_data.num_rows,
+    }
+
+
+_AMBIGUOUS = "several of the tables have its id, and it can continue in some of them only"
+
+
+class StreamQuery(NamedTuple):
+    """A query: its checkpoint directory, and its sources, of which one that several tables may have is in each."""
+
+    checkpoint: StreamCheckpoint
+    sources: tuple[StreamSource, ...]
+
+    @property
+    def name(self) -> str:
+        """The last name of its directory; Spark keeps no other."""
+        return self.checkpoint.name.rstrip("/").rpartition("/")[2] or self.checkpoint.name
+
+    @property
+    def finding(self) -> Finding:
+        """The worst verdict of the directory and its sources. A source that may be in several tables has a verdict
+        where it is the same in all of them.
+        """
+        found = [self.checkpoint.finding]
+        for name in dict.fromkeys(one.source.name for one in self.sources):
+            here = [one.finding or OK for one in self.sources if one.source.name == name]
+            is_same = len({one.verdict for one in here}) == 1
+            found.append(here[0] if is_same else Finding(Verdict.UNKNOWN, _AMBIGUOUS))
+        return worst(found)
+
+    def as_json(self) -> JsonObject:
+        """Return an item of `queries` of the document `deltacli.streams`."""
+        return {
+            "name": self.name,
+            "id": self.checkpoint.query_id,
+            "checkpoint": self.checkpoint.uri,
+            "batch": self.checkpoint.batch,
+            "verdict": self.finding.verdict.value,
+            "because": self.finding.because or None,
+            "sources": [one.as_json() for one in self.sources],
+        }
+
+
+@short_repr("queries", "others")
+@dataclass(frozen=True, eq=False, repr=False)
+class StreamsReport:
+    """The queries, the worst first. `others` counts those that read none of the tables that were asked about."""
+
+    queries: tuple[StreamQuery, ...]
+    others: int = 0
+
+    def verdicts(self) -> Counter[Verdict]:
+        """Return how many queries have each verdict."""
+        return Counter(one.finding.verdict for one in self.queries)
+
+    def fails(self, fail_on: FailOn = FailOn.DEAD) -> bool:
+        """Return whether a query is dead; with `at-risk`, whether any is not `ok`."""
+        counts = self.verdicts()
+        return bool(counts[Verdict.DEAD] or (fail_on is FailOn.AT_RISK and counts.total() > counts[Verdict.OK]))
+
+    def as_json(self) -> JsonObject:
+        """Return the document `deltacli.streams`, without the envelope."""
+        counts = self.verdicts()
+        return {
+            "verdicts": {one.value: counts[one] for one in Verdict},
+            "queries": [one.as_json() for one in self.queries],
+            "otherQueries": self.others,
+        }
+
+
+class _Named(NamedTuple):
+    """A table that was asked about: its newest version, or why that cannot be rebuilt."""
+
+    table: TableHandle
+    snapshot: Snapshot | None
+    fault: Unreadable | None = None
+
+
+def require_delta_tables(tables: Iterable[TableHandle]) -> None:
+    """Raise UsageError for a share."""
+    for table in tables:
+        if isinstance(table.storage, StoreOfVersions):
+            raise UsageError(f"streams works on Delta tables only: the provider of {table.uri} decides what it keeps")
+
+
+def find_streams(
+    request: StreamsRequest,
+    tables: Sequence[TableHandle],
+    open_: Opener,
+    engine: Engine,
+    *,
+    is_one_table: bool = False,
+    progress: Progress = SILENT,
+) -> StreamsReport:
+    """Return the queries with what each needs of the tables. Nothing is changed. With `is_one_table`, queries that read
+    no other than these tables are left out.
+
+    Raises what `find_checkpoints` raises, UsageError for a share, and StorageFailed.
+    """
+    require_delta_tables(tables)
+    found = find_checkpoints(request.names, open_, engine, progress=progress)
+    named = [_read(table) for table in tables]
+    placed = [(one, source, _tables_of(source, named)) for one in found for source in one.sources]
+    judged: dict[tuple[int, str], list[SourceJudgement]] = {}
+    for one in named:
+        own = [(point, source) for point, source, of in placed if one in of]
+        if not own or one.snapshot is None:
+            continue
+        history = read_history(one.table, own, snapshot=one.snapshot, with_rows=request.restart_point is not None)
+        for point, source in own:
+            judged.setdefault((id(point), source.name), []).append(judge(history, point, source))
+    queries = []
+    for point in found:
+        sources = [
+            row for source in point.sources for row in _rows(source, judged.get((id(point), source.name), []), named)
+        ]
+        if request.restart_point is not None:
+            sources = [row._replace(restart=find_restart(row.judgement)) if row.judgement else row for row in sources]
+        queries.append(StreamQuery(point, tuple(sources)))
+    shown = [one for one in queries if not is_one_table or _concerns(one)]
+    shown.sort(key=lambda one: -[*Verdict].index(one.finding.verdict))
+    return StreamsReport(tuple(shown), len(queries) - len(shown))
+
+
+def _concerns(query: StreamQuery) -> bool:
+    """Return whether a query reads a table that was asked about, or may read it."""
+    if any(one.judgement is not None for one in query.sources):
+        return True
+    return query.checkpoint.finding.verdict is not Verdict.OK or any(one.table is not None for one in query.sources)
+
+
+def _read(table: TableHandle) -> _Named:
+    try:
+        return _Named(table, read_snapshot(table))
+    except Unreadable as fault:
+        return _Named(table, None, fault)
+
+
+def _tables_of(source: SourceOffsets, named: Sequence[_Named]) -> list[_Named]:
+    """Return the tables that have the id of a source now; else those that had it once."""
+    wanted = source.table_id
+    if wanted is None:
+        return []
+    readable = [one for one in named if one.snapshot is not None]
+    now = [one for one in readable if one.snapshot is not None and one.snapshot.metadata.id == wanted]
+    return now or [one for one in readable if wanted in former_ids(one.table)]
+
+
+def _rows(source: SourceOffsets, judged: Sequence[SourceJudgement], named: Sequence[_Named]) -> Iterator[StreamSource]:
+    if judged:
+        for one in judged:
+            one = replace(one, is_ambiguous=len(judged) > 1)
+            yield StreamSource(source, one.position.kind, one.rows, one.history.table.uri, one)
+        return
+    if not source.positions:
+        kind = source.end.kind if isinstance(source.end, OtherOffset) else SourceKind.OTHER
+        finding = source.finding
+        yield StreamSource(source, kind, None if finding.verdict is Verdict.OK else finding)
+        return
+    unreadable = [one for one in named if one.fault is not None]
+    kind = source.positions[-1].kind
+    if len(named) == 1 and unreadable and unreadable[0].fault is not None:
+        fault = unreadable[0].fault
+        why = f"the newest version of the table cannot be read: {fault.message}"
+        finding = Finding(Verdict.UNKNOWN if isinstance(fault, ProtocolUnsupported) else Verdict.DEAD, why)
+        yield StreamSource(source, kind, finding, unreadable[0].table.uri)
+        return
+    why = "no table that was named has its id" if named else "the table is not named"
+    yield StreamSource(source, kind, worst([source.finding, Finding(Verdict.UNKNOWN, why)]))
+
+
+def refuse_paimon(fault: PaimonTable) -> Refused:
+    """Return the refusal for a Paimon table: its streams keep their positions in consumers."""
+    return Refused(
+        "streams works on Delta tables only: queries of a Paimon table keep their positions as its consumers",
+        code="streams.paimon",
+        facts=fault.facts,
+    )
