@@ -320,10 +320,9 @@ def _stream_notes(whole: WholeLog, guard: StreamGuard, limit: int) -> Iterator[s
         for one in guard.queries:
             if one.versions is not None and one.state is QueryState.PROTECTED and one.versions[0] < limit:
                 yield f"query {one.name} needs the log from version {one.versions[0]} on"
-        yield (
-            f"{plural(len(kept), 'log file')} ({format_size(sum(kept))}) kept for queries, "
-            f"{format_size(sum(kept) // max(1, begins[0] - begins[1]))} per version"
-        )
+        if kept:
+            each = format_size(sum(kept) // max(1, begins[0] - begins[1]))
+            yield f"{plural(len(kept), 'log file')} ({format_size(sum(kept))}) kept for queries, {each} per version"
     yield from GuardedStreams(guard.protection, "", guard.queries).notes()
     yield from guard.notes
 
