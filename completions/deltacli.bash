@@ -75,6 +75,7 @@ help;-;again;Show the help of a command, or explain a rule, a code, a property, 
 --apply;FILE;once;JSON file with changes, - for stdin.
 --check;-;once;Change nothing; exit 1 if a change is due, 4 if refused.
 --branch;@branch;once;Branch of a Paimon table.
+--checkpoints;TEXT;again;Name the streaming queries with these checkpoint directories that it concerns. Repeatable.
 --dry-run;-;once;Show the plan and change nothing; overrides --yes.
 --yes;-;once;Do not ask for confirmation.
 --enable;-;once;type: set delta.enableTypeWidening to true if it is not.
@@ -428,6 +429,7 @@ table;-;again;Give advice on a table, with its numbers before and after.
 --html;FILE;once;Also write a page with plots of the table, which loads nothing else.
 --prices;FILE;once;Prices of the store, TOML or JSON.
 --check;-;once;Exit with 1 if there is advice.
+--checkpoints;TEXT;again;Name the streaming queries with these checkpoint directories that it concerns. Repeatable.
 --format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
 --output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
@@ -1042,6 +1044,7 @@ again;@properties
         'reach ')
             commands=''
             options='--retention;TEXT;once;Show as well what a retention of the log and of removed files, such as 7d, would free and cost.
+--checkpoints;TEXT;again;Name the streaming queries with these checkpoint directories that it concerns. Repeatable.
 --format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
 --output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
@@ -1150,6 +1153,7 @@ again;@properties
 --version;@versions;once;Restore this version.
 --timestamp;TEXT;once;Restore the newest version committed at or before T (RFC 3339 with offset, or a date: midnight UTC).
 --check;-;once;Change nothing; exit 1 if something differs, 4 if refused.
+--checkpoints;TEXT;again;Name the streaming queries with these checkpoint directories that it concerns. Repeatable.
 --dry-run;-;once;Show the plan and change nothing; overrides --yes.
 --yes;-;once;Do not ask for confirmation.
 --engine;embedded spark;once;Where the work runs: in this process, or on a Spark cluster.
@@ -2360,6 +2364,7 @@ again;@widenings
 --apply;-;once;Execute a saved plan, or resume it.
 --check;-;once;Change nothing; exit 1 if a change is due, 4 if refused.
 --branch;-;once;Branch of a Paimon table.
+--checkpoints;-;again;Checkpoint directories of the queries, also patterns such as '\''chk/*'\''. Repeatable.
 --dry-run;-;once;Show the plan and change nothing; overrides --yes.
 --yes;-;once;Do not ask for confirmation.
 --enable;-;once;Set delta.enableTypeWidening to true if it is not.
@@ -2487,7 +2492,6 @@ again;@widenings
 --digest;-;once;Add SHA-256 digests of the live files and tombstones.
 --from-checksum;-;once;Take the state from the checksum of the version, without a replay, as far as the checksum has it.
 --ddl;-;once;Show the schema of a Paimon table as CREATE TABLE of Flink SQL instead.
---checkpoints;-;again;Checkpoint directories of the queries, also patterns such as '\''chk/*'\''. Repeatable.
 --restart-point;-;once;Show where the query of this checkpoint can begin anew, and what is lost.
 --tables;-;again;Tables that the queries may read, found by id; also patterns. Repeatable.
 --prefix;-;once;Delete only below this directory of the table.

@@ -16,7 +16,17 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from deltacli.spark.care.delta_table import DeltaTable, maintain, register_tables
-    from deltacli.spark.care.facts import detail, diff, files, findings, fleet_facts, history, tombstones, vacuum_plan
+    from deltacli.spark.care.facts import (
+        detail,
+        diff,
+        files,
+        findings,
+        fleet_facts,
+        history,
+        streams,
+        tombstones,
+        vacuum_plan,
+    )
     from deltacli.spark.data_source import register
     from deltacli.spark.shares.read_share import read_share
     from deltacli.spark.table_plan import TablePlan, plan_table, read_changes, read_table
@@ -37,6 +47,7 @@ __all__ = [
     "read_table",
     "register",
     "register_tables",
+    "streams",
     "tombstones",
     "vacuum_plan",
 ]
@@ -57,6 +68,7 @@ _HOMES = {
     "read_table": "deltacli.spark.table_plan",
     "register": "deltacli.spark.data_source",
     "register_tables": "deltacli.spark.care.delta_table",
+    "streams": "deltacli.spark.care.facts",
     "tombstones": "deltacli.spark.care.facts",
     "vacuum_plan": "deltacli.spark.care.facts",
 }

@@ -70,8 +70,10 @@ LINES = (
     "validate {t} --level data",
 )
 """Of a table, the places of a backup and of a copy, a table that is restored, and a directory for results."""
-ON_CLOUDS = set(COMMANDS) - {"alter", "completion", "schema convert", "spark package"}
-"""Without those of Paimon and those of no table; `fleet` and `share` have their own tests."""
+ON_CLOUDS = set(COMMANDS) - {"alter", "completion", "schema convert", "spark package", "streams"}
+"""Without those of Paimon and those of no table, and `streams`, whose checkpoints no other command makes; `fleet` and
+`share` have their own tests.
+"""
 OF_A_RUN = (
     "ms",
     "timestamp",

@@ -370,6 +370,7 @@ READINGS = tuple(
         ("diff", places.sample, "diff tbl 1 4"),
         ("diff of a copy", places.lost, "diff tbl copy --rows --key trip"),
         ("reach", places.lost, "reach tbl --retention 7d"),
+        ("streams", places.streamed, "streams tbl --checkpoints chk/*"),
         ("explain", places.sample, "explain other"),
         ("explain a change", places.sample, "explain tbl --if add=deletionVectors"),
         ("schema show", places.sample, "schema show tbl"),

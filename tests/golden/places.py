@@ -28,6 +28,7 @@ from tests.support.builder import EPOCH_MS, TableBuilder
 from tests.support.damaged_tables import CHECKPOINT, HINT, DamagedTable
 from tests.support.paimon_builder import ID, NAME, PRICE, PaimonBuilder
 from tests.support.sick_tables import VECTORS, SickTable
+from tests.support.stream_checkpoints import offset, write_checkpoint
 from tests.support.vacuuming import write_table
 
 LOG = "_delta_log"
@@ -39,6 +40,13 @@ def sample(root: Path) -> None:
     changes = [{"change": "name", "name": "rides"}, {"change": "comment", "column": "ride.fare", "comment": "in EUR"}]
     (root / "changes.json").write_text(json.dumps(changes))
     unknown(root)
+
+
+def streamed(root: Path) -> None:
+    """The sample table, and the checkpoint of a query that reads it."""
+    sample(root)
+    table_id = json.loads((root / "tbl" / LOG / f"{0:020}.json").read_text().splitlines()[2])["metaData"]["id"]
+    write_checkpoint(root / "chk" / "orders", [offset(table_id, 13), offset(table_id, 14, 0)])
 
 
 def files(root: Path) -> None:

@@ -142,6 +142,7 @@ LINES: dict[str, str] = {
     "share token rotate": "share token rotate known --config shares.yaml --yes",
     "snapshot": "snapshot tbl",
     "spark package": "spark package --to .",
+    "streams": "streams tbl --checkpoints=chk/*",
     "undelete": "undelete tbl --yes",
     "vacuum": "vacuum tbl --max-delete 100% --yes",
     "validate": "validate tbl",
@@ -313,7 +314,7 @@ class Place:
 
 
 def _fill(root: Path) -> None:
-    places.sample(root)
+    places.streamed(root)
     places.paimon(root)
     (root / "backup").mkdir()
     with _at(root):

@@ -18,6 +18,7 @@ from deltacli.cli.options.declared import (
 )
 from deltacli.cli.running.changing import Mode
 from deltacli.cli.running.run import Run
+from deltacli.cli.running.stream_notes import IF_COLUMNS_CHANGE, CheckpointsOption, note_streams
 from deltacli.cli.running.table_formats import Handle, ask
 from deltacli.core.alter_verbs import Details, Verb
 from deltacli.core.errors import UsageError
@@ -60,6 +61,7 @@ class AlterOptions:
     apply: str | None = option("JSON file with changes, - for stdin.", "FILE")
     check: bool = option("Change nothing; exit 1 if a change is due, 4 if refused.", default=False)
     branch: BranchOption = None
+    checkpoints: CheckpointsOption = None
     dry_run: DryRunOption = False
     yes: YesOption = False
 
@@ -140,6 +142,8 @@ def _edit(
     wanted: AlterOptions,
     asked: Asked[AlterationRequest],
 ) -> None:
+    if wanted.checkpoints:
+        note_streams(opened.run, opened.table, wanted.checkpoints, IF_COLUMNS_CHANGE)
     opened.alter(
         change,
         words,

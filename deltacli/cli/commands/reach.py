@@ -11,6 +11,7 @@ from deltacli.cli.options.declared import TableHereArgument
 from deltacli.cli.render.columns import Section, file_amount
 from deltacli.cli.results import Document, Emit, Outcome
 from deltacli.cli.running.run import Run
+from deltacli.cli.running.stream_notes import CheckpointsOption, note_streams
 from deltacli.core.errors import is_shared, quoted_table
 from deltacli.core.units import (
     duration,
@@ -129,7 +130,9 @@ def _amount(amount: Amount | None, retention_ms: int) -> str:
 EXIT_CODES = (0, 2, 3, 7, 70)
 
 
-def reach(run: Run, table: TableHereArgument = HERE, *, request: ReachRequest) -> None:
+def reach(
+    run: Run, table: TableHereArgument = HERE, *, request: ReachRequest, checkpoints: CheckpointsOption = None
+) -> None:
     """Show which versions can be read, by what, and until when.
 
     \b
@@ -147,8 +150,10 @@ def reach(run: Run, table: TableHereArgument = HERE, *, request: ReachRequest) -
       deltacli reach ./tbl --format markdown  # for a pull request
       deltacli reach ./tbl --json
     """
-    found = find_reach(run.open_table(table), request)
+    opened = run.open_table(table)
+    found = find_reach(opened, request)
     run.write(reach_result(found))
+    note_streams(run, opened, checkpoints)
     if run.is_on_screen and not is_shared(table):
         run.say_next(_next(found, request, quoted_table(table)))
 

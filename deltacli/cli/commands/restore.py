@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from deltacli.cli.options.declared import Asked, DryRunOption, TableArgument, YesOption, parse_moment_of
 from deltacli.cli.running.run import Run
+from deltacli.cli.running.stream_notes import IF_ROWS_GO, CheckpointsOption, note_streams
 from deltacli.cli.terminal.shell import quoted_table
 from deltacli.core.errors import UsageError
 from deltacli.core.request_fields import option
@@ -30,6 +31,7 @@ class RestoreOptions:
         "Restore the newest version committed at or before T (RFC 3339 with offset, or a date: midnight UTC).", "T"
     )
     check: bool = option("Change nothing; exit 1 if something differs, 4 if refused.", default=False)
+    checkpoints: CheckpointsOption = None
     dry_run: DryRunOption = False
     yes: YesOption = False
 
@@ -79,6 +81,7 @@ def restore(run: Run, table: TableArgument, *, asked: Asked[RestoreRequest], how
         overrides={"restore.append-only": "--allow-removals"},
     )
     opened = run.open_table(table, writes=not mode.only_plans)
+    note_streams(run, opened, how.checkpoints, IF_ROWS_GO)
     run_change(run, opened, Restore(request), wording, mode)
 
 

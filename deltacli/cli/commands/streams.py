@@ -16,7 +16,7 @@ from deltacli.core.errors import EXIT_FINDINGS, NotATable, PaimonTable
 from deltacli.core.request_fields import Option
 from deltacli.core.units import DAY_MS, UNITS_MS, format_count, format_duration, format_moment, format_size, plural
 from deltacli.operations.streams.checkpoints import Verdict
-from deltacli.operations.streams.streams import FailOn, StreamsRequest, find_streams, refuse_paimon
+from deltacli.operations.streams.streams import COLUMNS, FailOn, StreamsRequest, find_streams, refuse_paimon
 
 if TYPE_CHECKING:
     from deltacli.operations.streams.restart_point import RestartPoint
@@ -25,11 +25,6 @@ if TYPE_CHECKING:
     from deltacli.table.handle import TableHandle
 
 EXIT_CODES = (0, 1, 2, 3, 4, 7, 70)
-COLUMNS = (
-    *("query", "id", "checkpoint", "batch", "queryVerdict", "name", "kind", "table", "tableId", "version", "index"),
-    *("initialSnapshot", "lagVersions", "lagSeconds", "lagBytes", "needsFirst", "needsFiles", "needsBytes"),
-    *("needsChangeData", "safeUntil", "verdict", "because", "verdictOfFeed", "ambiguous", "startingVersion"),
-)
 _STYLES = {Verdict.DEAD: Style.PROBLEM, Verdict.UNKNOWN: Style.PROBLEM, Verdict.AT_RISK: Style.WARNING}
 
 
@@ -103,32 +98,7 @@ def _found(run: Run, names: list[str] | tuple[()]) -> Iterator[TableHandle]:
 def streams_result(report: StreamsReport, table: str) -> Outcome:
     """Return the queries as a result; its rows are their sources."""
     content = report.as_json()
-    rows = [_row(query, source) for query in report.queries for source in query.sources or (None,)]
-    return Outcome("streams", table, content, lambda: list(_sections(report)), rows, COLUMNS)
-
-
-def _row(query: StreamQuery, source: StreamSource | None) -> dict[str, object]:
-    row: dict[str, object] = {
-        "query": query.name,
-        "id": query.checkpoint.query_id,
-        "checkpoint": query.checkpoint.uri,
-        "batch": query.checkpoint.batch,
-        "queryVerdict": query.finding.verdict.value,
-    }
-    if source is None:
-        return {**dict.fromkeys(COLUMNS), **row, "because": query.finding.because or None}
-    one = source.as_json()
-    lag, needs, restart = one["lag"] or {}, one["needs"] or {}, one["restart"] or {}
-    return {
-        **{name: one.get(name) for name in COLUMNS},
-        **row,
-        **{f"lag{name.title()}": lag.get(name) for name in ("versions", "seconds", "bytes")},
-        "needsFirst": (needs.get("versions") or [None])[0],
-        "needsFiles": needs.get("files"),
-        "needsBytes": needs.get("sizeBytes"),
-        "needsChangeData": needs.get("changeData"),
-        "startingVersion": restart.get("startingVersion"),
-    }
+    return Outcome("streams", table, content, lambda: list(_sections(report)), list(report.rows()), COLUMNS)
 
 
 def _sections(report: StreamsReport) -> Iterator[Section]:

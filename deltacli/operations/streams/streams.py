@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow import compute as pc
 from deltacli.core.documents import short_repr
-from deltacli.core.errors import PaimonTable, ProtocolUnsupported, Refused, Unreadable, UsageError, parameter
+from deltacli.core.errors import NotATable, PaimonTable, ProtocolUnsupported, Refused, Unreadable, UsageError, parameter
 from deltacli.core.progress import SILENT, Progress
 from deltacli.core.request_fields import Kind, option
-from deltacli.core.typing import JsonObject
+from deltacli.core.typing import Json, JsonObject
 from deltacli.core.units import format_timestamp
 from deltacli.delta.streams import OtherOffset, SourceKind
 from deltacli.operations.streams.checkpoints import OK, Finding, Verdict, find_checkpoints, worst
@@ -181,6 +181,12 @@ class StreamsReport:
         counts = self.verdicts()
         return bool(counts[Verdict.DEAD] or (fail_on is FailOn.AT_RISK and counts.total() > counts[Verdict.OK]))
 
+    def rows(self) -> Iterator[dict[str, Json]]:
+        """Yield the sources of all queries, by `COLUMNS`; a query without any is one, too."""
+        for query in self.queries:
+            for source in query.sources or (None,):
+                yield _row(query, source)
+
     def as_json(self) -> JsonObject:
         """Return the document `deltacli.streams`, without the envelope."""
         counts = self.verdicts()
@@ -189,6 +195,47 @@ class StreamsReport:
             "queries": [one.as_json() for one in self.queries],
             "otherQueries": self.others,
         }
+
+
+COLUMNS = (
+    *("query", "id", "checkpoint", "batch", "queryVerdict", "name", "kind", "table", "tableId", "version", "index"),
+    *("initialSnapshot", "lagVersions", "lagSeconds", "lagBytes", "needsFirst", "needsFiles", "needsBytes"),
+    *(
+        "needsChangeData",
+        "safeUntilMs",
+        "safeUntil",
+        "verdict",
+        "because",
+        "verdictOfFeed",
+        "ambiguous",
+        "startingVersion",
+    ),
+)
+"""Names of the values of a source in a table of all sources: those of the document, nested ones in one word."""
+
+
+def _row(query: StreamQuery, source: StreamSource | None) -> dict[str, Json]:
+    row: dict[str, Json] = {
+        "query": query.name,
+        "id": query.checkpoint.query_id,
+        "checkpoint": query.checkpoint.uri,
+        "batch": query.checkpoint.batch,
+        "queryVerdict": query.finding.verdict.value,
+    }
+    if source is None:
+        return {**dict.fromkeys(COLUMNS), **row, "because": query.finding.because or None}
+    one = source.as_json()
+    lag, needs, restart = one["lag"] or {}, one["needs"] or {}, one["restart"] or {}
+    return {
+        **{name: one.get(name) for name in COLUMNS},
+        **row,
+        **{f"lag{name.title()}": lag.get(name) for name in ("versions", "seconds", "bytes")},
+        "needsFirst": (needs.get("versions") or [None])[0],
+        "needsFiles": needs.get("files"),
+        "needsBytes": needs.get("sizeBytes"),
+        "needsChangeData": needs.get("changeData"),
+        "startingVersion": restart.get("startingVersion"),
+    }
 
 
 class _Named(NamedTuple):
@@ -218,7 +265,7 @@ def find_streams(
     """Return the queries with what each needs of the tables. Nothing is changed. With `is_one_table`, queries that read
     no other than these tables are left out.
 
-    Raises what `find_checkpoints` raises, UsageError for a share, and StorageFailed.
+    Raises what `find_checkpoints` raises, NotATable, UsageError for a share, and StorageFailed.
     """
     require_delta_tables(tables)
     found = find_checkpoints(request.names, open_, engine, progress=progress)
@@ -255,6 +302,8 @@ def _concerns(query: StreamQuery) -> bool:
 def _read(table: TableHandle) -> _Named:
     try:
         return _Named(table, read_snapshot(table))
+    except NotATable:
+        raise
     except Unreadable as fault:
         return _Named(table, None, fault)
 

@@ -142,6 +142,30 @@ CANDIDATES = (
     FactColumn("removedAtVersion", "bigint", "version that removed it; null where unknown"),
     FactColumn("refusals", "array<string>", "codes for which `vacuum` would not run; empty where it would"),
 )
+STREAMS = (
+    FactColumn("query", "string", "last name of the checkpoint directory"),
+    FactColumn("id", "string", "id of the query; null where it cannot be read"),
+    FactColumn("checkpoint", "string", "URI of the directory"),
+    FactColumn("batch", "bigint", "last finished batch; null before"),
+    FactColumn("queryVerdict", "string", "`ok`, `at-risk`, `unknown` or `dead`: the worst of its sources"),
+    FactColumn("name", "string", "position or name of the source"),
+    FactColumn("kind", "string", "`delta`, `deltacli`, `delta-sharing` or `other`"),
+    FactColumn("tableId", "string", "id of the table in the offset"),
+    FactColumn("version", "bigint", "version at which a restart continues"),
+    FactColumn("index", "bigint", "files of it that are delivered; null where Delta states none"),
+    FactColumn("initialSnapshot", "boolean", "the source still delivers its first snapshot"),
+    FactColumn("lagVersions", "bigint", "versions that are not delivered"),
+    FactColumn("lagSeconds", "bigint", "time since the first of them with files"),
+    FactColumn("lagBytes", "bigint", "bytes to deliver"),
+    FactColumn("needsFirst", "bigint", "first commit that it needs; null: none"),
+    FactColumn("needsFiles", "bigint", "removed files that it needs"),
+    FactColumn("needsBytes", "bigint", "their bytes, and those of change files"),
+    FactColumn("needsChangeData", "bigint", "change files that it needs for the change feed"),
+    FactColumn("safeUntil", "timestamp", "when the first of them may be deleted"),
+    FactColumn("verdict", "string", "of the source, if it reads rows"),
+    FactColumn("because", "string", "why it is not `ok`"),
+    FactColumn("verdictOfFeed", "string", "of the source, if it reads the change feed, where that differs"),
+)
 LOG_FACTS = (
     FactColumn("group", "string", "group of the policy file"),
     FactColumn("policy", "string", "policy of the group"),
@@ -427,6 +451,14 @@ def _log_facts(table: TableHandle, _: Values, row: Values) -> Iterator[Values]:
     }
 
 
+def _streams(table: TableHandle, arguments: Values, _: Values) -> Iterator[pyarrow.Table]:
+    from deltacli.operations.streams.streams import StreamsRequest, find_streams
+
+    report = find_streams(StreamsRequest(**arguments), [table], table.open_other, table.engine, is_one_table=True)
+    rows = [{**row, "safeUntil": _moment(row["safeUntilMs"])} for row in report.rows()]
+    yield _table_of(rows, STREAMS)
+
+
 FACTS: Mapping[str, Fact] = {
     "history": Fact(HISTORY, _history),
     "files": Fact(FILES, _files, is_long=True),
@@ -434,6 +466,7 @@ FACTS: Mapping[str, Fact] = {
     "detail": Fact(DETAIL, _detail, keeps_faults=True),
     "findings": Fact(FINDINGS, _findings, keeps_faults=True),
     "vacuum_plan": Fact(CANDIDATES, _candidates, is_long=True),
+    "streams": Fact(STREAMS, _streams),
     "fleet_facts": Fact(LOG_FACTS, _log_facts, keeps_faults=True),
 }
 

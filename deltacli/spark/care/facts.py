@@ -169,6 +169,30 @@ def vacuum_plan(
     return _facts(spark, paths, "vacuum_plan", request, now=now, unreadable=unreadable, storage_options=storage_options)
 
 
+@named_call
+def streams(
+    spark: SparkSession,
+    paths: Any,
+    *,
+    checkpoints: Sequence[str],
+    now: datetime | None = None,
+    unreadable: Unreadable = "raise",
+    storage_options: Mapping[str, str] | None = None,
+) -> DataFrame:
+    """Return the sources of the streaming queries that read each table, one row per source, as `deltacli streams` shows
+    them: whether they can continue, and what they need.
+
+    `checkpoints` are the checkpoint directories of the queries, or patterns of them; executors read them. The other
+    arguments are those of `tombstones`.
+    """
+    from deltacli.operations.streams.streams import StreamsRequest
+
+    names = [text_of(one) for one in checkpoints]
+    absolute = [one if "://" in one or one.startswith("file:") else str(Path(one).absolute()) for one in names]
+    arguments = {"checkpoints": StreamsRequest(checkpoints=absolute).checkpoints}
+    return _facts(spark, paths, "streams", arguments, now=now, unreadable=unreadable, storage_options=storage_options)
+
+
 def fleet_facts(
     spark: SparkSession,
     policy: str | os.PathLike[str],

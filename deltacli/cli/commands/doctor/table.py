@@ -10,6 +10,7 @@ from deltacli.cli.invocation import Exit
 from deltacli.cli.options.declared import TableHereArgument
 from deltacli.cli.results import has_stdout, open_sink, require_target
 from deltacli.cli.running.run import Run
+from deltacli.cli.running.stream_notes import CheckpointsOption, note_streams
 from deltacli.core.errors import EXIT_FINDINGS, UsageError
 from deltacli.core.request_fields import option
 from deltacli.operations.doctor.advice import DoctorRequest, parse_prices
@@ -29,6 +30,7 @@ class DoctorOptions:
         "Prices of the store, TOML or JSON.  [default: list prices of S3, GCS and Azure]", "FILE", spelled="--prices"
     )
     check: bool = option("Exit with 1 if there is advice.", default=False)
+    checkpoints: CheckpointsOption = None
 
 
 def doctor_table(run: Run, table: TableHereArgument = HERE, *, request: DoctorRequest, how: DoctorOptions) -> None:
@@ -62,7 +64,8 @@ def doctor_table(run: Run, table: TableHereArgument = HERE, *, request: DoctorRe
         require_target(how.html, "--html")
     if how.prices_file is not None:
         request = replace(request, prices=_read_prices(how.prices_file))
-    report = examine_table(run.open_table(table), request)
+    opened = run.open_table(table)
+    report = examine_table(opened, request)
     if how.html is not None:
         from deltacli.fleet.reporting.table_page import table_page
 
@@ -72,6 +75,7 @@ def doctor_table(run: Run, table: TableHereArgument = HERE, *, request: DoctorRe
         run.write(table_result(report, table))
     if how.html not in (None, "-"):
         run.note(f"wrote {how.html}")
+    note_streams(run, opened, how.checkpoints)
     if report.facts.gap is not None:
         raise report.facts.gap
     if how.check and report.advice:

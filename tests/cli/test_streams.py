@@ -1,0 +1,222 @@
+"""`streams` on the command line and in Python: verdicts, forms of the result, exit codes, and where to begin anew."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from deltacli import open_table
+from deltacli.cli.terminal.term import cells
+from deltacli.core.errors import DeltacliError
+from tests.cli.support import Result, deltacli
+from tests.docs.test_schemas import faults, line_faults
+from tests.support.actions import add, commit_info, metadata, protocol, remove
+from tests.support.builder import EPOCH_MS, TableBuilder, commit_path
+from tests.support.stream_checkpoints import offset, write_checkpoint
+
+Json = dict[str, Any]  # Any: JSON values
+
+TABLE_ID = "5fba94ed-9794-4965-ba6e-6ee3c0d22af9"
+NOW = "2023-11-15T00:00:00Z"
+"""Some hours after the last commit."""
+
+
+def _builder() -> TableBuilder:
+    """Twelve versions, of which each adds a file; 8 removes that of 7, and version 10 has a checkpoint."""
+    builder = TableBuilder().commit(commit_info(), protocol(1, 2), metadata(id=TABLE_ID))
+    for version in range(1, 12):
+        moment = EPOCH_MS + version * 1_000
+        lines = [add(f"f{version}.parquet", size=10, records=3, modification_time=moment)]
+        if version == 8:
+            lines.append(remove("f7.parquet", deleted_ms=moment, dataChange=False))
+        builder.commit(commit_info(), *lines, modified_ms=moment)
+        builder.file(f"f{version}.parquet", b"0123456789", modified_ms=moment)
+    return builder.checkpoint(10)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    _builder().write(tmp_path / "tbl")
+    write_checkpoint(tmp_path / "chk" / "orders", [offset(TABLE_ID, 10), offset(TABLE_ID, 12)])
+    write_checkpoint(tmp_path / "chk" / "late", [offset(TABLE_ID, 4), offset(TABLE_ID, 5, 0)])
+    write_checkpoint(tmp_path / "chk" / "files", ['{"logOffset":1}', '{"logOffset":2}'])
+    return tmp_path
+
+
+def streams(home: Path, *arguments: str) -> Result:
+    return deltacli("streams", *arguments, "--now", NOW, cwd=home)
+
+
+def document(home: Path, *arguments: str, code: int = 0) -> Json:
+    found = streams(home, *arguments, "--json")
+    assert found.code == code, found.err
+    parsed: Json = json.loads(found.out)
+    assert not faults(parsed, "deltacli.streams")
+    return parsed
+
+
+def source_of(home: Path, name: str, *arguments: str, code: int = 0) -> Json:
+    whole = document(home, "tbl", *(arguments or ("--checkpoints", f"chk/{name}")), code=code)
+    (source,) = whole["queries"][0]["sources"]
+    found: Json = source
+    return found
+
+
+def test_every_form_has_the_same_queries(home: Path) -> None:
+    whole = document(home, "tbl", "--checkpoints", "chk/*")
+    lines = streams(home, "tbl", "--checkpoints", "chk/*", "--format", "ndjson").out.splitlines()
+    rows = streams(home, "tbl", "--checkpoints", "chk/*", "--format", "csv").out.splitlines()
+    text = streams(home, "./tbl", "--checkpoints", "chk/*").out
+
+    assert {"ok": 2, "at-risk": 0, "unknown": 0, "dead": 0} == whole["verdicts"]
+    assert (["late", "orders"], 1) == ([one["name"] for one in whole["queries"]], whole["otherQueries"])
+    assert [[], []] == [line_faults(json.loads(line)) for line in lines]
+    assert whole["queries"] == json.loads(lines[0])["queries"]
+    assert 1 + len(whole["queries"]) == len(rows)
+    assert all(cells(line) <= 80 for line in text.splitlines() if "file://" not in line)
+    assert "late: batch 7" in text
+    assert open_table(str(home / "tbl")).streams(checkpoints=[str(home / "chk" / "late")]).queries[0].name == "late"
+
+
+def test_what_a_query_needs_and_how_far_it_is_behind(home: Path) -> None:
+    late, orders = source_of(home, "late"), source_of(home, "orders")
+
+    assert ("delta", TABLE_ID, 5, 1, False) == tuple(
+        late[name] for name in ("kind", "tableId", "version", "index", "initialSnapshot")
+    )
+    assert {"versions": [4, 11], "files": 1, "sizeBytes": 10, "initialSnapshot": None, "changeData": 0} == late["needs"]
+    assert (7, 60) == (late["lag"]["versions"], late["lag"]["bytes"])
+    assert late["safeUntilMs"] == EPOCH_MS + 8_000 + 7 * 86_400_000
+    assert {"versions": 0, "seconds": 0, "bytes": 0} == orders["lag"]
+    assert [10, 11] == orders["needs"]["versions"]
+
+
+def test_a_query_is_at_risk_two_days_before_and_dead_once_the_file_is_gone(home: Path) -> None:
+    at = ["streams", "tbl", "--checkpoints", "chk/late", "--json", "--now", "2023-11-20T00:00:00Z"]
+    late = deltacli(*at, cwd=home)
+    (home / "tbl" / "f7.parquet").unlink()
+    dead = source_of(home, "late", code=1)
+
+    assert (0, "at-risk") == (late.code, json.loads(late.out)["queries"][0]["verdict"])
+    assert 1 == deltacli(*at, "--fail-on", "at-risk", cwd=home).code
+    assert ("dead", "the file f7.parquet of commit 7: missing") == (dead["verdict"], dead["because"])
+
+
+def test_the_restart_point_is_the_first_version_with_everything(home: Path) -> None:
+    (home / "tbl" / "f7.parquet").unlink()
+
+    restart = source_of(home, "late", "--restart-point", "chk/late", code=1)["restart"]
+
+    assert 8 == restart["startingVersion"]
+    assert {"versions": [5, 7], "files": 2, "rows": 6} == restart["lost"]
+    assert {"versions": None, "files": 0, "rows": 0} == restart["repeated"]
+    text = streams(home, "tbl", "--restart-point", "chk/late").out
+    assert "begin anew: startingVersion 8, with a new checkpoint" in text
+    assert "lost: versions 5 to 7, 2 files, 6 rows" in text
+
+
+def test_a_restart_in_the_middle_of_a_commit_repeats_what_was_delivered_of_it(home: Path) -> None:
+    restart = source_of(home, "late", "--restart-point", "chk/late")["restart"]
+
+    assert (5, None) == (restart["startingVersion"], restart["lost"]["versions"])
+    assert {"versions": [5, 5], "files": 1, "rows": 3} == restart["repeated"]
+
+
+def test_a_commit_that_expired_kills_the_query_that_begins_its_restart_there(home: Path) -> None:
+    for version in range(5):
+        (home / "tbl" / commit_path(version)).unlink()
+
+    dead = source_of(home, "late", code=1)
+
+    assert dead["because"] == "commit 4 is no longer in the log, or skips 4 with failOnDataLoss=false"
+    assert "ok" == source_of(home, "orders")["verdict"]
+
+
+def test_copies_are_judged_each_and_the_query_by_what_is_the_same(home: Path) -> None:
+    shutil.copytree(home / "tbl", home / "copy")
+    both = ("--checkpoints", "chk/late", "--tables", "tbl", "--tables", "copy")
+    same = document(home, *both)["queries"][0]
+    (home / "copy" / "f7.parquet").unlink()
+    apart = document(home, *both)["queries"][0]
+
+    assert [True, True] == [one["ambiguous"] for one in same["sources"]]
+    assert ("ok", "unknown") == (same["verdict"], apart["verdict"])
+    assert ["ok", "dead"] == [one["verdict"] for one in apart["sources"]]
+
+
+def test_a_table_that_was_created_anew_is_another_one_for_its_queries(home: Path) -> None:
+    shutil.rmtree(home / "tbl")
+    new = "11111111-2222-3333-4444-555555555555"
+    _builder().commit(commit_info("CREATE OR REPLACE TABLE"), metadata(id=new)).write(home / "tbl")
+
+    dead = source_of(home, "late", code=1)
+
+    assert ("dead", None) == (dead["verdict"], dead["needs"]["versions"])
+    assert "created anew" in dead["because"]
+    assert "unknown" == document(home, "--checkpoints", "chk/late")["queries"][0]["verdict"]
+
+
+def test_a_log_with_a_gap_ends_every_query(home: Path) -> None:
+    (home / "tbl" / commit_path(11)).rename(home / "tbl" / commit_path(12))
+
+    assert "commit 11 is missing" in source_of(home, "orders", code=1)["because"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["tbl"], 2, "--checkpoints or --restart-point"),
+        (["tbl", "--checkpoints", "chk/*", "--restart-point", "chk/late"], 2, "--checkpoints or --restart-point"),
+        (["tbl", "--checkpoints", "chk/none*"], 4, "no checkpoint of a streaming query matches chk/none*"),
+        (["tbl", "--checkpoints", "chk"], 3, "'chk/*'"),
+        (["tbl", "--checkpoints", ""], 2, ""),
+        (["gone", "--checkpoints", "chk/*"], 3, "gone"),
+        (["--checkpoints", "chk/*", "--tables", "none/*"], 3, ""),
+        (["tbl", "--checkpoints", "chk/*", "--engine", "spark"], 2, "no such option: --engine"),
+    ],
+)
+def test_what_is_refused(home: Path, arguments: list[str], code: int, said: str) -> None:
+    found = streams(home, *arguments)
+
+    assert (code, True) == (found.code, said in found.err), found.err
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("reach ./tbl", ""),
+        ("doctor table ./tbl", ""),
+        ("restore ./tbl --version 9 --dry-run", "a commit that removes files stops it"),
+        ("alter ./tbl add tax int --dry-run", "a commit that changes columns"),
+    ],
+)
+def test_other_commands_name_the_queries_that_they_concern(home: Path, line: str, said: str) -> None:
+    write_checkpoint(home / "chk" / "dead", [offset(TABLE_ID, 11), offset("another id", 3)])
+    (home / "chk" / "dead" / "offsets" / "7").write_bytes(b"")
+
+    found = deltacli(*line.split(), "--checkpoints", "chk/*", "--now", NOW, cwd=home)
+
+    assert "query dead is dead: offsets/7 cannot be read: it is empty" in found.err
+    assert bool(said) == ("query orders" in found.err)
+    assert said in found.err
+    assert "query files" not in found.err
+
+
+def test_python_raises_what_the_command_refuses(home: Path) -> None:
+    table = open_table(str(home / "tbl"))
+
+    for given in ({}, {"checkpoints": [str(home / "none*")]}, {"restart_point": str(home)}):
+        with pytest.raises(DeltacliError):
+            table.streams(**given)
+
+
+def test_help_streams_is_the_command_and_names_the_topic() -> None:
+    found = deltacli("help", "streams").out
+
+    assert "Usage: deltacli streams" in found
+    assert "deltacli help output-streams" in found
+    assert "stdout has only the result" in deltacli("help", "output-streams").out
