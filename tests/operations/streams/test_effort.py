@@ -1,4 +1,4 @@
-"""How many requests the directories of queries cost on an object store: a plan, a refusal, each look before a deletion."""
+"""How many requests the directories of queries cost on an object store: a plan, a refusal, each further look."""
 
 from __future__ import annotations
 
