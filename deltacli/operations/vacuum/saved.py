@@ -322,9 +322,7 @@ def parse_plan(header: Mapping[str, Any], candidates: pyarrow.Table) -> VacuumPl
         quarantine=_find({"quarantine": None, **header}, "quarantine", str),
         by_inventory=_get({"byInventory": False, **header}, "byInventory", bool),
         protected=tuple(map(_read_protected, _get({"protected": [], **header}, "protected", list))),
-        streams=GuardedStreams.of_json(_get(header, "streams", dict))
-        if "streams" in header or header["formatVersion"] == 3
-        else None,
+        streams=_read_streams(header),
     )
     if plan.plan_id != header["planId"]:
         raise ValueError(f"its id is {header['planId']}, but that of its rows is {plan.plan_id}")
