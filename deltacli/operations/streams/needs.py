@@ -142,16 +142,16 @@ class TableHistory:
 
 
 def _are_among(paths: ArrowArray, vectors: ArrowArray | None, live: ArrowArray) -> ArrowArray:
-    """Return which paths and ids of vectors have one of the keys. Some at a time, because Python hashes them."""
+    """Return which paths and ids of vectors have one of the keys, made of some at a time: Python hashes them."""
     import pyarrow as pa
 
-    found = [pa.array([], pa.bool_())]
+    keys = [live.slice(0, 0)]
     paths, vectors = whole(paths), None if vectors is None else whole(vectors)
     for start in range(0, len(paths), _ROWS_HELD):
         some = paths.slice(start, _ROWS_HELD)
         ids = no_vector_ids(len(some)) if vectors is None else vectors.slice(start, _ROWS_HELD)
-        found.append(pc.is_in(key_digests(some, ids), value_set=live))
-    return pa.concat_arrays(found)
+        keys.append(key_digests(some, ids))
+    return pc.is_in(pa.concat_arrays(keys), value_set=live)
 
 
 def read_history(
