@@ -67,7 +67,7 @@ class TableHistory:
     commits: Mapping[int, StreamCommit] = field(repr=False)
     times: Mapping[int, int] = field(repr=False)
     with_rows: bool = False
-    _snapshots: dict[int, ArrowTable | str] = field(default_factory=dict, repr=False)
+    _snapshots: dict[tuple[int, int], ArrowTable | str] = field(default_factory=dict, repr=False)
     _configs: dict[int, TableConfiguration | None] = field(default_factory=dict, repr=False)
 
     @property
@@ -128,17 +128,19 @@ class TableHistory:
                 self._configs[version] = None
         return self._configs[version]
 
-    def files_of_snapshot(self, version: int) -> ArrowTable | str:
-        """Return the live files of a version, in no order, with the columns of `events` and `modified_ms` (int64, epoch
-        milliseconds); why it cannot be rebuilt, in words.
+    def files_of_snapshot(self, version: int, delivered: int) -> ArrowTable | str:
+        """Return the live files of a version but the first ones that are delivered, in no order, with the columns of
+        `events`; why it cannot be rebuilt, in words.
         """
-        if version not in self._snapshots:
+        place = version, delivered
+        if place not in self._snapshots:
             self._snapshots.clear()  # one at a time: it may have millions of rows
             try:
-                self._snapshots[version] = _snapshot_files(self.table, version, with_rows=self.with_rows)
+                files = _snapshot_files(self.table, version, with_rows=self.with_rows)
+                self._snapshots[place] = _undelivered(files, delivered).drop_columns(["modified_ms"])
             except (Unreadable, CommitCorrupt, FileMissing) as fault:
-                self._snapshots[version] = fault.message
-        return self._snapshots[version]
+                self._snapshots[place] = fault.message
+        return self._snapshots[place]
 
 
 def _are_among(paths: ArrowArray, vectors: ArrowArray | None, live: ArrowArray) -> ArrowArray:
@@ -430,11 +432,11 @@ def files_to_deliver(
     parts = []
     first, delivered = position.version, position.delivered
     if position.in_snapshot:
-        files = history.files_of_snapshot(position.version)
+        files = history.files_of_snapshot(position.version, delivered)
         if isinstance(files, str):
             fault = files
         else:
-            parts.append(_undelivered(files, delivered).drop_columns(["modified_ms"]))
+            parts.append(files)
         first, delivered = first + 1, 0
     rows = events.filter(pc.and_(pc.greater_equal(events["version"], first), events["is_change"]))
     if of_feed:
