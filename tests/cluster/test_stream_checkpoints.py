@@ -17,7 +17,6 @@ from deltacli.operations.streams.needs import read_history
 from deltacli.spark import register
 from deltacli.storage import open_storage
 from tests.cluster.grown_tables import Grown
-from tests.cluster.share_server import serving
 from tests.support.builder import commit_path
 from tests.support.effort import sampled
 
@@ -90,12 +89,12 @@ def run(session: Any, setting: Callable[[str, str], None]) -> Run:  # Any: a Spa
     return deliver
 
 
-def _verdict(table: Path, checkpoint: Path, *, feed: bool = False) -> Verdict:
+def _verdict(table: Path, checkpoint: Path) -> Verdict:
     opened = open_table(table)
     (found,) = find_checkpoints([str(checkpoint)], open_storage, opened.engine)
     own = [(found, one) for one in found.sources if one.table_id == opened.snapshot().metadata.id]
     judged = [judge(read_history(opened, own), *one) for one in own]
-    return worst([found.finding, *(one.feed if feed and one.feed else one.rows for one in judged)]).verdict
+    return worst([found.finding, *(one.rows for one in judged)]).verdict
 
 
 def _grown(root: Path) -> Grown:
@@ -116,8 +115,7 @@ def _grow_on(table: Grown) -> None:
 
 @pytest.mark.skipif(os.environ.get("DELTACLI_CLUSTER", "local") != "local", reason="of the driver, whatever its kind")
 @pytest.mark.parametrize("log_format", [1, 2])
-@pytest.mark.parametrize("feed", [False, True])
-def test_smoke_a_restart_fails_where_the_verdict_is_dead(feed: bool, log_format: int, run: Run, tmp_path: Path) -> None:
+def test_smoke_a_restart_fails_where_the_verdict_is_dead(log_format: int, run: Run, tmp_path: Path) -> None:
     table, checkpoint = _grown(tmp_path / "table"), tmp_path / "checkpoint"
     options: dict[str, object] = {
         "startingVersion": 0,
@@ -134,7 +132,7 @@ def test_smoke_a_restart_fails_where_the_verdict_is_dead(feed: bool, log_format:
             copies = [Path(shutil.copytree(one, place / one.name)) for one in (table.root, checkpoint)]
             stop(*copies)
             damage(*copies)
-            verdict = _verdict(*copies, feed=feed)
+            verdict = _verdict(*copies)
             try:
                 run("deltacli", str(copies[0]), copies[1], log_format=log_format, **options)
                 fault = None
@@ -143,21 +141,3 @@ def test_smoke_a_restart_fails_where_the_verdict_is_dead(feed: bool, log_format:
             assert (verdict is Verdict.DEAD) == (fault is not None), (place.name, verdict, fault)
             seen.add(verdict)
     assert len(seen) > 1
-
-
-@pytest.mark.skipif(os.environ.get("DELTACLI_CLUSTER", "local") != "local", reason="of the driver, whatever its kind")
-@pytest.mark.parametrize("source", ["deltacli_share", "parquet"])
-@pytest.mark.parametrize("stop", [_nothing, _unfinished])
-def test_queries_of_shares_and_files_go_on(source: str, stop: Damage, run: Run, tmp_path: Path) -> None:
-    table, checkpoint = _grown(tmp_path / "table"), tmp_path / "checkpoint"
-    with serving(tmp_path / "server", {"t": table.root}) as begin:
-        path = f"{begin}t" if source == "deltacli_share" else str(table.root)
-        options = (
-            {"startingVersion": 0, "maxFilesPerTrigger": 1} if source == "deltacli_share" else {"maxFilesPerTrigger": 1}
-        )
-        run(source, path, checkpoint, **options)
-        _grow_on(table)
-        stop(table.root, checkpoint)
-
-        assert Verdict.DEAD is not _verdict(table.root, checkpoint)
-        run(source, path, checkpoint, **options)
