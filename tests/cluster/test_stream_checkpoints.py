@@ -120,7 +120,6 @@ def test_smoke_a_restart_fails_where_the_verdict_is_dead(log_format: int, run: R
     options: dict[str, object] = {
         "startingVersion": 0,
         "maxFilesPerTrigger": 1,
-        **({"readChangeFeed": True} if feed else {}),
     }
     run("deltacli", str(table.root), checkpoint, log_format=log_format, **options)
     _grow_on(table)
