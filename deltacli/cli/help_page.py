@@ -57,7 +57,8 @@ _OPTIONS: Mapping[OptionHeading, str] = {
         --dry-run --yes --check --check-files --force --replace --allow-retention-below --max-delete --keep-version
         --protect-from --skip-nested-tables --keep-last --quarantine --purge-older --trust-listing --steal-leases
         --allow-removals --allow-remote --accept-commits --accept-copy --accept-loss --allow-lossy --allow-in-use
-        --max-missing --unprotected --keep-external --accept-unknowable
+        --max-missing --unprotected --keep-external --accept-unknowable --protect-streams --ignore-streams-older
+        --allow-stream-loss
     """,
     OptionHeading.GLOBAL: """
         -C --now --storage-option --retry-budget --allow-external --table-format --config --profile-name --color

@@ -70,6 +70,24 @@ COMMIT_METADATA = Option(
 )
 
 
+PROTECT_STREAMS = Option(
+    "Keep what Spark queries need whose checkpoint directories match, such as 's3://lake/checkpoints/*'. Repeatable.",
+    "GLOB",
+    Kind.TEXTS,
+    policy="Patterns of checkpoint directories of Spark queries, for which what they need is kept: paths or URIs.",
+)
+IGNORE_STREAMS_OLDER = Option(
+    "Do not keep anything for a query that is behind and whose checkpoint is older than this.",
+    "DURATION",
+    Kind.DURATION,
+)
+ALLOW_STREAM_LOSS = Option(
+    "Delete although this query (its id or checkpoint directory) cannot continue then. Repeatable.",
+    "QUERY",
+    Kind.TEXTS,
+)
+
+
 def option(
     meaning: str, metavar: str | None = None, kind: Kind | None = None, *, default: Any = None, **others: Any
 ) -> Any:  # Any: a field of any type

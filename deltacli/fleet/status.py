@@ -89,6 +89,10 @@ def judge_thresholds(
         found.append(_copy_lag(alerts.copy_lag, numbers, table, now_ms, target))
     if alerts.failed_rules is not None:
         found.append(_judge_failed_rules(alerts.failed_rules, numbers, table, level))
+    if alerts.stream_lag is not None:
+        found.append(_stream_lag(alerts.stream_lag, numbers, table))
+    if alerts.stream_dead is not None:
+        found.append(_stream_dead(alerts.stream_dead, numbers, table))
     return found
 
 
@@ -165,6 +169,23 @@ def _copy_lag(limit: int, numbers: Numbers, table: str, now_ms: int, target: str
 
 def _copy_command(table: str, target: str | None) -> str:
     return command("copy", target or "DST", table=table, replica=True, dry_run=True)
+
+
+_NO_STREAMS = "no log-expire or vacuum with protect-streams has read the checkpoints"
+
+
+def _stream_lag(limit: int, numbers: Numbers, table: str) -> Judgement:
+    if (lag := numbers.get("streamLagMs")) is None:
+        return _unknown("stream-lag", limit, _NO_STREAMS)
+    message = f"a query is behind by commits that are {_age(lag)} old (limit {format_duration(limit)})"
+    return _judged("stream-lag", lag, limit, message, command("streams", table=table), message)
+
+
+def _stream_dead(limit: int, numbers: Numbers, table: str) -> Judgement:
+    if (dead := numbers.get("deadStreams")) is None:
+        return _unknown("stream-dead", limit, _NO_STREAMS)
+    message = f"{dead:,} streaming {'query' if dead == 1 else 'queries'} cannot continue (limit {limit:,})"
+    return _judged("stream-dead", dead, limit, message, command("streams", table=table), message)
 
 
 def _judged(name: str, value: float, limit: float, message: str, advice: str, brief: str) -> Judgement:
@@ -403,6 +424,7 @@ POINTS = 30
 
 OF_FACTS = ("logBytes", "logFiles", "commitsBehind")
 OF_STEPS = ("liveFiles", "liveBytes", "rows", "smallFiles", "tombstones", "findings", "errors")
+OF_STREAMS = ("streamLagMs", "deadStreams")
 TOTALS = ("liveFiles", "liveBytes", "rows", "logBytes", "tombstones", "findings")
 """The numbers whose sum over all tables is kept for each run."""
 
@@ -741,6 +763,7 @@ class StatusReader:
         if kind == "copy" and "version" in details:
             table.numbers |= {"copiedVersion": details["version"], "copiedMs": now_ms}
             self._note_lag(table, now_ms)
+            self._note(table, now_ms, details, OF_STREAMS)
         if state == "done":
             _age_facts(table.numbers, kind, now_ms, details)
 

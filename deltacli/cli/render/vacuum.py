@@ -228,6 +228,7 @@ _RFC_3339 = pattern(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)\.\d{3}Z")
 
 KEPT_KINDS: dict[str, str] = {
     "retained": "removed files that are still needed",
+    "stream": "needed by queries of --protect-streams",
     "young": "not older than the cutoff",
     "hidden": "names that begin with _ or .",
     "links": "never followed",
@@ -307,7 +308,7 @@ def _kept(plan: VacuumPlan) -> Iterator[tuple[str, str]]:
     kept = plan.kept
     if kept.live.files:
         yield "live", file_amount(kept.live.files, kept.live.size_bytes)
-    yield from _counted(plan, ("retained", "young"))
+    yield from _counted(plan, ("retained", "stream", "young"))
     if kept.foreign.files:
         yield (
             UNRECOGNIZED,

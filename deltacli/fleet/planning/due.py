@@ -590,5 +590,10 @@ def expiry_step(policy: Policy, *, proves: bool) -> LogExpiry:
 
     settings = policy.steps["log-expire"]
     assert isinstance(settings, ExpirePolicy)
-    retention_ms, limit_ms = settings.retention_ms, settings.allow_retention_below_ms
-    return LogExpiry(ExpiryRequest(retention_ms=retention_ms, allow_retention_below_ms=limit_ms), proves)
+    request = ExpiryRequest(
+        retention_ms=settings.retention_ms,
+        allow_retention_below_ms=settings.allow_retention_below_ms,
+        protect_streams=settings.protect_streams,
+        ignore_streams_older_ms=settings.ignore_streams_older_ms,
+    )
+    return LogExpiry(request, proves)

@@ -180,6 +180,8 @@ class ExpirePolicy:
     every: int = _every(DAY_MS)
     retention_ms: int | None = None
     allow_retention_below_ms: int | None = None
+    protect_streams: Sequence[str] = ()
+    ignore_streams_older_ms: int | None = None
     consent: bool = _consent()
 
 
@@ -267,6 +269,12 @@ class AlertPolicy:
     copy_lag: int | None = option(
         "Alert when the replica lacks versions, and was up to date this long ago.", kind=Kind.DURATION
     )
+    stream_lag: int | None = option(
+        "Alert once a query of protect-streams is behind by commits that are older.", kind=Kind.DURATION
+    )
+    stream_dead: int | None = option(
+        "Alert once this many queries of protect-streams cannot continue.", kind=Kind.COUNT
+    )
 
 
 class SentRuns(StrEnum):
@@ -329,16 +337,18 @@ GROUP_KEYS = (
     Key("exclude", Kind.TEXTS, "Patterns of directories that do not belong to the group, with all below them."),
 )
 
+_OF_STREAMS = ("protect_streams", "ignore_streams_older_ms")
+
 STEP_KEYS: Mapping[str, tuple[Key, ...]] = {
     "checkpoint": _keys(CheckpointPolicy),
     "log-expire": (
         *_keys(ExpirePolicy, "every"),
-        *_keys(VacuumRequest, "retention_ms", "allow_retention_below_ms"),
+        *_keys(VacuumRequest, "retention_ms", "allow_retention_below_ms", *_OF_STREAMS),
         *_keys(ExpirePolicy, "consent"),
     ),
     "vacuum": (
         *_keys(VacuumPolicy, "every", "retention_ms", "allow_retention_below_ms", "mode", "max_delete", "protect_from"),
-        *_keys(VacuumPolicy, "quarantine", "consent"),
+        *_keys(VacuumPolicy, *_OF_STREAMS, "quarantine", "consent"),
     ),
     "validate": _keys(ValidatePolicy, "every", "level", "sample", "select", "ignore", "baselines", "fail_on"),
     "optimize": _keys(OptimizePolicy, "every", "target_size", "max_bytes", "small_files", "window"),

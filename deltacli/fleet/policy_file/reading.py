@@ -445,6 +445,10 @@ class _Reader:
         resolved = {}
         for name in own:
             sections = self._resolve(name, table, own)
+            for step, keys in sections.items():
+                if keys and keys.get("ignore_streams_older_ms") is not None and not keys.get("protect_streams"):
+                    self._fault(("policies", name, step, "ignore-streams-older"), "needs protect-streams")
+                    sections[step] = {key: value for key, value in keys.items() if key != "ignore_streams_older_ms"}
             built = {}
             for step in [step for step in STEP_KEYS if sections[step] is not None]:
                 try:
@@ -474,8 +478,9 @@ class _Reader:
                 values = self._values((*at, step), settings, SECTION_KEYS[step])
                 if "baselines" in values:
                     values["baselines"] = self._place_of(values["baselines"])
-                if "protect-from" in values:
-                    values["protect-from"] = tuple(map(self._place_of, values["protect-from"]))
+                for places in ("protect-from", "protect-streams"):
+                    if places in values:
+                        values[places] = tuple(map(self._place_of, values[places]))
                 if "to" in values:
                     values["to"] = self._place_of(values["to"])
                 sections[step] = {key.field: values[key.name] for key in SECTION_KEYS[step] if key.name in values}

@@ -48,6 +48,8 @@ _TABLE_NUMBERS: Mapping[str, tuple[str, str]] = {
     "findings": ("findings", "Findings of the last validation of a table, of any severity."),
     "errors": ("errors", "Errors that the last validation of a table found."),
     "copyLag": ("copy_lag_versions", "Versions that the replica of a table lacks."),
+    "streamLagMs": ("stream_lag_milliseconds", "Age of the oldest commit that a protected query has not delivered."),
+    "deadStreams": ("dead_streams", "Protected queries of a table that cannot continue."),
 }
 
 Sample = tuple[Mapping[str, str], float]

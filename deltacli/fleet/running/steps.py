@@ -149,14 +149,18 @@ def _checkpoint(table: TableHandle, policy: Policy, _: str) -> StepOutcome:
 
 def _log_expire(table: TableHandle, policy: Policy, _: str) -> StepOutcome:
     from deltacli.changing.change import carry_out, plan_change
+    from deltacli.operations.streams.protection import numbers_of
 
     change = expiry_step(policy, proves=False)
     plan = plan_change(change, table)
+    streams: Details = numbers_of(plan.streams) if change.request.protect_streams else {}
+    if streams and (refused := plan.objection()) is not None:
+        return StepOutcome.of(refused, streams)
     if not plan.files:
-        details: Details = {"files": 0, "sizeBytes": 0, "retentionMs": plan.retention_ms}
+        details: Details = {"files": 0, "sizeBytes": 0, "retentionMs": plan.retention_ms, **streams}
         return StepOutcome("nothing", message="no log file can be deleted", details=details)
     outcome = carry_out(change, table, plan=plan)
-    details = {
+    details = streams | {
         "planId": plan.plan_id,
         "files": outcome.deleted,
         "sizeBytes": outcome.deleted_bytes,
@@ -168,13 +172,18 @@ def _log_expire(table: TableHandle, policy: Policy, _: str) -> StepOutcome:
 
 
 def _vacuum(table: TableHandle, policy: Policy, _: str) -> StepOutcome:
-    from deltacli.operations.vacuum.full_plan import vacuum
+    from deltacli.operations.streams.protection import numbers_of
+    from deltacli.operations.vacuum.full_plan import plan_vacuum, vacuum
 
     settings = policy.steps["vacuum"]
     assert isinstance(settings, VacuumPolicy)
-    plan, outcome = vacuum(table, settings)
+    first = plan_vacuum(table, settings) if settings.protect_streams else None
+    streams: Details = {} if first is None or first.streams is None else numbers_of(first.streams.queries)
+    if first is not None and (refused := first.objection()) is not None:
+        return StepOutcome.of(refused, streams)
+    plan, outcome = vacuum(table, settings, first)
     assert outcome is not None
-    details = {
+    details = streams | {
         "planId": plan.plan_id,
         "files": outcome.deleted.files,
         "sizeBytes": outcome.deleted.size_bytes,

@@ -27,12 +27,20 @@ from deltacli.core.errors import (
     command,
     parameter,
 )
-from deltacli.core.request_fields import Kind, option
+from deltacli.core.request_fields import (
+    ALLOW_STREAM_LOSS,
+    IGNORE_STREAMS_OLDER,
+    PROTECT_STREAMS,
+    Kind,
+    option,
+    shared,
+)
 from deltacli.core.units import (
     DAY_MS,
     duration,
     format_duration,
     format_ranges,
+    format_size,
     format_timestamp,
     named_ranges,
     plural,
@@ -86,6 +94,8 @@ from deltacli.work.task import TaskContext
 
 if TYPE_CHECKING:
     from deltacli.changing.change import Gate
+    from deltacli.operations.streams.guard import StreamGuard
+    from deltacli.operations.streams.protection import GuardedQuery
 
 # -- the plan of `log expire` ------------------------------------------------------------------------------------------
 
@@ -108,11 +118,20 @@ class ExpiryRequest:
     allow_retention_below_ms: int | None = option(
         "Allow a retention below the table's own, whose value is given here, such as 30d.", "DURATION", Kind.DURATION
     )
+    protect_streams: Sequence[str] = shared(PROTECT_STREAMS, ())
+    ignore_streams_older_ms: int | None = shared(IGNORE_STREAMS_OLDER)
+    allow_stream_loss: Sequence[str] = shared(ALLOW_STREAM_LOSS, ())
     dry_run: bool = False
 
     def __post_init__(self) -> None:
-        """Raise UsageError for what is no version or no duration."""
+        """Raise UsageError for what is no version or no duration, and for options that need another one."""
+        if self.protect_streams or self.ignore_streams_older_ms is not None or self.allow_stream_loss:
+            from deltacli.operations.streams.protection import require_streams
+
+            require_streams(self.protect_streams, self.ignore_streams_older_ms, self.allow_stream_loss)
         settled = {
+            "protect_streams": tuple(self.protect_streams),
+            "allow_stream_loss": tuple(self.allow_stream_loss),
             "keep_versions": tuple(version_number(version, "keep_versions") for version in self.keep_versions),
             "retention_ms": optional_count(self.retention_ms, "retention_ms"),
             "allow_retention_below_ms": optional_count(self.allow_retention_below_ms, "allow_retention_below_ms"),
@@ -163,6 +182,8 @@ class ExpiryPlan:
     notes: tuple[str, ...]
     offered_checkpoint: int | None
     """A version to write a checkpoint of, where there is none before the cutoff."""
+    streams: tuple[GuardedQuery, ...] = ()
+    """The queries of Spark that stand in the table, where they are to be protected."""
 
     @property
     def table(self) -> str:
@@ -227,6 +248,7 @@ class ExpiryPlan:
             "keptVersions": self.kept_versions,
             "refusals": [refusal.as_json("override") for refusal in self.refusals],
             "offeredCheckpoint": self.offered_checkpoint,
+            **({"streams": [one.as_json() for one in self.streams]} if self.request.protect_streams else {}),
         }
 
 
@@ -252,6 +274,11 @@ def plan_expiry(
     whole = whole or list_log_whole(table.storage, table.progress)
     listing = whole.listing
     limit, notes = _limit(table, listing, cutoff, request.keep_versions)
+    guard = _guard(snapshot, request)
+    streams = () if guard is None else tuple(guard.refusals("log expire"))
+    if guard is not None:
+        notes += _stream_notes(whole, guard, limit)
+        limit = limit if guard.log_from is None else min(limit, guard.log_from)
     complete = [found for found in listing.checkpoints if found.version <= limit and found.version in listing.commits]
     boundary = max((found.version for found in complete), default=None)
     files = tuple(_expired(table, whole, boundary, now_ms, notes)) if boundary is not None else ()
@@ -269,10 +296,40 @@ def plan_expiry(
         files,
         lost,
         len(kept.reconstructable),
-        tuple(refusals_of(snapshot, listing, request, boundary)),
+        (*refusals_of(snapshot, listing, request, boundary), *streams),
         tuple(notes),
         offered,
+        () if guard is None else guard.queries,
     )
+
+
+def _guard(snapshot: Snapshot, request: ExpiryRequest) -> StreamGuard | None:
+    """Return what queries need of the log; None where none is to be protected. Raises as `guard_streams`."""
+    if not request.protect_streams:
+        return None
+    from deltacli.operations.streams.guard import guard_streams
+    from deltacli.operations.streams.protection import StreamProtection
+
+    return guard_streams(snapshot, StreamProtection.of(request))
+
+
+def _stream_notes(whole: WholeLog, guard: StreamGuard, limit: int) -> Iterator[str]:
+    """Yield notes on the queries for which the log is kept from an older version than `limit`, with what that costs."""
+    from deltacli.operations.streams.protection import GuardedStreams, QueryState
+
+    log_from = guard.log_from
+    if log_from is not None and log_from < limit:
+        checkpoints = [one.version for one in whole.listing.checkpoints]
+        begins = [max((one for one in checkpoints if one <= end), default=0) for end in (limit, log_from)]
+        kept = [file.size_bytes for file in whole.files if begins[1] <= file.version < begins[0]]
+        for one in guard.queries:
+            if one.versions is not None and one.state is QueryState.PROTECTED and one.versions[0] < limit:
+                yield f"query {one.name} needs the log from version {one.versions[0]} on"
+        if kept:
+            each = format_size(sum(kept) // max(1, begins[0] - begins[1]))
+            yield f"{plural(len(kept), 'log file')} ({format_size(sum(kept))}) kept for queries, {each} per version"
+    yield from GuardedStreams(guard.protection, "", guard.queries).notes()
+    yield from guard.notes
 
 
 def _limit(table: TableHandle, listing: LogListing, cutoff_ms: int, keep: Sequence[int]) -> tuple[int, list[str]]:
@@ -559,6 +616,8 @@ def _verified(gate: Gate[ExpiryPlan, ExpiryOutcome]) -> Permit:
     whole = list_log_whole(table.storage, table.progress)
     require_same(plan.basis, whole.listing)
     refusals = list(_refusals_since(plan, whole))
+    if not refusals:
+        refusals = list(_refusals_of_streams(plan))
     if not refusals and (refusal := unproven(plan, whole)) is not None:
         refusals = [refusal]
     if refusals:
@@ -582,6 +641,24 @@ def _refusals_since(plan: ExpiryPlan, whole: WholeLog) -> Iterator[Refusal]:
         )
         return
     yield from refusals_of(now, listing, plan.request, plan.boundary)
+
+
+def _refusals_of_streams(plan: ExpiryPlan) -> Iterator[Refusal]:
+    """Yield what objects to the plan since the queries were read: another one that cannot be protected, or one that
+    needs older versions than the plan keeps.
+    """
+    guard = _guard(read_snapshot(plan.basis.table), plan.request)
+    if guard is None:
+        return
+    yield from guard.refusals("log expire")
+    if guard.log_from is not None and plan.boundary is not None and guard.log_from < plan.boundary:
+        name = "" if guard.oldest is None else f" {guard.oldest.name}"
+        yield Refusal(
+            "streams.moved",
+            f"query{name} needs the log from version {guard.log_from} on by now, and the plan keeps it from version "
+            f"{plan.boundary} on",
+            hint=command("log expire", dry_run=True),
+        )
 
 
 def unproven(plan: ExpiryPlan, whole: WholeLog) -> Refusal | None:

@@ -104,15 +104,28 @@ class References(NamedTuple):
     """The number of all live files, wherever they are, and their bytes by the log."""
     viewed: pyarrow.Array = None
     """Those of `protected` that nothing but a symlink manifest needs; None without one."""
+    streamed: pyarrow.Array = None
+    """Those of `protected` that nothing but a query of Spark needs; None where no query is to be protected."""
 
     def with_viewed(self, hashes: pyarrow.Array) -> References:
         """Protect the files that manifests name."""
+        alone = self._unprotected(hashes)
+        return self._protecting(alone)._replace(viewed=alone)
+
+    def with_streamed(self, hashes: pyarrow.Array) -> References:
+        """Protect the files that queries need."""
+        alone = self._unprotected(hashes)
+        return self._protecting(alone)._replace(streamed=alone)
+
+    def _unprotected(self, hashes: pyarrow.Array) -> pyarrow.Array:
+        for others in (self.live, self.live_written, self.protected):
+            hashes = pc.filter(hashes, pc.invert(pc.is_in(hashes, value_set=others)))
+        return hashes
+
+    def _protecting(self, hashes: pyarrow.Array) -> References:
         import pyarrow as pa
 
-        known = (self.live, self.live_written, self.protected)
-        for others in known:
-            hashes = pc.filter(hashes, pc.invert(pc.is_in(hashes, value_set=others)))
-        return self._replace(protected=pa.concat_arrays([self.protected, hashes]), viewed=hashes)
+        return self._replace(protected=pa.concat_arrays([self.protected, hashes]))
 
 
 def removal_schema() -> pyarrow.Schema:

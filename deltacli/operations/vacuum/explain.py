@@ -159,6 +159,8 @@ def _why_needed(setting: PlanContext, judge: CandidateClassifier, commits: tuple
         return f"version {version} needs it: it contains deletion vectors of live files"
     if references.viewed is not None and is_among(references.viewed):
         return f"a manifest in {MANIFESTS} names it, and readers of that (Athena, Redshift) need it"
+    if references.streamed is not None and is_among(references.streamed):
+        return f"a query of {parameter('vacuum.protect_streams')} needs it"
     retained = [one for one in commits if references.window.retains(one.version)]
     if retained:
         newest = retained[-1]

@@ -28,6 +28,7 @@ from deltacli.operations.vacuum.candidates import (
     batches_of,
     choose,
     kept_files,
+    outside_of,
     rows_at_once,
     spare_linked,
 )
@@ -174,6 +175,7 @@ def _plan_of_mode(
                 step.advance(len(files.paths))
     is_whole = inventory is None and not request.prefix
     old = spare_linked(judge, walk if is_whole else None, names_hidden=scope.hides)
+    old = outside_of(old, setting.checkpoints)
     above = {} if inventory is None else tables_above(table, old.column("path").combine_chunks())
     tables = judge.tables | walk.tables | above
     found = choose(old, _below(tables), setting.references, choice_of(setting))
@@ -236,8 +238,9 @@ def _plan(
         refusals,
         missing_live=lost,
         kept=kept_files(judge, found, walk, _below(tables)),
+        needed=judge.needed,
         notes=(*notes, *missing_notes(setting, lost)),
-        directories=() if request.where else _removable(judge, walk, _below(tables)),
+        directories=() if request.where else _removable(judge, walk, [*_below(tables), *setting.checkpoints]),
         reach=reach._replace(first_version=None, first_ms=None) if lost.files else reach,
         horizon=find_horizon(setting, judge) if setting.is_whole else None,
     )

@@ -120,7 +120,7 @@ def plan_lite(table: TableHandle, request: VacuumRequest) -> VacuumPlan:
         nested_tables=tuple(nested),
     )
     notes = tuple(lost_notes(setting, lost))
-    return _plan(setting, rows, kept, refusals, kept_from, begun, notes)
+    return _plan(setting, rows, kept, refusals, kept_from, begun, notes, _flat(retained.column("hash")))
 
 
 def _plan(
@@ -131,6 +131,7 @@ def _plan(
     kept_from: int | None,
     begun: float,
     notes: tuple[str, ...],
+    retained: ArrowArray,
 ) -> VacuumPlan:
     """`kept_from` is the oldest version that removed a file that is kept; Any: an Arrow table."""
     references = setting.references
@@ -146,6 +147,7 @@ def _plan(
         live,
         (*common_refusals(setting), *_place_refusals(setting), *refusals),
         kept=kept,
+        needed=retained,
         notes=(*notes, *log_notes(setting)),
         reach=reach_of(setting, _lost_before(setting), newest, _flat(rows.column("hash"))),
         horizon=None if horizon is None or horizon < 0 else horizon,

@@ -13,7 +13,16 @@ from deltacli.changing.plan import NO_FILES, Amount, Failures
 from deltacli.core.documents import short_repr
 from deltacli.core.errors import Refusal, Refused, UsageError, adding, command, parameter, require_path
 from deltacli.core.made_once import cached_property, pattern
-from deltacli.core.request_fields import COMMIT_METADATA, Kind, option, require_known_word, shared
+from deltacli.core.request_fields import (
+    ALLOW_STREAM_LOSS,
+    COMMIT_METADATA,
+    IGNORE_STREAMS_OLDER,
+    PROTECT_STREAMS,
+    Kind,
+    option,
+    require_known_word,
+    shared,
+)
 from deltacli.core.units import format_duration, format_size, format_timestamp, parse_size, plural
 from deltacli.delta.log.actions import NO_METADATA
 from deltacli.delta.log.segment import LOG_DIRECTORY
@@ -24,6 +33,7 @@ if TYPE_CHECKING:
     import pyarrow
 
     from deltacli.changing.basis import Basis
+    from deltacli.operations.streams.protection import GuardedStreams
 
 # -- the request for a vacuum ------------------------------------------------------------------------------------------
 
@@ -106,6 +116,9 @@ class VacuumRequest:
         default=(),
         policy="Tables, such as shallow clones, whose files are kept: URIs.",
     )
+    protect_streams: Sequence[str] = shared(PROTECT_STREAMS, ())
+    ignore_streams_older_ms: int | None = shared(IGNORE_STREAMS_OLDER)
+    allow_stream_loss: Sequence[str] = shared(ALLOW_STREAM_LOSS, ())
     inventory: str | None = option(
         "List of files to use instead of a listing: S3 Inventory (manifest.json), Parquet, CSV.", "FILE", Kind.TEXT
     )
@@ -142,6 +155,10 @@ class VacuumRequest:
                 f"{parameter('vacuum.prefix')} and {parameter('vacuum.where')} exclude each other",
                 facts={"instead": "a condition only"},
             )
+        if self.protect_streams or self.ignore_streams_older_ms is not None or self.allow_stream_loss:
+            from deltacli.operations.streams.protection import require_streams
+
+            require_streams(self.protect_streams, self.ignore_streams_older_ms, self.allow_stream_loss)
         if min(self.retention_ms or 0, self.allow_retention_below_ms or 0) < 0:
             raise UsageError("the retention is negative", facts={"expected": "at least 0h"})
         given = [name for name in ("prefix", "where", "inventory", "include_foreign") if getattr(self, name)]
@@ -156,6 +173,8 @@ class VacuumRequest:
             "prefix": None if self.prefix is None else _directory(self.prefix),
             "keep_versions": tuple(version_number(version, "keep_versions") for version in self.keep_versions),
             "protect_from": tuple(self.protect_from),
+            "protect_streams": tuple(self.protect_streams),
+            "allow_stream_loss": tuple(self.allow_stream_loss),
             "max_delete": DeletionLimit.parse(self.max_delete).text,
             "commit_metadata": dict(self.commit_metadata),  # a proxy cannot be sent to executors
         }
@@ -216,6 +235,8 @@ class Kept(NamedTuple):
     """Candidates that `--where` does not select."""
     nested_tables: tuple[str, ...] = ()
     foreign_examples: tuple[str, ...] = ()
+    stream: int | None = None
+    """Files that only a query of Spark needs; None where no query is to be protected."""
 
     def as_json(self) -> dict[str, Any]:
         """Return it as in the document: numbers of files, and the directories that are tables of their own."""
@@ -229,6 +250,7 @@ class Kept(NamedTuple):
             "unproven": self.unproven,
             "outsideSelection": self.outside_selection,
             "nestedTables": list(self.nested_tables),
+            **({} if self.stream is None else {"stream": self.stream}),
         }
 
 
@@ -325,6 +347,9 @@ class VacuumPlan:
     copied_ms: int | None = field(default=None, compare=False)
     """The newest time of a log that was copied within the retention, by which all its commits are retained; None for
     another log, and for a saved plan."""
+    streams: GuardedStreams | None = None
+    """The queries of Spark that are protected, looked at again before each deletion; None where that was not asked for.
+    """
     made_from: Basis | None = field(default=None, compare=False)
     """The table and the commit that it was made from; None for a saved plan until it is compared with its table."""
     looked_at: float | None = field(default=None, compare=False)
@@ -414,6 +439,7 @@ class VacuumPlan:
                 },
             },
             "kept": self.kept.as_json(),
+            **({} if self.streams is None else {"streams": [one.as_json() for one in self.streams.queries]}),
             "emptyDirectories": len(self.directories),
             "refusals": [one.as_json("override") for one in self.refusals],
             "notes": [*self.notes, *(() if self.made_from is None else self.made_from.cautions)],

@@ -56,6 +56,7 @@ from deltacli.operations.vacuum.candidates import (
 )
 from deltacli.operations.vacuum.plan import (
     DeletionLimit,
+    Kept,
     Mode,
     ProtectedTable,
     TimeTravelRange,
@@ -75,6 +76,8 @@ from deltacli.table.walk import hidden_names, readable_formats, tables_around
 if TYPE_CHECKING:
     import pyarrow
 
+    from deltacli.operations.streams.guard import StreamGuard
+    from deltacli.operations.streams.protection import GuardedStreams
     from deltacli.operations.vacuum.clones import Clones
 
 # -- the input of a vacuum plan ----------------------------------------------------------------------------------------
@@ -100,11 +103,18 @@ class PlanContext(NamedTuple):
     clones: Clones | None
     first: TableConfiguration | None
     """The metadata at the oldest version that can be rebuilt; None where unknown."""
+    streams: StreamGuard | None
+    """The queries of Spark that the plan protects; None where that was not asked for."""
 
     @property
     def hidden_names(self) -> HiddenNames:
         """The rules of hidden names, with the partition columns of every version."""
         return hidden_names(self.snapshot, self.references.metadata, self.first)
+
+    @property
+    def checkpoints(self) -> Sequence[str]:
+        """Return the checkpoint directories of protected queries that are below the table, which is their place too."""
+        return () if self.streams is None else self.streams.inside
 
     @property
     def is_proven(self) -> bool:
@@ -164,6 +174,9 @@ def prepare(
     )
     if manifested := files_of_manifests(table):
         references = references.with_viewed(keys.of_listing(binary_paths(sorted(manifested))))
+    streams = _guarded_streams(snapshot, request)
+    if streams is not None:
+        references = references.with_streamed(streams.hashes(keys))
     first = _first_config(snapshot, references)
     kept_ms = own_ms if window.reaches_back else _least_own_ms(snapshot, references, first)
     protected = tuple(map(protected_table, protect))
@@ -172,7 +185,17 @@ def prepare(
         protected=protected,
         clones=clones,
         first=first,
+        streams=streams,
     )
+
+
+def _guarded_streams(snapshot: Snapshot, request: VacuumRequest) -> StreamGuard | None:
+    if not request.protect_streams:
+        return None
+    from deltacli.operations.streams.guard import guard_streams
+    from deltacli.operations.streams.protection import StreamProtection
+
+    return guard_streams(snapshot, StreamProtection.of(request))
 
 
 def _first_config(snapshot: Snapshot, references: References) -> TableConfiguration | None:
@@ -533,6 +556,7 @@ def common_refusals(setting: PlanContext) -> Iterator[Refusal]:
     yield from property_refusals(setting.request, setting.snapshot.properties)
     yield from log_refusals(setting.references)
     yield from () if setting.clones is None else setting.clones.refusals()
+    yield from () if setting.streams is None else setting.streams.refusals("vacuum")
     yield from clock_refusals(setting.snapshot, setting.references, setting.now_ms)
     stores = map(setting.table.open_other, setting.request.protect_from)
     yield from outer_refusals(
@@ -548,10 +572,24 @@ def contradiction_refusals(setting: PlanContext, rows: ArrowTable) -> Iterator[R
 
 
 def make_plan(
-    setting: PlanContext, rows: ArrowTable, live: Amount, refusals: Iterable[Refusal], **parts: Any
+    setting: PlanContext,
+    rows: ArrowTable,
+    live: Amount,
+    refusals: Iterable[Refusal],
+    *,
+    kept: Kept,
+    needed: ArrowArray,
+    notes: Iterable[str],
+    **parts: Any,
 ) -> VacuumPlan:  # Any: parts of the plan
-    """Return the plan of a setting and its candidates, with `refusals` and that of the limit."""
+    """Return the plan of a setting and its candidates, with `refusals` and that of the limit. `needed` are hashes of
+    the files that are kept because something needs them.
+    """
     request = setting.request
+    if (guard := setting.streams) is not None:
+        streams, count = _guarded(setting, guard, needed)
+        kept = kept._replace(stream=count, retained=max(0, kept.retained - count))
+        notes, parts = (*notes, *streams.notes(), *guard.notes), parts | {"streams": streams}
     amount = Amount(rows.num_rows, pc.sum(rows.column("sizeBytes")).as_py() or 0)
     return VacuumPlan(
         table=setting.table.uri,
@@ -569,8 +607,27 @@ def make_plan(
         protected=setting.protected,
         copied_ms=_copied_ms(setting),
         made_from=setting.basis,
+        kept=kept,
+        notes=tuple(notes),
         **parts,
     )
+
+
+def _guarded(setting: PlanContext, guard: StreamGuard, needed: ArrowArray) -> tuple[GuardedStreams, int]:
+    """Return the queries with the files that are kept for each, and how many are kept for all of them."""
+    from deltacli.operations.streams.protection import GuardedStreams
+
+    kept = pc.filter(setting.references.streamed, pc.is_in(setting.references.streamed, value_set=needed))
+    queries = []
+    for query, units in zip(guard.queries, guard.units, strict=True):
+        paths = setting.keys.of_log(units.column("path").combine_chunks()).hashes
+        vectors = pc.unique(pc.drop_null(setting.keys.of_vectors(units.column("dv_id").combine_chunks()).hashes))
+        first = pc.index_in(pc.unique(pc.drop_null(paths)), value_set=paths)
+        is_kept = pc.is_in(pc.take(paths, first), value_set=kept)
+        sizes = pc.filter(pc.take(units.column("size"), first), is_kept)
+        files = len(sizes) + (pc.sum(pc.is_in(vectors, value_set=kept)).as_py() or 0)
+        queries.append(query._replace(files=files, size_bytes=pc.sum(sizes).as_py() or 0))
+    return GuardedStreams(guard.protection, setting.snapshot.metadata.id, tuple(queries)), len(pc.unique(kept))
 
 
 def _copied_ms(setting: PlanContext) -> int | None:

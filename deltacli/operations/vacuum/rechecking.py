@@ -46,6 +46,7 @@ from deltacli.table.rebuild import read_snapshot
 from deltacli.work.commits.file_references import FileReferences, NamedFiles, commit_actions
 
 if TYPE_CHECKING:
+    from deltacli.operations.streams.guard import StreamWatch
     from deltacli.operations.vacuum.clones import Clones
     from deltacli.table.version import Snapshot
 
@@ -185,6 +186,11 @@ class NewerCommits:
         self._others = [_LogTail(other, version, file) for version, other, file in kept]
         self._known = {one.table_id for one in plan.protected}
         self._needed: ArrowArray = None
+        self._streams: StreamWatch | None = None
+        if plan.streams is not None:
+            from deltacli.operations.streams.guard import StreamWatch
+
+            self._streams = StreamWatch(table, plan.streams)
 
     def require_same(self, snapshot: Snapshot) -> None:
         """Raise Refused where a newer version is of another table or has another past, where the clock is wrong, and
@@ -243,6 +249,7 @@ class NewerCommits:
         if is_other:
             self.require_same(read_snapshot(self._table))
         self._take(references)
+        self._take_streams()
         for tail in self._others:
             with of_protected(tail.table.uri):
                 references, is_other = tail.read_on()
@@ -251,6 +258,11 @@ class NewerCommits:
                     require_committable(snapshot.protocol, snapshot.properties, snapshot.version)
                     self._require_retention(snapshot)
                 self._take([rows._replace(path=made_absolute(rows.path, tail.table.uri)) for rows in references])
+
+    def _take_streams(self) -> None:
+        """Take what queries need that the plan does not keep for them: those that began, went back or were ignored."""
+        for units in () if self._streams is None else self._streams.units():
+            self._take_names(*(units.column(name).combine_chunks() for name in ("path", "dv_id")))
 
     def _require_known_clones(self) -> None:
         """Raise Refused where a shallow clone was made since the plan, or cannot be opened: which files it needs, and
@@ -274,16 +286,18 @@ class NewerCommits:
             )
 
     def _take(self, references: list[FileReferences]) -> None:
+        for rows in references:
+            self._take_names(rows.path, rows.vector)
+
+    def _take_names(self, paths: ArrowArray, vectors: ArrowArray) -> None:
         import pyarrow as pa
 
+        of_paths, of_vectors = self._keys.of_log(paths), self._keys.of_vectors(vectors)
+        _require_places(of_paths.escaping, of_vectors.unknown)
         parts = [] if self._needed is None else [self._needed]
-        for rows in references:
-            of_paths, of_vectors = self._keys.of_log(rows.path), self._keys.of_vectors(rows.vector)
-            _require_places(of_paths.escaping, of_vectors.unknown)
-            parts += [pc.drop_null(of_paths.hashes), of_paths.spare, pc.drop_null(of_vectors.hashes), of_vectors.spare]
-            parts += [self._behind_links(names) for names in (of_paths.keys, of_paths.written, of_vectors.keys)]
-        if parts:
-            self._needed = pa.concat_arrays(parts)
+        parts += [pc.drop_null(of_paths.hashes), of_paths.spare, pc.drop_null(of_vectors.hashes), of_vectors.spare]
+        parts += [self._behind_links(names) for names in (of_paths.keys, of_paths.written, of_vectors.keys)]
+        self._needed = pa.concat_arrays(parts)
 
     def _behind_links(self, names: ArrowArray) -> ArrowArray:
         """Return the targets of paths through links, because a file named through a link is needed by its other

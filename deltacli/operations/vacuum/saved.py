@@ -45,6 +45,8 @@ from deltacli.storage.local_write import replacement, unwritable
 if TYPE_CHECKING:
     import pyarrow
 
+    from deltacli.operations.streams.protection import GuardedStreams
+
 # -- saved plans of a vacuum -------------------------------------------------------------------------------------------
 
 METADATA_KEY = b"deltacli.vacuum"
@@ -251,8 +253,10 @@ def write_report(plan: VacuumPlan, outcome: VacuumOutcome | None, plan_path: str
     return path
 
 
-FORMAT_VERSIONS = (1, 2)
-"""Of plans without a quarantine, and with one: who knows only the first would delete without copies."""
+FORMAT_VERSIONS = (1, 2, 3)
+"""Of plans without a quarantine, with one, and of those that protect streams: who knows only the first would delete
+without copies, and who does not know the last without looking at the streams again.
+"""
 
 Kind = TypeVar("Kind")
 
@@ -260,7 +264,7 @@ Kind = TypeVar("Kind")
 def header_of(plan: VacuumPlan) -> dict[str, Any]:
     """Return the header of a plan's file, without the digest."""
     return {
-        "formatVersion": FORMAT_VERSIONS[plan.quarantine is not None],
+        "formatVersion": FORMAT_VERSIONS[2 if plan.streams is not None else plan.quarantine is not None],
         "planId": plan.plan_id,
         "files": plan.files,
         "sizeBytes": plan.size_bytes,
@@ -290,6 +294,7 @@ def header_of(plan: VacuumPlan) -> dict[str, Any]:
         "byInventory": plan.by_inventory,
         **({} if plan.quarantine is None else {"quarantine": plan.quarantine}),
         "protected": [list(one) for one in plan.protected],
+        **({} if plan.streams is None else {"streams": plan.streams.as_json()}),
     }
 
 
@@ -317,6 +322,7 @@ def parse_plan(header: Mapping[str, Any], candidates: pyarrow.Table) -> VacuumPl
         quarantine=_find({"quarantine": None, **header}, "quarantine", str),
         by_inventory=_get({"byInventory": False, **header}, "byInventory", bool),
         protected=tuple(map(_read_protected, _get({"protected": [], **header}, "protected", list))),
+        streams=_read_streams(header),
     )
     if plan.plan_id != header["planId"]:
         raise ValueError(f"its id is {header['planId']}, but that of its rows is {plan.plan_id}")
@@ -335,6 +341,7 @@ def _kept_as_json(kept: Kept) -> dict[str, Any]:
         "outsideSelection": kept.outside_selection,
         "nestedTables": list(kept.nested_tables),
         "foreignExamples": list(kept.foreign_examples),
+        **({} if kept.stream is None else {"stream": kept.stream}),
     }
 
 
@@ -350,6 +357,7 @@ def _read_kept(kept: Mapping[str, Any]) -> Kept:
         outside_selection=_get(kept, "outsideSelection", int),
         nested_tables=_texts(kept, "nestedTables"),
         foreign_examples=_texts(kept, "foreignExamples"),
+        stream=_find({"stream": None, **kept}, "stream", int),
     )
 
 
@@ -367,6 +375,14 @@ def _read_protected(value: Json) -> ProtectedTable:
     (sha256,) = rest or (None,)
     _require(sha256 is None or isinstance(sha256, str), "protected")
     return ProtectedTable(uri, table_id, version, sha256)
+
+
+def _read_streams(header: Mapping[str, Any]) -> GuardedStreams | None:
+    if header["formatVersion"] != FORMAT_VERSIONS[2]:
+        return None
+    from deltacli.operations.streams.protection import GuardedStreams
+
+    return GuardedStreams.of_json(_get(header, "streams", dict))
 
 
 def _read_reach(reach: Mapping[str, Any]) -> TimeTravelRange:

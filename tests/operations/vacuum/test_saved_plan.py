@@ -143,11 +143,11 @@ def test_a_plan_saved_by_a_newer_deltacli_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "plan.parquet"
     save_plan(plan_of_paths(b"a.parquet"), str(path))
 
-    _edited(path, {"formatVersion": 3}, honest=True)
+    _edited(path, {"formatVersion": 4}, honest=True)
 
     with pytest.raises(Unreadable) as raised:
         read_plan(str(path))
-    assert {"file": str(path), "reason": "its format is 3; this deltacli reads 1, 2"} == raised.value.facts
+    assert {"file": str(path), "reason": "its format is 4; this deltacli reads 1, 2, 3"} == raised.value.facts
 
 
 @pytest.mark.parametrize("wrong", [{"nowMs": "1"}, {"kept": {}}, {"allowsBelow": 1}, {"mode": "odd"}, {"planId": "0"}])

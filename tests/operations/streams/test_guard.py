@@ -1,0 +1,343 @@
+"""What a vacuum and an expiry keep for queries, what they refuse, and what they do when the world changes meanwhile."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from deltacli.api.table import Table
+from deltacli.changing.change import carry_out
+from deltacli.core.clock import fixed_clock
+from deltacli.core.errors import Refused, UsageError
+from deltacli.operations.log.expire import LogExpiry
+from deltacli.operations.vacuum.explain import explain_file
+from deltacli.operations.vacuum.full_plan import vacuum
+from deltacli.operations.vacuum.plan import VacuumPlan, VacuumRequest
+from deltacli.storage import LocalStorage
+from tests.operations.streams.cases import CASES, Case
+from tests.operations.streams.checkpoints import QUERY_ID, delta, standing
+from tests.operations.streams.made import expected, make
+from tests.operations.streams.reader import restart
+from tests.operations.streams.tables import History, adding, name_of, removing
+from tests.support.builder import commit_path
+from tests.support.reading import NOW_MS
+from tests.support.vacuum_hazards import DAY_MS, Meanwhile, goes, paths_of, plan_of, saved
+
+LATER_MS = NOW_MS + 200 * DAY_MS
+"""When no retention keeps anything any more."""
+REWRITTEN = {18: [removing(name_of(16), data_change=False), adding("big.parquet", data_change=False)]}
+WITH_GARBAGE = {18: [removing(name_of(1), data_change=False), *REWRITTEN[18]]}
+"""Names are such that what no query needs is deleted first."""
+BEHIND = standing(delta(15))
+
+
+def _table(root: Path, *, now_ms: int = LATER_MS, wrap: Callable[[Any], Any] | None = None) -> Table:
+    storage: Any = LocalStorage(str(root))
+    return Table(storage if wrap is None else wrap(storage), clock=fixed_clock(now_ms))
+
+
+def _written(place: Path, table: History | None = None, checkpoint: Any = BEHIND) -> tuple[Path, Path]:
+    root = (table or History(REWRITTEN)).write(place / "table")
+    return root, checkpoint.write(place / "queries" / "q")
+
+
+@pytest.mark.parametrize("mode", ["full", "lite"])
+@pytest.mark.parametrize(
+    "case",
+    [case for case in CASES if case.verdict in ("ok", "at-risk") and case.number not in (25, 26)],
+    ids=lambda case: f"{case.number} {case.what}",
+)
+def test_what_a_query_needs_is_kept(case: Case, mode: str, tmp_path: Path) -> None:
+    root, checkpoint = _written(tmp_path, case.table, case.checkpoint)
+    if mode == "lite" and not (root / commit_path(0)).exists():
+        pytest.skip("lite needs the whole log")
+
+    everything = goes(_table(root), mode=mode)
+    others = goes(_table(root), mode=mode, protect_streams=[str(checkpoint)])
+
+    assert case.files == everything - others
+    opened = restart(root, checkpoint)
+    if case.table.has_feed and case.feed is None:
+        opened |= restart(root, checkpoint, feed=True)
+    assert not opened & others
+
+
+@pytest.mark.quartered
+@pytest.mark.parametrize("seed", range(150))
+def test_a_protected_query_survives_a_vacuum_and_an_expiry(seed: int, tmp_path: Path) -> None:
+    made = make(seed)
+    root, checkpoint = made.write(tmp_path)
+    before = {feed: expected(root, checkpoint, feed=feed) for feed in (False, True)}
+    table = _table(root)
+
+    if before[False] == "dead":
+        of_vacuum = plan_of(table, protect_streams=[str(checkpoint)]).refusals
+        of_expiry = table.plan_expire_log(protect_streams=[str(checkpoint)]).refusals
+        assert 2 * ["streams.not-protected"] == [one.code for one in (*of_vacuum, *of_expiry)]
+        return
+    table.vacuum(protect_streams=[str(checkpoint)], max_delete="100%", log_entries=False)
+    table.expire_log(protect_streams=[str(checkpoint)])
+
+    assert "dead" != expected(root, checkpoint, feed=False)
+    if made.table.has_feed:
+        assert before[True] == expected(root, checkpoint, feed=True)
+
+
+def test_the_plan_names_the_query_and_what_it_costs(tmp_path: Path) -> None:
+    root, checkpoint = _written(tmp_path)
+
+    plan = plan_of(_table(root), protect_streams=[str(checkpoint.parent / "*")])
+
+    assert plan.streams is not None
+    (query,) = plan.streams.queries
+    assert (QUERY_ID, "protected", (15, 20), 1, 10) == (
+        query.query,
+        query.state,
+        query.versions,
+        query.files,
+        query.size_bytes,
+    )
+    assert 1 == plan.kept.stream
+    assert any(QUERY_ID in note and "1 file (10 B) kept" in note for note in plan.notes)
+    assert [query.as_json()] == plan.as_json()["streams"]
+
+
+def test_expire_keeps_the_log_from_the_checkpoint_below_the_oldest_query(tmp_path: Path) -> None:
+    root, checkpoint = _written(tmp_path, History(checkpoints=(8, 16)), standing(delta(15)))
+
+    without = _table(root).plan_expire_log()
+    plan = _table(root).plan_expire_log(protect_streams=[str(checkpoint)])
+
+    assert (16, 8) == (without.boundary, plan.boundary)
+    assert any(QUERY_ID in note and "15" in note for note in plan.notes)
+    assert any("per version" in note for note in plan.notes)
+
+
+DEAD = standing(delta(15), delta(13), batch=9).without("offsets/8")
+
+
+@pytest.mark.parametrize("name", [QUERY_ID, "{checkpoint}", "{checkpoint}/"])
+def test_a_dead_query_refuses_until_its_loss_is_allowed(name: str, tmp_path: Path) -> None:
+    root, checkpoint = _written(tmp_path, checkpoint=DEAD)
+    glob = [str(checkpoint.parent / "*")]
+    allowed = [name.format(checkpoint=checkpoint)]
+
+    plan = plan_of(_table(root), protect_streams=glob)
+    with pytest.raises(Refused) as refused:
+        _table(root).expire_log(protect_streams=glob)
+
+    assert ["streams.not-protected"] == [one.code for one in plan.refusals]
+    assert f"--allow-stream-loss {QUERY_ID}" == plan.refusals[0].override == refused.value.override
+    assert name_of(16) in goes(_table(root), protect_streams=glob, allow_stream_loss=allowed)
+    notes = plan_of(_table(root), protect_streams=glob, allow_stream_loss=allowed).notes
+    assert any(QUERY_ID in note and "may be lost" in note for note in notes)
+    assert _table(root).expire_log(protect_streams=glob, allow_stream_loss=allowed).plan.streams
+
+
+def test_an_unreadable_directory_refuses_though_its_table_is_unknown(tmp_path: Path) -> None:
+    root, checkpoint = _written(tmp_path, checkpoint=BEHIND)
+    (checkpoint / "offsets" / "7").write_bytes(b"v9\n{}\n{}")
+    (checkpoint / "offsets" / "6").unlink()
+
+    plan = plan_of(_table(root), protect_streams=[str(checkpoint)])
+
+    assert "streams.not-protected" in [one.code for one in plan.refusals]
+
+
+def test_queries_of_other_tables_and_other_sources_neither_refuse_nor_pin(tmp_path: Path) -> None:
+    root, checkpoint = _written(tmp_path, checkpoint=standing(delta(3, table="another"), batch=9).without("offsets/8"))
+    standing("7").write(tmp_path / "queries" / "rate")
+
+    assert name_of(16) in goes(_table(root), protect_streams=[str(checkpoint.parent / "*")])
+
+
+def test_a_pattern_without_a_match_refuses(tmp_path: Path) -> None:
+    root, checkpoint = _written(tmp_path)
+
+    for run in (_table(root).vacuum, _table(root).expire_log):
+        with pytest.raises(Refused) as refused:
+            run(protect_streams=[str(checkpoint), f"{tmp_path}/none/*"])
+        assert "streams.none-found" == refused.value.code
+
+
+@pytest.mark.parametrize("older, is_kept", [("199d", False), ("201d", True)])
+def test_an_abandoned_query_that_is_behind_does_not_pin(older: str, is_kept: bool, tmp_path: Path) -> None:
+    root, checkpoint = _written(tmp_path)
+    days = int(older[:-1])
+    options = {"protect_streams": [str(checkpoint)], "ignore_streams_older_ms": days * DAY_MS}
+
+    plan = plan_of(_table(root), **options)
+
+    assert is_kept == (name_of(16) not in paths_of(plan))
+    assert is_kept or any(QUERY_ID in note and "ignored" in note for note in plan.notes)
+    (root / name_of(16)).unlink()  # a later vacuum of a table whose abandoned query is dead by now
+    assert is_kept == bool(plan_of(_table(root), **options).refusals)
+
+
+def test_an_abandoned_query_that_caught_up_needs_nothing(tmp_path: Path) -> None:
+    root, checkpoint = _written(tmp_path, checkpoint=standing(delta(21)))
+
+    plan = plan_of(_table(root), protect_streams=[str(checkpoint)], ignore_streams_older_ms=DAY_MS)
+
+    assert plan.streams is not None
+    assert ["caught-up"] == [one.state for one in plan.streams.queries]
+    assert name_of(16) in paths_of(plan)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"ignore_streams_older_ms": 5},
+        {"allow_stream_loss": ["q"]},
+        {"protect_streams": [""]},
+        {"protect_streams": "ckpt"},
+        {"protect_streams": ["a\0b"]},
+        {"protect_streams": ["a"], "ignore_streams_older_ms": -1},
+        {"protect_streams": ["a"], "allow_stream_loss": [" "]},
+    ],
+)
+def test_options_that_make_no_sense_are_refused(options: dict[str, Any], tmp_path: Path) -> None:
+    root, _ = _written(tmp_path)
+
+    for run in (_table(root).vacuum, _table(root).expire_log):
+        with pytest.raises(UsageError):
+            run(**options)
+
+
+# -- the world changes between the plan and the deletion ---------------------------------------------------------------
+
+
+def _unprotecting(tmp_path: Path) -> tuple[Path, Path, dict[str, Any]]:
+    """A table with a query whose checkpoint is ignored, because it is old."""
+    root, checkpoint = _written(tmp_path)
+    return root, checkpoint, {"protect_streams": [f"{tmp_path}/queries/*"], "ignore_streams_older_ms": DAY_MS}
+
+
+def _touch(checkpoint: Path) -> None:
+    for path in checkpoint.rglob("*"):
+        os.utime(path, ns=(LATER_MS * 1_000_000,) * 2)
+
+
+def _restarted(checkpoint: Path) -> None:
+    standing(delta(16), batch=8, modified_ms=LATER_MS).write(checkpoint)
+
+
+def _another(checkpoint: Path) -> None:
+    standing(delta(12), query_id="other", modified_ms=LATER_MS).write(checkpoint.with_name("another"))
+
+
+@pytest.mark.parametrize("happens", [_touch, _restarted, _another])
+@pytest.mark.parametrize("is_saved", [False, True])
+def test_a_query_that_restarts_after_the_plan_is_safe(
+    happens: Callable[[Path], None], is_saved: bool, tmp_path: Path
+) -> None:
+    root, checkpoint, options = _unprotecting(tmp_path)
+    table = _table(root)
+    plan: VacuumPlan = plan_of(table, **options)
+    assert name_of(16) in paths_of(plan)
+    if is_saved:
+        plan = saved(plan, tmp_path / "plan.parquet")
+
+    happens(checkpoint)
+    outcome = vacuum(table, VacuumRequest(log_entries=False), plan).outcome
+
+    assert outcome is not None
+    assert 1 == outcome.spared
+    assert (root / name_of(16)).exists()
+
+
+def test_a_query_that_restarts_between_two_batches_is_safe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("deltacli.operations.vacuum.execute.FILES_A_BATCH", 1)
+    monkeypatch.setattr("deltacli.operations.streams.guard.FRESH_SECONDS", -1)
+    root, checkpoint = _written(tmp_path, History(WITH_GARBAGE))
+    options: dict[str, Any] = {"protect_streams": [f"{tmp_path}/queries/*"], "ignore_streams_older_ms": DAY_MS}
+    assert {name_of(1), name_of(16)} == goes(_table(root), **options)
+
+    table = _table(root, wrap=lambda inner: Meanwhile(inner, "delete_many", lambda: _touch(checkpoint), after=True))
+    table.vacuum(max_delete="100%", log_entries=False, threads=1, **options)
+
+    assert not (root / name_of(1)).exists()
+    assert (root / name_of(16)).exists()
+
+
+def test_a_dead_query_that_appears_after_the_plan_ends_the_deletion(tmp_path: Path) -> None:
+    root, checkpoint, options = _unprotecting(tmp_path)
+    table = _table(root)
+    plan = plan_of(table, **options)
+
+    DEAD.write(checkpoint.with_name("dead"))
+    _touch(checkpoint.with_name("dead"))
+    with pytest.raises(Refused) as refused:
+        vacuum(table, VacuumRequest(log_entries=False), plan)
+
+    assert "streams.not-protected" == refused.value.code
+    assert (root / name_of(16)).exists()
+
+
+def test_an_expiry_refuses_where_a_query_needs_more_since_the_plan(tmp_path: Path) -> None:
+    root, checkpoint = _written(tmp_path, History(checkpoints=(8, 16)), standing(delta(17)))
+    table = _table(root)
+    plan = table.plan_expire_log(protect_streams=[f"{tmp_path}/queries/*"])
+    assert 16 == plan.boundary
+
+    _another(checkpoint)
+    with pytest.raises(Refused) as refused:
+        carry_out(LogExpiry(plan.request), table, plan=plan)
+
+    assert "streams.moved" == refused.value.code
+    assert (root / commit_path(0)).exists()
+
+
+def test_a_saved_plan_keeps_the_patterns(tmp_path: Path) -> None:
+    root, checkpoint = _written(tmp_path, History(WITH_GARBAGE))
+    plan = plan_of(_table(root), protect_streams=[str(checkpoint)], ignore_streams_older_ms=10**12)
+
+    found = saved(plan, tmp_path / "plan.parquet")
+
+    assert plan.streams == found.streams
+    assert plan.kept == found.kept
+    checkpoint.rename(tmp_path / "moved")
+    with pytest.raises(Exception, match="checkpoint"):
+        vacuum(_table(root), VacuumRequest(log_entries=False), found)
+
+
+# -- where a checkpoint directory is in the table ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name, is_told", [("checkpoints/q", True), ("_checkpoints/q", False)])
+def test_a_checkpoint_directory_in_the_table_is_never_deleted(name: str, is_told: bool, tmp_path: Path) -> None:
+    root = History(REWRITTEN).write(tmp_path / "table")
+    checkpoint = BEHIND.write(root / name)
+    (checkpoint / "state" / "0").mkdir(parents=True)
+    for path in [checkpoint, *checkpoint.rglob("*")]:
+        os.utime(path, ns=(0, 0))
+
+    plan = plan_of(_table(root), protect_streams=[str(checkpoint)], include_foreign=True)
+
+    assert not [path for path in paths_of(plan) if path.startswith(name)]
+    assert not [path for path in plan.directories if path.startswith(name)]
+    assert is_told == any(name in note and "VACUUM of other engines" in note for note in plan.notes)
+
+
+def test_a_protected_file_is_never_quarantined(tmp_path: Path) -> None:
+    root, checkpoint = _written(tmp_path)
+    quarantine = tmp_path / "quarantine"
+
+    _table(root).vacuum(protect_streams=[str(checkpoint)], quarantine=str(quarantine), max_delete="100%")
+
+    copies = {path.name for path in quarantine.rglob("*") if path.is_file()}
+    assert name_of(16) not in copies
+    assert restart(root, checkpoint)
+
+
+def test_explain_names_the_reason(tmp_path: Path) -> None:
+    root, checkpoint = _written(tmp_path)
+
+    found = explain_file(_table(root), VacuumRequest(protect_streams=[str(checkpoint)]), name_of(16))
+
+    assert "kept" == found.verdict
+    assert "streams" in found.why
