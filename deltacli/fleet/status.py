@@ -760,10 +760,10 @@ class StatusReader:
             table.note("findings", now_ms, sum(details.get(name, 0) for name in ("errors", "warnings", "infos")))
         if kind in ("vacuum", "log-expire"):
             table.note("deletedBytes", now_ms, details.get("sizeBytes"))
+            self._note(table, now_ms, details, OF_STREAMS)
         if kind == "copy" and "version" in details:
             table.numbers |= {"copiedVersion": details["version"], "copiedMs": now_ms}
             self._note_lag(table, now_ms)
-            self._note(table, now_ms, details, OF_STREAMS)
         if state == "done":
             _age_facts(table.numbers, kind, now_ms, details)
 
