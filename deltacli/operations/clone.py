@@ -42,7 +42,7 @@ from deltacli.delta.log.state import CHECKPOINT_PROTECTION, IN_COMMIT_KEYS, plai
 from deltacli.delta.protocol.clients import ABSOLUTE_PATHS, ClientAccess
 from deltacli.delta.protocol.features import require_committable
 from deltacli.operations.restore.difference import VERIFIED, ProblemFile, check_sizes
-from deltacli.storage import PathKind, ReadStorage, is_inside
+from deltacli.storage import PathKind, ReadStorage, Storage, is_inside
 from deltacli.storage.base import require_writable
 from deltacli.table.clones import NOTES, CloneNote, address_of, read_notes
 from deltacli.table.find_log import is_empty, list_log
@@ -185,14 +185,15 @@ class Clone:
         Raises Refused where the source is another one by now (`plan.*`), is vacuumed, or does not take the note, what
         `Gate.commit` raises, and PartlyDone where files were deleted meanwhile.
         """
-        plan, source = gate.plan, self.source.table.writable()
+        plan = gate.plan
+        source, *roots = (one.writable() for one in (self.source.table, *plan.roots))
         gate.look(basis_of(self.source))
         if plan.note is not None:
             try:
                 plan.note.put(source)
             except PermissionRefused as denied:
                 raise Refused.by([_not_writable(denied.message)]) from denied
-        noted = tuple(root for root in plan.roots if _takes(root, plan.note))
+        noted = tuple(root for root, store in zip(plan.roots, roots, strict=True) if _takes(store, plan.note))
         gate.outcome = replace(gate.outcome, roots=noted)
         try:
             if _is_vacuumed(self.source.table):
@@ -200,8 +201,8 @@ class Clone:
             done = gate.commit(_request)
         except (ConflictLost, Refused):  # after any other error the commit may be there
             if plan.note is not None:
-                for place in (source, *(root.writable() for root in plan.roots)):
-                    list(place.delete_many([plan.note.path]))
+                for store in (source, *roots):
+                    list(store.delete_many([plan.note.path]))
             raise
         version = done.version if isinstance(done, Committed) else None
         gate.outcome = replace(gate.outcome, committed_version=version)
@@ -277,14 +278,14 @@ def _roots(source: Snapshot) -> Iterator[TableHandle]:
         return
 
 
-def _takes(root: TableHandle, note: CloneNote | None) -> bool:
+def _takes(root: Storage, note: CloneNote | None) -> bool:
     """Write a note of a clone, and return whether that is certain: the note in the source protects it, too, while the
     source is there.
     """
     if note is None:
         return False
     try:
-        note.put(root.writable())
+        note.put(root)
     except DeltacliError:
         return False
     return True

@@ -57,14 +57,6 @@ def address_of(storage: ReadStorage) -> str:
     return "file://" + quote(os.fsencode(os.path.realpath(storage.root)))
 
 
-def has_notes(storage: ReadStorage) -> bool:
-    """Return whether a table has a note of a clone, readable or not. Raises what the storage raises."""
-    try:
-        return any(storage.list_from(NOTES))
-    except FileMissing:
-        return False
-
-
 def read_notes(storage: ReadStorage) -> Iterator[CloneNote]:
     """Yield the notes of a table. Raises Unreadable for a file that is none, and what the storage raises."""
     try:

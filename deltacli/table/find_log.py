@@ -27,6 +27,7 @@ from deltacli.core.progress import SILENT, Progress, reported
 from deltacli.delta.checkpoint.last_checkpoint_content import MAX_HINT_BYTES, BadHint, Hint, read_hint
 from deltacli.delta.log.segment import (
     AFTER_VERSIONED_NAMES,
+    CLONES_DIRECTORY,
     HINT_NAME,
     LOG_DIRECTORY,
     LogFile,
@@ -117,6 +118,14 @@ def is_empty(storage: ReadStorage) -> bool:
         return all(name.startswith(".") and name.endswith(".tmp") for name in names)
     except FileMissing:
         return True
+
+
+def has_clone_notes(storage: ReadStorage) -> bool:
+    """Return whether a table has a note of a clone, readable or not. Raises what the storage raises."""
+    try:
+        return any(storage.list_from(f"{LOG_DIRECTORY}/{CLONES_DIRECTORY}"))
+    except FileMissing:
+        return False
 
 
 def list_log(storage: ReadStorage, *, start_version: int = 0, progress: Progress = SILENT) -> LogListing:

@@ -39,8 +39,7 @@ from deltacli.operations.vacuum.plan import ProtectedTable, VacuumPlan
 from deltacli.storage import folds_names, is_address_of, link_targets
 from deltacli.storage.base import OTHER_PLACE
 from deltacli.table.api_arguments import name_table
-from deltacli.table.clones import has_notes
-from deltacli.table.find_log import list_log
+from deltacli.table.find_log import has_clone_notes, list_log
 from deltacli.table.handle import TableHandle
 from deltacli.table.rebuild import read_snapshot
 from deltacli.work.commits.file_references import FileReferences, NamedFiles, commit_actions
@@ -66,7 +65,7 @@ def find_clones(table: TableHandle, others: Sequence[TableHandle], known: Collec
     """Open the shallow clones that a table, or one of `others` that name its files, has notes of, but those whose table
     ids are `known`; None without notes.
     """
-    tables = [one for one in (table, *others) if has_notes(one.storage)]
+    tables = [one for one in (table, *others) if has_clone_notes(one.storage)]
     if not tables:
         return None
     from deltacli.operations.vacuum.clones import open_clones

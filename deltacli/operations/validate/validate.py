@@ -37,7 +37,7 @@ from deltacli.rules.framework.base import Finding, Severity
 from deltacli.rules.framework.repairs import LOST, Condition
 from deltacli.rules.framework.views import HistoryView, ListingView, StateView, StorageView
 from deltacli.storage.base import StoreOfVersions
-from deltacli.table.clones import has_notes
+from deltacli.table.find_log import has_clone_notes
 
 if TYPE_CHECKING:
     from deltacli.operations.validate.inspect_files import FilesChecked, TableContext
@@ -265,7 +265,7 @@ def _look_at_storage(
         make_exists(storage, table_files),
         listed.unlisted,
         _manifests(storage, listed, inspector),
-        cache(lambda: has_notes(storage)),
+        cache(lambda: has_clone_notes(storage)),
     )
     with progress.step("comparing files", unit="files", total=len(listed.files)) as step:
         collector.look(view, Place(""))
