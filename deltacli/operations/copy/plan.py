@@ -302,11 +302,12 @@ def _require_ours(table: TableHandle, target: Storage, request: CopyRequest, the
 
 
 def _is_empty(target: Storage) -> bool:
-    """Return whether there are no files, but for drafts that a killed run left."""
+    """Return whether there are no files, but for drafts and probes that a killed run left."""
     try:
         walked = target.walk("", lambda _, names: names)
         names = (name for one in walked for name in (*one.names, *filter(None, one.special)))
-        return all(name.startswith(".") and name.endswith(".tmp") for name in names)
+        names = (name.rpartition("/")[2] for name in names)
+        return all(name.startswith(".") and name.endswith((".tmp", ".probe")) for name in names)
     except FileMissing:
         return True
 
