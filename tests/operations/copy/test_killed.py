@@ -93,7 +93,7 @@ def test_on_a_disk_a_copy_that_dies_is_readable_or_no_table_and_is_ended_by_the_
         assert times.items() <= {path: path.stat().st_ino for path in target.rglob("*.parquet")}.items()
         assert [] == list(target.rglob(".*"))
         if is_replica:
-            left_out = "_last_checkpoint" if shape == "checkpoint" else "checkpoint" if shape == "parts" else "none"
+            left_out = {"whole": "none", "parts": "checkpoint"}.get(shape, "_last_checkpoint")
             kept = {path: data for path, data in files_of(source).items() if left_out not in path}
             assert kept.items() <= files_of(target).items()
         shutil.rmtree(target)
