@@ -82,7 +82,9 @@ def _disk(place: Path, files: int, rounds: int) -> None:
 def _s3(place: Path, files: int, rounds: int) -> None:
     source, pairs = _table(place / "source", files), []
     for number in range(rounds):
-        code = "from tests.support.s3 import S3Server; s = S3Server(); print(s.url, s.make_bucket(), flush=True); input()"
+        code = (
+            "from tests.support.s3 import S3Server; s = S3Server(); print(s.url, s.make_bucket(), flush=True); input()"
+        )
         with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
             assert server.stdout is not None
             url, bucket = server.stdout.readline().decode().split()

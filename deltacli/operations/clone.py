@@ -25,6 +25,7 @@ from deltacli.core.errors import (
     PermissionRefused,
     Refusal,
     Refused,
+    Unreadable,
     command,
     parameter,
 )
@@ -190,7 +191,7 @@ class Clone:
             if _is_vacuumed(self.source.table):
                 raise Refused.by([_vacuum_is_running()])
             done = gate.commit(_request)
-        except (ConflictLost, Refused):  # after any other error the commit may be there
+        except (ConflictLost, Refused, Unreadable):  # after any other error the commit may be there
             if plan.note is not None:
                 list(source.delete_many([plan.note.path]))
             raise

@@ -34,11 +34,11 @@ class States:
 
     def look(self, target: Storage) -> frozenset[tuple[str, int]]:
         """The files of a target with their sizes. It is no table yet, or one with the rows of each version."""
-        require_readable(Table(target), self._expected)
         found = names_in(target)
         state = frozenset(zip(found, target.stat_many(found)[0], strict=True))
         if state not in self._known:
             self._known.add(state)
+            require_readable(Table(target), self._expected)
             place = self._place / f"state-{len(self._known)}"
             for path in found:
                 (place / path).parent.mkdir(parents=True, exist_ok=True)
@@ -53,9 +53,7 @@ class States:
         for peer, script in PEERS.items():
             if python is None or not has_peer(python, peer):
                 continue
-            tasks = [
-                Task(str(place), str(place), version) for place in self._tables for version in versions_of(place)
-            ]
+            tasks = [Task(str(place), str(place), version) for place in self._tables for version in versions_of(place)]
             (answers := self._place / peer).mkdir()
             for answer in ask_for_rows(python, script, tasks, answers):
                 assert answer.refusal is None, answer

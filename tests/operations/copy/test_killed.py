@@ -159,36 +159,40 @@ def clouds(request: pytest.FixtureRequest) -> Callable[[str], tuple[str, Request
 
 @pytest.mark.long
 @pytest.mark.quartered
+@pytest.mark.parametrize("is_replica", [True, False])
+@pytest.mark.parametrize("origin", ["disk", "same store"])
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("store", ["s3", "gcs", *(["azurite"] if PROGRAM else [])])
 def test_a_copy_that_dies_before_a_request_is_readable_or_no_table_and_nothing_is_sent_twice(
-    store: str, shape: str, clouds: Callable[[str], tuple[str, Requests]], tmp_path: Path, in_turn: InTurn
+    store: str,
+    shape: str,
+    origin: str,
+    is_replica: bool,
+    clouds: Callable[[str], tuple[str, Requests]],
+    tmp_path: Path,
+    in_turn: InTurn,
 ) -> None:
     SHAPES[shape](tmp_path / "source")
     expected = rows_of(open_table(tmp_path / "source"), versions_of(tmp_path / "source"))
     root, requests = clouds(store)
-    copy(tmp_path / "source", open_storage(f"{root}/source"), replica=True)
+    source = str(tmp_path / "source") if origin == "disk" else f"{root}/source"
+    if origin != "disk":
+        copy(tmp_path / "source", open_storage(source), replica=True)
     states, killer = States(tmp_path / "states", expected), Killer(root, "copy")
     try:
-        kinds = [(source, kept) for source in (str(tmp_path / "source"), f"{root}/source") for kept in (True, False)]
-        whole, deaths = [], []
-        for number, (source, kept) in enumerate(kinds):
-            count = int(killer.run(-1, source=source, target=f"{root}/whole-{number}", replica=kept))
-            whole.append(names_in(open_storage(f"{root}/whole-{number}")))
-            deaths += [(number, at) for at in range(count)]
-        assert len(deaths) > 100
-        for number, at in in_turn(deaths, 40):
-            source, kept = kinds[number]
-            place = f"{number}-{at}"
-            target = open_storage(f"{root}/{place}")
-            assert "killed" == killer.run(at, source=source, target=target.uri, replica=kept)
+        count = int(killer.run(-1, source=source, target=f"{root}/whole", replica=is_replica))
+        whole = names_in(open_storage(f"{root}/whole"))
+        assert count > 20
+        for at in in_turn(range(count), 32):
+            target = open_storage(f"{root}/target-{at}")
+            assert "killed" == killer.run(at, source=source, target=target.uri, replica=is_replica)
             there, begun = states.look(target), len(requests())
-            copy_again(source, target, is_replica=kept)
+            copy_again(source, target, is_replica=is_replica)
             sent = [unquote(asked) for method, asked in requests()[begun:] if method in ("PUT", "POST")]
-            known = [f"{place}/{path}" for path, _ in there if path not in REPLACED]
+            known = [f"target-{at}/{path}" for path, _ in there if path not in REPLACED]
             assert [] == [path for path in known if any(path in one for one in sent)]
-            assert require_readable(Table(target), expected)
-            assert whole[number] == names_in(target)
+            assert require_readable(open_table(target.uri), expected)
+            assert whole == names_in(target)
         states.ask_peers()
     finally:
         killer.stop()
