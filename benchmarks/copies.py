@@ -3,8 +3,8 @@
   .venv/bin/python -m benchmarks.copies disk|s3|memory|convert|noop|flips [--files N] [--rounds N] [--at DIRECTORY]
 
 `disk`: `copy` beside `cp -r` and `sync`, and `s3`: `copy` to an S3 emulator in a process of its own beside a parallel
-loop over botocore, files of 1 KiB, in turn. `memory` and `convert`: files that are hard links. `noop`: a replica that is
-current. `flips`: a bit is flipped in one of so many files, or it is cut, and a check has to find it, in each round.
+loop over botocore, files of 1 KiB, in turn. `memory` and `convert`: files that are hard links. `noop`: a replica that
+is current. `flips`: a bit is flipped in one of so many files, or it is cut, and a check has to find it, in each round.
 """
 
 from __future__ import annotations

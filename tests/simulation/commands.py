@@ -24,7 +24,7 @@ from deltacli.operations.change.widen_type import Widening, WidenRequest
 from deltacli.operations.checkpoint.checkpoint import Checkpoint, CheckpointRequest
 from deltacli.operations.clone import Clone
 from deltacli.operations.copy.execute import Copy
-from deltacli.operations.copy.plan import CopyRequest
+from deltacli.operations.copy.plan import CopyLevel, CopyRequest
 from deltacli.operations.log.crc_and_compact import Checksum, LogCompaction
 from deltacli.operations.log.expire import ExpiryRequest, LogExpiry
 from deltacli.operations.log.log_backup import LogBackup
@@ -308,7 +308,7 @@ def _restore_log(turn: Turn) -> AnyChange:
 
 
 def _copy(turn: Turn) -> AnyChange:
-    level = turn.chance.choice(("storage", "storage", "footers", "data"))
+    level = turn.chance.choice((CopyLevel.STORAGE, CopyLevel.STORAGE, CopyLevel.FOOTERS, CopyLevel.DATA))
     return Copy(turn.world.storage(turn.beside(REPLICA), turn.actor), CopyRequest(replica=True, level=level))
 
 
@@ -381,8 +381,8 @@ def carried_out(
     change, said = again, None
     answer, code, bug = Answer.REFUSED, None, None
     try:
-        place = turn.beside(f"{command.makes}-{turn.chance.randrange(1_000)}") if command.makes else None
-        table = turn.table(turn.source() if command.is_of_copy else place)
+        made = turn.beside(f"{command.makes}-{turn.chance.randrange(1_000)}") if command.makes else None
+        table = turn.table(turn.source() if command.is_of_copy else made)
         change = again or command.make(turn)
         plan = plan_change(change, table)
         said = oracle_of(plan.basis.table.storage)

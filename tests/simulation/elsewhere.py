@@ -30,9 +30,8 @@ class Replica:
             self._gone |= {path} if after is None else set()
         elif after is None or (before is not None and not path.startswith(f"{LOG}/")):
             self.problems.append(f"{actor}: {path} of the replica was {'deleted' if after is None else 'replaced'}")
-        elif name_of(path).kind in (Kind.COMMIT, Kind.CHECKPOINT):
-            if (wrong := self.wrong()) is not None:
-                self.problems.append(f"{actor}: {path} of the replica was written, and {wrong}")
+        elif name_of(path).kind in (Kind.COMMIT, Kind.CHECKPOINT) and (wrong := self.wrong()) is not None:
+            self.problems.append(f"{actor}: {path} of the replica was written, and {wrong}")
 
     def environment(self, changes: Mapping[str, StoredFile | None]) -> None:
         self._gone |= set(changes)
@@ -70,7 +69,7 @@ class Clones:
         self._oracles = oracles
         """By the paths that led to the tables in the beginning."""
 
-    def changed(self, tree: Tree, path: str, before: StoredFile | None, after: StoredFile | None, actor: str) -> None:
+    def changed(self, tree: Tree, path: str, before: StoredFile | None, after: StoredFile | None, actor: str) -> None:  # noqa: ARG002  (of a watcher)
         if path != commit_path(0) or after is None:
             return
         lines = lines_of(after.data)

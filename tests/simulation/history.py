@@ -106,7 +106,7 @@ class History:
 
     def _watch_replica(self, tree: Tree) -> None:
         self.replica = Replica(tree, self.oracles.values, lambda: self.schedule.time_ms)
-        for each in (tree, *(one.tree for one in self.oracles.values())):
+        for each in (tree, *(one for one in self.world.places.values() if one.inode in self.oracles)):
             each.watchers.append(self.replica)
         self.world.places[f"{self.uri.rpartition('/')[0]}/{REPLICA}"] = tree
 

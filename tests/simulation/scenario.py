@@ -142,7 +142,7 @@ CHAINS: Sequence[Sequence[str]] = (
     ("fork", "lose-log", "mend~bring-back", "maintain"),
     ("overwrite", "vacuum~commit", "maintain", "after"),
     ("copy", "maintain", "append", "copy", "maintain", "copy"),
-    ("overwrite", "copy~maintain", "append", "copy", "after", "copy"),
+    ("overwrite", "copy~commit", "append", "copy", "after", "copy"),
     ("copy", "append", "damage", "mend", "copy"),
     ("clone", "overwrite", "vacuum", "maintain", "vacuum"),
     ("overwrite", "clone~vacuum", "maintain", "vacuum"),
