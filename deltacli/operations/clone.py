@@ -26,6 +26,7 @@ from deltacli.core.errors import (
     PermissionRefused,
     Refusal,
     Refused,
+    Unreadable,
     command,
     parameter,
 )
@@ -199,7 +200,7 @@ class Clone:
             if _is_vacuumed(self.source.table):
                 raise Refused.by([_vacuum_is_running()])
             done = gate.commit(_request)
-        except (ConflictLost, Refused):  # after any other error the commit may be there
+        except (ConflictLost, Refused, Unreadable):  # after any other error the commit may be there
             if plan.note is not None:
                 for store in (source, *roots):
                     list(store.delete_many([plan.note.path]))

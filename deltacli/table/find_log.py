@@ -111,11 +111,11 @@ def require_delta(storage: ReadStorage) -> None:
 
 
 def is_empty(storage: ReadStorage) -> bool:
-    """Return whether there is no file in a directory, nor below it, but for drafts that a killed run left."""
+    """Return whether there is no file in a directory, nor below it, but for drafts and probes that a killed run left."""
     try:
         walked = storage.walk("", lambda _, names: names)
         names = (name for one in walked for name in (*one.names, *filter(None, one.special)))
-        return all(name.startswith(".") and name.endswith(".tmp") for name in names)
+        return all(name.startswith(".") and name.endswith((".tmp", ".probe")) for name in names)
     except FileMissing:
         return True
 

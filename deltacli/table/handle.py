@@ -125,7 +125,8 @@ class TableHandle:
     def here(self) -> Self:
         """Return the same handle, whose work is done in this process, also where it has the engine of a cluster."""
         other = self.over(self.stores.storage)
-        other.engine, other.stores = EmbeddedEngine(), replace(other.stores, location=None)
+        other.engine = self.engine if type(self.engine) is EmbeddedEngine else EmbeddedEngine()
+        other.stores = replace(other.stores, location=None)
         return other
 
     def held(self, place: Place | None = None) -> Self:

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from deltacli import open_table
 from deltacli.core.errors import DeltacliError
+from deltacli.operations.copy.note import NOTE_PATH
 from deltacli.operations.read.snapshot import summarize
+from deltacli.storage import LocalStorage, Storage, open_storage
+from tests.operations.copy.states import names_in
 from tests.operations.copy.tables import copy, files_of
+from tests.operations.copy.test_stores import place_in
 from tests.support import corpus
+from tests.support.azurite import PROGRAM
 
 NOT_COPIED = (
     *("log.temp-leftover", "log.name-unknown", "log.subdir-unknown", "path.orphan", "data.orphan", "dv.orphan"),
@@ -38,23 +44,33 @@ def findings_of(place: Path) -> set[str]:
     return {one for one in messages if not one.startswith(NOT_COPIED)}
 
 
-def there_and_back(source: Path, place: Path) -> str | None:
+def there_and_back(source: Path, there: Storage, back: Path) -> str | None:
     """Copy a table and its copy; return the code of its refusal."""
     try:
-        copy(source, place / "there", replica=True)
+        copy(source, there, replica=True)
     except DeltacliError as fault:
-        assert not (place / "there").exists()
+        assert [] == names_in(there)
         return fault.code
-    copy(place / "there", place / "back", replica=True, level="data")
-    there, back = files_of(place / "there"), files_of(place / "back")
-    made = {path for path in there if "checkpoint" in path}  # the first version may have none of one file
-    assert there == back
-    origin = files_of(source)
-    assert {path: data for path, data in there.items() if path in origin or path not in made}.items() <= origin.items()
-    assert (
-        summarize(open_table(source), digest=True).digests == summarize(open_table(place / "back"), digest=True).digests
-    )
+    copy(there.uri, back, replica=True, level="data")
+    origin, found = files_of(source), files_of(back)
+    assert sorted([*found, NOTE_PATH]) == names_in(there)
+    made = {path for path in found if "checkpoint" in path}  # the first version may have none of one file
+    assert {path: data for path, data in found.items() if path in origin or path not in made}.items() <= origin.items()
+    assert summarize(open_table(source), digest=True).digests == summarize(open_table(back), digest=True).digests
     return None
+
+
+def check_every_table(root: Path, place: Path, store_of: Callable[[int], Storage]) -> Counter[str]:
+    """Send every table there and back, and return how many were refused, by the code."""
+    refused: Counter[str] = Counter()
+    for number, entry in enumerate(corpus.tables()):
+        code = there_and_back(entry.path(root), store_of(number), place / "back")
+        if code is not None:
+            refused[code] += 1
+        elif findings_of(entry.path(root)) != findings_of(place / "back"):
+            refused[f"{entry.id}: other findings"] += 1
+        shutil.rmtree(place / "back", ignore_errors=True)
+    return refused
 
 
 @pytest.mark.parametrize(
@@ -64,19 +80,24 @@ def there_and_back(source: Path, place: Path) -> str | None:
 def test_a_real_table_comes_back_with_the_same_findings(name: str, root: Path, tmp_path: Path) -> None:
     source = corpus.table(name).path(root)
 
-    assert there_and_back(source, tmp_path) is None
+    assert there_and_back(source, LocalStorage(str(tmp_path / "there")), tmp_path / "back") is None
     assert findings_of(source) == findings_of(tmp_path / "back")
 
 
 @pytest.mark.long
 def test_every_real_table_comes_back_or_is_refused(root: Path, tmp_path: Path) -> None:
-    refused: Counter[str] = Counter()
-    for entry in corpus.tables():
-        code = there_and_back(entry.path(root), tmp_path / "t")
-        if code is not None:
-            refused[code] += 1
-        elif findings_of(entry.path(root)) != findings_of(tmp_path / "t" / "back"):
-            refused[f"{entry.id}: other findings"] += 1
-        shutil.rmtree(tmp_path / "t", ignore_errors=True)
+    refused = check_every_table(root, tmp_path, lambda number: LocalStorage(str(tmp_path / f"there-{number}")))
+
+    assert REFUSED == dict(refused)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("store", ["s3", "gcs", *(["own_azurite"] if PROGRAM else [])])
+def test_every_real_table_comes_back_from_a_store(
+    store: str, root: Path, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    place = place_in(store, request)
+
+    refused = check_every_table(root, tmp_path, lambda number: open_storage(f"{place}/{number}"))
 
     assert REFUSED == dict(refused)

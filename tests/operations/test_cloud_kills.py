@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import signal
 import subprocess
@@ -15,7 +14,8 @@ import pytest
 from tests.cli.support import ROOT
 from tests.support.cloud import Asked, CloudServer, Said
 from tests.support.clouds import CLOUDS, OPERATIONS, Cloud, Judge, cloud_of, rows, sample_at, versions
-from tests.support.waiting import SECONDS, in_time
+from tests.support.killing import Killer
+from tests.support.waiting import SECONDS
 
 ORPHAN = "day=2026-01-01/orphan.parquet"
 IN_LONG = (1, -2, -1)
@@ -27,33 +27,10 @@ def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return sample_at(tmp_path_factory.mktemp("sample") / "t")
 
 
-class Killer:
-    """A process that runs one operation again and again, and is killed each time."""
-
-    def __init__(self, cloud: Cloud, operation: str) -> None:
-        module = "tests.support.killed_operations"
-        command = [sys.executable, "-m", module, cloud.uri, operation, str(cloud.now_ms), json.dumps(cloud.options)]
-        self._process = subprocess.Popen(
-            command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
-        )
-
-    def run(self, at: int) -> str:
-        """How a run ended that is killed before a request."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.write(f"{at}\n")
-        with in_time(self._process, f"the end of a run that is killed before request {at}"):
-            return self._process.stdout.readline().strip()
-
-    def stop(self) -> None:
-        with in_time(self._process, "the end of the killed runs"):
-            self._process.communicate()
-
-
 def check_kills(cloud: Cloud, operation: str, chosen: tuple[int, ...] | None, place: Path) -> int:
     """Kill an operation before its requests, look at the table each time, and run it again."""
     judge = Judge(cloud, operation, place)
-    killer = Killer(cloud, operation)
+    killer = Killer(cloud.uri, operation, cloud.now_ms, cloud.options)
     try:
         cloud.reset()
         count = int(killer.run(-1))

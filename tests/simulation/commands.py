@@ -22,6 +22,9 @@ from deltacli.operations.change.drop_feature import DropFeature
 from deltacli.operations.change.properties_and_features import FeaturesAddition, PropertiesChange, PropertyEdits
 from deltacli.operations.change.widen_type import Widening, WidenRequest
 from deltacli.operations.checkpoint.checkpoint import Checkpoint, CheckpointRequest
+from deltacli.operations.clone import Clone
+from deltacli.operations.copy.execute import Copy
+from deltacli.operations.copy.plan import CopyLevel, CopyRequest
 from deltacli.operations.log.crc_and_compact import Checksum, LogCompaction
 from deltacli.operations.log.expire import ExpiryRequest, LogExpiry
 from deltacli.operations.log.log_backup import LogBackup
@@ -41,6 +44,7 @@ from deltacli.operations.vacuum.full_plan import VacuumChange
 from deltacli.operations.vacuum.plan import VacuumRequest
 from deltacli.operations.vacuum.quarantine import QuarantinePurge
 from deltacli.operations.vacuum.rechecking import with_past
+from tests.simulation.elsewhere import CLONE, REPLICA, Replica
 from tests.simulation.oracle import Oracle
 from tests.simulation.promises import Answer, Intent
 from tests.simulation.schedule import Crash
@@ -101,6 +105,8 @@ class Command:
     """Whether the same has nothing to do, or is refused, where nobody acted since."""
     is_of_copy: bool = False
     """Whether it is done to a copy of the table."""
+    makes: str = ""
+    """The name of the table beside it that it makes."""
 
 
 def _optimize(turn: Turn, **others: Any) -> AnyChange:  # Any: fields of the request
@@ -301,6 +307,21 @@ def _restore_log(turn: Turn) -> AnyChange:
     return LogRestore(turn.world.storage(turn.beside("log"), turn.actor))
 
 
+def _copy(turn: Turn) -> AnyChange:
+    level = turn.chance.choice((CopyLevel.STORAGE, CopyLevel.STORAGE, CopyLevel.FOOTERS, CopyLevel.DATA))
+    return Copy(turn.world.storage(turn.beside(REPLICA), turn.actor), CopyRequest(replica=True, level=level))
+
+
+def _copies(turn: Turn, _: AnyChange, plan: Plan) -> Intent:
+    (replica,) = (one for one in turn.world.places[turn.beside(REPLICA)].watchers if isinstance(one, Replica))
+    return Intent("copy", done=lambda: replica.wrong(plan.last))
+
+
+def _clone(turn: Turn) -> AnyChange:
+    version = turn.a_version() if turn.chance.random() < 0.4 else None
+    return Clone(turn.table().held().snapshot(version=version))
+
+
 COMMANDS: Mapping[str, Command] = {
     "vacuum": Command(_vacuum, _deletes("vacuum")),
     "vacuum-lite": Command(lambda turn: _vacuum(turn, mode="lite"), _deletes("vacuum lite"), is_again_nothing=False),
@@ -328,6 +349,8 @@ COMMANDS: Mapping[str, Command] = {
     "widen": Command(_widen, _alters("widen-type")),
     "properties": Command(_properties, _sets),
     "features-add": Command(_features, _alters("features add")),
+    "copy": Command(_copy, _copies),
+    "clone": Command(_clone, _keeps("clone"), makes=CLONE),
     "features-drop": Command(_drop, lambda *_: Intent("features drop", alters=True, deletes=True, expires=True)),
 }
 
@@ -358,7 +381,8 @@ def carried_out(
     change, said = again, None
     answer, code, bug = Answer.REFUSED, None, None
     try:
-        table = turn.table(turn.source() if command.is_of_copy else None)
+        made = turn.beside(f"{command.makes}-{turn.chance.randrange(1_000)}") if command.makes else None
+        table = turn.table(turn.source() if command.is_of_copy else made)
         change = again or command.make(turn)
         plan = plan_change(change, table)
         said = oracle_of(plan.basis.table.storage)

@@ -35,4 +35,13 @@ FOUND: tuple[Found, ...] = (
             has_copy=True,
         ),
     ),
+    Found(
+        "a clone left its note in the source where a checkpoint of that was cut before the commit",
+        _scenario(
+            501,
+            Item("admin1", "clone", 789476588, 2.0, 4.0),
+            Item("world", "cut-checkpoint", 3877807290, 0.0, 20.0, 20),
+            is_disk=False,
+        ),
+    ),
 )

@@ -15,6 +15,7 @@ from deltacli.operations.log.log_backup import LogBackup
 from deltacli.operations.vacuum.full_plan import VacuumChange
 from deltacli.operations.vacuum.plan import VacuumRequest
 from tests.simulation.commands import COMMANDS, Done, Turn, carried_out, rows_of
+from tests.simulation.elsewhere import REPLICA, Clones, Replica
 from tests.simulation.events import EVENTS, TAKE_NEXT, Scene
 from tests.simulation.oracle import Oracle
 from tests.simulation.past import Past, make_past
@@ -73,6 +74,7 @@ class History:
     lost: dict[str, StoredFile] = field(default_factory=dict)
     writing: set[str] = field(default_factory=set)
     """The writers that are about to commit."""
+    replica: Replica | None = None
     last: tuple[Item, Done, int] | None = None
     """The last command that was done, and the number of changes when it began."""
 
@@ -91,12 +93,22 @@ class History:
         if scenario.has_backup:
             self.world.places[f"{root}/backup"] = Tree("backup", dict(past.files))
             carry_out(LogBackup(self.world.storage(f"{root}/log", "")), self._turn("", 0).table())
+        if "copy" in self.happens:
+            self._watch_replica(Tree(REPLICA))
+        if "clone" in self.happens:
+            self.world.watchers.append(Clones({f"{root}/table": self._known()}))
 
     def _place(self, tree: Tree, name: str) -> None:
         self.world.places[f"{self.uri.rpartition('/')[0]}/{name}"] = tree
         oracle = Oracle(tree, lambda: self.schedule.time_ms)
         tree.watchers.append(oracle)
         self.oracles[tree.inode] = oracle
+
+    def _watch_replica(self, tree: Tree) -> None:
+        self.replica = Replica(tree, self.oracles.values, lambda: self.schedule.time_ms)
+        for each in (tree, *(one for one in self.world.places.values() if one.inode in self.oracles)):
+            each.watchers.append(self.replica)
+        self.world.places[f"{self.uri.rpartition('/')[0]}/{REPLICA}"] = tree
 
     def play(self) -> Outcome:
         """Let everybody act, and look at what is left."""
@@ -114,7 +126,7 @@ class History:
             self.scenario,
             self.schedule.digest,
             self.schedule.trace,
-            [*found, *self.problems],
+            [*found, *self.problems, *([] if self.replica is None else self.replica.problems)],
             self.answers,
             self.codes,
             self.schedule.steps,

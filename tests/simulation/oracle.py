@@ -464,6 +464,9 @@ class Oracle(Truth):
             return
         if doing.changes[path][0] is None:
             return
+        if path in self.pinned_files():
+            self._report(Invariant.NEEDED, actor, f"{path} was deleted, which a clone needs")
+            return
         removed = [
             remove.get("deletionTimestamp", 0) for remove in self._visible(head).values() if path in paths_of(remove)
         ]

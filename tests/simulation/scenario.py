@@ -141,6 +141,12 @@ CHAINS: Sequence[Sequence[str]] = (
     ("compact", "lose-newest", "commit", "mend", "maintain"),
     ("fork", "lose-log", "mend~bring-back", "maintain"),
     ("overwrite", "vacuum~commit", "maintain", "after"),
+    ("copy", "maintain", "append", "copy", "maintain", "copy"),
+    ("overwrite", "copy~commit", "append", "copy", "after", "copy"),
+    ("copy", "append", "damage", "mend", "copy"),
+    ("clone", "overwrite", "vacuum", "maintain", "vacuum"),
+    ("overwrite", "clone~vacuum", "maintain", "vacuum"),
+    ("overwrite", "vacuum~clone", "clone", "after", "vacuum"),
 )
 """Orders in which each command consumes what the one before made; the names of slots stand for one of theirs. What
 comes after `~` happens between question and answer.

@@ -111,6 +111,8 @@ class World:
         self.schedule = schedule
         self.is_disk = is_disk
         self.places: dict[str, Tree] = {}
+        self.watchers: list[Watcher] = []
+        """Of trees that are yet to be made."""
         self.directory = os.path.join(tempfile.gettempdir(), f"simulation-{os.getpid()}-{next(_numbers)}")
         """Where drafts and saved plans are, which the product writes to real paths."""
         self._scratch = itertools.count(1)
@@ -317,7 +319,8 @@ class Store:
     def _to_write(self) -> Tree:
         """The tree that is written to. Raises Refused where another one is at the path of a store that is bound."""
         if self._place not in self._world.places:
-            self._world.places[self._place] = Tree(self._place.rpartition("/")[2])
+            tree = Tree(self._place.rpartition("/")[2], watchers=[*self._world.watchers])
+            self._world.places[self._place] = tree
         return self._world.places[self._place]
 
     def _write(self, tree: Tree, path: str, data: bytes, modified_ms: int | None) -> None:

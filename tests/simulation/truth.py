@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from tests.simulation.judging import (
     Version,
@@ -58,6 +58,8 @@ class Truth:
         """The last change of each actor."""
         self._shaken: set[int] = set()
         """Versions whose commits the environment took away or rewrote, perhaps while a file was made from them."""
+        self.pinned: dict[str, set[str]] = {}
+        """The files that a clone needs, by the path of the note about it."""
         self._rows: dict[tuple[object, ...], tuple[Tracked, ...]] = {}
         self._rebuilt: set[int] = set()
         self._once_lost: set[int] = set()
@@ -90,11 +92,19 @@ class Truth:
         named = self._named()
         return {path for path in self.tree.files if name_of(path).kind is Kind.DATA and path not in named}
 
+    def absent(self, paths: Iterable[str]) -> set[str]:
+        """Which of some files are not there, or not as they were."""
+        return {path for path in paths if path not in self.tree.files or path in self._lost}
+
+    def pinned_files(self) -> set[str]:
+        """The files that clones need of which notes are there."""
+        return {path for note, paths in self.pinned.items() if note in self.tree.files for path in paths}
+
     def to_vacuum(self, retention_ms: int | None = None) -> set[str]:
         """The data files that a vacuum of everything deletes now, as the protocol has it."""
         head = self.truth[self.newest]
         cutoff = self._now_ms() - (self._retention_ms(head.state) if retention_ms is None else retention_ms)
-        live = named_by(head.state.live.values())
+        live = named_by(head.state.live.values()) | self.pinned_files()
         dead = {path: remove for remove in self._visible(head).values() for path in paths_of(remove)}
         return {
             path

@@ -381,4 +381,4 @@ class SmallTable:
         return {names[number]: text for number, text in texts.items()}
 
 
-READER_FEATURES = ("deletionVectors", "columnMapping", "typeWidening", "timestampNtz")
+READER_FEATURES = ("deletionVectors", "columnMapping", "typeWidening", "timestampNtz", "v2Checkpoint")

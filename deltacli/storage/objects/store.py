@@ -56,6 +56,8 @@ _proven: set[str] = set()
 """Addresses of buckets and containers, and of copies within them, that have passed the test in this process."""
 _tested: dict[str, bool] = {}
 """The same for copies, with the result of the test."""
+_testing = Lock()
+"""Threads that copy begin together: one of them makes the test."""
 
 
 class ConditionUnsupported(Exception):
@@ -144,8 +146,9 @@ def _honours_condition(calls: ObjectCalls, retry: Retry, key: str, place: str) -
     if calls.is_known_atomic:
         return True
     address = f"{calls.endpoint}/{place.split('/')[2]} by copies"
-    if address not in _tested:
-        _tested[address] = _passes_test(calls, retry, key, place, address)
+    with _testing:
+        if address not in _tested:
+            _tested[address] = _passes_test(calls, retry, key, place, address)
     return _tested[address]
 
 

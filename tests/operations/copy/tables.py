@@ -23,7 +23,7 @@ from tests.support.small_writer import SmallTable
 Rows = Mapping[int, list[tuple[tuple[str, Any], ...]]]  # Any: values of rows
 
 
-def copy(source: Path, target: Storage | Path, **options: Any) -> CopyResult:  # Any: fields of the request
+def copy(source: Path | str, target: Storage | Path, **options: Any) -> CopyResult:  # Any: fields of the request
     store = LocalStorage(str(target)) if isinstance(target, Path) else target
     return carry_out(Copy(store, CopyRequest(**options)), open_table(source))
 
@@ -35,7 +35,7 @@ def whole(root: Path) -> SmallTable:
 
 def of_checkpoint(root: Path, layout: LayoutChoice = LayoutChoice.CLASSIC, **options: Any) -> SmallTable:
     """The same with a checkpoint of version 1, before which the log has expired."""
-    table = table_at(root)
+    table = table_at(root, *(("v2Checkpoint",) if layout is LayoutChoice.V2 else ()))
     request = CheckpointRequest(version=1, layout=layout, **options)
     write_checkpoint(plan_checkpoint(open_table(root), request))
     (root / "_delta_log" / f"{0:020d}.json").unlink()
@@ -68,10 +68,15 @@ def absolute(root: Path) -> SmallTable:
     return table
 
 
+def of_sidecars(root: Path) -> SmallTable:
+    return of_checkpoint(root, LayoutChoice.V2)
+
+
 SHAPES: Mapping[str, Callable[[Path], SmallTable]] = {
     "whole": whole,
     "checkpoint": of_checkpoint,
     "parts": of_parts,
+    "sidecars": of_sidecars,
 }
 
 

@@ -27,6 +27,8 @@ def place_in(store: str, request: pytest.FixtureRequest) -> str:
             return f"s3://{server.make_bucket()}/{uuid4().hex}"
         case "gcs":
             return f"gs://{server.make_bucket()}/{uuid4().hex}"
+        case "own_azurite":
+            return f"az://{server.make_container()}/{uuid4().hex}"
         case _:
             return f"abfss://{server.make_container()}@{ACCOUNT}.dfs.core.windows.net/{uuid4().hex}"
 

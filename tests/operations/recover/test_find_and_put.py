@@ -29,9 +29,9 @@ ENGINE = EmbeddedEngine(2)
 OLD_NS = 1_600_000_000_123_000_000
 
 
-def table_at(root: Path) -> SmallTable:
+def table_at(root: Path, *features: str) -> SmallTable:
     """Three files, one below an odd directory, and vectors in a file for two of them."""
-    table = SmallTable(root, (Column("n", "long", 1, "n"),), features=("deletionVectors",)).create()
+    table = SmallTable(root, (Column("n", "long", 1, "n"),), features=("deletionVectors", *features)).create()
     files = [
         table.new_file([{1: row} for row in range(start, start + 5)], directory=directory)
         for start, directory in ((0, ""), (10, "p=a b%20c"), (20, "p=2"))
