@@ -230,8 +230,10 @@ class Table(BeforeChange, LogCare, Elsewhere, Undo):
         A `from_version` one above the newest, where `to_version` is None, returns an empty result.
         The columns of the last version, or `columns` of them, are followed by `_change_type` (`insert`, `delete`,
         `update_preimage`, `update_postimage`), `_commit_version` and `_commit_timestamp` (microseconds, UTC); `where`
-        and `limit` are as in `Snapshot.scan`, and `where` may use these three. Raises what `snapshot` raises, and
-        VersionAbsent where the commit of a version is missing; iterating raises DataUnreadable.
+        and `limit` are as in `Snapshot.scan`, and `where` may use these three. With `row_ids`, `_row_id` and
+        `_row_commit_version` follow, which are null in rows of change data files. Raises what `snapshot` raises, and
+        VersionAbsent where the commit of a version is missing; iterating raises DataUnreadable, and Refused
+        (`rowtracking.not-enabled`) at a version without row tracking.
         """
         from deltacli.operations.read.changes import read_changes
 

@@ -40,6 +40,7 @@ from deltacli.delta.schema.to_arrow import (
 from deltacli.delta.schema.type_changes import require_readable_rows
 from deltacli.delta.schema.types import NameIndex, StructField, StructType, recorded_name
 from deltacli.engine.base import Engine
+from deltacli.storage.base import StoreOfVersions
 from deltacli.storage.secrets import without_secrets
 from deltacli.table.api_arguments import VersionEnds, count_number, named_items, optional_count
 from deltacli.work.rows.data_files import DataFile, ReadSpec, row_id_fields, split_file
@@ -127,13 +128,20 @@ def row_id_columns(config: TableConfiguration) -> tuple[StructField, ...]:
     return row_id_fields((ROW_ID, ROW_COMMIT_VERSION), (ids, versions)) if is_enabled and ids and versions else ()
 
 
-def require_row_ids(config: TableConfiguration, version: int, schema: StructType) -> tuple[StructField, ...]:
+def require_row_ids(snapshot: ScannedVersion) -> tuple[StructField, ...]:
     """Return the columns of row ids of a version. Raises Refused (`rowtracking.not-enabled`) where its rows need not
-    have any, and UsageError for a column of the table with such a name.
+    have any, or a share does not have them, and UsageError for a column of the table with such a name.
     """
-    if not (found := row_id_columns(config)):
+    found, schema = row_id_columns(snapshot.config), snapshot.schema
+    if not found and isinstance(snapshot.table.storage, StoreOfVersions):
         raise Refused(
-            f"version {version} has no row tracking, so its rows have no ids",
+            "the server of the share does not say which ids the rows of the table have",
+            code=NOT_ENABLED,
+            hint="ask the provider of the share to enable row tracking, and to send the delta format",
+        )
+    if not found:
+        raise Refused(
+            f"version {snapshot.version} has no row tracking, so its rows have no ids",
             code=NOT_ENABLED,
             facts={"note": "versions before the one that enables row tracking never get ids"},
             hint=command("properties set", {ENABLED: "true"}, upgrade_protocol=True),
@@ -297,7 +305,7 @@ class Scan(ArrowRows):
     def __init__(self, snapshot: ScannedVersion, request: ScanRequest) -> None:
         require_readable_rows(snapshot.config, snapshot.version)
         self._snapshot = snapshot
-        ids = require_row_ids(snapshot.config, snapshot.version, snapshot.schema) if request.row_ids else ()
+        ids = require_row_ids(snapshot) if request.row_ids else ()
         self._selection = Selection.make(snapshot.schema, request.columns, request.where, row_ids=ids)
         self._wanted = self._selection.rows_wanted(snapshot.config)
         self._limit = request.limit

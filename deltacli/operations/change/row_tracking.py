@@ -28,6 +28,7 @@ from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.protocol.property_changes import suspended
 from deltacli.delta.schema.types import walk
 from deltacli.delta.schema.widened_schema import read_exactly, write_exactly
+from deltacli.table.handle import TableHandle
 from deltacli.table.row_counts import doubtful_counts
 from deltacli.table.version import Snapshot
 from deltacli.work.rows.data_files import DataFile, open_data_file
@@ -35,6 +36,8 @@ from deltacli.work.rows.data_files import DataFile, open_data_file
 OPERATION = "ROW TRACKING BACKFILL"
 FILES_PER_COMMIT = 22_000
 """As in Delta-Spark (`backfill.maxNumFiles`): a larger commit conflicts with more writers."""
+_COMMITS_PER_CHECKPOINT = 10
+"""With more files after the newest checkpoint, every reader needs hundreds of MB."""
 _MOST_ROUNDS = 100
 """Times that files without ids are looked for again: a writer that ignores the protocol could add them forever."""
 _IDS = ("baseRowId", "defaultRowCommitVersion")
@@ -91,6 +94,15 @@ def materialized_names(config: TableConfiguration, machine: Machine) -> dict[str
     return found
 
 
+def _lacking(snapshot: Snapshot) -> int:
+    """Return how many live files lack row ids."""
+
+    def count(adds: RecordBatch) -> int:
+        return pc.sum(_lacks_ids(adds)).as_py() or 0
+
+    return sum(snapshot.file_actions.map_actions("add", count, fields=_IDS))
+
+
 def _lacks_ids(adds: RecordBatch) -> ArrowArray:
     return pc.or_(*(pc.is_null(adds.column(name)) for name in _IDS))
 
@@ -129,11 +141,11 @@ def enable(
 
     commit(upgrade)
     for _ in range(_MOST_ROUNDS):
-        _backfill(commit)
+        _backfill(gate.table, commit)
         lacking: list[int] = []
 
         def last(snapshot: Snapshot, lacking: list[int] = lacking) -> CommitRequest | None:
-            lacking[:] = [backlog_of(snapshot).files]
+            lacking[:] = [_lacking(snapshot)]
             return None if lacking[0] else settle(snapshot)
 
         commit(last)
@@ -146,9 +158,9 @@ def enable(
     )
 
 
-def _backfill(commit: Callable[..., object]) -> None:
+def _backfill(table: TableHandle, commit: Callable[..., object]) -> None:
     """Give ids to files until none is left. Commits follow each other without reading the table again, which is read
-    once more at the end.
+    once more at the end. A checkpoint follows some of them.
     """
     groups, last = _Groups(), None
     while True:
@@ -156,6 +168,12 @@ def _backfill(commit: Callable[..., object]) -> None:
         if isinstance(done, Committed):
             groups.take_next()
             last = done
+            if groups.number % _COMMITS_PER_CHECKPOINT == 0:
+                from deltacli.operations.checkpoint import checkpoint as written
+
+                groups.forget()
+                last = done = None
+                written.write_checkpoint(written.plan_checkpoint(table, written.CheckpointRequest()))
         elif isinstance(done, Dropped) and groups.is_touched:
             continue  # without these files
         elif last is None and not isinstance(done, Dropped):
@@ -172,11 +190,16 @@ class _Groups:
         self._left: Iterator[RecordBatch] = iter(())
         self._group: RecordBatch | None = None
         self._touched = set[int]()
-        self._number = 0
+        self.number = 0
+        """How many were committed."""
 
     def take_next(self) -> None:
         """Go on with the group after one that was committed."""
-        self._group, self._number = None, self._number + 1
+        self._group, self.number = None, self.number + 1
+
+    def forget(self) -> None:
+        """Let go of the version that is read, to go on with a newer one."""
+        self._snapshot, self._left = None, iter(())
 
     def request(self, snapshot: Snapshot) -> CommitRequest | None:
         """Return the commit of a group, without the files that others have touched; None if none is left."""
@@ -197,7 +220,7 @@ class _Groups:
         without = pc.filter(adds, pc.is_null(adds.column("baseRowId")))
         return CommitRequest(
             OPERATION,
-            {"batchId": str(self._number)},
+            {"batchId": str(self.number)},
             body=lambda slot: encoded_files(lambda: [("add", adds)], slot),
             new_rows=pc.sum(num_records_column(without.column("stats"))).as_py() or 0,
             reads=_Watched(adds.column("path").to_pylist(), self._touched),

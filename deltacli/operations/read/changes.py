@@ -341,15 +341,17 @@ class Changes(ArrowRows):
                 step.advance(1)
 
     def _commits(self) -> Iterator[Commit]:
-        for commit in read_commits(self._table, self._listing, self._end, self.from_version):
+        commits, ids = read_commits(self._table, self._listing, self._end, self.from_version), self._selection.row_ids
+        for commit in commits:
             if commit.is_of_whole_files:
                 self._unrecorded.append(commit.version)
-            if self._selection.row_ids and commit.row_ids != self._selection.row_ids:
+            if ids and commit.row_ids != ids:
+                last = max([commit.version, *(later.version for later in commits if later.row_ids != ids)])
                 raise Refused(
-                    f"version {commit.version} has no row tracking, or other columns of row ids than version "
+                    f"version {last} has no row tracking, or other columns of row ids than version "
                     f"{self.to_version}, so the ids of its rows are not known",
                     code=NOT_ENABLED,
-                    hint=command("changes", from_version=commit.version + 1, row_ids=True),
+                    hint=command("changes", from_version=last + 1, row_ids=True),
                 )
             yield commit
 
@@ -382,7 +384,7 @@ def _select(end: Snapshot, rows: ScanRequest) -> Selection:
             code="usage.column",
             hint=command("read"),
         )
-    ids = require_row_ids(end.config, end.version, schema) if rows.row_ids else ()
+    ids = require_row_ids(end) if rows.row_ids else ()
     return Selection.make(schema, rows.columns, rows.where, more=CHANGE_COLUMNS, row_ids=ids)
 
 
