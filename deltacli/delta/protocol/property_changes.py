@@ -518,7 +518,7 @@ def _feature_needed(
     if then := command("properties set", {key: value for key, value in due.items() if value is not None}):
         facts["then"] = then
     if at_once := parameter("properties set.upgrade_protocol", True):
-        facts["to do both"] = at_once
+        facts["to add"] = at_once
     return Refused(
         f"{lacking[0][2]}, which requires the feature {names[0]}, but the protocol does not support it",
         code="properties.feature-needed",
