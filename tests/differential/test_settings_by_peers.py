@@ -56,7 +56,9 @@ def test_peers_read_what_we_changed_as_before(peer: str, change: Callable[[Table
     after = [files(answer) for answer in ask(python, PEERS[peer], tasks)]
 
     if change is track_rows:  # it counts the rows of files where the log does not
-        before, after = ([found and {one[:2] for one in found} for found in one] for one in (before, after))
+        before, after = (
+            [found and {(*one[:2], None) for one in found} for found in every] for every in (before, after)
+        )
     assert before == after
     assert LEAST_THAT_READ[peer] <= sum(1 for found in after if found is not None)
 
