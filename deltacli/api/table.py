@@ -237,8 +237,10 @@ class Table(BeforeChange, LogCare, Elsewhere, Undo):
         A `from_version` one above the newest, where `to_version` is None, returns an empty result.
         The columns of the last version, or `columns` of them, are followed by `_change_type` (`insert`, `delete`,
         `update_preimage`, `update_postimage`), `_commit_version` and `_commit_timestamp` (microseconds, UTC); `where`
-        and `limit` are as in `Snapshot.scan`, and `where` may use these three. Raises what `snapshot` raises, and
-        VersionAbsent where the commit of a version is missing; iterating raises DataUnreadable.
+        and `limit` are as in `Snapshot.scan`, and `where` may use these three. With `row_ids`, `_row_id` and
+        `_row_commit_version` follow, which are null in rows of change data files. Raises what `snapshot` raises, and
+        VersionAbsent where the commit of a version is missing; iterating raises DataUnreadable, and Refused
+        (`rowtracking.not-enabled`) at a version without row tracking.
         """
         from deltacli.operations.read.changes import read_changes
 
@@ -497,21 +499,25 @@ class Table(BeforeChange, LogCare, Elsewhere, Undo):
         values: Mapping[str, str],
         *,
         force: bool = False,
+        upgrade_protocol: bool = False,
         commit_metadata: Mapping[str, str] = NO_METADATA,
         dry_run: bool = False,
     ) -> PropertiesOutcome:
         """Commit properties and return what changed; nothing is committed where they have these values already.
 
-        `force` also sets `delta.` keys that no known engine recognizes. `commit_metadata` are keys for the commitInfo;
-        `userMetadata` sets the field of that name. `dry_run` only plans. Of the result, `committed_version` is the
-        version that was made, None where there was nothing to do.
+        `force` also sets `delta.` keys that no known engine recognizes, `upgrade_protocol` adds the features that the
+        properties require. `commit_metadata` are keys for the commitInfo; `userMetadata` sets the field of that name.
+        `dry_run` only plans. Of the result, `committed_version` is the version that was made, None where there was
+        nothing to do. `delta.enableRowTracking` takes several commits, `versions`, which give the rows of all files ids
+        first: after PartlyDone another call continues.
 
         Raises UsageError for invalid values; Refused, with nothing changed, for what the table cannot have or
         the protocol forbids; ConflictLost, StorageFailed, OutcomeUnknown; and what `snapshot` raises.
         """
         from deltacli.operations.change.properties_and_features import PropertyEdits
 
-        return self._change_properties(PropertyEdits(dict(values), (), force, commit_metadata), dry_run=dry_run)
+        edits = PropertyEdits(dict(values), (), force, commit_metadata, upgrade_protocol)
+        return self._change_properties(edits, dry_run=dry_run)
 
     @named
     def unset_properties(
@@ -531,10 +537,17 @@ class Table(BeforeChange, LogCare, Elsewhere, Undo):
 
     @named
     def plan_set_properties(
-        self, values: Mapping[str, str], *, force: bool = False, commit_metadata: Mapping[str, str] = NO_METADATA
+        self,
+        values: Mapping[str, str],
+        *,
+        force: bool = False,
+        upgrade_protocol: bool = False,
+        commit_metadata: Mapping[str, str] = NO_METADATA,
     ) -> PropertiesOutcome:
         """Return the plan of `set_properties`, for `execute_properties`. Raises as it does."""
-        return self.set_properties(values, force=force, commit_metadata=commit_metadata, dry_run=True)
+        return self.set_properties(
+            values, force=force, upgrade_protocol=upgrade_protocol, commit_metadata=commit_metadata, dry_run=True
+        )
 
     @named
     def plan_unset_properties(

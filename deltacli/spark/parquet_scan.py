@@ -47,7 +47,7 @@ from deltacli.delta.data_files import canonical, decode
 from deltacli.delta.schema.types import StructField, simple_name
 from deltacli.engine.spark.jobs import local_frame
 from deltacli.storage.secrets import without_secrets
-from deltacli.table.scan import Selection, data_files
+from deltacli.table.scan import Selection, live_data_files
 from deltacli.work.rows.data_files import DataFile, read_vector
 from deltacli.work.rows.table_files import TableFiles
 
@@ -192,11 +192,11 @@ def find_live_files(snapshot: Snapshot, selection: Selection) -> LiveFiles:
 
     def judged(adds: pyarrow.RecordBatch) -> LiveFiles:
         if selection.predicate is None:
-            return LiveFiles(data_files(adds, snapshot.config, selection.needed))
+            return LiveFiles(live_data_files(adds, snapshot.config, selection))
         from deltacli.delta.predicate.prune import prune_files
 
         pruned = prune_files(adds, selection.predicate, snapshot.config)
-        kept = data_files(pc.filter(adds, pruned.kept), snapshot.config, selection.needed)
+        kept = live_data_files(pc.filter(adds, pruned.kept), snapshot.config, selection)
         by_partition = pruned.by_partition.true_count
         return LiveFiles(kept, by_partition, adds.num_rows - len(kept) - by_partition)
 
@@ -208,7 +208,7 @@ def find_live_files(snapshot: Snapshot, selection: Selection) -> LiveFiles:
     return found
 
 
-_FIELDS = ("path", "size", "partitionValues", "stats", "deletionVector")
+_FIELDS = ("path", "size", "partitionValues", "stats", "deletionVector", "baseRowId", "defaultRowCommitVersion")
 
 
 class Locations:

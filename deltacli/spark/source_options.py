@@ -224,6 +224,7 @@ class BatchOptions:
     timestamp_ms: int | None = None
     columns: tuple[str, ...] | None = None
     where: str | None = None
+    row_ids: bool = False
     read_change_feed: bool = False
     starting_version: int | None = None
     ending_version: int | None = None
@@ -263,6 +264,7 @@ BATCH: Mapping[str, tuple[str, OptionReader]] = {
     "timestampAsOf": ("timestamp_ms", moment),
     "columns": ("columns", names),
     "where": ("where", text),
+    "rowIds": ("row_ids", flag),
     "readChangeFeed": ("read_change_feed", flag),
     "startingVersion": ("starting_version", version_number),
     "endingVersion": ("ending_version", version_number),

@@ -108,7 +108,7 @@ class BatchPlan:
         self.table = open_source(options)
         self.snapshot: Snapshot = find_snapshot(self.table, version=options.version, timestamp_ms=options.timestamp_ms)
         columns = columns_for_spark(self.snapshot.schema, options.columns)
-        self.scan = self.snapshot.scan(columns=columns, where=options.where)
+        self.scan = self.snapshot.scan(columns=columns, where=options.where, row_ids=options.row_ids)
 
     @property
     def columns(self) -> tuple[StructField, ...]:
@@ -133,10 +133,10 @@ class ChangesPlan:
             )
         self.table = open_source(options)
         changes = partial(Changes, self.table, from_version=options.starting_version, to_version=options.ending_version)
-        self.changes = changes(ScanRequest(columns=options.columns, where=options.where))
+        self.changes = changes(ScanRequest(columns=options.columns, where=options.where, row_ids=options.row_ids))
         kept = columns_for_spark(self.changes.snapshot.schema, options.columns)
         if kept is not options.columns:
-            self.changes = changes(ScanRequest(columns=kept, where=options.where))
+            self.changes = changes(ScanRequest(columns=kept, where=options.where, row_ids=options.row_ids))
 
     @property
     def columns(self) -> tuple[StructField, ...]:

@@ -418,7 +418,7 @@ class TableLog:
         if self._options.read_change_feed:
             if commit.is_of_whole_files:
                 raise _not_recorded(version)
-            return list(changed_files(self._table_of(version), commit, self._selection.needed))
+            return list(changed_files(self._table_of(version), commit, self._selection))
         source = self._commits[version].name
         adds = _delivered_adds(commit.adds, commit.removes, self._options, version, source)
         if not adds:

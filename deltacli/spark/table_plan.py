@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
-from functools import reduce
+from functools import partial, reduce
 from html import escape
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -76,7 +76,7 @@ from deltacli.spark.parquet_schema import (
 )
 from deltacli.storage.secrets import without_secrets
 from deltacli.table.api_arguments import named, named_call, named_items
-from deltacli.table.scan import Selection
+from deltacli.table.scan import Selection, require_row_ids
 from deltacli.table.version import Snapshot
 from deltacli.work.rows.data_files import OpenDataFile, open_data_file
 
@@ -449,12 +449,14 @@ def read_table(
     timestamp: datetime | date | None = None,
     columns: Sequence[str] | None = None,
     where: str | None = None,
+    row_ids: bool = False,
     storage_options: Mapping[str, str] | None = None,
     allow_external: Sequence[str] = (),
 ) -> DataFrame:
     """Return the rows of a version of a table as a DataFrame: `plan_table(…).dataframe()`.
 
-    The columns are those of the table, or `columns` of them in the order given, in Spark's types, all nullable.
+    The columns are those of the table, or `columns` of them in the order given, in Spark's types, all nullable; with
+    `row_ids` followed by `_row_id` and `_row_commit_version`.
     Raises what `plan_table` and `TablePlan.dataframe` raise.
     """
     return plan_table(
@@ -464,6 +466,7 @@ def read_table(
         timestamp=timestamp,
         columns=columns,
         where=where,
+        row_ids=row_ids,
         storage_options=storage_options,
         allow_external=allow_external,
     ).dataframe()
@@ -478,15 +481,17 @@ def plan_table(
     timestamp: datetime | date | None = None,
     columns: Sequence[str] | None = None,
     where: str | None = None,
+    row_ids: bool = False,
     storage_options: Mapping[str, str] | None = None,
     allow_external: Sequence[str] = (),
 ) -> TablePlan:
     """Plan how Spark reads a version of a table: the newest, `version`, or the newest one committed until `timestamp`.
 
     `spark` is a session of Spark 4.0 to 4.3, classic or Connect. `where` is a condition as in `Snapshot.scan`; it
-    selects rows, and files that cannot have any of them are pruned here. `storage_options` and `allow_external` are as
-    in `open_table`; Spark itself finds stores and credentials in its own configuration, and the URI has to have a
-    scheme that Spark knows, such as `s3a`.
+    selects rows, and files that cannot have any of them are pruned here. With `row_ids` deltacli reads all files;
+    Refused (`rowtracking.not-enabled`) is raised where the version has no row tracking. `storage_options` and
+    `allow_external` are as in `open_table`; Spark itself finds stores and credentials in its own configuration, and the
+    URI has to have a scheme that Spark knows, such as `s3a`.
 
     Files that Spark's own scan would read wrong, or not at all, are read by deltacli on executors. Settings of the
     session are considered as they are now. Raises UsageError for arguments and sessions that cannot be used; what
@@ -497,18 +502,27 @@ def plan_table(
     require_session(spark)
     table = open_table(uri, storage_options=storage_options, allow_external=allow_external)
     snapshot = table.snapshot(version=version, timestamp=timestamp)
-    return _Planner(spark, table, snapshot, columns, where).plan()
+    return _Planner(spark, table, snapshot, columns, where, row_ids=row_ids).plan()
 
 
 class _Planner:
     """Chooses how each file of a version is read."""
 
     def __init__(
-        self, session: Any, table: Table, snapshot: Snapshot, columns: Sequence[str] | None, where: str | None
+        self,
+        session: Any,
+        table: Table,
+        snapshot: Snapshot,
+        columns: Sequence[str] | None,
+        where: str | None,
+        *,
+        row_ids: bool,
     ) -> None:
         self._session, self._table, self._snapshot, self._where = session, table, snapshot, where
         self._config = snapshot.config
-        self._selection = Selection.make(snapshot.schema, columns_for_spark(snapshot.schema, columns), where)
+        ids = require_row_ids(snapshot) if row_ids else ()
+        names = columns_for_spark(snapshot.schema, columns)
+        self._selection = Selection.make(snapshot.schema, names, where, row_ids=ids)
         self._is_case_sensitive = is_case_sensitive(session)
         partitions = {column.name for column in self._config.partition_columns.values() if column is not None}
         self._stored = tuple(column for column in self._selection.needed if column.name not in partitions)
@@ -598,6 +612,8 @@ class _Planner:
         names = [column.name for column in self._selection.needed]
         if not names:
             return "no column is needed"
+        if self._selection.row_ids:
+            return "row ids are wanted"
         if any(name.lower() in (PATH, ROW) for name in names):
             return "a column has a name of deltacli"
         if self._selection.predicate is not None:
@@ -702,24 +718,27 @@ def read_changes(
     *,
     columns: Sequence[str] | None = None,
     where: str | None = None,
+    row_ids: bool = False,
     storage_options: Mapping[str, str] | None = None,
     allow_external: Sequence[str] = (),
 ) -> DataFrame:
     """Return the changes of the versions from `from_version` to `to_version` (None: the newest), both included.
 
     The columns of the last version, or `columns` of them, are followed by `_change_type` (`insert`, `delete`,
-    `update_preimage`, `update_postimage`), `_commit_version` and `_commit_timestamp`; `where` may use these. The rows
-    are in no order. All are read by deltacli on executors: in the language of Spark, nothing is pushed into the scan,
+    `update_preimage`, `update_postimage`), `_commit_version` and `_commit_timestamp`; with `row_ids` by `_row_id` and
+    `_row_commit_version`, which are null in rows of change data files. `where` may use these. The rows are in no order.
+    All are read by deltacli on executors: in the language of Spark, nothing is pushed into the scan,
     so prefer `columns` and `where` here. An action raises an error of Spark whose text begins with the code of ours.
 
     Raises what `Table.changes` raises, UsageError for a session that cannot be used, and what `SparkEngine` raises.
     """
     require_session(spark)
     table = open_table(uri, storage_options=storage_options, allow_external=allow_external)
-    changes = table.changes(from_version=from_version, to_version=to_version, columns=columns, where=where)
+    read = partial(table.changes, from_version=from_version, to_version=to_version, where=where, row_ids=row_ids)
+    changes = read(columns=columns)
     kept = columns_for_spark(changes.snapshot.schema, columns)
     if kept is not columns:
-        changes = table.changes(from_version=from_version, to_version=to_version, columns=kept, where=where)
+        changes = read(columns=kept)
     schema = spark_schema(changes.columns, described=True)
     files = named_items(changes.changed_files(), table.name)
     return rows_through_python(spark, table.stores, changes.wanted, files, schema)

@@ -7,7 +7,7 @@ a vector deletes rows that its file does not have, which readers ignore. Spec: P
 
 from __future__ import annotations
 
-from functools import partial
+from functools import partial, reduce
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -81,6 +81,11 @@ def _masks(contradicted: frozenset[bytes], adds: RecordBatch) -> tuple[ArrowArra
     }
 
 
+def doubtful_counts(snapshot: Snapshot, adds: RecordBatch) -> ArrowArray:
+    """Return which live files the log may count wrongly: bool array out."""
+    return reduce(pc.or_, _masks(snapshot.contradicted, adds)[1].values())
+
+
 def _rules_of(contradicted: frozenset[bytes], adds: RecordBatch) -> list[str]:
     return [rule for rule, mask in _masks(contradicted, adds)[1].items() if pc.any(mask).as_py()]
 
@@ -89,7 +94,7 @@ def _counted(contradicted: frozenset[bytes], adds: RecordBatch) -> tuple[int, li
     """Return the rows of the adds that the log counts, and the other adds."""
     has_vector, doubts = _masks(contradicted, adds)
     records = num_records_column(adds.column("stats"))
-    doubtful = pc.or_(pc.or_(doubts[TIGHT], doubts[EXCEEDS]), doubts[DISAGREE])
+    doubtful = reduce(pc.or_, doubts.values())
     special = pc.or_(has_vector, doubtful)
     known = pc.sum(pc.filter(records, pc.invert(special))).as_py() or 0
     found = [

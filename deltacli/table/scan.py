@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from deltacli.arrow import compute as pc
 from deltacli.arrow.rows import first_rows
-from deltacli.core.errors import UsageError, command
+from deltacli.core.errors import DataUnreadable, DoubleQuoted, Refused, UsageError, command
 from deltacli.core.made_once import cached_property
 from deltacli.core.progress import SILENT, Progress
 from deltacli.core.request_fields import Kind, option
 from deltacli.core.typing import ArrowArray
 from deltacli.core.units import some_of
 from deltacli.delta.log.file_actions import num_records_column
+from deltacli.delta.log.row_ids import ENABLED, FEATURE, MATERIALIZED_NAMES
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.partitions.values import partition_columns
 from deltacli.delta.schema.column_path import nearest_place
@@ -37,11 +38,12 @@ from deltacli.delta.schema.to_arrow import (
     unsupported,
 )
 from deltacli.delta.schema.type_changes import require_readable_rows
-from deltacli.delta.schema.types import NameIndex, StructField, StructType
+from deltacli.delta.schema.types import NameIndex, StructField, StructType, recorded_name
 from deltacli.engine.base import Engine
+from deltacli.storage.base import StoreOfVersions
 from deltacli.storage.secrets import without_secrets
 from deltacli.table.api_arguments import VersionEnds, count_number, named_items, optional_count
-from deltacli.work.rows.data_files import DataFile, ReadSpec, split_file
+from deltacli.work.rows.data_files import DataFile, ReadSpec, row_id_fields, split_file
 from deltacli.work.rows.row_reader import read_rows
 from deltacli.work.rows.table_files import TableFiles
 
@@ -57,10 +59,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class ScanRequest:
-    """Which rows: top-level columns in the order wanted (None: all), a condition in SQL, and how many at most."""
+    """Which rows: top-level columns in the order wanted (None: all), a condition in SQL, and how many at most; with
+    `row_ids` the columns `_row_id` and `_row_commit_version` follow, which the condition may use.
+    """
 
     columns: Sequence[str] | None = option("Show only these columns, in this order.", "A,B,…", Kind.NAMES)
     where: str | None = option("Return only rows that match it.", "CONDITION")
+    row_ids: bool = option("Add the id of each row and the version of its last change.", default=False)
     limit: int | None = None
 
     def __post_init__(self) -> None:
@@ -110,25 +115,83 @@ _LARGE_FILE_BYTES = 16 << 20
 """Limits below which few but large files are read in pieces, to keep all threads busy."""
 
 
+ROW_ID, ROW_COMMIT_VERSION = "_row_id", "_row_commit_version"
+NOT_ENABLED = "rowtracking.not-enabled"
+
+
+def row_id_columns(config: TableConfiguration) -> tuple[StructField, ...]:
+    """Return the columns of ids and commit versions of rows of a version, with their names in its files; none without
+    row tracking. Spec: Row Tracking.
+    """
+    ids, versions = (config.properties.get(key) for key in MATERIALIZED_NAMES)
+    is_enabled = FEATURE in config.features and config.is_on(ENABLED)
+    return row_id_fields((ROW_ID, ROW_COMMIT_VERSION), (ids, versions)) if is_enabled and ids and versions else ()
+
+
+def require_row_ids(snapshot: ScannedVersion) -> tuple[StructField, ...]:
+    """Return the columns of row ids of a version. Raises Refused (`rowtracking.not-enabled`) where its rows need not
+    have any, or a share does not have them, and UsageError for a column of the table with such a name.
+    """
+    found, schema = row_id_columns(snapshot.config), snapshot.schema
+    if not found and isinstance(snapshot.table.storage, StoreOfVersions):
+        raise Refused(
+            "the server of the share does not say which ids the rows of the table have",
+            code=NOT_ENABLED,
+            hint="ask the provider of the share to enable row tracking, and to send the delta format",
+        )
+    if not found:
+        raise Refused(
+            f"version {snapshot.version} has no row tracking, so its rows have no ids",
+            code=NOT_ENABLED,
+            facts={"note": "versions before the one that enables row tracking never get ids"},
+            hint=command("properties set", {ENABLED: "true"}, upgrade_protocol=True),
+        )
+    names = {column.name for column in found}
+    if taken := [column.name for column in schema.fields if column.name.lower() in names]:
+        raise UsageError(
+            f"the column {taken[0]} of the table has the name of a column of row ids",
+            code="usage.column",
+            hint=command("alter", "rename", taken[0], "NAME"),
+        )
+    return found
+
+
 class Selection(NamedTuple):
     """The selection to read under one schema. `needed` are the returned columns and those used in `where`, `left_out`
-    those that nobody asked for by name and that are not read because of their types.
+    those that nobody asked for by name and that are not read because of their types, `row_ids` the columns of row ids,
+    which are last among those needed.
     """
 
     columns: tuple[StructField, ...]
     needed: tuple[StructField, ...]
     predicate: Predicate | None
     left_out: tuple[UnreadColumn, ...] = ()
+    row_ids: tuple[StructField, ...] = ()
 
     @classmethod
     def make(
-        cls, schema: StructType, columns: Sequence[str] | None, where: str | None, *, judge: Judge = unread_type
+        cls,
+        schema: StructType,
+        columns: Sequence[str] | None,
+        where: str | None,
+        *,
+        judge: Judge = unread_type,
+        more: Sequence[StructField] = (),
+        row_ids: tuple[StructField, ...] = (),
     ) -> Selection:
-        """Look up the columns and parse the condition. `judge` says of types whether their values are read.
+        """Look up the columns and parse the condition. `judge` says of types whether their values are read; `more` and
+        `row_ids` are not columns of the table and follow those that were asked for.
 
         Raises UsageError (`usage.column`, `usage.where`), and Refused (`type.unsupported`) for a column that is named
         and cannot be read, or if none can.
         """
+        if more or row_ids:
+            schema = StructType((*schema.fields, *more, *row_ids))
+            if columns is not None:
+                columns = [*columns, *(one.name for one in (*more, *row_ids) if one.name not in columns)]
+            found = cls.make(schema, columns, where, judge=judge)
+            needed = sorted(found.needed, key=lambda column: column in row_ids)
+            return found._replace(needed=tuple(needed) if row_ids else found.needed, row_ids=row_ids)
         chosen = schema.fields if columns is None else _find_columns(schema, columns)
         left_out = unread_columns(chosen, judge)
         if left_out:
@@ -156,7 +219,9 @@ class Selection(NamedTuple):
         partitions = config.partition_columns.values()
         of_files = [column for column in config.columns.values() if column not in partitions]
         file_columns = FileColumns(config.mapping_mode, config.physical_name, of_files)
-        return ReadSpec(self.needed, schema, whole, file_columns, self.predicate)
+        beside = {column.name: FileColumns("none", recorded_name) for column in self.row_ids}
+        row_ids = (ROW_ID, ROW_COMMIT_VERSION) if self.row_ids else None
+        return ReadSpec(self.needed, schema, whole, file_columns, self.predicate, beside, row_ids)
 
 
 class ScannedActions(Protocol):
@@ -240,7 +305,8 @@ class Scan(ArrowRows):
     def __init__(self, snapshot: ScannedVersion, request: ScanRequest) -> None:
         require_readable_rows(snapshot.config, snapshot.version)
         self._snapshot = snapshot
-        self._selection = Selection.make(snapshot.schema, request.columns, request.where)
+        ids = require_row_ids(snapshot) if request.row_ids else ()
+        self._selection = Selection.make(snapshot.schema, request.columns, request.where, row_ids=ids)
         self._wanted = self._selection.rows_wanted(snapshot.config)
         self._limit = request.limit
 
@@ -317,7 +383,24 @@ class Scan(ArrowRows):
     def _data_files(self, adds: pyarrow.RecordBatch) -> list[DataFile]:
         if self._selection.predicate is not None:
             adds = pc.filter(adds, self._pruned(adds)[0])
-        return data_files(adds, self._snapshot.config, self._selection.needed)
+        return live_data_files(adds, self._snapshot.config, self._selection)
+
+
+def live_data_files(
+    adds: pyarrow.RecordBatch, config: TableConfiguration, selection: Selection, *, version: int | None = None
+) -> list[DataFile]:
+    """Return the files of adds as `data_files` does. Raises DataUnreadable also where the ids of rows are wanted, and
+    an add has none.
+    """
+    if selection.row_ids:
+        lacking = pc.or_(pc.is_null(adds.column("baseRowId")), pc.is_null(adds.column("defaultRowCommitVersion")))
+        if pc.any(lacking).as_py():
+            raise DataUnreadable(
+                f"{pc.filter(adds.column('path'), lacking)[0]} has no row ids although row tracking is on",
+                code="rowtracking.base-row-id-missing",
+                hint=command("validate", select=[DoubleQuoted("rowtracking.*")]),
+            )
+    return data_files(adds, config, selection.needed, version=version)
 
 
 def data_files(
@@ -334,6 +417,7 @@ def data_files(
     paths, sizes = actions.column("path").to_pylist(), actions.column("size").to_pylist()
     vectors = actions.column("deletionVector")
     has_vectors = vectors.null_count < len(vectors)
+    ids, versions = (actions.column(name).to_pylist() for name in ("baseRowId", "defaultRowCommitVersion"))
     return [
         DataFile(
             path,
@@ -341,6 +425,8 @@ def data_files(
             {names[name]: values[name][row] for name in physical},
             vectors[row].as_py() if has_vectors else None,
             version=version,
+            base_row_id=ids[row],
+            row_commit_version=versions[row],
         )
         for row, path in enumerate(paths)
     ]

@@ -152,8 +152,9 @@ class Snapshot:
         """Return the rows of this version as an iterable of Arrow batches in the table's exact schema.
 
         `columns` are names of top-level columns, in the order wanted (None: all), `where` is a condition in SQL, and
-        at most `limit` rows are read. Raises UsageError for invalid columns and conditions, and Unreadable for an
-        unsupported type; iterating raises DataUnreadable.
+        at most `limit` rows are read. With `row_ids`, `_row_id` and `_row_commit_version` follow. Raises UsageError for
+        invalid columns and conditions, Refused (`rowtracking.not-enabled`) for row ids of a version without, and
+        Unreadable for an unsupported type; iterating raises DataUnreadable.
         """
         from deltacli.table.scan import Scan
 

@@ -125,7 +125,13 @@ REFUSED = [
     ("properties.column-mapping", {MODE: "name"}, {}, "2,5"),
     ("properties.column-mapping", {MODE: "id"}, {MODE: "name"}, "2,5"),
     ("properties.column-mapping", {MODE: "none"}, {MODE: "name"}, "2,5"),
-    ("properties.row-tracking", {"delta.enableRowTracking": "true"}, {}, ["rowTracking", "domainMetadata"]),
+    ("properties.feature-needed", {"delta.enableRowTracking": "true"}, {}, ["domainMetadata"]),
+    (
+        "rowtracking.suspended",
+        {"delta.enableRowTracking": "true"},
+        {"delta.rowTrackingSuspended": "true"},
+        ["rowTracking", "domainMetadata"],
+    ),
     ("properties.iceberg-compat", {"delta.enableIcebergCompatV2": "true"}, {}, ["icebergCompatV2", "columnMapping"]),
     ("properties.feature-needed", {"delta.appendOnly": "true"}, {}, "1,1"),
     ("properties.feature-needed", {FEED: "true"}, {}, "1,3"),
@@ -189,6 +195,7 @@ def test_properties_the_table_cannot_have_are_refused(
         ({"delta.enableTypeWidening": "true"}, {}, ["typeWidening-preview"]),
         ({"delta.enableDeletionVectors": "true"}, {}, ["deletionVectors", "icebergCompatV2"]),
         ({"delta.enableRowTracking": "false"}, {"delta.enableRowTracking": "true"}, ["rowTracking"]),
+        ({"delta.enableRowTracking": "true"}, {"delta.rowTrackingSuspended": "false"}, ["rowTracking"]),
         ({"delta.enableIcebergCompatV2": "false"}, {"delta.enableIcebergCompatV2": "true"}, ["icebergCompatV2"]),
         (
             {"delta.enableIcebergCompatV1": "false"},

@@ -15,7 +15,7 @@ from deltacli.delta.log.commit_content import CommitRequest, body_lines
 from deltacli.storage import Storage
 from deltacli.table.version import Snapshot
 from deltacli.work.rewrite.new_files import RewriteFiles
-from deltacli.work.rewrite.pieces import SPEC, RewritePiece, RewriteSpec, Rewritten, SourceFile
+from deltacli.work.rewrite.pieces import SPEC, RewritePiece, RewriteSpec, Rewritten
 from deltacli.work.rows.data_files import DataFile
 from deltacli.work.task import TableStores, TaskContext
 from tests.support.actions import Action
@@ -28,10 +28,10 @@ def live_adds(snapshot: Snapshot) -> list[Action]:
     return [add for batch in snapshot.files() for add in batch.to_pylist(maps_as_pydicts="strict")]
 
 
-def source_of(add: Action) -> SourceFile:
+def source_of(add: Action) -> DataFile:
     """A live file as it goes to the task."""
-    file = DataFile(add["path"], add["size"], vector=add["deletionVector"])
-    return SourceFile(file, add.get("baseRowId"), add.get("defaultRowCommitVersion"))
+    ids, version = add.get("baseRowId"), add.get("defaultRowCommitVersion")
+    return DataFile(add["path"], add["size"], vector=add["deletionVector"], base_row_id=ids, row_commit_version=version)
 
 
 def pieces(adds: Sequence[Action], *, directory: str = "") -> Iterator[RewritePiece]:

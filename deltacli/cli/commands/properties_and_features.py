@@ -20,6 +20,7 @@ from deltacli.core.documents import envelope
 from deltacli.core.errors import UsageError, nearest_name
 from deltacli.core.request_fields import Option
 from deltacli.core.typing import JsonObject
+from deltacli.core.units import format_ranges, plural
 
 if TYPE_CHECKING:
     from deltacli.api.table import Table
@@ -156,13 +157,25 @@ def _change_sections(table: str, content: JsonObject, *, is_done: bool) -> list[
     before, after = content["protocolBefore"], content["protocolAfter"]
     now, committed = _protocol_line(after), content["committedVersion"]
     version = f"{committed}, committed" if is_done else f"{content['version'] + 1}, unless another writer commits first"
+    backlog, versions = content.get("rowIds"), content.get("committedVersions") or ()
+    if len(versions) > 1:
+        version = f"{format_ranges(versions)}, committed"
+    elif backlog and not is_done:
+        version = f"several from {content['version'] + 1} on"
     return [
         Section("table", [table]),
         Section("version", [version]),
         Section("changed" if is_done else "would change", [_sentence_of(change) for change in changes]),
+        *([Section("row ids", _of_backlog(backlog))] if backlog else []),
         Section("protocol", [now if before == after else f"{_protocol_line(before)} -> {now}"]),
         *_losers(content),
     ]
+
+
+def _of_backlog(backlog: JsonObject) -> list[str]:
+    files = f"{plural(backlog['files'], 'file')} without, which get them in {plural(backlog['commits'], 'commit')}"
+    counted = f"{plural(backlog['uncounted'], 'footer')} read, because the log does not have their number of rows"
+    return [files, counted] if backlog["uncounted"] else [files]
 
 
 def _losers(content: JsonObject) -> list[Section]:
@@ -214,6 +227,7 @@ def properties(
     ] = None,
     items: Annotated[list[str] | None, argument("Properties to set, keys to get or to unset.", "[K=V|K]...")] = None,
     force: Annotated[bool, Option("Also set delta. keys that no known engine recognizes.")] = False,
+    upgrade_protocol: Annotated[bool, Option("Add the features that the properties require.")] = False,
     commit_metadata: CommitMetadataOption = None,
     dry_run: DryRunOption = False,
     yes: YesOption = False,
@@ -225,7 +239,8 @@ def properties(
     written in a form that every engine reads in the same way (30 days becomes
     interval 30 days). A change is refused if the protocol does not support it, if
     it would make the table invalid, or if only an engine can make it correctly.
-    Keys that do not start with delta. are not checked.
+    Keys that do not start with delta. are not checked. delta.enableRowTracking=true
+    takes several commits, which first give ids to the rows of all files.
 
     \b
     Examples:
@@ -233,6 +248,7 @@ def properties(
       deltacli properties ./tbl get delta.appendOnly owner
       deltacli properties ./tbl set delta.checkpointInterval=20 --dry-run
       deltacli properties ./tbl set delta.appendOnly=true owner=ops --yes
+      deltacli properties ./tbl set delta.enableRowTracking=true --upgrade-protocol --dry-run
       deltacli properties ./tbl unset owner --yes
     """
     from deltacli.delta.log.actions import parse_commit_metadata
@@ -240,13 +256,14 @@ def properties(
     writes = change in (PropertyChange.SET, PropertyChange.UNSET)
     opened = run.open_table(table, writes=writes and not dry_run)
     if change is None or change is PropertyChange.GET:
-        if force or dry_run or yes or commit_metadata:
-            raise UsageError("--force, --commit-metadata, --dry-run and --yes require set or unset")
+        if force or upgrade_protocol or dry_run or yes or commit_metadata:
+            raise UsageError("--force, --upgrade-protocol, --commit-metadata, --dry-run and --yes require set or unset")
         if change is not None and not items:
             raise _without_key(change)
         _show_properties(run, table, opened, None if change is None else items or [])
         return
-    edits = _edits(change, items or [], force=force, commit_metadata=parse_commit_metadata(commit_metadata or []))
+    added_keys = parse_commit_metadata(commit_metadata or [])
+    edits = _edits(change, items or [], force=force, upgrade_protocol=upgrade_protocol, commit_metadata=added_keys)
     _change(run, table, opened, change, edits, Mode(dry_run, yes))
 
 
@@ -300,7 +317,12 @@ def _chosen(run: Run, properties: Sequence[ShownProperty], keys: Sequence[str]) 
 
 
 def _edits(
-    change: PropertyChange, items: list[str], *, force: bool, commit_metadata: Mapping[str, str]
+    change: PropertyChange,
+    items: list[str],
+    *,
+    force: bool,
+    upgrade_protocol: bool,
+    commit_metadata: Mapping[str, str],
 ) -> PropertyEdits:
     """Return the requested change. Raises UsageError."""
     from deltacli.delta.protocol.property_changes import pairs_of
@@ -311,10 +333,14 @@ def _edits(
     if change is PropertyChange.UNSET:
         if force:
             raise UsageError("--force requires set; unset accepts any existing key")
+        if upgrade_protocol:
+            raise UsageError("--upgrade-protocol requires set")
         return PropertyEdits(drop=tuple(items), commit_metadata=commit_metadata)
     if any("=" not in item for item in items):
         raise _without_value(items)
-    return PropertyEdits(put=pairs_of(items), force=force, commit_metadata=commit_metadata)
+    return PropertyEdits(
+        put=pairs_of(items), force=force, commit_metadata=commit_metadata, upgrade_protocol=upgrade_protocol
+    )
 
 
 def _without_value(items: Sequence[str]) -> UsageError:

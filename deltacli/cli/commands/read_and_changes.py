@@ -71,13 +71,14 @@ def read(run: Run, table: TableArgument, *, asked: Asked[ScanRequest], wanted: R
       deltacli read ./tbl --format parquet --output tbl.parquet
       deltacli read ./tbl --output rows/  # Parquet files, in parallel
       deltacli read ./tbl --where "trip > 500 AND ride.city = 'Bern'" --explain
+      deltacli read ./tbl --row-ids --limit 5  # of a table with row tracking
     """
     from deltacli.storage.base import StoreOfVersions
 
     version = wanted.version
     at_ms = parse_moment_of(version, wanted.timestamp)
-    if wanted.count and (wanted.explain or "columns" in asked.values or wanted.limit is not None):
-        raise UsageError("--count excludes --columns, --limit and --explain")
+    if wanted.count and (wanted.explain or {"columns", "row_ids"} & asked.values.keys() or wanted.limit is not None):
+        raise UsageError("--count excludes --columns, --row-ids, --limit and --explain")
     if wanted.count and (run.format is PARQUET or run.directory is not None):
         raise UsageError("--count is not written as Parquet", facts={"expected": "--format json, csv or another one"})
     require_file(run)

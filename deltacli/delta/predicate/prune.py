@@ -602,8 +602,12 @@ def certainly_true(adds: pyarrow.RecordBatch, predicate: Predicate, config: Tabl
 def _columns_by_source(
     predicate: Predicate, config: TableConfiguration
 ) -> tuple[dict[Column, str], dict[Column, ColumnPath]]:
-    """Return the partition columns of a predicate, and those that may have statistics, by their physical names."""
-    paths = {column: path_in_files(config, column.path) for column in dict.fromkeys(columns_of(predicate.condition))}
+    """Return the partition columns of a predicate, and those that may have statistics, by their physical names. Of a
+    column that the table does not have, such as row ids, nothing is known.
+    """
+    names = {field.name for field in config.schema.fields} if config.schema else set()
+    known = (column for column in dict.fromkeys(columns_of(predicate.condition)) if column.path[0] in names)
+    paths = {column: path_in_files(config, column.path) for column in known}
     partitions = {column: path[0] for column, path in paths.items() if is_partition(config, path)}
     others = {
         column: path for column, path in paths.items() if column not in partitions and column.kind is not Kind.OTHER

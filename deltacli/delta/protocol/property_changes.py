@@ -17,6 +17,7 @@ from deltacli.core.made_once import pattern
 from deltacli.core.units import DURATIONS_MS, UNITS_MS
 from deltacli.delta.encoding.value_text import has_bytes
 from deltacli.delta.log.actions import Action
+from deltacli.delta.log.row_ids import ENABLED, FEATURE, SUSPENDED
 from deltacli.delta.log.state import (
     CHANGE_FEED,
     CHECKPOINT_PROTECTION,
@@ -57,7 +58,6 @@ from deltacli.delta.protocol.known_properties import (
 _MAPPING_MODE = "delta.columnMapping.mode"
 _VECTORS = "delta.enableDeletionVectors"
 _MANIFEST = "delta.compatibility.symlinkFormatManifest.enabled"
-_ROW_TRACKING = "delta.enableRowTracking"
 _UNIFORM = "delta.universalFormat.enabledFormats"
 _ICEBERG = tuple(f"delta.enableIcebergCompatV{number}" for number in (1, 2, 3))
 _ICEBERG_WRITERS = {
@@ -79,7 +79,7 @@ _INTERNAL = frozenset(
         "delta.lastUpdateVersion",
         "delta.redirectReaderWriter-preview",
         "delta.redirectWriterOnly-preview",
-        "delta.rowTrackingSuspended",
+        SUSPENDED,
     }
 )
 _INTERNAL_FAMILIES = ("delta.coordinatedCommits.", "delta.rowTracking.")
@@ -120,18 +120,24 @@ def require_ours(key: str, value: str | None, config: TableConfiguration) -> Non
         )
     if key == _MAPPING_MODE:
         _require_same_mapping(config, value)
-    if value == "true" and key == _ROW_TRACKING:
-        raise Refused(
-            f"{key} requires an id for every existing row, which this change does not assign",
-            code="properties.row-tracking",
-            facts={"fix": f"ALTER TABLE … SET TBLPROPERTIES ('{key}' = 'true') in an engine that fills ids in"},
-        )
+    if value == "true" and key == ENABLED and config.is_on(SUSPENDED):
+        raise suspended()
     if value == "true" and (key in _ICEBERG or key in _ICEBERG_WRITERS):
         raise Refused(
             f"{key} requires all existing files to be readable by Iceberg, which this change does not ensure",
             code="properties.iceberg-compat",
             facts={"fix": "REORG TABLE … APPLY (UPGRADE UNIFORM …) in an engine"},
         )
+
+
+def suspended() -> Refused:
+    """Return the error for row tracking that another change of the table is about to drop. Spec: Row Tracking."""
+    return Refused(
+        f"{SUSPENDED} is true, so writers assign no row ids: the table is about to lose row tracking",
+        code="rowtracking.suspended",
+        facts={"then": "add the feature again"},
+        hint=command("features drop", FEATURE),
+    )
 
 
 def _require_same_mapping(config: TableConfiguration, value: str | None) -> None:
@@ -205,9 +211,9 @@ def _require_iceberg_kept(before: TableConfiguration, after: TableConfiguration,
                 code="properties.iceberg-needed",
                 hint=command("properties unset", users[0]),
             )
-    if _ROW_TRACKING in due and not after.is_on(_ROW_TRACKING) and after.is_on(_ICEBERG[2]):
+    if ENABLED in due and not after.is_on(ENABLED) and after.is_on(_ICEBERG[2]):
         raise Refused(
-            f"{_ROW_TRACKING} must remain true because {_ICEBERG[2]} is",
+            f"{ENABLED} must remain true because {_ICEBERG[2]} is",
             code="properties.iceberg-needed",
             hint=command("properties unset", _ICEBERG[2]),
         )
@@ -240,6 +246,8 @@ def cautions_of_properties(after: TableConfiguration, due: Mapping[str, str | No
         yield "engines no longer clean up the log, so it grows without limit"
     if due.get(IN_COMMIT_TIMESTAMPS) == "true":
         yield f"the commit also sets {ICT_ENABLEMENT_VERSION} and {ICT_ENABLEMENT_TIMESTAMP}, which record since when"
+    if due.get(ENABLED) == "true":
+        yield "streams of Delta with a schemaTrackingLocation stop once at this change: start them again"
     if due.get("appendOnly") is not None:
         yield "appendOnly has no effect; the property is named delta.appendOnly"
 
@@ -317,26 +325,38 @@ class PropertyChange(NamedTuple):
 
 
 class PropertiesPlan(NamedTuple):
-    """The properties that change, in the order of their keys, the metaData that changes them, and warnings. Without
-    changes there is no metaData and nothing to commit.
+    """The properties that change, in the order of their keys, the metaData that changes them, warnings, and the
+    features that the protocol lacks for them. Without changes there is no metaData and nothing to commit.
     """
 
     changes: tuple[PropertyChange, ...]
     metadata: Action | None
     cautions: tuple[str, ...] = ()
+    lacking: tuple[str, ...] = ()
+
+    @property
+    def tracks_rows(self) -> bool:
+        """Return True if every row must have an id from then on."""
+        return any(change.key == ENABLED and change.after == "true" for change in self.changes)
 
 
 def plan_set(
-    config: TableConfiguration, raw_metadata: Action, values: Mapping[str, str], *, force: bool = False
+    config: TableConfiguration,
+    raw_metadata: Action,
+    values: Mapping[str, str],
+    *,
+    force: bool = False,
+    upgrade_protocol: bool = False,
 ) -> PropertiesPlan:
     """Plan to set properties.
 
-    `force` also sets unrecognized `delta.` keys. Raises UsageError (`usage.property`) for invalid values, and Refused
-    for keys and values that the table cannot have.
+    `force` also sets unrecognized `delta.` keys, `upgrade_protocol` also those whose features the protocol lacks.
+    Raises UsageError (`usage.property`) for invalid values, and Refused for keys and values that the table cannot have.
     """
     for key, value in values.items():
         _require_key(key, value, force=force)
-    return _planned(config, raw_metadata, {key: _normal(config, key, value) for key, value in values.items()})
+    normal = {key: _normal(config, key, value) for key, value in values.items()}
+    return _planned(config, raw_metadata, normal, upgrade_protocol=upgrade_protocol)
 
 
 def plan_unset(config: TableConfiguration, raw_metadata: Action, keys: Sequence[str]) -> PropertiesPlan:
@@ -377,7 +397,13 @@ def pairs_of(texts: Sequence[str]) -> dict[str, str]:
     return pairs
 
 
-def _planned(config: TableConfiguration, raw_metadata: Action, edits: Mapping[str, str | None]) -> PropertiesPlan:
+def _planned(
+    config: TableConfiguration,
+    raw_metadata: Action,
+    edits: Mapping[str, str | None],
+    *,
+    upgrade_protocol: bool = False,
+) -> PropertiesPlan:
     raw = raw_metadata.get("configuration") or {}
     due = {key: value for key, value in edits.items() if (key in raw if value is None else raw.get(key) != value)}
     for key, value in due.items():
@@ -392,12 +418,17 @@ def _planned(config: TableConfiguration, raw_metadata: Action, edits: Mapping[st
     assert config.metadata is not None
     texts = {key: "" if value is None else str(value) for key, value in configuration.items()}
     after = replace(config, metadata=config.metadata._replace(configuration=texts))
-    _require_features(config, after, due)
+    lacking = _lacking(config, after)
+    if lacking and not upgrade_protocol:
+        raise _feature_needed(config, lacking, due)
     require_legal(config, after, due)
     before = {key: None if raw.get(key) is None else str(raw[key]) for key in due}
     changes = tuple(PropertyChange(key, before[key], due[key]) for key in sorted(due))
     return PropertiesPlan(
-        changes, raw_metadata | {"configuration": configuration}, tuple(cautions_of_properties(after, due))
+        changes,
+        raw_metadata | {"configuration": configuration},
+        tuple(cautions_of_properties(after, due)),
+        tuple(dict.fromkeys(name for name, _, _ in lacking)),
     )
 
 
@@ -471,19 +502,24 @@ def _require_columns(config: TableConfiguration, key: str, value: str) -> None:
             raise wrong.asking(fault.written or "", fault.near, "") from fault
 
 
-def _require_features(before: TableConfiguration, after: TableConfiguration, due: Mapping[str, str | None]) -> None:
-    """Raise Refused if new properties require features that the protocol lacks."""
+def _lacking(before: TableConfiguration, after: TableConfiguration) -> list[tuple[str, str, str]]:
+    """Return the uses of features that new properties require and the protocol lacks."""
     # Only in-commit timestamps have a different property in their preview.
     supported = {name if name in IN_COMMIT_KEYS else stable_name(name) for name in before.features}
     known = {(use.key, use.what) for use in property_uses(before.properties)}
-    lacking = [use for use in _uses(after) if use[0] not in supported and (use[1], use[2]) not in known]
-    if not lacking:
-        return
+    return [use for use in _uses(after) if use[0] not in supported and (use[1], use[2]) not in known]
+
+
+def _feature_needed(
+    config: TableConfiguration, lacking: Sequence[tuple[str, str, str]], due: Mapping[str, str | None]
+) -> Refused:
     names = list(dict.fromkeys(name for name, _, _ in lacking))
-    facts = {"protocol": _shown(before), "feature" if len(names) == 1 else "features": ", ".join(names)}
+    facts = {"protocol": _shown(config), "feature" if len(names) == 1 else "features": ", ".join(names)}
     if then := command("properties set", {key: value for key, value in due.items() if value is not None}):
         facts["then"] = then
-    raise Refused(
+    if at_once := parameter("properties set.upgrade_protocol", True):
+        facts["to add"] = at_once
+    return Refused(
         f"{lacking[0][2]}, which requires the feature {names[0]}, but the protocol does not support it",
         code="properties.feature-needed",
         facts=facts,

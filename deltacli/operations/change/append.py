@@ -231,7 +231,7 @@ def _rewrite_spec(config: TableConfiguration) -> RewriteSpec:
         return made
     columns = stored_columns(config)
     own = arrow_schema(columns)
-    reading = replace(made.reading, columns=columns, schema=own, whole_schema=own, beside={}, row_numbers=None)
+    reading = replace(made.reading, columns=columns, schema=own, whole_schema=own, beside={}, row_ids=None)
     return replace(made, schema=file_schema(config, columns), row_columns=None, reading=reading)
 
 

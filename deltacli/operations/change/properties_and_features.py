@@ -11,12 +11,13 @@ from deltacli.changing.basis import Act, basis_of
 from deltacli.changing.commit import Committed, require_possible
 from deltacli.changing.plan import OneCommit
 from deltacli.core.documents import short_repr
-from deltacli.core.errors import DeltacliError, Refused
+from deltacli.core.errors import DeltacliError, OutcomeUnknown, PartlyDone, Refused, command
 from deltacli.core.typing import Json, JsonObject
+from deltacli.core.units import format_ranges
 from deltacli.delta.log.actions import require_free
 from deltacli.delta.log.commit_content import CommitRequest
+from deltacli.delta.log.row_ids import ENABLED
 from deltacli.delta.log.state import read_protocol
-from deltacli.delta.protocol.clients import ClientAccess
 from deltacli.delta.protocol.feature_changes import FeaturesPlan, ShownFeature, plan_features, show_features
 from deltacli.delta.protocol.known_properties import MEANINGS, property_kind
 from deltacli.delta.protocol.property_changes import PropertiesPlan, expected_of, normal_form, plan_set, plan_unset
@@ -27,6 +28,7 @@ from deltacli.table.version import Snapshot
 
 if TYPE_CHECKING:
     from deltacli.changing.change import Gate
+    from deltacli.operations.change.row_tracking import Backlog
 
 # -- showing the properties of a table ---------------------------------------------------------------------------------
 
@@ -56,7 +58,8 @@ class ShownProperty:
 
 @dataclass(frozen=True, slots=True)
 class PropertyEdits:
-    """A requested change: properties to `put`, or keys to `drop`. `force`: also unrecognized keys.
+    """A requested change: properties to `put`, or keys to `drop`. `force`: also unrecognized keys, `upgrade_protocol`:
+    also those whose features the protocol lacks.
 
     `commit_metadata` are keys for the commitInfo.
     """
@@ -65,6 +68,7 @@ class PropertyEdits:
     drop: tuple[str, ...] = ()
     force: bool = False
     commit_metadata: Mapping[str, str] = field(default_factory=dict)
+    upgrade_protocol: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,12 +98,17 @@ class GuardedCommit(OneCommit):
 @dataclass(frozen=True, slots=True, repr=False)
 class PropertiesOutcome(GuardedCommit):
     """A change of properties, planned or made. `version` is the one it was planned on, `committed_version` the one that
-    it created; None where nothing was committed.
+    it created, the last of `versions` where row tracking takes several; None where nothing was committed.
     """
 
     edits: PropertyEdits
     protocol: JsonObject = field(repr=False)
     plan: PropertiesPlan
+    features: FeaturesPlan | None = None
+    """Those that are added before, or with the properties."""
+    backlog: Backlog | None = None
+    """The files that get row ids before."""
+    versions: list[int] = field(default_factory=list)
 
     @property
     def is_noop(self) -> bool:
@@ -111,6 +120,16 @@ class PropertiesOutcome(GuardedCommit):
         for one in self.plan.changes:
             values = ["(not set)" if value is None else value for value in (one.before, one.after)]
             yield f"{one.key}: {' -> '.join(values)}"
+        if self.features is not None:
+            yield from (f"feature {one.name}" for one in self.features.added)
+        if self.backlog is not None:
+            yield "row ids for the rows of every file"
+
+    def so_far(self) -> str:
+        """Return what was committed."""
+        if not self.versions:
+            return OneCommit.so_far(self)
+        return f"{'version' if len(self.versions) == 1 else 'versions'} {format_ranges(self.versions)} committed"
 
     def as_json(self) -> dict[str, Json]:
         changes = [
@@ -121,11 +140,25 @@ class PropertiesOutcome(GuardedCommit):
             "version": self.version,
             "changes": changes,
             "cautions": [*self.plan.cautions, *self.basis.cautions],
+            **({} if self.features is None else _access(self.features)),
+            **({} if self.backlog is None else {"rowIds": self.backlog.as_json()}),
             "protocolBefore": dict(self.protocol),
-            "protocolAfter": dict(self.protocol),
+            "protocolAfter": dict((self.features and self.features.protocol_after) or self.protocol),
+            **({} if self.backlog is None else {"committedVersions": list(self.versions)}),
             "committedVersion": self.committed_version,
             "dryRun": self.dry_run,
         }
+
+
+def _access(plan: FeaturesPlan) -> dict[str, Json]:
+    """Return who loses access by added features, for documents."""
+    had = read_protocol(plan.protocol_before, "protocol").supported_features
+    clients = clients_after([one.name for one in plan.added], before=had)
+    return {
+        "readers": plan.readers,
+        "writers": plan.writers,
+        "clients": [client.as_json() for client in clients],
+    }
 
 
 def show_properties(snapshot: Snapshot) -> list[ShownProperty]:
@@ -151,23 +184,63 @@ class PropertiesChange:
 
         def make() -> PropertiesPlan:
             plan = _plan(snapshot, edits)
-            if (request := _properties_request(plan, edits)) is not None:
+            if (request := _properties_request(snapshot, plan, edits)) is not None:
                 require_possible(snapshot, request)
             return plan
 
         plan, refused = plan_with_refusal(make, lambda: _plan(snapshot, replace(edits, force=True)))
-        return PropertiesOutcome(basis_of(snapshot), edits, snapshot.protocol.as_json(), plan, refused=refused)
+        features, backlog = _features(snapshot, plan), None
+        if plan.tracks_rows:
+            from deltacli.operations.change.row_tracking import backlog_of
+
+            backlog = backlog_of(snapshot)
+        protocol = snapshot.protocol.as_json()
+        return PropertiesOutcome(basis_of(snapshot), edits, protocol, plan, features, backlog, refused=refused)
 
     def outcome(self, plan: PropertiesOutcome) -> PropertiesOutcome:
         """Return the plan: nothing is committed yet."""
         return replace(plan, dry_run=False)
 
     def execute(self, gate: Gate[PropertiesOutcome, PropertiesOutcome]) -> None:
-        """Commit the change. Raises what `Gate.commit` raises."""
+        """Commit the change, that of row tracking in several commits. Raises what `Gate.commit` and `enable` raise."""
+        if gate.plan.plan.tracks_rows:
+            self._track_rows(gate)
+            return
         edits = self.edits
-        done = gate.commit(lambda plan: _properties_request(plan.plan, edits), commit_metadata=edits.commit_metadata)
+
+        def request(plan: PropertiesOutcome) -> CommitRequest | None:
+            assert plan.basis.snapshot is not None
+            return _properties_request(plan.basis.snapshot, plan.plan, edits)
+
+        done = gate.commit(request, commit_metadata=edits.commit_metadata)
         version = done.version if isinstance(done, Committed) else None
         gate.outcome = replace(gate.plan, committed_version=version, dry_run=False)
+
+    def _track_rows(self, gate: Gate[PropertiesOutcome, PropertiesOutcome]) -> None:
+        from deltacli.operations.change.row_tracking import enable
+
+        if not gate.may_plan_again and (plan := self.plan(gate.table)).version != gate.plan.version:
+            gate.outcome = replace(gate.again(plan), dry_run=False)
+        edits, outcome = self.edits, gate.outcome
+
+        def upgrade(snapshot: Snapshot) -> CommitRequest | None:
+            features = _features(snapshot, _plan(snapshot, edits))
+            return None if features is None else _upgrade_request(features)
+
+        def settle(snapshot: Snapshot) -> CommitRequest | None:
+            return _properties_request(snapshot, _plan(snapshot, edits), edits)
+
+        try:
+            enable(gate, upgrade, settle, outcome.versions.append, edits.commit_metadata)
+        except (OutcomeUnknown, PartlyDone):
+            raise
+        except DeltacliError as fault:
+            if gate.has_begun:
+                fault.message = f"row tracking is not enabled yet: {fault.without_outcome}"
+                fault.hint = command("properties set", dict(edits.put))
+            raise
+        version = outcome.versions[-1] if outcome.versions else None
+        gate.outcome = replace(outcome, committed_version=version)
 
 
 Planned = TypeVar("Planned")
@@ -190,11 +263,19 @@ def _plan(snapshot: Snapshot, edits: PropertyEdits) -> PropertiesPlan:
     config = replace(snapshot.config, raw_metadata=snapshot.raw_metadata)
     if edits.drop:
         return plan_unset(config, snapshot.raw_metadata, edits.drop)
-    return plan_set(config, snapshot.raw_metadata, edits.put, force=edits.force)
+    force, upgrade = edits.force, edits.upgrade_protocol
+    return plan_set(config, snapshot.raw_metadata, edits.put, force=force, upgrade_protocol=upgrade)
 
 
-def _properties_request(plan: PropertiesPlan, edits: PropertyEdits) -> CommitRequest | None:
-    """Return the commit with the operation name of Delta-Spark; None where nothing changes."""
+def _features(snapshot: Snapshot, plan: PropertiesPlan) -> FeaturesPlan | None:
+    """Return the features that the protocol gets for properties, with what they need; None if it lacks none."""
+    return plan_features(snapshot.config, snapshot.raw_protocol, plan.lacking) if plan.lacking else None
+
+
+def _properties_request(snapshot: Snapshot, plan: PropertiesPlan, edits: PropertyEdits) -> CommitRequest | None:
+    """Return the commit with the operation name of Delta-Spark, which depends on the row ids of all files if they must
+    have some from then on; None where nothing changes.
+    """
     if plan.metadata is None:
         return None
     changed = {change.key for change in plan.changes}
@@ -203,7 +284,21 @@ def _properties_request(plan: PropertiesPlan, edits: PropertyEdits) -> CommitReq
         parameters: dict[str, object] = {"properties": keys, "ifExists": True}
         return CommitRequest("UNSET TBLPROPERTIES", parameters, metadata=plan.metadata)
     values = {change.key: change.after for change in plan.changes if change.after is not None}
-    return CommitRequest("SET TBLPROPERTIES", {"properties": values}, metadata=plan.metadata)
+    features = _features(snapshot, plan)
+    request = CommitRequest(
+        "SET TBLPROPERTIES",
+        {"properties": values},
+        protocol=None if features is None else features.protocol_after,
+        metadata=plan.metadata,
+    )
+    if not plan.tracks_rows:
+        return request
+    from deltacli.operations.change.row_tracking import AddsWithoutIds, materialized_names
+
+    names = materialized_names(snapshot.config, snapshot.table.machine)
+    metadata = plan.metadata | {"configuration": {**plan.metadata["configuration"], **names}}
+    tags = {"rowTrackingEnablementOnly": "true"} if changed == {ENABLED} else {}
+    return replace(request, metadata=metadata, tags=tags, reads=AddsWithoutIds())
 
 
 def _shown(key: str, value: str) -> ShownProperty:
@@ -244,12 +339,6 @@ class FeaturesOutcome(GuardedCommit):
         yield from (f"feature {one.name}" for one in self.plan.added)
         yield from (f"readers: {self.plan.readers}", f"writers: {self.plan.writers}")
 
-    @property
-    def clients(self) -> tuple[ClientAccess, ...]:
-        """What the added features mean for known clients."""
-        had = read_protocol(self.plan.protocol_before, "protocol").supported_features
-        return clients_after([one.name for one in self.plan.added], before=had)
-
     def as_json(self) -> dict[str, Json]:
         added = [
             {"feature": one.name} if one.needed_by is None else {"feature": one.name, "neededBy": one.needed_by}
@@ -258,9 +347,7 @@ class FeaturesOutcome(GuardedCommit):
         return {
             "version": self.version,
             "changes": added,
-            "readers": self.plan.readers,
-            "writers": self.plan.writers,
-            "clients": [client.as_json() for client in self.clients],
+            **_access(self.plan),
             **self.basis.cautions_json,
             "protocolBefore": self.plan.protocol_before,
             "protocolAfter": self.plan.protocol_after or self.plan.protocol_before,

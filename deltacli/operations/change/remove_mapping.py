@@ -31,7 +31,7 @@ from deltacli.table.handle import TableHandle
 from deltacli.table.live_files import file_keys, removes_of
 from deltacli.table.version import Snapshot
 from deltacli.work.rewrite.new_files import NAMED, RewriteFiles
-from deltacli.work.rewrite.pieces import SPEC, NewFile, NewFileNames, RefusedFile, RewritePiece, RewriteSpec, SourceFile
+from deltacli.work.rewrite.pieces import SPEC, NewFile, NewFileNames, RefusedFile, RewritePiece, RewriteSpec
 from deltacli.work.rows.data_files import DataFile
 
 if TYPE_CHECKING:
@@ -251,7 +251,7 @@ def _pieces(
         columns = [adds.column(name).to_pylist() for name in (*_NARROW, "baseRowId", "defaultRowCommitVersion")]
         for row, (key, path, size, vector, first, version) in enumerate(zip(keys, *columns, strict=True)):
             if key in wanted:
-                source = SourceFile(DataFile(path, size, {}, vector), first, version)
+                source = DataFile(path, size, {}, vector, base_row_id=first, row_commit_version=version)
                 directory = new_directory(after, values[row], snapshot.table.machine)
                 yield RewritePiece(number, (source,), values[row], directory)
                 number += 1

@@ -73,7 +73,6 @@ from deltacli.work.rewrite.pieces import (
     RefusedFile,
     RewritePiece,
     RewriteSpec,
-    SourceFile,
     find_dropped_columns,
 )
 from deltacli.work.rewrite.sources import FindRefused
@@ -526,9 +525,9 @@ def _look(plan: OptimizePlan, places: Sequence[int]) -> Iterator[RefusedFile | N
         yield refused[0] if refused else None
 
 
-def _source(add: JsonObject) -> SourceFile:
-    file = DataFile(add["path"], add["size"], {}, add["deletionVector"])
-    return SourceFile(file, add["baseRowId"], add["defaultRowCommitVersion"])
+def _source(add: JsonObject) -> DataFile:
+    ids, version = add["baseRowId"], add["defaultRowCommitVersion"]
+    return DataFile(add["path"], add["size"], {}, add["deletionVector"], base_row_id=ids, row_commit_version=version)
 
 
 def with_named_files(snapshot: Snapshot, live: LiveFiles, condition: Mask | None, find: Find) -> LiveFiles:
@@ -628,7 +627,7 @@ def _open(plan: OptimizePlan, one: Bin, number: int, adds: RecordBatch) -> OpenB
     vectors = adds.column("deletionVector").to_pylist()
     ids, versions = (adds.column(name).to_pylist() for name in ("baseRowId", "defaultRowCommitVersion"))
     sources = tuple(
-        SourceFile(DataFile(path, sizes[row], {}, vectors[row]), ids[row], versions[row])
+        DataFile(path, sizes[row], {}, vectors[row], base_row_id=ids[row], row_commit_version=versions[row])
         for row, path in enumerate(paths)
     )
     piece = RewritePiece(number, sources, values, new_directory(config, values, machine))

@@ -23,8 +23,9 @@ from deltacli.table.live_files import KEY_BYTES, file_keys
 from deltacli.table.rebuild import read_snapshot
 from deltacli.table.scan import data_files
 from deltacli.work.commits.reading import stream_commit
-from deltacli.work.rewrite.pieces import SourceFile, whole_row_spec
+from deltacli.work.rewrite.pieces import whole_row_spec
 from deltacli.work.rewrite.sources import WANTED, digest_rows
+from deltacli.work.rows.data_files import DataFile
 
 if TYPE_CHECKING:
     from deltacli.operations.optimize.plan import OptimizePlan
@@ -100,16 +101,16 @@ class _Verification:
         self._require_live_files()
         return VerifiedRows(sum(after.answer()[0] for _, after in found), self._is_whole)
 
-    def _pieces(self) -> Iterator[list[SourceFile]]:
+    def _pieces(self) -> Iterator[list[DataFile]]:
         for files in self._files():
-            piece, size = list[SourceFile](), 0
+            piece, size = list[DataFile](), 0
             for source in _sources(self._plan.snapshot, files):
-                if piece and (len(piece) >= _PIECE_FILES or size + (source.file.size_bytes or 0) > _PIECE_BYTES):
+                if piece and (len(piece) >= _PIECE_FILES or size + (source.size_bytes or 0) > _PIECE_BYTES):
                     self._sent.append((files.version, files.kind, len(piece)))
                     yield piece
                     piece, size = [], 0
                 piece.append(source)
-                size += source.file.size_bytes or 0
+                size += source.size_bytes or 0
             if piece:
                 self._sent.append((files.version, files.kind, len(piece)))
                 yield piece
@@ -175,12 +176,10 @@ def _live_keys(snapshot: Snapshot) -> ArrowArray:
     return pa.concat_arrays([pa.array([], pa.binary(KEY_BYTES)), *parts])
 
 
-def _sources(snapshot: Snapshot, files: _Files) -> Iterator[SourceFile]:
+def _sources(snapshot: Snapshot, files: _Files) -> Iterator[DataFile]:
     config, actions = snapshot.config, files.actions
-    ids, versions = (actions.column(name).to_pylist() for name in ("baseRowId", "defaultRowCommitVersion"))
-    read = data_files(actions, config, snapshot.schema.fields, version=files.version)
-    yield from map(SourceFile, read, ids, versions)
+    yield from data_files(actions, config, snapshot.schema.fields, version=files.version)
 
 
-def _weight(piece: Sequence[SourceFile]) -> int:
-    return sum((source.file.size_bytes or 0) + (256 << 10) for source in piece)
+def _weight(piece: Sequence[DataFile]) -> int:
+    return sum((source.size_bytes or 0) + (256 << 10) for source in piece)

@@ -56,7 +56,6 @@ from deltacli.delta.schema.types import (
     DataType,
     PrimitiveType,
     StructField,
-    StructType,
     parse_schema,
     simple_name,
 )
@@ -66,7 +65,20 @@ from deltacli.table.api_arguments import named_items
 from deltacli.table.find_log import list_log
 from deltacli.table.rebuild import find_range, read_snapshot
 from deltacli.table.replay import small_actions
-from deltacli.table.scan import ArrowRows, ChangesRequest, ScanRequest, Selection, data_files, stream_files
+from deltacli.table.scan import (
+    NOT_ENABLED,
+    ROW_COMMIT_VERSION,
+    ROW_ID,
+    ArrowRows,
+    ChangesRequest,
+    ScanRequest,
+    Selection,
+    data_files,
+    live_data_files,
+    require_row_ids,
+    row_id_columns,
+    stream_files,
+)
 from deltacli.work.commits.reading import stream_commit
 from deltacli.work.rows.data_files import DataFile
 from deltacli.work.rows.table_files import TableFiles
@@ -270,7 +282,7 @@ class Changes(ArrowRows):
         self._is_empty = is_empty or (to_version is None and from_version == self.to_version + 1)
         if not self._is_empty:
             _require_commits(self._listing, from_version, self.to_version)
-        self._selection = _select(self._end.schema, rows.columns, rows.where)
+        self._selection = _select(self._end, rows)
         self._wanted = self._selection.rows_wanted(self._end.config)
         self._limit = rows.limit
         self._unrecorded: list[int] = []
@@ -314,10 +326,8 @@ class Changes(ArrowRows):
         self._unrecorded = []
         if self._is_empty:
             return
-        for commit in read_commits(self._table, self._listing, self._end, self.from_version):
-            if commit.is_of_whole_files:
-                self._unrecorded.append(commit.version)
-            yield from changed_files(self._table, commit, self._selection.needed)
+        for commit in self._commits():
+            yield from changed_files(self._table, commit, self._selection)
 
     def _batches(self) -> Iterator[pyarrow.RecordBatch]:
         self._unrecorded = []
@@ -325,12 +335,25 @@ class Changes(ArrowRows):
             return
         total = self.to_version - self.from_version + 1
         with self._table.progress.step("reading changes", unit="versions", total=total) as step:
-            for commit in read_commits(self._table, self._listing, self._end, self.from_version):
-                if commit.is_of_whole_files:
-                    self._unrecorded.append(commit.version)
-                pieces = changed_files(self._table, commit, self._selection.needed)
+            for commit in self._commits():
+                pieces = changed_files(self._table, commit, self._selection)
                 yield from stream_files(self._table.engine, self._files, self._wanted, pieces)
                 step.advance(1)
+
+    def _commits(self) -> Iterator[Commit]:
+        commits, ids = read_commits(self._table, self._listing, self._end, self.from_version), self._selection.row_ids
+        for commit in commits:
+            if commit.is_of_whole_files:
+                self._unrecorded.append(commit.version)
+            if ids and commit.row_ids != ids:
+                last = max([commit.version, *(later.version for later in commits if later.row_ids != ids)])
+                raise Refused(
+                    f"version {last} has no row tracking, or other columns of row ids than version "
+                    f"{self.to_version}, so the ids of its rows are not known",
+                    code=NOT_ENABLED,
+                    hint=command("changes", from_version=last + 1, row_ids=True),
+                )
+            yield commit
 
     @cached_property
     def _files(self) -> TableFiles:
@@ -352,18 +375,17 @@ def read_changes(table: TableHandle, request: ChangesRequest) -> Changes:
     return found
 
 
-def _select(schema: StructType, columns: Sequence[str] | None, where: str | None) -> Selection:
-    """Return the requested columns, then those that describe the change."""
-    ours = {column.name for column in CHANGE_COLUMNS}
+def _select(end: Snapshot, rows: ScanRequest) -> Selection:
+    """Return the requested columns, then those that describe the change, and the ids of rows if they are requested."""
+    schema, ours = end.schema, {column.name for column in CHANGE_COLUMNS}
     if taken := [column.name for column in schema.fields if column.name.lower() in ours]:
         raise UsageError(
             f"the column {taken[0]} of the table has the name of a change column",
             code="usage.column",
             hint=command("read"),
         )
-    if columns is not None:
-        columns = [*columns, *(column.name for column in CHANGE_COLUMNS if column.name not in columns)]
-    return Selection.make(StructType((*schema.fields, *CHANGE_COLUMNS)), columns, where)
+    ids = require_row_ids(end) if rows.row_ids else ()
+    return Selection.make(schema, rows.columns, rows.where, more=CHANGE_COLUMNS, row_ids=ids)
 
 
 def _require_commits(listing: LogListing, first: int, last: int) -> None:
@@ -400,6 +422,8 @@ class Commit(NamedTuple):
     adds: list[Action]
     removes: list[Action]
     change_files: list[Action]
+    row_ids: tuple[StructField, ...] = ()
+    """The columns of row ids in files of its version; none without row tracking."""
 
     @property
     def is_of_whole_files(self) -> bool:
@@ -504,7 +528,8 @@ def read_commits(table: TableHandle, listing: LogListing, end: Snapshot, first: 
             require_partitions(earlier, first - 1)
             require_together(earlier, range(first, end.version + 1))
             before = read_as(end.config, earlier)
-        yield Commit(version, time_ms, before, config, is_recorded, found["add"], found["remove"], found["cdc"])
+        files, ids = (found["add"], found["remove"], found["cdc"]), row_id_columns(current)
+        yield Commit(version, time_ms, before, config, is_recorded, *files, ids)
 
 
 def require_representable(time_ms: int, version: int, name: str) -> None:
@@ -528,10 +553,12 @@ def read_as(now: TableConfiguration, then: TableConfiguration) -> TableConfigura
     return replace(now, metadata=now.metadata._replace(partition_columns=names))
 
 
-def changed_files(table: TableHandle, commit: Commit, needed: Sequence[StructField]) -> Iterator[DataFile]:
-    """Yield the files to read of a commit, each with the type of change of its rows."""
+def changed_files(table: TableHandle, commit: Commit, selection: Selection) -> Iterator[DataFile]:
+    """Yield the files to read of a commit, each with the type of change of its rows. Rows of change data files have no
+    ids. Spec: Row Tracking.
+    """
     if commit.change_files:
-        yield from _marked(commit, None, _files(commit, "cdc", commit.change_files, needed))
+        yield from _marked(commit, None, _files(commit, "cdc", commit.change_files, selection))
         return
     removed, added = _by_path(commit.removes), _by_path(commit.adds)
     replaced = [path for path in added if len(added[path]) == 1 == len(removed.get(path, ()))]
@@ -539,10 +566,12 @@ def changed_files(table: TableHandle, commit: Commit, needed: Sequence[StructFie
     names = tuple(commit.before.partition_columns)
     lone = [remove for removes in removed.values() for remove in removes]
     deleted = with_partition_values(table, commit.version, names, lone)
+    if selection.row_ids:
+        deleted = _with_row_ids(table, commit.version, deleted)
     inserted = [add for adds in added.values() for add in adds]
-    yield from _marked(commit, ChangeType.DELETE, _files(commit, "remove", deleted, needed))
-    yield from _marked(commit, ChangeType.INSERT, _files(commit, "add", inserted, needed))
-    files = _files(commit, "add", [add for _, add in pairs], needed)
+    yield from _marked(commit, ChangeType.DELETE, _files(commit, "remove", deleted, selection))
+    yield from _marked(commit, ChangeType.INSERT, _files(commit, "add", inserted, selection))
+    files = _files(commit, "add", [add for _, add in pairs], selection)
     for file, (remove, add) in zip(files, pairs, strict=True):
         before, after = remove.get("deletionVector"), add.get("deletionVector")
         if unique_id(before) == unique_id(after):
@@ -561,11 +590,15 @@ def _by_path(actions: Iterable[Action]) -> dict[str, list[Action]]:
     return found
 
 
-def _files(commit: Commit, kind: str, actions: Sequence[Action], needed: Sequence[StructField]) -> list[DataFile]:
+def _files(commit: Commit, kind: str, actions: Sequence[Action], selection: Selection) -> list[DataFile]:
     schemas = action_schemas()
     schema, config = (schemas.remove, commit.before) if kind == "remove" else (schemas.add, commit.config)
     rows = whole_actions(actions, schema, f"version {commit.version}") if actions else None
-    return [] if rows is None else data_files(rows, config, needed, version=commit.version)
+    if rows is None:
+        return []
+    if kind == "add":
+        return live_data_files(rows, config, selection, version=commit.version)
+    return data_files(rows, config, selection.needed, version=commit.version)
 
 
 def _marked(commit: Commit, change: ChangeType | None, files: Iterable[DataFile]) -> Iterator[DataFile]:
@@ -578,6 +611,8 @@ def _marked(commit: Commit, change: ChangeType | None, files: Iterable[DataFile]
     }
     if change is not None:
         constants[CHANGE_TYPE] = pa.scalar(change.value, pa.string())
+    else:
+        constants |= dict.fromkeys((ROW_ID, ROW_COMMIT_VERSION), pa.scalar(None, pa.int64()))
     for file in files:
         yield replace(file, constants={**file.constants, **constants})
 
@@ -594,6 +629,20 @@ def with_partition_values(
     unsure = [remove for remove in lacking if not are_lacking_values_null(remove)]
     known = fields_of_adds(table, version - 1, map(path_of, unsure), "partitionValues")
     return [with_values(remove, names, known.get(path_of(remove))) for remove in removes]
+
+
+def _with_row_ids(table: TableHandle, version: int, removes: list[Action]) -> list[Action]:
+    """Return the removes of a version with the ids of the earlier adds where they have none."""
+    lacking = [path_of(remove) for remove in removes if any(remove.get(name) is None for name in _IDS)]
+    for name in _IDS if lacking else ():
+        known = fields_of_adds(table, version - 1, lacking, name)
+        removes = [
+            {**remove, name: known.get(path_of(remove))} if remove.get(name) is None else remove for remove in removes
+        ]
+    return removes
+
+
+_IDS = ("baseRowId", "defaultRowCommitVersion")
 
 
 def path_of(action: Action) -> str:

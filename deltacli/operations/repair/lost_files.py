@@ -63,7 +63,7 @@ from deltacli.table.rebuild import read_snapshot
 from deltacli.table.scan import data_files
 from deltacli.work.commits.reading import stream_commit
 from deltacli.work.parquet_writing import ParquetStream
-from deltacli.work.rewrite.pieces import SourceFile, whole_row_spec
+from deltacli.work.rewrite.pieces import whole_row_spec
 from deltacli.work.rewrite.sources import WANTED, digest_rows
 from deltacli.work.rows.data_files import DataFile, Descriptor, open_data_file, read_vector
 
@@ -552,9 +552,8 @@ def _live(now: Snapshot, keys: ArrowArray) -> dict[str, str]:
 
 def _rows_of(table: TableHandle, snapshot: Snapshot, adds: RecordBatch) -> tuple[int, ...]:
     """Return the digest of the live rows of some files, read by the schema of a version."""
-    ids, versions = (adds.column(name).to_pylist() for name in ("baseRowId", "defaultRowCommitVersion"))
     read = data_files(adds, snapshot.config, snapshot.schema.fields, version=snapshot.version)
-    pieces = [[source] for source in map(SourceFile, read, ids, versions)]
+    pieces = [[source] for source in read]
     digest = MultisetDigest()
     shared = {WANTED: whole_row_spec(snapshot.config)}
     for answer in table.engine.spread(digest_rows, pieces, table.stores, shared=shared):

@@ -40,7 +40,6 @@ from deltacli.work.rewrite.pieces import (
     RewritePiece,
     RewriteSpec,
     Rewritten,
-    SourceFile,
 )
 from deltacli.work.rewrite.sources import SourceRefusedError, Sources, constants_for, renamed, rows_for_new_file
 from deltacli.work.rows.data_files import DataFile, OpenDataFile, data_faults
@@ -143,7 +142,7 @@ def read_back(
         opened = OpenDataFile(parquet, parquet.schema_arrow, source, is_near=True)
         _require(_shape(opened.schema) == _shape(spec.schema), name, "another schema")
         _require(parquet.metadata.num_rows == written.rows, name, "another number of rows")
-        for batch in rows_for_new_file(files, spec, SourceFile(file), opened):
+        for batch in rows_for_new_file(files, spec, file, opened):
             found.take(batch)
     if of_all is None:
         _require(written.digest is not None and found.answer() == written.digest.answer(), name, "other values")
@@ -229,7 +228,7 @@ def measure_rewrite(piece: RewritePiece, context: TaskContext) -> int | None:
 def _measured(spec: RewriteSpec, piece: RewritePiece, context: TaskContext) -> int | None:
     constants = {}
     if keeps_partition_columns(spec.config):
-        constants = constants_of(piece.partition_values.items(), spec.config, piece.sources[0].file.path)
+        constants = constants_of(piece.partition_values.items(), spec.config, piece.sources[0].path)
     sources = Sources(context.files, spec, constants)
     rows = (table for table in sources.tables(piece.sources) if table.num_rows)
     first = next(rows, None)
@@ -281,7 +280,7 @@ class RewriteFiles:
         refused: list[RefusedFile] = []
         while True:
             without = {each.path for each in refused}
-            left = replace(piece, sources=tuple(each for each in piece.sources if each.file.path not in without))
+            left = replace(piece, sources=tuple(each for each in piece.sources if each.path not in without))
             try:
                 done = _Run(spec, left, context).run()
             except SourceRefusedError as fault:

@@ -31,7 +31,6 @@ from deltacli.delta.schema.to_arrow import (
 from deltacli.delta.schema.type_changes import TYPE_CHANGES_KEY
 from deltacli.delta.schema.types import (
     NANOSECONDS,
-    PHYSICAL_NAME,
     ArrayType,
     DataType,
     MapType,
@@ -47,7 +46,7 @@ from deltacli.delta.stats.schema import ColumnPath
 from deltacli.rules.actions.row_tracking import COLUMN_PROPERTIES, is_enabled
 from deltacli.rules.framework.base import Severity
 from deltacli.work.parquet_writing import Encoding
-from deltacli.work.rows.data_files import DataFile, OpenDataFile, ReadSpec, open_data_file
+from deltacli.work.rows.data_files import DataFile, OpenDataFile, ReadSpec, open_data_file, row_id_fields
 from deltacli.work.task import TaskContext
 
 if TYPE_CHECKING:
@@ -66,28 +65,17 @@ _RESERVED_IDS = (2_147_483_540, 2_147_483_539)
 """The field ids of Iceberg's columns of row ids and versions."""
 
 
-class SourceFile(NamedTuple):
-    """A live file to rewrite. Its vector, if it has one, is in `file`; `file.constants` are ignored.
-
-    The last two are those of its add, with row tracking.
-    """
-
-    file: DataFile
-    base_row_id: int | None = None
-    row_commit_version: int | None = None
-
-
 @dataclass(frozen=True, slots=True)
 class RewritePiece:
     """Files of one partition that become one file, in this order of rows; more than one if they are far beyond the
     target size.
 
-    `partition_values` are as in an add (physical names, texts). `directory` is where the new files go: a path below
-    the table, not percent-encoded, '' for its root.
+    The constants of the files are ignored. `partition_values` are as in an add (physical names, texts). `directory` is
+    where the new files go: a path below the table, not percent-encoded, '' for its root.
     """
 
     number: int
-    sources: tuple[SourceFile, ...]
+    sources: tuple[DataFile, ...]
     partition_values: Mapping[str, str | None]
     directory: str = ""
 
@@ -99,7 +87,7 @@ class RewritePiece:
     @property
     def size_bytes(self) -> int:
         """The bytes of the files."""
-        return sum(max(source.file.size_bytes or 0, 0) for source in self.sources)
+        return sum(max(source.size_bytes or 0, 0) for source in self.sources)
 
     @property
     def weight(self) -> int:
@@ -260,23 +248,17 @@ def _row_columns(config: TableConfiguration) -> tuple[str, str] | None:
 
 
 def _reading(config: TableConfiguration, columns: tuple[StructField, ...], rows: tuple[str, str] | None) -> ReadSpec:
-    """Return how the columns are read, with those of `rows` and the number of each row at the end."""
-    import pyarrow as pa
-
+    """Return how the columns are read, with those of `rows` at the end."""
     schema = arrow_schema(columns)
     wanted = ReadSpec(columns, schema, schema, FileColumns(config.mapping_mode, config.physical_name))
     if rows is None:
         return wanted
     taken = {column.name for column in columns}
-    names = [_unused(name, taken) for name in ("row id", "row version", "row number")]
-    more = tuple(
-        StructField(name, PrimitiveType("long"), True, {PHYSICAL_NAME: stored})
-        for name, stored in zip(names, rows, strict=False)
-    )
-    beside = {column.name: FileColumns("none", recorded_name) for column in more}
+    names = _unused("row id", taken), _unused("row version", taken)
+    more = row_id_fields(names, rows)
     whole = arrow_schema((*columns, *more))
-    with_number = whole.append(pa.field(names[-1], pa.int64()))
-    return ReadSpec((*columns, *more), with_number, whole, wanted.file_columns, beside=beside, row_numbers=names[-1])
+    beside = {column.name: FileColumns("none", recorded_name) for column in more}
+    return ReadSpec((*columns, *more), whole, whole, wanted.file_columns, beside=beside, row_ids=names)
 
 
 def _unused(name: str, taken: set[str]) -> str:

@@ -11,15 +11,14 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
-from deltacli.arrow import compute as pc
 from deltacli.core.errors import DataUnreadable, DeltacliError, PathExternal
 from deltacli.core.typing import ArrowScalar, BinaryFile, RecordBatch
 from deltacli.delta.encoding.digests import MultisetDigest
 from deltacli.delta.partitions.values import constants_of
 from deltacli.delta.schema.to_arrow import keeps_partition_columns
-from deltacli.work.rewrite.pieces import SPEC, Exactness, RefusedFile, RewritePiece, RewriteSpec, SourceFile
+from deltacli.work.rewrite.pieces import SPEC, Exactness, RefusedFile, RewritePiece, RewriteSpec
 from deltacli.work.rows.data_files import DataFile, OpenDataFile, ReadSpec, open_data_file, read_small_file, read_vector
-from deltacli.work.rows.row_reader import PlainReader, find_beside, read_opened, read_rows
+from deltacli.work.rows.row_reader import PlainReader, read_opened, read_rows
 from deltacli.work.rows.table_files import TableFiles
 from deltacli.work.task import TaskContext
 
@@ -85,7 +84,7 @@ class Sources:
         self._exactness = Exactness(self.spec)
         self._plain: PlainReader | None = None
 
-    def tables(self, sources: Sequence[SourceFile]) -> Iterator[pyarrow.Table]:
+    def tables(self, sources: Sequence[DataFile]) -> Iterator[pyarrow.Table]:
         """Yield the rows in the schema of new files, those of several files together: what is computed for each table
         costs the more the smaller they are. Raises SourceRefusedError.
         """
@@ -115,9 +114,9 @@ class Sources:
             whole = whole.combine_chunks()
         return renamed(whole if plain is None else plain.as_of_table(whole), self.spec.schema)
 
-    def _of_files(self, sources: Sequence[SourceFile]) -> Iterator[_Rows]:
+    def _of_files(self, sources: Sequence[DataFile]) -> Iterator[_Rows]:
         if self.files.parallel_reads == 1:
-            for source, _ in self._ahead(sources, lambda source: self.files.announce(source.file.path)):
+            for source, _ in self._ahead(sources, lambda source: self.files.announce(source.path)):
                 yield from self._of_file(source, partial(self._located, source))
             return
         from deltacli.core.threads import ThreadPool
@@ -129,12 +128,10 @@ class Sources:
             finally:
                 pool.shutdown(wait=False, cancel_futures=True)
 
-    def _ahead(
-        self, sources: Sequence[SourceFile], ask: Callable[[SourceFile], Asked]
-    ) -> Iterator[tuple[SourceFile, Asked]]:
+    def _ahead(self, sources: Sequence[DataFile], ask: Callable[[DataFile], Asked]) -> Iterator[tuple[DataFile, Asked]]:
         """Yield the files with what `ask` returned for each, some files before."""
         coming = iter(sources)
-        ahead = deque[tuple[SourceFile, Asked]]()
+        ahead = deque[tuple[DataFile, Asked]]()
         bytes_ahead = 0
         while True:
             while bytes_ahead < _AHEAD_BYTES and len(ahead) < _AHEAD_FILES:
@@ -142,40 +139,40 @@ class Sources:
                 if source is None:
                     break
                 ahead.append((source, ask(source)))
-                bytes_ahead += source.file.size_bytes or 0
+                bytes_ahead += source.size_bytes or 0
             if not ahead:
                 return
-            bytes_ahead -= ahead[0][0].file.size_bytes or 0
+            bytes_ahead -= ahead[0][0].size_bytes or 0
             yield ahead.popleft()
 
-    def _located(self, source: SourceFile) -> _Found:
+    def _located(self, source: DataFile) -> _Found:
         """Return a file with its vector read."""
-        file = replace(source.file, constants=self.constants) if self.constants else source.file
+        file = replace(source, constants=self.constants) if self.constants else source
         if file.vector is not None and file.deleted is None:
             with _naming(file):
                 file = replace(file, deleted=read_vector(self.files, file.vector))
         return _Found(file, None)
 
-    def _fetched(self, source: SourceFile) -> _Found:
+    def _fetched(self, source: DataFile) -> _Found:
         """Return a file with its vector and, if it is small, its content read."""
         file = self._located(source).file
         return _Found(file, read_small_file(self.files, file))
 
-    def judge(self, source: SourceFile) -> Iterator[pyarrow.RecordBatch]:
+    def judge(self, source: DataFile) -> Iterator[pyarrow.RecordBatch]:
         """Open a file and yield nothing. Raises SourceRefusedError."""
         try:
-            with open_data_file(self.files, source.file) as opened:
+            with open_data_file(self.files, source) as opened:
                 self._exactness.require(opened)
         except (DataUnreadable, PathExternal) as fault:
             raise SourceRefusedError(_refused(source, fault)) from fault
         yield from ()
 
-    def _of_file(self, source: SourceFile, find: Callable[[], _Found]) -> Iterator[_Rows]:
+    def _of_file(self, source: DataFile, find: Callable[[], _Found]) -> Iterator[_Rows]:
         """Yield the rows of a file; none of them if it is refused."""
         held: list[_Rows] = []
         size = 0
         is_passing = False
-        batches = self._read(source, find)
+        batches = self._read(find)
         while True:
             try:
                 batch = next(batches, None)
@@ -193,21 +190,20 @@ class Sources:
                 is_passing = True
                 yield from held
                 held = []
-        self.used.append(source.file.path)
+        self.used.append(source.path)
         yield from held
 
-    def _read(self, source: SourceFile, find: Callable[[], _Found]) -> Iterator[_Rows]:
+    def _read(self, find: Callable[[], _Found]) -> Iterator[_Rows]:
         """Yield the rows of a file. Raises DataUnreadable, also where rows are missing, and PathExternal."""
         file, content = find()
         with open_data_file(self.files, file, whole=True, content=content) as opened:
             if not self._exactness.require(opened):
-                _require_row_columns(self.spec, opened)
                 self._plain = PlainReader.of(self.spec.reading, file, opened)
             plain = self._plain if file.vector is None else None
             if plain is not None:
                 batches = plain.stored(opened)
             else:
-                batches = _rows(self.files, self.spec, source._replace(file=file), opened)
+                batches = read_opened(self.files, self.spec.reading, file, opened)
             count = 0
             for batch in batches:
                 count += batch.num_rows
@@ -222,7 +218,7 @@ def constants_for(spec: RewriteSpec, piece: RewritePiece) -> Mapping[str, ArrowS
     """Return the partition columns that the new files of a piece contain. Raises DataUnreadable (`partition.*`)."""
     if not keeps_partition_columns(spec.config):
         return {}
-    path = next((source.file.path for source in piece.sources), "")
+    path = next((source.path for source in piece.sources), "")
     return constants_of(piece.partition_values.items(), spec.config, path)
 
 
@@ -239,7 +235,7 @@ class FindRefused:
         found = Sources(context.files, context.shared(SPEC), constants_for(context.shared(SPEC), piece))
         for source in piece.sources:
             try:
-                for _ in found.tables([source]) if (source.file.size_bytes or 0) <= _MOST_READ else found.judge(source):
+                for _ in found.tables([source]) if (source.size_bytes or 0) <= _MOST_READ else found.judge(source):
                     if context.is_cancelled():
                         break
             except SourceRefusedError as fault:
@@ -248,33 +244,11 @@ class FindRefused:
 
 
 def rows_for_new_file(
-    files: TableFiles, spec: RewriteSpec, source: SourceFile, opened: OpenDataFile
+    files: TableFiles, spec: RewriteSpec, source: DataFile, opened: OpenDataFile
 ) -> Iterator[pyarrow.RecordBatch]:
     """Yield the live rows of an open file in the schema of new files, with the ids of rows if these are kept."""
-    for batch in _rows(files, spec, source, opened):
+    for batch in read_opened(files, spec.reading, source, opened):
         yield renamed(batch, spec.schema)
-
-
-def _rows(
-    files: TableFiles, spec: RewriteSpec, source: SourceFile, opened: OpenDataFile
-) -> Iterator[pyarrow.RecordBatch]:
-    """Yield the live rows of an open file, with the ids of rows if these are kept, under the names of the table."""
-    for batch in read_opened(files, spec.reading, source.file, opened):
-        yield with_row_ids(batch, source) if spec.row_columns else batch
-
-
-def with_row_ids(batch: pyarrow.RecordBatch, source: SourceFile) -> pyarrow.RecordBatch:
-    """Return rows with the ids and versions that are stored in the file, or else follow from its add. Their number in
-    the file, the last column, is left out. Spec: Row Tracking.
-    """
-    import pyarrow as pa
-
-    *columns, ids, versions, numbers = batch.columns
-    if source.base_row_id is not None and ids.null_count:
-        ids = pc.coalesce(ids, pc.add(numbers, source.base_row_id))
-    if source.row_commit_version is not None and versions.null_count:
-        versions = pc.coalesce(versions, pa.scalar(source.row_commit_version, pa.int64()))
-    return pa.RecordBatch.from_arrays([*columns, ids, versions], names=batch.schema.names[:-1])
 
 
 def renamed(rows: RecordBatch, schema: pyarrow.Schema) -> RecordBatch:
@@ -298,17 +272,10 @@ class _Relabelled:
         return self._schema.__arrow_c_schema__(), self._batch.__arrow_c_array__()[1]
 
 
-def _require_row_columns(spec: RewriteSpec, opened: OpenDataFile) -> None:
-    """Raise DataUnreadable if the ids in a file could not be read: without them its rows would get other ids."""
-    for name, column in zip(spec.row_columns or (), spec.reading.columns[-2:], strict=False):
-        if find_beside(spec.reading, column, opened.schema) is None and name in opened.schema.names:
-            raise DataUnreadable(f"column {name} holds the ids of rows, but cannot be read", code="data.type-mismatch")
-
-
-def _refused(source: SourceFile, fault: DeltacliError) -> RefusedFile:
+def _refused(source: DataFile, fault: DeltacliError) -> RefusedFile:
     why = fault.facts.get("reason")
     column = fault.facts.get("column") if fault.code in ("data.column-missing", "notnull.violated") else None
-    return RefusedFile(source.file.path, fault.code, f"{fault.message}: {why}" if why else fault.message, column)
+    return RefusedFile(source.path, fault.code, f"{fault.message}: {why}" if why else fault.message, column)
 
 
 @contextmanager
@@ -320,13 +287,13 @@ def _naming(file: DataFile) -> Iterator[None]:
         raise DataUnreadable(f"{file.path}: {fault.message}", code=fault.code, facts=fault.facts) from fault
 
 
-def digest_rows(piece: Sequence[SourceFile], context: TaskContext) -> RowsDigest:
+def digest_rows(piece: Sequence[DataFile], context: TaskContext) -> RowsDigest:
     """Return the digest of all rows of some files, read by the rules of their table: partition values, live rows and,
     with row tracking, the ids of rows. A task. Raises DataUnreadable, PathExternal and StorageFailed.
     """
     wanted: ReadSpec = context.shared(WANTED)
     digest = MultisetDigest()
     for source in piece:
-        for batch in read_rows(context.files, wanted, source.file):
-            digest.take(with_row_ids(batch, source) if wanted.row_numbers is not None else batch)
+        for batch in read_rows(context.files, wanted, source):
+            digest.take(batch)
     return digest.answer()

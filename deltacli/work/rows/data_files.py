@@ -19,7 +19,7 @@ from deltacli.delta.data_files import decode, fault_of, inline_bytes, unique_id,
 from deltacli.delta.encoding.roaring import PORTABLE, BitmapFaultError, DeletedRows, parse_bitmap
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.schema.file_columns import FileColumns
-from deltacli.delta.schema.types import StructField
+from deltacli.delta.schema.types import PHYSICAL_NAME, PrimitiveType, StructField
 from deltacli.storage import ReadStorage
 from deltacli.work.rows.table_files import TableFiles
 from deltacli.work.task import TaskContext
@@ -214,6 +214,9 @@ class DataFile:
     groups: tuple[int, ...] | None = None
     metadata: pyarrow.parquet.FileMetaData | None = field(default=None, compare=False, repr=False)
     deleted: DeletedRows | None = field(default=None, compare=False, repr=False)
+    base_row_id: int | None = None
+    row_commit_version: int | None = None
+    """The id of the first row, and the version of rows, of its add, with row tracking."""
 
     def __reduce__(self) -> tuple[Any, tuple[dict[str, Any]]]:
         """Return what is pickled: times as arrays, because Arrow's scalars beyond Python's calendar cannot be."""
@@ -253,6 +256,10 @@ class ReadSpec:
 
     A column that a file lacks, or has with another type, is null.
     """
+    row_ids: tuple[str, str] | None = None
+    """The columns of `beside` with the id and the commit version of each row, which follow from the add where the file
+    does not have them. Spec: Row Tracking.
+    """
     row_numbers: str | None = None
     """The last column of `schema`, not in `columns`: the number of each row in its file, counting deleted rows."""
     demanding: tuple[int, ...] = field(init=False, compare=False, repr=False)
@@ -266,6 +273,15 @@ class ReadSpec:
     def of_table(self) -> int:
         """Return how many columns of `schema` belong to the table, if all of `columns` are returned."""
         return len(self.columns) - len(self.beside)
+
+
+def row_id_fields(names: tuple[str, str], stored: tuple[str, str]) -> tuple[StructField, StructField]:
+    """Return the columns of ids and commit versions of rows under these names; `stored` are their names in files."""
+    ids, versions = (
+        StructField(name, PrimitiveType("long"), True, {PHYSICAL_NAME: physical})
+        for name, physical in zip(names, stored, strict=True)
+    )
+    return ids, versions
 
 
 def is_demanding(column: ArrowField) -> bool:

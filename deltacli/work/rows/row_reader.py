@@ -15,7 +15,7 @@ from deltacli.core.process import stop_if_exhausted
 from deltacli.core.typing import ArrowArray, ArrowField
 from deltacli.delta.encoding.roaring import DeletedRows
 from deltacli.delta.schema.file_columns import FileColumn, Hybrid, absent, hybrid_column, hybrid_leaf, nulls_of, rebased
-from deltacli.delta.schema.types import PrimitiveType, StructField, StructType, holds
+from deltacli.delta.schema.types import PrimitiveType, StructField, StructType, holds, recorded_name
 from deltacli.delta.schema.variants import TYPED, not_a_type
 from deltacli.work.checkpoints.reading_limits import read_footer_bytes
 from deltacli.work.rows.data_files import (
@@ -163,6 +163,8 @@ class _Reader:
 
         if fields[0].name in self._file.constants:
             return PredicateLeaf(None, None, constant=self._file.constants[fields[0].name])
+        if fields[0].name in self._wanted.beside:
+            return PredicateLeaf(None, None)  # a null in the file is another value of the row
         leaf = self._wanted.file_columns.leaf(self._opened.schema, fields)
         if leaf is None:
             return PredicateLeaf(None, None, absent=True)
@@ -180,7 +182,7 @@ class _Reader:
             first, start = start, start + rows
             columns: dict[str, Any] = {}
             if not is_empty:
-                columns = self._early.values(raw)
+                columns = self._with_row_ids(self._early.values(raw), first)
                 mask = self._with_condition(columns, mask)
                 is_empty = mask is not None and not mask.true_count
             if is_empty:
@@ -188,11 +190,25 @@ class _Reader:
                     late.skip(rows)
                 continue
             if late is not None and self._late is not None:
-                columns |= self._late.values(late.take(rows))
+                columns |= self._with_row_ids(self._late.values(late.take(rows)), first)
             if self._wanted.row_numbers is not None:
-                whole = _first_numbers(max(ROWS_A_BATCH, rows))
-                columns[self._wanted.row_numbers] = pc.add(whole.slice(0, rows), first)
+                columns[self._wanted.row_numbers] = _numbers(first, rows)
             yield self._kept(columns, mask)
+
+    def _with_row_ids(self, columns: dict[str, Any], first: int) -> dict[str, Any]:
+        """Return the columns of rows, the first of which is row `first` of the file, with the ids and versions that
+        follow from its add where the file has none. Spec: Row Tracking.
+        """
+        import pyarrow as pa
+
+        if self._wanted.row_ids is None:
+            return columns
+        (ids, versions), file = self._wanted.row_ids, self._file
+        if ids in columns and file.base_row_id is not None and columns[ids].null_count:
+            columns[ids] = pc.coalesce(columns[ids], _numbers(file.base_row_id + first, len(columns[ids])))
+        if versions in columns and file.row_commit_version is not None and columns[versions].null_count:
+            columns[versions] = pc.coalesce(columns[versions], pa.scalar(file.row_commit_version, pa.int64()))
+        return columns
 
     def _with_condition(self, columns: dict[str, Any], mask: Any) -> Any:
         """Return the mask without the rows that do not match the condition."""
@@ -235,12 +251,19 @@ class _Columns:
         for column in stored:
             if column.name in wanted.beside:
                 self._found[column.name] = find_beside(wanted, column, opened.schema)
+                self._require_ids(wanted, column, opened.schema)
         present = [column for column in self._found.values() if column is not None]
         self._require_no_instants(stored, opened.parquet)
         self._hybrid = self._hybrid_columns(opened.parquet)
         self._leaves = sorted({leaf for column in present for leaf in column.leaves})
         positions = sorted({column.position for column in present})
         self._place = {position: place for place, position in enumerate(positions)}
+
+    def _require_ids(self, wanted: ReadSpec, column: StructField, stored: pyarrow.Schema) -> None:
+        """Raise DataUnreadable if the ids in a file cannot be read: without them its rows would get other ids."""
+        name = recorded_name(column)
+        if column.name in (wanted.row_ids or ()) and self._found[column.name] is None and name in stored.names:
+            raise DataUnreadable(f"column {name} holds the ids of rows, but cannot be read", code="data.type-mismatch")
 
     def _hybrid_columns(self, parquet: ParquetReader) -> dict[str, Hybrid]:
         """Return the columns that Spark wrote in the calendar that was Julian before 1582."""
@@ -371,6 +394,11 @@ def find_beside(wanted: ReadSpec, column: StructField, stored: pyarrow.Schema) -
         return wanted.beside[column.name].find(stored, [column])[0]
     except DataUnreadable:
         return None
+
+
+def _numbers(first: int, count: int) -> ArrowArray:
+    """Return so many numbers from the first one on."""
+    return pc.add(_first_numbers(max(ROWS_A_BATCH, count)).slice(0, count), first)
 
 
 @lru_cache(maxsize=1)

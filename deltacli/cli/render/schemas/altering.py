@@ -342,7 +342,7 @@ def draw_settings(canvas: Surface, content: JsonObject, said: Sequence[Section])
         had = read_protocol(before, "protocol").supported_features
         if clients := clients_after(added, used=not is_of_features, before=had):
             parts.append(client_matrix(canvas, clients))
-    parts.append(_chosen(canvas, sections, "readers", "writers", "clients"))
+    parts.append(_chosen(canvas, sections, "row ids", "readers", "writers", "clients"))
     canvas.draw_parts(*parts)
 
 

@@ -1,0 +1,333 @@
+"""Enabling row tracking of a table that has rows, in several commits.
+
+The feature comes first: from then on every writer gives ids to the rows of new files, so that the files without ids get
+fewer. These are added again with ids, group by group. The property comes last, when no live file lacks them. Each step
+looks at what is left to do, so an interrupted change is continued by the same command.
+
+Spec: Row Tracking; Delta-Spark: ROW TRACKING BACKFILL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from deltacli.arrow import compute as pc
+from deltacli.changing.change import Gate
+from deltacli.changing.commit import Committed, Dropped
+from deltacli.changing.preflight import ROW_ID_FIELDS, errors_of_row_ids, row_ids_of
+from deltacli.core.clock import Machine
+from deltacli.core.errors import ConflictLost, Refused, Unreadable
+from deltacli.core.typing import ArrowArray, JsonObject, RecordBatch
+from deltacli.delta.data_files import canonical
+from deltacli.delta.log.actions import FIELDS, Action
+from deltacli.delta.log.commit_content import CommitRequest, FilesAt, OnConflict, encoded_files
+from deltacli.delta.log.file_actions import num_records_column
+from deltacli.delta.log.row_ids import FEATURE, MATERIALIZED_NAMES, assigns_row_ids
+from deltacli.delta.log.state import TableConfiguration
+from deltacli.delta.protocol.property_changes import suspended
+from deltacli.delta.schema.types import walk
+from deltacli.delta.schema.widened_schema import read_exactly, write_exactly
+from deltacli.table.handle import TableHandle
+from deltacli.table.row_counts import doubtful_counts
+from deltacli.table.version import Snapshot
+from deltacli.work.rows.data_files import DataFile, open_data_file
+
+OPERATION = "ROW TRACKING BACKFILL"
+FILES_PER_COMMIT = 22_000
+"""As in Delta-Spark (`backfill.maxNumFiles`): a larger commit conflicts with more writers."""
+_COMMITS_PER_CHECKPOINT = 10
+"""With more files after the newest checkpoint, every reader needs hundreds of MB."""
+_MOST_ROUNDS = 100
+"""Times that files without ids are looked for again: a writer that ignores the protocol could add them forever."""
+_IDS = ("baseRowId", "defaultRowCommitVersion")
+_PREFIXES = ("_row-id-col-", "_row-commit-version-col-")
+
+# -- what is to be done ------------------------------------------------------------------------------------------------
+
+
+class Backlog(NamedTuple):
+    """The live files without row ids, and how many of these have no number of records in the log."""
+
+    files: int
+    uncounted: int
+
+    @property
+    def commits(self) -> int:
+        """Return how many commits give them ids."""
+        return -(-self.files // FILES_PER_COMMIT)
+
+    def as_json(self) -> JsonObject:
+        """Return it as in the document."""
+        return {"files": self.files, "uncounted": self.uncounted, "commits": self.commits}
+
+
+def backlog_of(snapshot: Snapshot) -> Backlog:
+    """Return the files of a version that get row ids. Raises Refused (`rowtracking.*`) where the ids that other files
+    have already are not unique or above the high-water mark, so that it is not known which are free.
+    """
+    import pyarrow as pa
+
+    def look(adds: RecordBatch) -> tuple[int, int, RecordBatch]:
+        found = (pc.sum(mask).as_py() or 0 for mask in (_lacks_ids(adds), _uncounted(snapshot, adds)))
+        return *found, pc.filter(row_ids_of(adds), pc.is_valid(adds.column("baseRowId")))
+
+    parts = list(snapshot.file_actions.map_actions("add", look, fields=(*ROW_ID_FIELDS, "deletionVector")))
+    having = [with_ids for _, _, with_ids in parts if with_ids.num_rows]
+    if having and (refusals := errors_of_row_ids(snapshot, pa.Table.from_batches(having))):
+        raise Refused.by(list(refusals))
+    return Backlog(sum(files for files, _, _ in parts), sum(uncounted for _, uncounted, _ in parts))
+
+
+def materialized_names(config: TableConfiguration, machine: Machine) -> dict[str, str]:
+    """Return the properties that name the columns in which files store row ids and commit versions: those that the
+    table has, else names that no column has.
+    """
+    fields = walk(config.schema) if config.schema else ()
+    taken = {name.lower() for _, field in fields for name in (field.name, config.physical_name(field))}
+    found = {}
+    for key, prefix in zip(MATERIALIZED_NAMES, _PREFIXES, strict=True):
+        name = config.properties.get(key)
+        while not name or (key not in config.properties and name.lower() in taken):
+            name = f"{prefix}{machine.new_uuid()}"
+        found[key] = name
+    return found
+
+
+def _lacking(snapshot: Snapshot) -> int:
+    """Return how many live files lack row ids."""
+
+    def count(adds: RecordBatch) -> int:
+        return pc.sum(_lacks_ids(adds)).as_py() or 0
+
+    return sum(snapshot.file_actions.map_actions("add", count, fields=_IDS))
+
+
+def _lacks_ids(adds: RecordBatch) -> ArrowArray:
+    return pc.or_(*(pc.is_null(adds.column(name)) for name in _IDS))
+
+
+def _uncounted(snapshot: Snapshot, adds: RecordBatch) -> ArrowArray:
+    """Return which files need ids and have no number of records, or one that may not count deleted rows: with too small
+    a number, rows of other files would get the same ids.
+    """
+    is_known = pc.fill_null(pc.greater_equal(num_records_column(adds.column("stats")), 0), False)
+    is_sure = pc.and_not(is_known, doubtful_counts(snapshot, adds))
+    return pc.and_not(pc.is_null(adds.column("baseRowId")), is_sure)
+
+
+# -- doing it ----------------------------------------------------------------------------------------------------------
+
+
+def enable(
+    gate: Gate[Any, Any],
+    upgrade: Callable[[Snapshot], CommitRequest | None],
+    settle: Callable[[Snapshot], CommitRequest | None],
+    committed: Callable[[int], None],
+    commit_metadata: Mapping[str, str],
+) -> None:
+    """Commit the protocol that `upgrade` returns for a version, row ids for the files without, and the properties of
+    `settle`; each None where nothing is left to do. `committed` is told of each version.
+
+    Raises what `Gate.commit_one` raises, Refused (`rowtracking.suspended`), and DataUnreadable for the footer of a file
+    whose rows nobody has counted.
+    """
+
+    def commit(make: Callable[[Snapshot], CommitRequest | None], after: Committed | None = None) -> object:
+        done = gate.commit_one(make, after=after, commit_metadata=commit_metadata)
+        if isinstance(done, Committed):
+            committed(done.version)
+        return done
+
+    commit(upgrade)
+    for _ in range(_MOST_ROUNDS):
+        _backfill(gate.table, commit)
+        lacking: list[int] = []
+
+        def last(snapshot: Snapshot, lacking: list[int] = lacking) -> CommitRequest | None:
+            lacking[:] = [_lacking(snapshot)]
+            return None if lacking[0] else settle(snapshot)
+
+        commit(last)
+        if not lacking[0]:
+            return
+    raise ConflictLost(
+        "another writer keeps adding files without row ids, which the protocol forbids",
+        code="rowtracking.base-row-id-missing",
+        facts={"files without row ids": f"{lacking[0]:,}"},
+    )
+
+
+def _backfill(table: TableHandle, commit: Callable[..., object]) -> None:
+    """Give ids to files until none is left. Commits follow each other without reading the table again, which is read
+    once more at the end. A checkpoint follows some of them.
+    """
+    groups, last = _Groups(), None
+    while True:
+        done = commit(groups.request, after=last)
+        if isinstance(done, Committed):
+            groups.take_next()
+            last = done
+            if groups.number % _COMMITS_PER_CHECKPOINT == 0:
+                from deltacli.operations.checkpoint import checkpoint as written
+
+                groups.forget()
+                last = done = None
+                written.write_checkpoint(written.plan_checkpoint(table, written.CheckpointRequest()))
+        elif isinstance(done, Dropped) and groups.is_touched:
+            continue  # without these files
+        elif last is None and not isinstance(done, Dropped):
+            return
+        else:
+            last = None
+
+
+class _Groups:
+    """The files without ids of one version after the other, in groups."""
+
+    def __init__(self) -> None:
+        self._snapshot: Snapshot | None = None
+        self._left: Iterator[RecordBatch] = iter(())
+        self._group: RecordBatch | None = None
+        self._touched = set[int]()
+        self.number = 0
+        """How many were committed."""
+
+    def take_next(self) -> None:
+        """Go on with the group after one that was committed."""
+        self._group, self.number = None, self.number + 1
+
+    def forget(self) -> None:
+        """Let go of the version that is read, to go on with a newer one."""
+        self._snapshot, self._left = None, iter(())
+
+    def request(self, snapshot: Snapshot) -> CommitRequest | None:
+        """Return the commit of a group, without the files that others have touched; None if none is left."""
+        if snapshot is not self._snapshot:
+            if not assigns_row_ids(snapshot.protocol, snapshot.metadata):
+                raise suspended() if FEATURE in snapshot.protocol.supported_features else _without_feature()
+            self._snapshot, self._left, self._group = snapshot, _grouped(snapshot), None
+            self._touched.clear()
+        while True:
+            group = next(self._left, None) if self._group is None else self._group
+            if group is None:
+                return None
+            self._group = adds = pc.filter(group, pc.invert(self._touched_of(group)))
+            if adds.num_rows:
+                break
+            self._group = None
+        self._group = adds = _counted(snapshot, adds)
+        without = pc.filter(adds, pc.is_null(adds.column("baseRowId")))
+        return CommitRequest(
+            OPERATION,
+            {"batchId": str(self.number)},
+            body=lambda slot: encoded_files(lambda: [("add", adds)], slot),
+            new_rows=pc.sum(num_records_column(without.column("stats"))).as_py() or 0,
+            reads=_Watched(adds.column("path").to_pylist(), self._touched),
+            on_conflict=OnConflict.DROP,
+        )
+
+    @property
+    def is_touched(self) -> bool:
+        """Return True if another writer has touched files of the group."""
+        return self._group is not None and bool(pc.any(self._touched_of(self._group)).as_py())
+
+    def _touched_of(self, group: RecordBatch) -> ArrowArray:
+        import pyarrow as pa
+
+        if not self._touched:
+            return pa.repeat(False, group.num_rows)
+        paths = group.column("path").to_pylist()
+        return pa.array([hash(canonical(path)) in self._touched for path in paths], pa.bool_())
+
+
+class AddsWithoutIds:
+    """What the last commit depends on: that no other writer adds files without row ids."""
+
+    def change(self, kind: str, action: Action) -> str | None:
+        """Return how an action of another writer is one."""
+        lacks = kind == "add" and any(action.get(name) is None for name in _IDS)
+        return f"it adds {action.get('path')} without row ids" if lacks else None
+
+
+class _Watched:
+    """The files of a commit; what others touch besides them is remembered for later groups. A collision of hashes
+    leaves a file to the next round.
+    """
+
+    def __init__(self, paths: Sequence[str], touched: set[int]) -> None:
+        self._files, self._touched = FilesAt(paths), touched
+
+    def change(self, kind: str, action: Action) -> str | None:
+        """Return how an action changes them."""
+        if isinstance(path := action.get("path"), str):
+            self._touched.add(hash(canonical(path)))
+        return self._files.change(kind, action)
+
+
+def _grouped(snapshot: Snapshot) -> Iterator[RecordBatch]:
+    """Yield the files without ids as they are added again, in groups of one commit."""
+    import pyarrow as pa
+
+    def again(adds: RecordBatch) -> RecordBatch:
+        rows = pc.filter(adds, _lacks_ids(adds))
+        columns = {name: rows.column(name) for name in FIELDS["add"]}
+        columns["dataChange"] = pa.repeat(False, rows.num_rows)
+        return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+
+    def whole(batches: list[RecordBatch]) -> RecordBatch:
+        return pa.Table.from_batches(batches).combine_chunks().to_batches()[0]
+
+    held, count = list[RecordBatch](), 0
+    for batch in snapshot.file_actions.map_actions("add", again):
+        while batch.num_rows:
+            part = batch.slice(0, FILES_PER_COMMIT - count)
+            held.append(part)
+            count += part.num_rows
+            batch = batch.slice(part.num_rows)
+            if count == FILES_PER_COMMIT:
+                yield whole(held)
+                held, count = [], 0
+    if count:
+        yield whole(held)
+
+
+def _counted(snapshot: Snapshot, adds: RecordBatch) -> RecordBatch:
+    """Return adds with a number of records, those without from their footers. Raises DataUnreadable."""
+    import pyarrow as pa
+
+    places = pc.indices_nonzero(_uncounted(snapshot, adds)).to_pylist()
+    if not places:
+        return adds
+    table = snapshot.table
+    files = table.files()
+
+    def rows_of(place: int) -> int:
+        file = DataFile(adds.column("path")[place].as_py(), adds.column("size")[place].as_py())
+        with open_data_file(files, file) as opened:
+            return int(opened.parquet.metadata.num_rows)
+
+    texts: list[str | None] = adds.column("stats").to_pylist()
+    with table.progress.step("reading footers", unit="files", total=len(places)) as step:
+        counts = table.engine.run(rows_of, places, at_once=table.storage.capabilities.parallel_reads)
+        for place, rows in zip(places, counts, strict=True):
+            has_vector = adds.column("deletionVector")[place].is_valid
+            texts[place] = _with_records(texts[place], rows, has_vector=has_vector)
+            step.advance(1)
+    at = adds.schema.get_field_index("stats")
+    return adds.set_column(at, adds.schema.field(at), pa.array(texts, pa.string()))
+
+
+def _with_records(text: str | None, rows: int, *, has_vector: bool) -> str:
+    """Return statistics with the number of records, other numbers in their spelling; those that are not JSON go."""
+    try:
+        known = read_exactly(text) if text else None
+    except Unreadable:
+        known = None
+    others = dict(known) if isinstance(known, dict) else {"tightBounds": False} if has_vector else {}
+    others.pop("numRecords", None)
+    return write_exactly({"numRecords": rows, **others})
+
+
+def _without_feature() -> ConflictLost:
+    return ConflictLost("another writer dropped row tracking meanwhile", code="rowtracking.suspended")
