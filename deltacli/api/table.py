@@ -356,7 +356,9 @@ class Table(BeforeChange, LogCare, Elsewhere, Undo):
         own needs `allow_retention_below_ms` with the table's value. `mode` is `full` (lists the table) or `lite` (reads
         the log only). `prefix` is a directory, `where` a condition on partition columns. Files of `keep_versions` and
         of the tables `protect_from` are kept. `quarantine` is a directory outside of all tables that gets a copy of
-        each file before it is deleted. `max_delete` is a share or a size above which nothing is done, `rate` the
+        each file before it is deleted. What Spark queries need is kept whose checkpoint directories match
+        `protect_streams`, but for those of `allow_stream_loss`, and those that are behind and older than
+        `ignore_streams_older_ms`. `max_delete` is a share or a size above which nothing is done, `rate` the
         maximum number of files per second. `commit_metadata` are keys for the commitInfo of START and END. `dry_run`
         only plans: the outcome is None, and refusals are in the plan.
 

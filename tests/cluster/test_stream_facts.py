@@ -8,16 +8,18 @@ from typing import Any
 from deltacli import open_table
 from deltacli.core.clock import fixed_clock
 from deltacli.spark import streams
+from tests.cli.support import make_sample
 from tests.cluster.test_facts import NOW, NOW_MS
-from tests.golden import places
+from tests.support.stream_checkpoints import offset, write_checkpoint
 
 
 def test_the_frame_has_the_sources_of_each_table(session: Any, tmp_path: Path) -> None:
-    for name in ("a", "b"):
-        (tmp_path / name).mkdir()
-        places.streamed(tmp_path / name)
-    paths = [str(tmp_path / name / "tbl") for name in ("a", "b")]
-    checkpoints = [str(tmp_path / "a" / "chk" / "*")]
+    paths = [str(tmp_path / name) for name in ("a", "b")]
+    for path in paths:
+        make_sample(Path(path))
+    table_id = open_table(paths[0]).snapshot().metadata.id
+    write_checkpoint(tmp_path / "chk" / "orders", [offset(table_id, 13), offset(table_id, 14, 0)])
+    checkpoints = [str(tmp_path / "chk" / "*")]
 
     rows = [row.asDict() for row in streams(session, paths, checkpoints=checkpoints, now=NOW).collect()]
 

@@ -81,5 +81,5 @@ def test_a_policy_needs_patterns_for_the_age(tmp_path: Path) -> None:
     found = read_fleet_file(path)
 
     assert ["policies.p.vacuum.ignore-streams-older"] == [one.key for one in found.errors]
-    patterns = [policy.steps["log-expire"].protect_streams for policy in read_fleet_file(path).policies]
-    assert [(f"{tmp_path}/chk/*",)] == patterns
+    (policy,) = found.policies
+    assert f"{tmp_path}/chk/*" in str(policy.as_json()["log-expire"])

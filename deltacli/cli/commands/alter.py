@@ -11,6 +11,7 @@ from deltacli.cli.options.declared import (
     AllowLossyOption,
     Asked,
     BranchOption,
+    CheckpointsOption,
     DryRunOption,
     TableArgument,
     YesOption,
@@ -18,7 +19,6 @@ from deltacli.cli.options.declared import (
 )
 from deltacli.cli.running.changing import Mode
 from deltacli.cli.running.run import Run
-from deltacli.cli.running.stream_notes import IF_COLUMNS_CHANGE, CheckpointsOption, note_streams
 from deltacli.cli.running.table_formats import Handle, ask
 from deltacli.core.alter_verbs import Details, Verb
 from deltacli.core.errors import UsageError
@@ -143,7 +143,10 @@ def _edit(
     asked: Asked[AlterationRequest],
 ) -> None:
     if wanted.checkpoints:
-        note_streams(opened.run, opened.table, wanted.checkpoints, IF_COLUMNS_CHANGE)
+        from deltacli.cli.running.stream_notes import note_streams
+
+        effect = "a commit that changes columns or properties may stop it; start it again afterwards"
+        note_streams(opened.run, opened.table, wanted.checkpoints, effect)
     opened.alter(
         change,
         words,

@@ -7,11 +7,10 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from deltacli.cli.command_tree import HERE
-from deltacli.cli.options.declared import TableHereArgument
+from deltacli.cli.options.declared import CheckpointsOption, TableHereArgument
 from deltacli.cli.render.columns import Section, file_amount
 from deltacli.cli.results import Document, Emit, Outcome
 from deltacli.cli.running.run import Run
-from deltacli.cli.running.stream_notes import CheckpointsOption, note_streams
 from deltacli.core.errors import is_shared, quoted_table
 from deltacli.core.units import (
     duration,
@@ -153,7 +152,10 @@ def reach(
     opened = run.open_table(table)
     found = find_reach(opened, request)
     run.write(reach_result(found))
-    note_streams(run, opened, checkpoints)
+    if checkpoints:
+        from deltacli.cli.running.stream_notes import note_streams
+
+        note_streams(run, opened, checkpoints)
     if run.is_on_screen and not is_shared(table):
         run.say_next(_next(found, request, quoted_table(table)))
 

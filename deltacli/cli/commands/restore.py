@@ -5,9 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from deltacli.cli.options.declared import Asked, DryRunOption, TableArgument, YesOption, parse_moment_of
+from deltacli.cli.options.declared import (
+    Asked,
+    CheckpointsOption,
+    DryRunOption,
+    TableArgument,
+    YesOption,
+    parse_moment_of,
+)
 from deltacli.cli.running.run import Run
-from deltacli.cli.running.stream_notes import IF_ROWS_GO, CheckpointsOption, note_streams
 from deltacli.cli.terminal.shell import quoted_table
 from deltacli.core.errors import UsageError
 from deltacli.core.request_fields import option
@@ -81,7 +87,11 @@ def restore(run: Run, table: TableArgument, *, asked: Asked[RestoreRequest], how
         overrides={"restore.append-only": "--allow-removals"},
     )
     opened = run.open_table(table, writes=not mode.only_plans)
-    note_streams(run, opened, how.checkpoints, IF_ROWS_GO)
+    if how.checkpoints:
+        from deltacli.cli.running.stream_notes import note_streams
+
+        effect = "a commit that removes files stops it, unless it has skipChangeCommits or ignoreChanges"
+        note_streams(run, opened, how.checkpoints, effect)
     run_change(run, opened, Restore(request), wording, mode)
 
 

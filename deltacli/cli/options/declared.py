@@ -100,6 +100,16 @@ AllowLossyOption = Annotated[
     Option("Accept changes of a Paimon table after which stored values are read differently.", table_format=OF_PAIMON),
 ]
 
+CheckpointsOption = Annotated[
+    list[str] | None,
+    Option(
+        "Name the streaming queries with these checkpoint directories that it concerns. Repeatable.",
+        "GLOB",
+        table_format=OF_DELTA,
+    ),
+]
+"""Notes on these are written by `running/stream_notes.py`."""
+
 DEFAULT_ROWS = 20
 "Rows shown on a terminal without --limit."
 

@@ -45,7 +45,6 @@ from deltacli.fleet.policy_file.model import (
     table_file_name,
 )
 from deltacli.fleet.status import LOSING
-from deltacli.operations.streams.protection import numbers_of
 from deltacli.rules.framework.base import Severity
 from deltacli.rules.framework.repairs import LOST, UNREADABLE
 from deltacli.storage.base import require_writable
@@ -148,6 +147,7 @@ def _checkpoint(table: TableHandle, policy: Policy, _: str) -> StepOutcome:
 
 def _log_expire(table: TableHandle, policy: Policy, _: str) -> StepOutcome:
     from deltacli.changing.change import carry_out, plan_change
+    from deltacli.operations.streams.protection import numbers_of
 
     change = expiry_step(policy, proves=False)
     plan = plan_change(change, table)
@@ -170,6 +170,7 @@ def _log_expire(table: TableHandle, policy: Policy, _: str) -> StepOutcome:
 
 
 def _vacuum(table: TableHandle, policy: Policy, _: str) -> StepOutcome:
+    from deltacli.operations.streams.protection import numbers_of
     from deltacli.operations.vacuum.full_plan import plan_vacuum, vacuum
 
     settings = policy.steps["vacuum"]

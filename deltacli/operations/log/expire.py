@@ -70,7 +70,6 @@ from deltacli.delta.log.state import (
 from deltacli.delta.protocol.features import require_writable
 from deltacli.operations.checkpoint.verify import CheckpointVerdict, facts_of, verify_checkpoint
 from deltacli.operations.read.snapshot import summarize_with_digests
-from deltacli.operations.streams.protection import GuardedQuery, GuardedStreams, QueryState, require_streams
 from deltacli.operations.validate.inspect_storage import WholeLog, list_log_whole
 from deltacli.table.api_arguments import optional_count, version_number
 from deltacli.table.checksum_guard import contradiction
@@ -96,6 +95,7 @@ from deltacli.work.task import TaskContext
 if TYPE_CHECKING:
     from deltacli.changing.change import Gate
     from deltacli.operations.streams.guard import StreamGuard
+    from deltacli.operations.streams.protection import GuardedQuery
 
 # -- the plan of `log expire` ------------------------------------------------------------------------------------------
 
@@ -125,7 +125,10 @@ class ExpiryRequest:
 
     def __post_init__(self) -> None:
         """Raise UsageError for what is no version or no duration, and for options that need another one."""
-        require_streams(self.protect_streams, self.ignore_streams_older_ms, self.allow_stream_loss)
+        if self.protect_streams or self.ignore_streams_older_ms is not None or self.allow_stream_loss:
+            from deltacli.operations.streams.protection import require_streams
+
+            require_streams(self.protect_streams, self.ignore_streams_older_ms, self.allow_stream_loss)
         settled = {
             "protect_streams": tuple(self.protect_streams),
             "allow_stream_loss": tuple(self.allow_stream_loss),
@@ -312,6 +315,8 @@ def _guard(snapshot: Snapshot, request: ExpiryRequest) -> StreamGuard | None:
 
 def _stream_notes(whole: WholeLog, guard: StreamGuard, limit: int) -> Iterator[str]:
     """Yield notes on the queries for which the log is kept from an older version than `limit`, with what that costs."""
+    from deltacli.operations.streams.protection import GuardedStreams, QueryState
+
     log_from = guard.log_from
     if log_from is not None and log_from < limit:
         checkpoints = [one.version for one in whole.listing.checkpoints]

@@ -205,8 +205,8 @@ def find_checkpoints(
 
 
 def _matches(pattern: str, open_: Opener) -> Iterator[tuple[str, ReadStorage]]:
-    """Yield the directories that a pattern matches. What Spark writes into a checkpoint is not looked at; it may contain
-    other checkpoints, and a query may be called as what Spark writes.
+    """Yield the directories that a pattern matches. What Spark writes into a checkpoint is not looked at; it may
+    contain other checkpoints, and a query may be called as what Spark writes.
     """
     prefix, segments = split_pattern(pattern)
     base = open_(prefix or ".")

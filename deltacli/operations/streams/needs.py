@@ -67,7 +67,7 @@ class TableHistory:
     commits: Mapping[int, StreamCommit] = field(repr=False)
     times: Mapping[int, int] = field(repr=False)
     with_rows: bool = False
-    _snapshots: dict[int, ArrowTable | str] = field(default_factory=dict, repr=False)
+    _snapshots: dict[tuple[int, int], ArrowTable | str] = field(default_factory=dict, repr=False)
     _configs: dict[int, TableConfiguration | None] = field(default_factory=dict, repr=False)
 
     @property
@@ -95,18 +95,15 @@ class TableHistory:
         """Return the rows whose path and vector together are not live in the newest version."""
         if not rows.num_rows:
             return rows
-        keys = key_digests(whole(rows["path"]), whole(rows["vector"]))
-        return rows.filter(pc.invert(pc.is_in(keys, value_set=self._live[0])))
+        return rows.filter(pc.invert(_are_among(rows["path"], rows["vector"], self._live[0])))
 
     def live_parts(self, rows: ArrowTable) -> tuple[ArrowArray, ArrowArray]:
         """Return whether the data file of each row is live, under any vector, and whether its vector is, or it has
         none.
         """
-        paths = whole(rows["path"])
-        keys = key_digests(paths, no_vector_ids(len(paths)))
         vectors = whole(rows["vector"])
         has_live = pc.or_(pc.equal(vectors, ""), pc.is_in(vectors, value_set=self._live[2]))
-        return pc.is_in(keys, value_set=self._live[1]), has_live
+        return _are_among(rows["path"], None, self._live[1]), has_live
 
     def is_loadable(self, version: int) -> bool:
         """Return whether Spark can rebuild a version: it also wants one commit beside a checkpoint."""
@@ -131,17 +128,32 @@ class TableHistory:
                 self._configs[version] = None
         return self._configs[version]
 
-    def files_of_snapshot(self, version: int) -> ArrowTable | str:
-        """Return the live files of a version in the order in which a stream delivers them, by time and path, with the
-        columns of `events`; why it cannot be rebuilt, in words.
+    def files_of_snapshot(self, version: int, delivered: int) -> ArrowTable | str:
+        """Return the live files of a version but the first ones that are delivered, in no order, with the columns of
+        `events`; why it cannot be rebuilt, in words.
         """
-        if version not in self._snapshots:
+        place = version, delivered
+        if place not in self._snapshots:
             self._snapshots.clear()  # one at a time: it may have millions of rows
             try:
-                self._snapshots[version] = _snapshot_files(self.table, version, with_rows=self.with_rows)
+                files = _snapshot_files(self.table, version, with_rows=self.with_rows)
+                self._snapshots[place] = _undelivered(files, delivered).drop_columns(["modified_ms"])
             except (Unreadable, CommitCorrupt, FileMissing) as fault:
-                self._snapshots[version] = fault.message
-        return self._snapshots[version]
+                self._snapshots[place] = fault.message
+        return self._snapshots[place]
+
+
+def _are_among(paths: ArrowArray, vectors: ArrowArray | None, live: ArrowArray) -> ArrowArray:
+    """Return which paths and ids of vectors have one of the keys, made of some at a time: Python hashes them."""
+    import pyarrow as pa
+
+    keys = [live.slice(0, 0)]
+    paths, vectors = whole(paths), None if vectors is None else whole(vectors)
+    for start in range(0, len(paths), _ROWS_HELD):
+        some = paths.slice(start, _ROWS_HELD)
+        ids = no_vector_ids(len(some)) if vectors is None else vectors.slice(start, _ROWS_HELD)
+        keys.append(key_digests(some, ids))
+    return pc.is_in(pa.concat_arrays(keys), value_set=live)
 
 
 def read_history(
@@ -162,7 +174,7 @@ def read_history(
     snapshot = snapshot or read_snapshot(table)
     listing = listing or list_log(table.storage, progress=table.progress)
     sources = [*sources]
-    begins = [one.version for _, source in sources for one in source.positions]
+    begins = [one.version + one.in_snapshot for _, source in sources for one in source.positions]
     if any(not checkpoint.is_committed and began_unknown(source) for checkpoint, source in sources):
         begins += listing.commits  # it may have begun with any of them
     first = min([*begins, snapshot.version + 1])
@@ -258,30 +270,40 @@ def _changes_nothing(info: JsonObject) -> bool:
 def _snapshot_files(table: TableHandle, version: int, *, with_rows: bool) -> ArrowTable:
     import pyarrow as pa
 
-    schema = _event_schema()
-
     def columns_of(adds: Any) -> ArrowTable:  # Any: a record batch
         count = adds.num_rows
-        return pa.table(
-            {
-                "version": pa.repeat(pa.scalar(version, pa.int64()), count),
-                "kind": pa.repeat(ADD, count),
-                "path": adds.column("path"),
-                "vector": unique_id_column(adds.column("deletionVector")),
-                "size": adds.column("size"),
-                "is_change": pa.repeat(True, count),
-                "removed_ms": pc.fill_null(adds.column("modificationTime"), 0),
-                "rows": num_records_column(adds.column("stats")) if with_rows else pa.nulls(count, pa.int64()),
-            }
-        ).cast(schema)
+        columns = {
+            "version": pa.repeat(pa.scalar(version, pa.int64()), count),
+            "kind": pa.repeat(ADD, count),
+            "path": adds.column("path"),
+            "vector": unique_id_column(adds.column("deletionVector")),
+            "size": adds.column("size"),
+            "is_change": pa.repeat(True, count),
+            "removed_ms": pa.nulls(count, pa.int64()),
+            "rows": num_records_column(adds.column("stats")) if with_rows else pa.nulls(count, pa.int64()),
+            "modified_ms": pc.fill_null(adds.column("modificationTime"), 0),
+        }
+        return pa.table(columns).cast(schema)
 
-    found = read_snapshot(table, version=version).file_actions.map_actions(
-        "add", columns_of, fields=("path", "size", "modificationTime", *(("stats",) if with_rows else ()))
-    )
-    rows = pa.concat_tables([schema.empty_table(), *found])
-    # The bytes of UTF-8, as Delta compares; `removed_ms` holds the time of the file until then.
-    rows = rows.take(pc.sort_indices(rows, [("removed_ms", "ascending"), ("path", "ascending")]))
-    return rows.set_column(6, schema.field("removed_ms"), pa.nulls(rows.num_rows, pa.int64()))
+    schema = _event_schema().append(pa.field("modified_ms", pa.int64()))
+    fields = ("path", "size", "modificationTime", *(("stats",) if with_rows else ()))
+    found = read_snapshot(table, version=version).file_actions.map_actions("add", columns_of, fields=fields)
+    return pa.concat_tables([schema.empty_table(), *found])
+
+
+def _undelivered(files: ArrowTable, delivered: int) -> ArrowTable:
+    """Return the files of a snapshot but the first ones, by their times and the bytes of their paths, as Delta
+    compares.
+    """
+    if not delivered:
+        return files
+    if delivered >= files.num_rows:
+        return files.slice(0, 0)
+    order = pc.sort_indices(files, [("modified_ms", "ascending"), ("path", "ascending")])
+    last = files.take(order.slice(delivered - 1, 1)).to_pylist()[0]
+    is_later = pc.greater(files["modified_ms"], last["modified_ms"])
+    is_equal = pc.equal(files["modified_ms"], last["modified_ms"])
+    return files.filter(pc.or_(is_later, pc.and_(is_equal, pc.greater(files["path"], last["path"]))))
 
 
 def former_ids(table: TableHandle) -> frozenset[str]:
@@ -424,11 +446,11 @@ def files_to_deliver(
     parts = []
     first, delivered = position.version, position.delivered
     if position.in_snapshot:
-        files = history.files_of_snapshot(position.version)
+        files = history.files_of_snapshot(position.version, delivered)
         if isinstance(files, str):
             fault = files
         else:
-            parts.append(files.slice(min(delivered, files.num_rows)))
+            parts.append(files)
         first, delivered = first + 1, 0
     rows = events.filter(pc.and_(pc.greater_equal(events["version"], first), events["is_change"]))
     if of_feed:

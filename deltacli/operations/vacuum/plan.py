@@ -27,7 +27,6 @@ from deltacli.core.units import format_duration, format_size, format_timestamp, 
 from deltacli.delta.log.actions import NO_METADATA
 from deltacli.delta.log.segment import LOG_DIRECTORY
 from deltacli.delta.log.state import DEFAULT_DELETED_FILE_RETENTION_MS, DELETED_FILE_RETENTION
-from deltacli.operations.streams.protection import require_streams
 from deltacli.table.api_arguments import version_number
 
 if TYPE_CHECKING:
@@ -156,7 +155,10 @@ class VacuumRequest:
                 f"{parameter('vacuum.prefix')} and {parameter('vacuum.where')} exclude each other",
                 facts={"instead": "a condition only"},
             )
-        require_streams(self.protect_streams, self.ignore_streams_older_ms, self.allow_stream_loss)
+        if self.protect_streams or self.ignore_streams_older_ms is not None or self.allow_stream_loss:
+            from deltacli.operations.streams.protection import require_streams
+
+            require_streams(self.protect_streams, self.ignore_streams_older_ms, self.allow_stream_loss)
         if min(self.retention_ms or 0, self.allow_retention_below_ms or 0) < 0:
             raise UsageError("the retention is negative", facts={"expected": "at least 0h"})
         given = [name for name in ("prefix", "where", "inventory", "include_foreign") if getattr(self, name)]

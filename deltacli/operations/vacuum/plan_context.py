@@ -45,7 +45,6 @@ from deltacli.delta.log.state import (
     portable_file_retention_ms,
 )
 from deltacli.delta.protocol.features import require_committable
-from deltacli.operations.streams.protection import GuardedStreams, StreamProtection
 from deltacli.operations.vacuum.candidates import (
     CandidateChoice,
     CandidateClassifier,
@@ -78,6 +77,7 @@ if TYPE_CHECKING:
     import pyarrow
 
     from deltacli.operations.streams.guard import StreamGuard
+    from deltacli.operations.streams.protection import GuardedStreams
     from deltacli.operations.vacuum.clones import Clones
 
 # -- the input of a vacuum plan ----------------------------------------------------------------------------------------
@@ -193,6 +193,7 @@ def _guarded_streams(snapshot: Snapshot, request: VacuumRequest) -> StreamGuard 
     if not request.protect_streams:
         return None
     from deltacli.operations.streams.guard import guard_streams
+    from deltacli.operations.streams.protection import StreamProtection
 
     return guard_streams(snapshot, StreamProtection.of(request))
 
@@ -614,6 +615,8 @@ def make_plan(
 
 def _guarded(setting: PlanContext, guard: StreamGuard, needed: ArrowArray) -> tuple[GuardedStreams, int]:
     """Return the queries with the files that are kept for each, and how many are kept for all of them."""
+    from deltacli.operations.streams.protection import GuardedStreams
+
     kept = pc.filter(setting.references.streamed, pc.is_in(setting.references.streamed, value_set=needed))
     queries = []
     for query, units in zip(guard.queries, guard.units, strict=True):

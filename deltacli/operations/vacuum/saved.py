@@ -31,7 +31,6 @@ from deltacli.core.process import stop_if_exhausted
 from deltacli.core.typing import Json, JsonObject
 from deltacli.core.units import format_timestamp, gaps_in, plural, ranges_of
 from deltacli.delta.encoding.digests import sha256_rows
-from deltacli.operations.streams.protection import GuardedStreams
 from deltacli.operations.vacuum.plan import (
     Kept,
     Mode,
@@ -45,6 +44,8 @@ from deltacli.storage.local_write import replacement, unwritable
 
 if TYPE_CHECKING:
     import pyarrow
+
+    from deltacli.operations.streams.protection import GuardedStreams
 
 # -- saved plans of a vacuum -------------------------------------------------------------------------------------------
 
@@ -321,9 +322,7 @@ def parse_plan(header: Mapping[str, Any], candidates: pyarrow.Table) -> VacuumPl
         quarantine=_find({"quarantine": None, **header}, "quarantine", str),
         by_inventory=_get({"byInventory": False, **header}, "byInventory", bool),
         protected=tuple(map(_read_protected, _get({"protected": [], **header}, "protected", list))),
-        streams=GuardedStreams.of_json(_get(header, "streams", dict))
-        if "streams" in header or header["formatVersion"] == 3
-        else None,
+        streams=_read_streams(header),
     )
     if plan.plan_id != header["planId"]:
         raise ValueError(f"its id is {header['planId']}, but that of its rows is {plan.plan_id}")
@@ -381,6 +380,8 @@ def _read_protected(value: Json) -> ProtectedTable:
 def _read_streams(header: Mapping[str, Any]) -> GuardedStreams | None:
     if header["formatVersion"] != FORMAT_VERSIONS[2]:
         return None
+    from deltacli.operations.streams.protection import GuardedStreams
+
     return GuardedStreams.of_json(_get(header, "streams", dict))
 
 

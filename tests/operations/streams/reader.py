@@ -192,7 +192,7 @@ def _units_of_commit(lines: Sequence[Line], *, feed: bool) -> list[tuple[str, ..
     """Return the files of a commit that are delivered, each with its vector, in order."""
     if not feed:
         return [_unit(line["add"]) for line in lines if line.get("add", {}).get("dataChange")]
-    info = next((line["commitInfo"] for line in lines if "commitInfo" in line), {})
+    info: Action = next((line["commitInfo"] for line in lines if "commitInfo" in line), {})
     metrics = info.get("operationMetrics") or {}
     counts = [metrics.get(f"numTargetRows{verb}") for verb in ("Inserted", "Updated", "Deleted")]
     if info.get("operation") == "MERGE" and counts == ["0"] * 3:

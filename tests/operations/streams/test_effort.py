@@ -9,7 +9,7 @@ import pytest
 from deltacli.api.table import Table
 from deltacli.core.clock import fixed_clock
 from deltacli.operations.vacuum.full_plan import vacuum
-from deltacli.operations.vacuum.plan import VacuumRequest
+from deltacli.operations.vacuum.plan import VacuumPlan, VacuumRequest
 from deltacli.storage import LocalStorage, open_storage
 from tests.operations.streams.checkpoints import Checkpoint, delta, standing
 from tests.operations.streams.tables import History
@@ -56,7 +56,8 @@ def test_a_directory_costs_few_requests_in_a_plan_and_in_a_look_again(s3: S3Serv
 
 @pytest.mark.parametrize("checkpoint", [DEAD, standing("v9")], ids=["dead", "unreadable"])
 def test_a_refusal_adds_at_most_two_requests_per_query(checkpoint: Checkpoint, s3: S3Server, tmp_path: Path) -> None:
-    plans, requests = [], []
+    plans: list[VacuumPlan] = []
+    requests: list[int] = []
     for chosen in (standing(delta(15)), checkpoint):
         pattern = _queries(s3, 10, chosen)
         plans.append(plan_of(_table(tmp_path / str(len(plans))), protect_streams=[pattern]))

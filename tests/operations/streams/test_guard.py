@@ -75,11 +75,9 @@ def test_a_protected_query_survives_a_vacuum_and_an_expiry(seed: int, tmp_path: 
     table = _table(root)
 
     if before[False] == "dead":
-        plans = [
-            plan_of(table, protect_streams=[str(checkpoint)]),
-            table.plan_expire_log(protect_streams=[str(checkpoint)]),
-        ]
-        assert 2 * ["streams.not-protected"] == [one.code for plan in plans for one in plan.refusals]
+        of_vacuum = plan_of(table, protect_streams=[str(checkpoint)]).refusals
+        of_expiry = table.plan_expire_log(protect_streams=[str(checkpoint)]).refusals
+        assert 2 * ["streams.not-protected"] == [one.code for one in (*of_vacuum, *of_expiry)]
         return
     table.vacuum(protect_streams=[str(checkpoint)], max_delete="100%", log_entries=False)
     table.expire_log(protect_streams=[str(checkpoint)])
@@ -256,11 +254,11 @@ def test_a_query_that_restarts_between_two_batches_is_safe(tmp_path: Path, monke
     monkeypatch.setattr("deltacli.operations.vacuum.execute.FILES_A_BATCH", 1)
     monkeypatch.setattr("deltacli.operations.streams.guard.FRESH_SECONDS", -1)
     root, checkpoint = _written(tmp_path, History(WITH_GARBAGE))
-    options = {"protect_streams": [f"{tmp_path}/queries/*"], "ignore_streams_older_ms": DAY_MS, "threads": 1}
+    options: dict[str, Any] = {"protect_streams": [f"{tmp_path}/queries/*"], "ignore_streams_older_ms": DAY_MS}
     assert {name_of(1), name_of(16)} == goes(_table(root), **options)
 
     table = _table(root, wrap=lambda inner: Meanwhile(inner, "delete_many", lambda: _touch(checkpoint), after=True))
-    table.vacuum(max_delete="100%", log_entries=False, **options)
+    table.vacuum(max_delete="100%", log_entries=False, threads=1, **options)
 
     assert not (root / name_of(1)).exists()
     assert (root / name_of(16)).exists()

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 
 from deltacli.cli.command_tree import HERE
 from deltacli.cli.invocation import Exit
-from deltacli.cli.options.declared import TableHereArgument
+from deltacli.cli.options.declared import CheckpointsOption, TableHereArgument
 from deltacli.cli.results import has_stdout, open_sink, require_target
 from deltacli.cli.running.run import Run
-from deltacli.cli.running.stream_notes import CheckpointsOption, note_streams
 from deltacli.core.errors import EXIT_FINDINGS, UsageError
 from deltacli.core.request_fields import option
 from deltacli.operations.doctor.advice import DoctorRequest, parse_prices
@@ -75,7 +74,10 @@ def doctor_table(run: Run, table: TableHereArgument = HERE, *, request: DoctorRe
         run.write(table_result(report, table))
     if how.html not in (None, "-"):
         run.note(f"wrote {how.html}")
-    note_streams(run, opened, how.checkpoints)
+    if how.checkpoints:
+        from deltacli.cli.running.stream_notes import note_streams
+
+        note_streams(run, opened, how.checkpoints)
     if report.facts.gap is not None:
         raise report.facts.gap
     if how.check and report.advice:
