@@ -202,7 +202,8 @@ def _json(text: str | bytes) -> Json:
 
 def _long(value: JsonObject, key: str) -> int | None:
     found = value.get(key)
-    return found if type(found) is int and _WHOLE <= found <= _LONGEST else None
+    # One less than the longest: it must be possible to name what follows a position.
+    return found if type(found) is int and _WHOLE <= found < _LONGEST else None
 
 
 # -- offsets, by what wrote them ---------------------------------------------------------------------------------------

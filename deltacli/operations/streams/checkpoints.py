@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from deltacli.engine.base import Engine
 
 OFFSETS, COMMITS, METADATA = "offsets", "commits", "metadata"
+_OF_SPARK = (OFFSETS, COMMITS, "sources", "state")
 _MOST_LISTINGS = 4
 """The first listing, and three more where a file vanished between listing and reading."""
 
@@ -204,17 +205,20 @@ def find_checkpoints(
 
 
 def _matches(pattern: str, open_: Opener) -> Iterator[tuple[str, ReadStorage]]:
-    """Yield the directories that a pattern matches. None below a checkpoint is looked at."""
+    """Yield the directories that a pattern matches. What Spark writes into a checkpoint is not looked at; it may
+    contain other checkpoints, and a query may be called as what Spark writes.
+    """
     prefix, segments = split_pattern(pattern)
     base = open_(prefix or ".")
 
     def directories(at: str) -> list[str]:
         try:
-            return base.list_directories(at)
+            names = base.list_directories(at)
         except FileMissing:
             return []
+        return [one for one in names if one not in _OF_SPARK] if {OFFSETS, COMMITS} <= set(names) else names
 
-    for below in matching(directories, segments, whole=OFFSETS):
+    for below in matching(directories, segments, whole=""):
         name = join(prefix, quote(below) if prefix.startswith("file:") else below) or "."
         yield name, open_(name)
 

@@ -147,7 +147,8 @@ def _stand(
     finding = worst([checkpoint.finding, *(one.rows for one in judged)])
     needs = [need for one in judged for need in (one.needs, one.feed_needs) if need is not None]
     log_from = min((need.log_from for need in needs if need.log_from is not None), default=None)
-    units = _units([rows for need in needs for rows in (need.files, need.change_data)])
+    parts = [rows for need in needs for rows in (need.files, need.change_data, need.may_need_files)]
+    units = _units([rows for rows in parts if rows is not None])
     is_behind = bool(units.num_rows) or any(one.is_behind for one in judged)
     is_lost = finding.verdict in (Verdict.DEAD, Verdict.UNKNOWN)
     if any(map(checkpoint.is_named, protection.allowed_loss)):

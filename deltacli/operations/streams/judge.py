@@ -143,10 +143,12 @@ def _lag_of(history: TableHistory, position: Position, needs: Needs) -> Lag:
 def _of_positions(found: SourceJudgement) -> Iterator[Finding]:
     """Yield what the positions themselves say."""
     history, newest = found.history, found.history.newest
-    ahead = max(one.version for one in found.source.positions)
-    if ahead > newest + 1:
+    last = max(found.source.positions, key=lambda one: one.place)
+    ahead, is_inside = last.version, last.delivered > 0 or last.is_barrier
+    if ahead > newest + (not is_inside):
         why = f"the stream is at version {ahead}, after the newest one, {newest}: the log was set back"
-        yield Finding(Verdict.AT_RISK, f"{why}; no version is delivered until it gets there")
+        skipped = f", and not its first {plural(last.delivered, 'file')}" if last.delivered else ""
+        yield Finding(Verdict.AT_RISK, f"{why}; no version is delivered until it gets there{skipped}")
     # On other stores only where a commit ahead concerns it: the listing is a request more.
     if found.position.kind is SourceKind.DELTA and found.checkpoint.storage.capabilities.cheap_listing:
         entry = read_schema_log(found.checkpoint, found.position.table_id)

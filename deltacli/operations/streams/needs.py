@@ -173,7 +173,10 @@ def read_history(
 
     snapshot = snapshot or read_snapshot(table)
     listing = listing or list_log(table.storage, progress=table.progress)
+    sources = [*sources]
     begins = [one.version + one.in_snapshot for _, source in sources for one in source.positions]
+    if any(not checkpoint.is_committed and began_unknown(source) for checkpoint, source in sources):
+        begins += listing.commits  # it may have begun with any of them
     first = min([*begins, snapshot.version + 1])
     files = [file for version, file in sorted(listing.commits.items()) if first <= version <= snapshot.version]
     read = table.engine.run(
@@ -328,7 +331,8 @@ class Needs:
     version, `change_data`: change files, both with the columns of `TableHistory.events`; of a row of `files` the data
     file may be live and only its vector not. `size_bytes` are those of all files to deliver, live ones too, and
     `delivers_from` is the first version with any. `fault`: why the files are not known. `may_need_from`: a version from
-    which commits may be needed, because the checkpoint does not hold where the source began.
+    which commits may be needed, because the checkpoint does not hold where the source began, and `may_need_files` what
+    they name and is not live, where batch 0 is not finished.
     """
 
     first_version: int | None
@@ -339,6 +343,7 @@ class Needs:
     delivers_from: int | None = None
     fault: str | None = None
     may_need_from: int | None = None
+    may_need_files: ArrowTable | None = field(default=None, repr=False)
 
     @property
     def log_from(self) -> int | None:
@@ -406,7 +411,16 @@ def needs_of(
         pc.min(numbers).as_py() if delivered.num_rows else None,
         fault,
         min(history.listing.commits, default=None) if is_unknown else None,
+        _may_need(history, source.positions[-1], of_feed=of_feed)
+        if is_unknown and not checkpoint.is_committed
+        else None,
     )
+
+
+def _may_need(history: TableHistory, end: Position, *, of_feed: bool) -> ArrowTable:
+    """Return the files that batch 0 reads if it began at any commit that is there: option `startingVersion`."""
+    earliest = replace(end, version=history.first, delivered=0, in_snapshot=False, is_barrier=False)
+    return history.not_live(files_to_deliver(history, earliest, of_feed=of_feed)[0])
 
 
 def _for_columns(history: TableHistory, position: Position, begins: Iterable[Position]) -> Iterator[int]:

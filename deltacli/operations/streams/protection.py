@@ -37,8 +37,9 @@ class StreamProtection:
     @classmethod
     def of(cls, request: _Request) -> Self:
         """Return the protection that a request asks for."""
-        globs, allowed = map(tuple, (map(_absolute, request.protect_streams), request.allow_stream_loss))
-        return cls(globs, request.ignore_streams_older_ms, allowed)
+        globs = tuple(map(_absolute, request.protect_streams))
+        allowed = dict.fromkeys(name for one in request.allow_stream_loss for name in (one, _absolute(one)))
+        return cls(globs, request.ignore_streams_older_ms, tuple(allowed))
 
 
 class QueryState(StrEnum):

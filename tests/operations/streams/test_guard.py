@@ -341,3 +341,37 @@ def test_explain_names_the_reason(tmp_path: Path) -> None:
 
     assert "kept" == found.verdict
     assert "streams" in found.why
+
+
+def test_an_unfinished_first_batch_keeps_what_any_starting_version_reads(tmp_path: Path) -> None:
+    """The file was added after the version that the option named, and compacted before the batch's end."""
+    compacted = [removing(name_of(6), data_change=False), adding("big.parquet", data_change=False)]
+    first = standing(delta(12), batch=0, committed=False)
+    root, checkpoint = _written(tmp_path, History({8: compacted}), first)
+
+    assert name_of(6) in goes(_table(root))
+    assert name_of(6) not in goes(_table(root), protect_streams=[str(checkpoint)])
+
+
+@pytest.mark.parametrize("names", [("queries", "offsets"), ("queries", "q/below"), ("queries/q", "commits")])
+def test_a_pattern_finds_queries_beside_and_below_others(names: tuple[str, str], tmp_path: Path) -> None:
+    place, other = names
+    root, checkpoint = _written(tmp_path)
+    standing(delta(12), query_id="other").write(tmp_path / place / other)
+
+    plan = plan_of(_table(root), protect_streams=[f"{tmp_path}/queries/**"])
+
+    assert plan.streams is not None
+    found = {one.query for one in plan.streams.queries}
+    # What has the name of something that Spark writes into a checkpoint is not looked for there.
+    assert found == ({QUERY_ID} if place == "queries/q" else {QUERY_ID, "other"})
+    assert str(checkpoint) in {one.checkpoint for one in plan.streams.queries}
+
+
+def test_the_loss_of_a_query_is_allowed_by_a_relative_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root, _ = _written(tmp_path, checkpoint=DEAD)
+    monkeypatch.chdir(tmp_path)
+
+    plan = plan_of(_table(root), protect_streams=["./queries/*"], allow_stream_loss=["./queries/q"])
+
+    assert not plan.refusals

@@ -13,8 +13,9 @@ from deltacli.operations.streams.judge import SourceJudgement, judge
 from deltacli.operations.streams.needs import read_history
 from deltacli.storage import LocalStorage, open_storage
 from tests.operations.streams.cases import CASES, Case
-from tests.operations.streams.checkpoints import TABLE_ID
+from tests.operations.streams.checkpoints import TABLE_ID, delta, own, standing
 from tests.operations.streams.made import expected, make
+from tests.operations.streams.tables import History
 from tests.support.reading import NOW_MS
 
 
@@ -56,3 +57,24 @@ def test_a_verdict_is_what_the_restart_does(seed: int, tmp_path: Path) -> None:
     assert expected(root, checkpoint, feed=False) == judged.rows.verdict, judged.rows
     if judged.feed is not None:
         assert expected(root, checkpoint, feed=True) == judged.feed.verdict, judged.feed
+
+
+@pytest.mark.parametrize("offset", [delta(21, 5), delta(21, -20, source_version=3)])
+def test_a_position_inside_the_next_version_says_that_the_log_was_set_back(offset: str, tmp_path: Path) -> None:
+    _, (judged,) = _judged(History().write(tmp_path / "table"), standing(offset).write(tmp_path / "checkpoint"))
+
+    assert Verdict.AT_RISK == judged.rows.verdict
+    assert "set back" in judged.rows.because
+
+
+LONGEST = (1 << 63) - 1
+
+
+@pytest.mark.parametrize(
+    "offset", [delta(LONGEST), delta(LONGEST, in_snapshot=True), delta(15, LONGEST), own(LONGEST, LONGEST)]
+)
+def test_a_position_after_which_no_other_can_be_named_is_not_readable(offset: str, tmp_path: Path) -> None:
+    found, judged = _judged(History().write(tmp_path / "table"), standing(offset).write(tmp_path / "checkpoint"))
+
+    assert Verdict.UNKNOWN == found.finding.verdict
+    assert not judged
