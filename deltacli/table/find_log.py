@@ -111,7 +111,7 @@ def require_delta(storage: ReadStorage) -> None:
 
 
 def is_empty(storage: ReadStorage) -> bool:
-    """Return whether there is no file in a directory, nor below it, but for drafts and probes that a killed run left."""
+    """Return whether a directory has no file, nor any below it, but for drafts and probes that a killed run left."""
     try:
         walked = storage.walk("", lambda _, names: names)
         names = (name for one in walked for name in (*one.names, *filter(None, one.special)))
