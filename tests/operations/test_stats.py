@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from deltacli.api.table import Table
 from deltacli.core.errors import PartlyDone, UsageError
+from deltacli.delta.schema.types import PrimitiveType
 from deltacli.delta.stats.merged import merged
 from deltacli.operations.change.stats import ComputeStats, StatsRequest
 from deltacli.storage import Created
@@ -404,6 +405,18 @@ def test_what_is_refused() -> None:
             table.stats(**wanted)
 
 
+def test_a_check_names_what_it_cannot_read() -> None:
+    files = Files(field("x", "long")).file("a.parquet", parquet(WHOLE)).file("b.parquet", b"PAR1 nothing PAR1")
+    change = ComputeStats(StatsRequest(all=True), examines=True)
+
+    plan = change.plan(files.table())
+
+    assert ["b.parquet"] == [one.path for one in plan.refused]
+    assert not plan.is_noop
+    with pytest.raises(PartlyDone):
+        change.outcome(plan).require_complete()
+
+
 def test_a_check_reads_and_commits_nothing() -> None:
     table = three()
 
@@ -419,14 +432,18 @@ FULL = (
     '{"numRecords":2,"minValues":{"x":1,"t":"2026-01-01T00:00:00.678Z"},'
     '"maxValues":{"x":9,"t":"2026-01-01T00:00:00.678Z"},"nullCount":{"x":0,"t":0}}'
 )
-TIMES = frozenset({("t",)})
+TYPES = {("x",): PrimitiveType("long"), ("t",): PrimitiveType("timestamp")}
+LATER = FULL.replace(
+    '"maxValues":{"x":9,"t":"2026-01-01T00:00:00.678Z"', '"maxValues":{"x":9,"t":"2026-01-01T00:00:00.678999Z"'
+)
 
 
 @pytest.mark.parametrize(
     ("old", "has_vector", "expected"),
     [
         (FULL, False, None),
-        (FULL.replace(".678Z", ".678999Z"), False, None),
+        (LATER, False, None),
+        (FULL.replace(".678Z", ".678999Z"), False, FULL),
         (FULL.replace('"x":9', '"x":9.0'), False, None),
         (FULL.replace('"x":9', '"x":8'), False, FULL),
         (FULL.replace('"numRecords":2', '"numRecords":3'), False, FULL),
@@ -439,7 +456,7 @@ TIMES = frozenset({("t",)})
     ],
 )
 def test_statistics_that_are_right_stay(old: str | None, has_vector: bool, expected: str | None) -> None:
-    found = merged(old, FULL, TIMES, has_vector=has_vector, from_rows=False)
+    found = merged(old, FULL, TYPES, has_vector=has_vector, from_rows=False)
 
     if expected in (None, FULL):
         assert expected == found if expected is None else json.loads(expected) == json.loads(found or "")
@@ -509,3 +526,63 @@ def test_no_predicate_loses_a_row(files: Any, deleted: bool, read: str, groups: 
     assert [rows for rows, _ in before] == [rows for rows, _ in after]
     assert all(now <= then for (_, then), (_, now) in zip(before, after, strict=True))
     assert not wrong(table)
+
+
+@pytest.mark.parametrize(
+    ("kind", "rows", "low", "high", "is_kept"),
+    [
+        (
+            "decimal(38,2)",
+            ["12345678901234567890.10", "12345678901234567890.99"],
+            None,
+            "12345678901234567890.10",
+            False,
+        ),
+        ("decimal(38,2)", ["12345678901234567890.10", "12345678901234567890.99"], None, None, True),
+        ("long", ["9007199254740992", "9007199254740993"], None, "9007199254740992", False),
+        ("float", ["0.10000000149011612", "0.20000000298023224"], "0.1", "0.2", True),
+        ("double", ["0.1", "1e22"], "0.1", "10000000000000000000000.0", True),
+        ("string", ['"' + "x" * 32 + '"', '"' + "z" * 32 + '\x7f"'], '"' + "x" * 32 + 'y"', None, False),
+        ("string", ['"' + "x" * 32 + '"', '"' + "z" * 32 + '\x7f"'], None, '"' + "z" * 32 + 'A"', False),
+        ("string", ['"' + "x" * 32 + '"', '"' + "z" * 32 + '\x7f"'], None, '"' + "z" * 32 + '\U0010ffff"', True),
+        (
+            "timestamp",
+            ['"1970-01-01T00:00:01.0005Z"', '"1970-01-01T00:00:01.0009Z"'],
+            '"1970-01-01T00:00:01.0009Z"',
+            None,
+            False,
+        ),
+        (
+            "timestamp",
+            ['"1970-01-01T00:00:01.0005Z"', '"1970-01-01T00:00:01.0009Z"'],
+            None,
+            '"1970-01-01T00:00:01.000Z"',
+            True,
+        ),
+        (
+            "timestamp",
+            ['"1970-01-01T00:00:01.0005Z"', '"1970-01-01T00:00:01.0009Z"'],
+            None,
+            '"1970-01-01T00:00:01.0008Z"',
+            False,
+        ),
+    ],
+)
+def test_bounds_that_hold_for_all_rows_stay_and_others_do_not(
+    kind: str, rows: list[str], low: str | None, high: str | None, is_kept: bool
+) -> None:
+    def bounds(low: str, high: str) -> str:
+        return f'{{"numRecords":2,"minValues":{{"a":{low}}},"maxValues":{{"a":{high}}},"nullCount":{{"a":0}}}}'
+
+    found = merged(
+        bounds(low or rows[0], high or rows[1]),
+        bounds(*rows),
+        {("a",): PrimitiveType(kind)},
+        has_vector=False,
+        from_rows=True,
+    )
+
+    assert is_kept == (found is None)
+    if found is not None:
+        parsed = json.loads(found, parse_float=Decimal)
+        assert parsed == json.loads(bounds(*rows), parse_float=Decimal)

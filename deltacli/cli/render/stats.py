@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from deltacli.cli.render.columns import Section, file_amount, refused
@@ -11,6 +11,7 @@ from deltacli.core.units import format_count, plural
 
 if TYPE_CHECKING:
     from deltacli.operations.change.stats import StatsOutcome, StatsPlan
+    from deltacli.work.rewrite.pieces import RefusedFile
 
 _NAMED = 5
 
@@ -38,6 +39,7 @@ def _sections(plan: StatsPlan, outcome: StatsOutcome | None) -> Iterator[Section
         yield Section("of live files", [format_count(plan.live)])
         yield Section("to change", [] if plan.due is None else [plural(plan.due, "file")])
         yield Section("commits", [f"up to {format_count(plan.commits)}"])
+        yield _left_out(plan.refused)
         return
     yield Section("read", [f"{plan.request.read} of {file_amount(plan.files, plan.size_bytes)}"])
     yield Section("committed", [f"statistics of {plural(outcome.committed, 'file')}"])
@@ -47,6 +49,10 @@ def _sections(plan: StatsPlan, outcome: StatsOutcome | None) -> Iterator[Section
         "touched by another writer meanwhile": outcome.dropped,
     }
     yield Section("left alone", [f"{plural(count, 'file')}: {why}" for why, count in left.items() if count])
-    named = [f"{one.path}: {one.reason} [{one.code}]" for one in outcome.refused[:_NAMED]]
-    more = len(outcome.refused) - len(named)
-    yield refused([*named, *([f"and {more:,} more"] if more else [])])
+    yield _left_out(outcome.refused)
+
+
+def _left_out(files: Sequence[RefusedFile]) -> Section:
+    named = [f"{one.path}: {one.reason} [{one.code}]" for one in files[:_NAMED]]
+    more = len(files) - len(named)
+    return refused([*named, *([f"and {more:,} more"] if more else [])])

@@ -192,9 +192,12 @@ def run_change(run: Run, table: TableHandle, change: Change[P, O], wording: Word
             run.note(f"note: {note}")
         refusal = plan.objection()
         if mode.only_plans or plan.is_noop or refusal is not None:
-            _show(run, plan, refusal, wording, mode)
-            if not mode.only_plans:
+            run.write(wording.planned(plan, mode.only_plans or refusal is not None))
+            if refusal is not None:
+                raise refusal
+            if mode.check or not mode.only_plans:
                 change.outcome(plan).require_complete()
+            _end_plan(run, plan, wording, mode)
             return plan
         pending = Pending(run, table, change, wording, mode, plan)
         if run.part is None:
@@ -220,11 +223,8 @@ def _with_ways_out(wording: Wording[P, O]) -> Iterator[None]:
         raise
 
 
-def _show(run: Run, plan: P, refusal: Refused | None, wording: Wording[P, O], mode: Mode) -> None:
-    """Show a plan that is not executed."""
-    run.write(wording.planned(plan, mode.only_plans or refusal is not None))
-    if refusal is not None:
-        raise refusal
+def _end_plan(run: Run, plan: P, wording: Wording[P, O], mode: Mode) -> None:
+    """Say what to run after a plan that is not executed. Raises Exit where `--check` found a change that is due."""
     if mode.check and not plan.is_noop:
         raise Exit(EXIT_FINDINGS)
     if first := wording.before(plan):

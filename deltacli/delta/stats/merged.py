@@ -9,12 +9,17 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
 
 from deltacli.delta.encoding.value_text import parse_moment
-from deltacli.delta.stats.schema import BOUNDS, NULL_COUNT, PER_COLUMN, ColumnPath
+from deltacli.delta.stats.collect import BOUNDED
+from deltacli.delta.stats.columns import as_single
+from deltacli.delta.stats.schema import BOUNDS, NULL_COUNT, PER_COLUMN, ColumnPath, StatKind, bound_kind
+
+if TYPE_CHECKING:
+    from deltacli.delta.schema.types import DataType
 
 _SHORT = 32
 """Characters from which on texts are cut."""
@@ -27,32 +32,37 @@ class _Parsed(NamedTuple):
     leaves: dict[str, dict[ColumnPath, Any]]
 
 
-def merged(old: str | None, new: str, times: frozenset[ColumnPath], *, has_vector: bool, from_rows: bool) -> str | None:
+def merged(
+    old: str | None, new: str, types: Mapping[ColumnPath, DataType], *, has_vector: bool, from_rows: bool
+) -> str | None:
     """Return the statistics of a file with what is missing or wrong taken from those that were computed; None where
-    nothing is. `times` are columns of timestamps, whose bounds may be cut to milliseconds.
+    nothing is. `types` are those of the columns.
 
     Of a file with deleted rows, footers prove nothing wrong, and add nothing to bounds that claim to be tight.
     """
-    ours = _parsed(old, orjson.loads) if old else None
-    theirs = None if ours is None else _parsed(new, orjson.loads)
+    ours = _parsed(old, _exactly) if old else None
+    theirs = None if ours is None else _parsed(new, _exactly)
     if ours is None or theirs is None:
         return new
     is_wide, proves = ours.value.get("tightBounds") is False, from_rows or not has_vector
+    is_counted = ours.value.get("numRecords") == theirs.value["numRecords"]
     if not any(ours.leaves.values()):
-        return None if ours.value == theirs.value else _joined(old, new, PER_COLUMN)
+        is_same = ours.value == theirs.value or (is_counted and not any(theirs.leaves.values()))
+        return None if is_same else _joined(old, new, PER_COLUMN)
     edits: dict[tuple[str, ColumnPath], bool] = {}  # whether it is taken, or left out
     for path in dict.fromkeys(chain.from_iterable(theirs.leaves[part] for part in PER_COLUMN)):
         for parts in (BOUNDS, (NULL_COUNT,)):
             had, has = ([one.leaves[part].get(path) for part in parts] for one in (ours, theirs))
+            is_bounded = parts is not BOUNDS or path not in types or bound_kind(types[path]) in BOUNDED
             if None in has:
-                if from_rows and any(one is not None for one in had):
+                if from_rows and is_bounded and any(one is not None for one in had):
                     edits |= dict.fromkeys(((part, path) for part in parts), False)
             elif (None in had and (proves or is_wide)) or (
-                proves and None not in had and not _agree(parts, had, has, is_time=parts is BOUNDS and path in times)
+                proves and None not in had and not _agree(parts, had, has, types.get(path) if parts is BOUNDS else None)
             ):
                 edits |= dict.fromkeys(((part, path) for part in parts), True)
     is_tight_before_deletion = has_vector and from_rows and not is_wide
-    if not edits and not is_tight_before_deletion and ours.value.get("numRecords") == theirs.value["numRecords"]:
+    if not edits and not is_tight_before_deletion and is_counted:
         return None
     return _joined(old, new, (), edits, is_wide=is_tight_before_deletion)
 
@@ -73,6 +83,15 @@ def _leaves(value: Any, path: ColumnPath) -> Iterator[tuple[ColumnPath, Any]]:
             yield from _leaves(below, (*path, name))
     elif value is not None and path:
         yield path, value
+
+
+def _exactly(text: str) -> Any:
+    """Return JSON with exact numbers: bounds of decimals may be equal as doubles. Raises ValueError."""
+
+    def refuse(name: str) -> None:
+        raise ValueError(name)
+
+    return json.loads(text, parse_float=Decimal, parse_constant=refuse)
 
 
 def _as_written(text: str) -> Any:
@@ -115,25 +134,33 @@ def _joined(
         return new
 
 
-def _agree(parts: Sequence[str], had: Sequence[Any], has: Sequence[Any], *, is_time: bool) -> bool:
-    """Return whether values are those that were computed, which may be cut in another way."""
+def _agree(parts: Sequence[str], had: Sequence[Any], has: Sequence[Any], data_type: DataType | None) -> bool:
+    """Return whether values are those that were computed, or bounds that are cut to the safe side."""
     return all(
-        _is_same(old, new, is_time=is_time, is_high=part == BOUNDS[1])
-        for part, old, new in zip(parts, had, has, strict=True)
+        _is_same(old, new, data_type, is_high=part == BOUNDS[1]) for part, old, new in zip(parts, had, has, strict=True)
     )
 
 
-def _is_same(old: Any, new: Any, *, is_time: bool, is_high: bool) -> bool:
-    if is_time:
-        moments = [parse_moment(one) if isinstance(one, str) else None for one in (old, new)]
-        return None not in moments and len({one.microseconds // 1_000 for one in moments if one is not None}) == 1
+def _is_same(old: Any, new: Any, data_type: DataType | None, *, is_high: bool) -> bool:
+    kind = None if data_type is None else bound_kind(data_type)
+    if kind is StatKind.TIMESTAMP:
+        before, now = (parse_moment(one) if isinstance(one, str) else None for one in (old, new))
+        if before is None or now is None or before.microseconds // 1_000 != now.microseconds // 1_000:
+            return False
+        # Readers add a millisecond to a maximum that is cut.
+        is_cut = before.microseconds % 1_000 == 0
+        return is_cut or before.microseconds >= now.microseconds if is_high else before.microseconds <= now.microseconds
     if isinstance(old, str) and isinstance(new, str):
         # A maximum that was cut has a character more, or a longer text.
         is_cut = min(len(old), len(new)) >= _SHORT and old[:_SHORT] == new[:_SHORT]
-        return old == new or (is_cut and not (is_high and len(old) == _SHORT))
-    if isinstance(old, bool) or isinstance(old, str) != isinstance(new, str):
-        try:
-            return not isinstance(old, bool) and Decimal(str(old)) == Decimal(str(new))
-        except InvalidOperation:
-            return False
-    return bool(old == new)
+        return old == new or (is_cut and (old >= new if is_high else old <= new))
+    if isinstance(old, bool) or isinstance(new, bool):
+        return old is new
+    try:
+        numbers = [Decimal(str(one)) for one in (old, new)]
+        if kind is StatKind.FLOAT:  # the same double has more than one shortest text
+            is_single = getattr(data_type, "name", "") == "float"
+            numbers = [Decimal(as_single(float(one)) if is_single else float(one)) for one in numbers]
+    except (InvalidOperation, OverflowError):
+        return False
+    return numbers[0] == numbers[1]

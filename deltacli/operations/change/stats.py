@@ -122,7 +122,7 @@ class StatsRequest:
 @dataclass(frozen=True, eq=False)
 class StatsPlan:
     """The files of a version whose statistics are to be computed. `due`: how many of them get other ones, None if they
-    were not read.
+    were not read, `refused`: those that cannot be read.
     """
 
     basis: Basis
@@ -134,6 +134,7 @@ class StatsPlan:
     files: int = 0
     size_bytes: int = 0
     due: int | None = None
+    refused: tuple[RefusedFile, ...] = ()
 
     @property
     def table(self) -> TableHandle:
@@ -142,7 +143,7 @@ class StatsPlan:
     @property
     def is_noop(self) -> bool:
         """Whether there is nothing to do, as far as is known."""
-        return not (self.files if self.due is None else self.due)
+        return not (self.files if self.due is None else self.due or self.refused)
 
     @property
     def commits(self) -> int:
@@ -176,9 +177,9 @@ class StatsPlan:
                 "committed": 0,
                 "unchanged": 0,
                 "dropped": 0,
-                "skipped": 0,
+                "skipped": len(self.refused),
             },
-            "refused": [],
+            "refused": [one._asdict() for one in self.refused],
             **self.basis.cautions_json,
             "dryRun": True,
         }
@@ -193,10 +194,12 @@ def _wanted(snapshot: Snapshot, names: Sequence[str]) -> WantedStatistics:
         for name in names:
             top = tuple(config.physical_name(one) for one in finder.find(name).fields)
             if not (below := [path for path, _ in found if path[: len(top)] == top]):
+                is_partition = top[0] in config.partition_columns
+                why = "is a partition column" if is_partition else "gets no statistics by the properties of the table"
                 raise UsageError(
-                    f"column {name} gets no statistics by the properties of the table",
+                    f"column {name} {why}",
                     code="usage.column",
-                    hint=command("properties set", f"delta.dataSkippingStatsColumns={name}"),
+                    hint=None if is_partition else command("properties"),
                 )
             chosen |= dict.fromkeys(below)
         found = tuple(one for one in found if one[0] in chosen)
@@ -256,7 +259,9 @@ def plan_stats(
     plan = replace(plan, live=live, files=files, size_bytes=size_bytes)
     if not examines:
         return plan
-    return replace(plan, due=sum(one.adds.num_rows for one in computed(plan, StatsOutcome(plan))))
+    outcome = StatsOutcome(plan)
+    due = sum(one.adds.num_rows for one in computed(plan, outcome))
+    return replace(plan, due=due, refused=tuple(outcome.refused))
 
 
 # -- reading files -----------------------------------------------------------------------------------------------------
@@ -333,7 +338,7 @@ def _computed(plan: StatsPlan, adds: RecordBatch, outcome: StatsOutcome) -> Read
         weigh=(lambda piece: max(piece.files[0].size or 0, 1)) if from_rows else (lambda piece: len(piece.files)),
         at_once=None if is_near or from_rows else table.storage.capabilities.parallel_reads,
     )
-    times = frozenset(path for path, kind in plan.wanted.columns if bound_kind(kind) is StatKind.TIMESTAMP)
+    types = dict(plan.wanted.columns)
     keeps_ids = "rowTracking" in plan.snapshot.config.features
     names_of_all = canonical_column(adds.column("path")).to_pylist()
     twice = {name for name, count in Counter(names_of_all).items() if count > 1}
@@ -342,7 +347,7 @@ def _computed(plan: StatsPlan, adds: RecordBatch, outcome: StatsOutcome) -> Read
     for path, name, vector, old, one in each_file:
         if name in twice:
             one = FileStatistics(code=TWICE, reason="it is in the table twice")
-        text = None if one.code else merged(old, one.text, times, has_vector=vector is not None, from_rows=from_rows)
+        text = None if one.code else merged(old, one.text, types, has_vector=vector is not None, from_rows=from_rows)
         if text is not None and old and keeps_ids and parse_num_records(old) not in (None, parse_num_records(text)):
             one = FileStatistics(code=_OTHER_COUNT, reason="its rows have ids by another number of records")
         if one.code:
@@ -421,7 +426,7 @@ class ComputeStats:
 
     def outcome(self, plan: StatsPlan) -> StatsOutcome:
         """Return that nothing was done yet."""
-        return StatsOutcome(plan)
+        return StatsOutcome(plan, refused=[*plan.refused])
 
     def execute(self, gate: Gate[StatsPlan, StatsOutcome]) -> None:
         """Read and commit, group by group. Where another writer has changed columns, properties or the protocol, what
