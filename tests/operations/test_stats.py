@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from deltacli.api.table import Table
 from deltacli.core.errors import PartlyDone, UsageError
-from deltacli.delta.schema.types import PrimitiveType
+from deltacli.delta.schema.types import DataType, PrimitiveType
 from deltacli.delta.stats.merged import merged
 from deltacli.operations.change.stats import ComputeStats, StatsRequest
 from deltacli.storage import Created
@@ -272,7 +272,12 @@ def test_physical_names_and_what_else_an_add_has_are_kept(read: str) -> None:
         **{"columnMapping.mode": "name", "columnMapping.maxColumnId": "1"},
     )
     data = parquet({"col-1": [1, 2]})
-    own = {"tags": {"t": "1"}, "baseRowId": 40, "defaultRowCommitVersion": 1, "clusteringProvider": "other"}
+    own: dict[str, Any] = {
+        "tags": {"t": "1"},
+        "baseRowId": 40,
+        "defaultRowCommitVersion": 1,
+        "clusteringProvider": "other",
+    }
     mark = {
         "domainMetadata": {
             "domain": "delta.rowTracking",
@@ -432,7 +437,7 @@ FULL = (
     '{"numRecords":2,"minValues":{"x":1,"t":"2026-01-01T00:00:00.678Z"},'
     '"maxValues":{"x":9,"t":"2026-01-01T00:00:00.678Z"},"nullCount":{"x":0,"t":0}}'
 )
-TYPES = {("x",): PrimitiveType("long"), ("t",): PrimitiveType("timestamp")}
+TYPES: dict[tuple[str, ...], DataType] = {("x",): PrimitiveType("long"), ("t",): PrimitiveType("timestamp")}
 LATER = FULL.replace(
     '"maxValues":{"x":9,"t":"2026-01-01T00:00:00.678Z"', '"maxValues":{"x":9,"t":"2026-01-01T00:00:00.678999Z"'
 )

@@ -24,7 +24,7 @@ from deltacli.operations.change.widen_type import Widening, WidenRequest
 from deltacli.operations.checkpoint.checkpoint import Checkpoint, CheckpointRequest
 from deltacli.operations.clone import Clone
 from deltacli.operations.copy.execute import Copy
-from deltacli.operations.copy.plan import CopyLevel, CopyRequest
+from deltacli.operations.copy.request import CopyLevel, CopyRequest
 from deltacli.operations.log.crc_and_compact import Checksum, LogCompaction
 from deltacli.operations.log.expire import ExpiryRequest, LogExpiry
 from deltacli.operations.log.log_backup import LogBackup

@@ -21,4 +21,4 @@ def footer_of(schema: bytes, groups: Sequence[GroupFacts]) -> Footer:
     of_all = [chunk for group in groups for chunk in group.chunks]
     codecs = frozenset(chunk.codec for chunk in of_all)
     is_encrypted = any(chunk.is_encrypted for chunk in of_all)
-    return Footer(schema, _Plan(Shape((), ()), tuple(places), 0, is_encrypted, codecs, False), values)
+    return Footer(schema, _Plan(Shape((), ()), tuple(places), 0, is_encrypted, codecs, b""), values)
