@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
 OFFSETS, COMMITS, METADATA = "offsets", "commits", "metadata"
 _OF_SPARK = (OFFSETS, COMMITS, "sources", "state")
+IN_CHECKPOINTS = (*_OF_SPARK, METADATA)
 _MOST_LISTINGS = 4
 """The first listing, and three more where a file vanished between listing and reading."""
 

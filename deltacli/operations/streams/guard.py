@@ -17,7 +17,14 @@ from deltacli.changing.basis import FRESH_SECONDS
 from deltacli.core.errors import Refusal, Refused, command, parameter
 from deltacli.core.typing import ArrowArray, ArrowTable
 from deltacli.delta.streams import Position, Unread
-from deltacli.operations.streams.checkpoints import SourceOffsets, StreamCheckpoint, Verdict, find_checkpoints, worst
+from deltacli.operations.streams.checkpoints import (
+    IN_CHECKPOINTS,
+    SourceOffsets,
+    StreamCheckpoint,
+    Verdict,
+    find_checkpoints,
+    worst,
+)
 from deltacli.operations.streams.judge import SourceJudgement, judge
 from deltacli.operations.streams.needs import read_history
 from deltacli.operations.streams.protection import (
@@ -129,7 +136,7 @@ def _guard(snapshot: Snapshot, protection: StreamProtection, found: Sequence[Str
         of_table = judged.get(id(checkpoint), [])
         if of_table or _may_be_of_any_table(checkpoint):
             standings.append(_stand(checkpoint, of_table, protection, snapshot.table.clock()))
-    inside = tuple(place for one in found if (place := _place_below(snapshot.table, one)) is not None)
+    inside = tuple(place for one in found for place in _places_below(snapshot.table, one))
     notes = [one.note for one in standings if one.note is not None]
     return StreamGuard(protection, tuple(standings), inside, (*notes, *map(_of_place, filter(_is_visible, inside))))
 
@@ -189,17 +196,21 @@ def _units(rows: Sequence[ArrowTable]) -> ArrowTable:
     return pa.concat_tables([pa.schema(list(names.items())).empty_table(), *whole])
 
 
-def _place_below(table: TableHandle, checkpoint: StreamCheckpoint) -> str | None:
-    """Return the path of a checkpoint directory relative to the table; None where it is elsewhere."""
+def _places_below(table: TableHandle, checkpoint: StreamCheckpoint) -> tuple[str, ...]:
+    """Return the path of a checkpoint directory relative to the table, what a directory has that is the table's own,
+    nothing where it is elsewhere.
+    """
     roots, place = (table.uri, *table.storage.aliases), checkpoint.uri
     if isinstance(checkpoint.storage, LocalStorage):
         if not isinstance(table.storage, LocalStorage):
-            return None
+            return ()
         roots, place = (os.path.realpath(table.storage.root),), os.path.realpath(checkpoint.storage.root)
     for root in (root.rstrip("/") for root in roots):
+        if place.rstrip("/") == root:
+            return IN_CHECKPOINTS
         if place.startswith(f"{root}/"):
-            return place.removeprefix(f"{root}/").rstrip("/")
-    return None
+            return (place.removeprefix(f"{root}/").rstrip("/"),)
+    return ()
 
 
 def _is_visible(directory: str) -> bool:

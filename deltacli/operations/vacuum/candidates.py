@@ -722,10 +722,11 @@ def _without_doubtful(
 
 
 def outside_of(rows: pyarrow.Table, directories: Sequence[str]) -> pyarrow.Table:
-    """Return the rows whose paths are in none of the directories."""
+    """Return the rows whose paths are none of the directories, or files, and in none of them."""
     for directory in directories:
-        prefix = directory.encode("utf-8", "surrogateescape") + b"/"
-        rows = pc.filter(rows, pc.invert(pc.starts_with(rows.column("path"), pattern=prefix)))
+        name, paths = directory.encode("utf-8", "surrogateescape"), rows.column("path")
+        is_inside = pc.or_(pc.starts_with(paths, pattern=name + b"/"), pc.equal(paths, name))
+        rows = pc.filter(rows, pc.invert(is_inside))
     return rows
 
 

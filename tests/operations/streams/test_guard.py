@@ -323,6 +323,21 @@ def test_a_checkpoint_directory_in_the_table_is_never_deleted(name: str, is_told
     assert is_told == any(name in note and "VACUUM of other engines" in note for note in plan.notes)
 
 
+def test_a_checkpoint_in_the_root_of_the_table_is_never_deleted(tmp_path: Path) -> None:
+    root = History(REWRITTEN).write(tmp_path / "table")
+    BEHIND.write(root)
+    (root / "state" / "0").mkdir(parents=True)
+    own = {str(path.relative_to(root)) for path in root.rglob("*") if "_delta_log" not in str(path)}
+    for path in root.rglob("*"):
+        os.utime(path, ns=(0, 0))
+
+    plan = plan_of(_table(root), protect_streams=[str(root)], include_foreign=True)
+
+    of_query = {path for path in own if path.partition("/")[0] in ("offsets", "commits", "state", "metadata")}
+    assert len(of_query) > 4
+    assert not of_query & {*paths_of(plan), *plan.directories}
+
+
 def test_a_protected_file_is_never_quarantined(tmp_path: Path) -> None:
     root, checkpoint = _written(tmp_path)
     quarantine = tmp_path / "quarantine"
