@@ -47,7 +47,7 @@ _OPTIONS: Mapping[OptionHeading, str] = {
         --host --port --admin-port --workers --behind-proxy
     """,
     OptionHeading.OUTPUT: """
-        --columns --limit --count --as --counts --ddl --pretty
+        --columns --row-ids --limit --count --as --counts --ddl --pretty
         --files --tombstones --schema --mapping --digest --brief --group --max-findings
         --fail-on --exit-zero --exit-code --write-baseline --trend --save-plan --save-plans --details --metrics --html
         --pages --write-pages --serve-metrics

@@ -9,6 +9,7 @@ from enum import IntEnum, StrEnum
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
+from urllib.parse import quote
 
 import orjson
 
@@ -18,7 +19,7 @@ from deltacli.core.made_once import cached_property
 from deltacli.core.typing import Json, JsonObject
 from deltacli.core.units import format_duration, format_limit, format_size, format_timestamp, plural
 from deltacli.delta.log.file_actions import SMALL_FILE_BYTES
-from deltacli.fleet.policy_file.model import AlertPolicy, CopyPolicy, FleetFile, StepPolicy, parameters_of
+from deltacli.fleet.policy_file.model import OF_TABLE, AlertPolicy, CopyPolicy, FleetFile, StepPolicy, parameters_of
 from deltacli.fleet.running.journal import NOT_DONE, JournalFiles, Record, RunRecord, Summary, read_summary
 from deltacli.rules.framework.repairs import RULES, UNREADABLE, Risk, recover_command
 from deltacli.storage.secrets import all_without_secrets
@@ -345,10 +346,18 @@ def _weight_of(step: StepStatus) -> Weight:
     return Weight.FINDINGS if step.is_read or UNREADABLE.isdisjoint(rules) else Weight.UNREADABLE
 
 
+def target_of(settings: CopyPolicy, table: str) -> str:
+    """Return the path or URI of the replica of a table."""
+    path = (table.partition("://")[2] if "://" in table else table).strip("/")
+    path = "/".join(part.replace(".", "%2E") if part in (".", "..") else part for part in path.split("/"))
+    path = quote(path) if settings.to.startswith("file:") else path
+    return OF_TABLE.sub(lambda of: path if of[1] == "path" else path.rpartition("/")[2], settings.to)
+
+
 def replica_of(table: str, policy: Mapping[str, StepPolicy]) -> str | None:
     """Return the path or URI of the replica of a table, None where its policy has no step `copy`."""
     settings = policy.get("copy")
-    return settings.target_of(table) if isinstance(settings, CopyPolicy) else None
+    return target_of(settings, table) if isinstance(settings, CopyPolicy) else None
 
 
 def advice_for(step: StepStatus, table: str, run_command: str, policy: StepPolicy | None = None) -> str:

@@ -127,6 +127,8 @@ def prepare(page: str, place: Path) -> None:
         shutil.copy(place / "part-0.parquet", place / "events" / "day=2026-01-01" / "country=DE")
         (place / "snapshot.json").write_text(run(place, "snapshot", "tbl", "--json").out)
         shutil.copytree(place / "tbl", place / "lost", ignore=shutil.ignore_patterns("_delta_log"))
+    if page in ("read", "changes"):
+        run(place, "properties", "tbl", "set", "delta.enableRowTracking=true", "--upgrade-protocol", "--yes")
     if page == "share":  # whose examples follow each other
         (place / "shares.yaml").unlink()
         run(place, "share", "init", "./lake")

@@ -13,6 +13,7 @@ from deltacli import open_table
 from deltacli.cli.app import run
 from deltacli.fleet.policy_file.model import CopyPolicy
 from deltacli.fleet.policy_file.reading import read_fleet_file
+from deltacli.fleet.status import target_of
 from tests.cli.test_documents import validate
 from tests.fleet.lake import tree_of
 from tests.operations.copy.tables import SHAPES
@@ -158,4 +159,4 @@ def test_a_target_names_each_table(tmp_path: Path, to: str, more: str, fault: st
     ],
 )
 def test_the_target_of_a_table(to: str, table: str, target: str) -> None:
-    assert target == CopyPolicy(to=to).target_of(table)
+    assert target == target_of(CopyPolicy(to=to), table)

@@ -45,7 +45,7 @@ def stats(run: Run, tables: TablesArgument, *, asked: Asked[StatsRequest], how: 
       deltacli stats ./tbl --yes  # from footers
       deltacli stats ./tbl --read rows --yes  # also bounds that footers lack
       deltacli stats ./tbl --all --check  # exit 1 if some are missing or wrong
-      deltacli stats ./tbl --where "day >= '2026-01-01'" --columns trip,fare --yes
+      deltacli stats ./tbl --where "day >= '2026-01-01'" --columns trip,ride.fare --yes
       deltacli stats './lake/**' --dry-run  # several tables
 
     \b

@@ -17,6 +17,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from deltacli.core import made_once
 from deltacli.delta.footers.thrift import (
     BINARY,
     BYTE,
@@ -292,7 +293,7 @@ _ROWS, _COUNT, _PART_ENCRYPTED, _WRITER = range(4)
 _PART_PLACES = 4
 _ARROW = b"parquet-cpp"
 """How the C++ library of Arrow names itself as a writer."""
-_ORDERS_NAN = re.compile(rb"parquet-mr version 1\.[1-9]\d")
+_ORDERS_NAN = made_once.pattern(rb"parquet-mr version 1\.[1-9]\d")
 """Parquet's Java library: since 1.10 a column with NaN has no bounds, or NaN is one. Others leave it out."""
 _CODEC, _VALUES, _NULLS, _LOW, _HIGH, _OLD_LOW, _OLD_HIGH, _LOW_EXACT, _HIGH_EXACT, _ENCRYPTED = range(10)
 _CHUNK_PLACES = 10

@@ -14,7 +14,7 @@ from enum import StrEnum
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import quote, unquote_to_bytes
+from urllib.parse import unquote_to_bytes
 
 from deltacli.core.errors import UsageError, parameter
 from deltacli.core.request_fields import Kind, Option, option
@@ -218,38 +218,31 @@ class ValidatePolicy(ValidateRequest):
         """Accept a sample at a level that opens no files: a policy may inherit one of the two."""
 
 
-_OF_TABLE = re.compile(r"\{(path|name)\}")
+OF_TABLE = re.compile(r"\{(path|name)\}")
+"""What the target of a copy says of a table."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CopyPolicy(CopyRequest):
     """Copy tables to replicas."""
 
-    replica: bool = True
     to: str = option(
         "Directory of the replica of a table: {path} is the path of the table, {name} its last part.", default=""
     )
     every: int = _every(UNITS_MS["hour"])
 
-    def target_of(self, table: str) -> str:
-        """Return the path or URI of the replica of a table."""
-        path = (table.partition("://")[2] if "://" in table else table).strip("/")
-        path = "/".join(part.replace(".", "%2E") if part in (".", "..") else part for part in path.split("/"))
-        path = quote(path) if self.to.startswith("file:") else path
-        return _OF_TABLE.sub(lambda of: path if of[1] == "path" else path.rpartition("/")[2], self.to)
-
     @property
     def targets(self) -> str:
         """Return a pattern that the replicas of all tables match."""
-        return _OF_TABLE.sub(lambda of: "**" if of[1] == "path" else "*", self.to)
+        return OF_TABLE.sub(lambda of: "**" if of[1] == "path" else "*", self.to)
 
     def fault(self) -> str | None:
         """Return what is wrong with `to`, None where nothing is."""
         if not self.to:
             return "has no target"
-        if re.search(r"[{}*?\[]", _OF_TABLE.sub("", self.to)):
+        if re.search(r"[{}*?\[]", OF_TABLE.sub("", self.to)):
             return "has a special character that is not part of {path} or {name}"
-        return None if _OF_TABLE.search(self.to) else "is the same directory for every table"
+        return None if OF_TABLE.search(self.to) else "is the same directory for every table"
 
 
 @dataclass(frozen=True, slots=True)

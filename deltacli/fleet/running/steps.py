@@ -46,7 +46,7 @@ from deltacli.fleet.policy_file.model import (
     ValidatePolicy,
     table_file_name,
 )
-from deltacli.fleet.status import LOSING
+from deltacli.fleet.status import LOSING, target_of
 from deltacli.rules.framework.base import Severity
 from deltacli.rules.framework.repairs import LOST, UNREADABLE
 from deltacli.storage.base import require_writable
@@ -240,8 +240,8 @@ def _copy(table: TableHandle, policy: Policy, name: str) -> StepOutcome:
 
     settings = policy.steps["copy"]
     assert isinstance(settings, CopyPolicy)
-    place = settings.target_of(name)
-    done = carry_out(Copy(table.open_other(place), settings), table)
+    place = target_of(settings, name)
+    done = carry_out(Copy(table.open_other(place), replace(settings, replica=True)), table)
     version, target, copied = done.plan.last, without_secrets(place), done.copied
     details: Details = {"version": version, "target": target, "files": copied.files, "sizeBytes": copied.size_bytes}
     if done.plan.is_noop:

@@ -35,7 +35,7 @@ from deltacli.work.rows.data_files import DataFile, open_data_file
 
 OPERATION = "ROW TRACKING BACKFILL"
 FILES_PER_COMMIT = 22_000
-"""As in Delta-Spark (`backfill.maxNumFiles`): a larger commit conflicts with more writers."""
+"""As in Delta-Spark (its setting backfill.maxNumFiles): a larger commit conflicts with more writers."""
 _COMMITS_PER_CHECKPOINT = 10
 """With more files after the newest checkpoint, every reader needs hundreds of MB."""
 _MOST_ROUNDS = 100
