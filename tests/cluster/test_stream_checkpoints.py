@@ -115,7 +115,7 @@ def _grow_on(table: Grown) -> None:
 
 @pytest.mark.skipif(os.environ.get("DELTACLI_CLUSTER", "local") != "local", reason="of the driver, whatever its kind")
 @pytest.mark.parametrize("log_format", [1, 2])
-def test_smoke_a_restart_fails_where_the_verdict_is_dead(log_format: int, run: Run, tmp_path: Path) -> None:
+def test_a_restart_fails_where_the_verdict_is_dead(log_format: int, run: Run, tmp_path: Path) -> None:
     table, checkpoint = _grown(tmp_path / "table"), tmp_path / "checkpoint"
     options: dict[str, object] = {
         "startingVersion": 0,
