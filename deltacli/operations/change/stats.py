@@ -432,6 +432,7 @@ class ComputeStats:
         """Read and commit, group by group. Where another writer has changed columns, properties or the protocol, what
         is left is planned again. Raises what `Gate.commit_one` raises, and what reading raises.
         """
+        gate.look(needs_clock=True)
         for _ in range(_MOST_PLANS):
             if gate.plan.is_noop or _Run(gate).run():
                 return
