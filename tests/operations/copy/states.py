@@ -51,7 +51,7 @@ class States:
         """Let other engines read each version in each state; return how many they read."""
         python, read = peer_python(), 0
         for peer, script in PEERS.items():
-            if python is None or not has_peer(python, peer):
+            if not self._tables or python is None or not has_peer(python, peer):
                 continue
             tasks = [Task(str(place), str(place), version) for place in self._tables for version in versions_of(place)]
             (answers := self._place / peer).mkdir()
