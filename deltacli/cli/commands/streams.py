@@ -10,9 +10,8 @@ from deltacli.cli.options.declared import argument
 from deltacli.cli.render.columns import Section
 from deltacli.cli.results import Outcome
 from deltacli.cli.running.run import Run
-from deltacli.cli.terminal.shell import quoted_table
 from deltacli.cli.terminal.term import Style
-from deltacli.core.errors import EXIT_FINDINGS, NotATable, PaimonTable
+from deltacli.core.errors import EXIT_FINDINGS, NotATable, PaimonTable, command
 from deltacli.core.request_fields import Option
 from deltacli.core.units import DAY_MS, UNITS_MS, format_count, format_duration, format_moment, format_size, plural
 from deltacli.operations.streams.checkpoints import Verdict
@@ -70,7 +69,8 @@ def streams(
     if report.fails(fail_on):
         raise Exit(EXIT_FINDINGS)
     if run.is_on_screen and table is not None and request.checkpoints:
-        run.say_next(f"deltacli vacuum {quoted_table(table)} --dry-run")
+        protected = [str(name) for name in request.checkpoints]
+        run.say_next(command("vacuum", table=table, protect_streams=protected, dry_run=True))
 
 
 def _found(run: Run, names: list[str] | tuple[()]) -> Iterator[TableHandle]:
@@ -142,13 +142,15 @@ def _of_source(source: StreamSource, said: set[str]) -> Iterator[str]:
         yield f"source {source.source.name}: {one.history.table.uri}{ambiguous}"
         yield f"  at version {one.position.version}{within}: {behind}"
         first = one.needs.first_version
-        commits = "no commit" if first is None else f"commits {first} to {one.history.newest}"
+        last = one.history.newest
+        commits = "no commit" if first is None else f"commit{'' if first == last else f's {first} to'} {last}"
         removed = one.feed_needs or one.needs
         files = max(one.needs.files.num_rows, removed.files.num_rows)
         more = f", {plural(removed.change_data.num_rows, 'change file')}" if removed.change_data.num_rows else ""
         yield f"  needs {commits}, {plural(files, 'removed file')}{more}"
         if one.safe_until is not None:
-            yield f"  kept until {format_moment(one.safe_until.time_ms)} UTC"
+            is_over = one.safe_until.time_ms <= one.history.table.clock()
+            yield f"  {'may be deleted since' if is_over else 'kept until'} {format_moment(one.safe_until.time_ms)} UTC"
         if one.feed is not None and one.feed.verdict is not one.rows.verdict:
             yield f"  as a change feed {one.feed.verdict.value}{f': {one.feed.because}' if one.feed.because else ''}"
     if source.finding is not None and source.finding.because not in said:

@@ -51,10 +51,11 @@ class CopyRequest:
 
     def __post_init__(self) -> None:
         """Bring the values to one form. Raises UsageError."""
-        if isinstance(self.rate, str):
-            name = parameter("copy.rate")
-            object.__setattr__(self, "rate", parse_size(self.rate.strip().removesuffix("/s"), name))
-        if self.rate is not None and self.rate < 1:  # type: ignore[operator]  # a number by now
+        rate = self.rate
+        if isinstance(rate, str):
+            rate = parse_size(rate.strip().removesuffix("/s"), parameter("copy.rate"))
+            object.__setattr__(self, "rate", rate)
+        if rate is not None and rate < 1:
             raise UsageError(f"{parameter('copy.rate')} is less than a byte per second")
         if self.time_budget_ms is not None and self.time_budget_ms < 0:
             raise UsageError(f"{parameter('copy.time_budget_ms')} is negative")
