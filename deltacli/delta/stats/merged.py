@@ -142,6 +142,8 @@ def _agree(parts: Sequence[str], had: Sequence[Any], has: Sequence[Any], data_ty
 
 
 def _is_same(old: Any, new: Any, data_type: DataType | None, *, is_high: bool) -> bool:
+    if old == new and type(old) is type(new):
+        return True
     kind = None if data_type is None else bound_kind(data_type)
     if kind is StatKind.TIMESTAMP:
         before, now = (parse_moment(one) if isinstance(one, str) else None for one in (old, new))
