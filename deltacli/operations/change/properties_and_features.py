@@ -231,7 +231,8 @@ class PropertiesChange:
             return _properties_request(snapshot, _plan(snapshot, edits), edits)
 
         try:
-            enable(gate, upgrade, settle, outcome.versions.append, edits.commit_metadata)
+            counts = outcome.backlog.counts if outcome.backlog else {}
+            enable(gate, upgrade, settle, outcome.versions.append, edits.commit_metadata, counts)
         except (OutcomeUnknown, PartlyDone):
             raise
         except DeltacliError as fault:
