@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from deltacli.api.table import Table
-from deltacli.core.errors import DataUnreadable, DeltacliError, Refused, UsageError
+from deltacli.core.errors import DataUnreadable, DeltacliError, Refused, Unreadable, UsageError
 from deltacli.engine.base import EmbeddedEngine
 from deltacli.operations.change import row_tracking
 from deltacli.storage import Storage
@@ -361,6 +361,22 @@ def test_footers_that_the_plan_has_read_are_not_read_again() -> None:
     planned, done = ([path for _, path in spy.calls].count("b") for spy in spies)
     assert 0 < done == planned
     require_sound(inner, 15)
+
+
+@pytest.mark.parametrize("names", [("ID", "v"), ("v", "Id"), ("_same", "_SAME")])
+def test_names_that_would_mix_ids_with_other_values_are_replaced_and_never_read(names: tuple[str, str]) -> None:
+    bad = dict(zip(NAMES, names, strict=True))
+    inner = table({"a": rows(10)}, configuration=bad).in_memory()
+    enable(inner)
+    had = opened(inner).snapshot().properties
+    stored = {had[key].lower() for key in NAMES}
+    assert 2 == len(stored - {"id"})
+    assert {n: (n, 1) for n in range(10)} == row_ids(inner)
+
+    broken = table({"a": rows(3)}, ids={"a": 5}, mark=9, configuration={**ENABLE, **bad}).in_memory()
+    with pytest.raises(Unreadable) as raised:
+        row_ids(broken)
+    assert "rowtracking.column-names" == raised.value.code
 
 
 def test_without_consent_to_more_features_nothing_is_done() -> None:

@@ -94,16 +94,17 @@ def backlog_of(snapshot: Snapshot) -> Backlog:
 
 def materialized_names(config: TableConfiguration, machine: Machine) -> dict[str, str]:
     """Return the properties that name the columns in which files store row ids and commit versions: those that the
-    table has, else names that no column has.
+    table has, else, or where a column of the table has one or both are the same, names that no column has.
     """
     fields = walk(config.schema) if config.schema else ()
     taken = {name.lower() for _, field in fields for name in (field.name, config.physical_name(field))}
     found = {}
     for key, prefix in zip(MATERIALIZED_NAMES, _PREFIXES, strict=True):
         name = config.properties.get(key)
-        while not name or (key not in config.properties and name.lower() in taken):
+        while not name or name.lower() in taken:
             name = f"{prefix}{machine.new_uuid()}"
         found[key] = name
+        taken.add(name.lower())
     return found
 
 
