@@ -351,6 +351,14 @@ def test_a_file_that_must_be_counted_and_is_gone_is_found_before_the_protocol_is
     assert 1 == len(commits(inner))
 
 
+def test_a_plan_stays_as_it_was_when_it_is_executed() -> None:
+    inner = table({"a": rows(10)}).in_memory()
+    plan = opened(inner).plan_set_properties(ENABLE)
+
+    assert [1, 2] == opened(inner).execute_properties(plan).versions
+    assert [] == plan.versions
+
+
 def test_footers_that_the_plan_has_read_are_not_read_again() -> None:
     inner = table({"a": rows(10), "b": rows(5, 10)}, uncounted=["b"]).in_memory()
     spies = FaultyStorage(inner), FaultyStorage(inner)

@@ -221,7 +221,8 @@ class PropertiesChange:
 
         if not gate.may_plan_again and (plan := self.plan(gate.table)).version != gate.plan.version:
             gate.outcome = replace(gate.again(plan), dry_run=False)
-        edits, outcome = self.edits, gate.outcome
+        edits = self.edits
+        gate.outcome = outcome = replace(gate.outcome, versions=[])
 
         def upgrade(snapshot: Snapshot) -> CommitRequest | None:
             features = _features(snapshot, _plan(snapshot, edits))
