@@ -351,6 +351,30 @@ def test_a_file_that_must_be_counted_and_is_gone_is_found_before_the_protocol_is
     assert 1 == len(commits(inner))
 
 
+@pytest.mark.parametrize(
+    ("builder", "code"),
+    [
+        (table({"a": rows(10)}, mark=2**63 - 5), "rowtracking.high-water-mark"),
+        (table({"a": rows(10)}, features=["rowTracking", "deletionVectors"]), "domain.without-feature"),
+        (
+            table({"a": rows(10)}, features=["domainMetadata", "deletionVectors"]).commit(
+                commit_info(), domain("delta.rowTracking", "{}")
+            ),
+            "rowtracking.high-water-mark",
+        ),
+    ],
+    ids=["ids are used up", "no domains", "no mark, and the feature is to be added"],
+)
+def test_what_stops_the_backfill_stops_the_plan(builder: TableBuilder, code: str) -> None:
+    inner = builder.in_memory()
+    before = len(commits(inner))
+    for is_plan in (True, False):
+        with pytest.raises(Refused) as raised:
+            enable(inner, dry_run=is_plan)
+        assert code == raised.value.code
+    assert before == len(commits(inner))
+
+
 def test_a_plan_stays_as_it_was_when_it_is_executed() -> None:
     inner = table({"a": rows(10)}).in_memory()
     plan = opened(inner).plan_set_properties(ENABLE)

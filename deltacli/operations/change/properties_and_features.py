@@ -191,9 +191,10 @@ class PropertiesChange:
         plan, refused = plan_with_refusal(make, lambda: _plan(snapshot, replace(edits, force=True)))
         features, backlog = _features(snapshot, plan), None
         if plan.tracks_rows:
-            from deltacli.operations.change.row_tracking import backlog_of
+            from deltacli.operations.change.row_tracking import OPERATION, backlog_of
 
-            backlog = backlog_of(snapshot)
+            backlog, after = backlog_of(snapshot), None if features is None else features.protocol_after
+            require_possible(snapshot, CommitRequest(OPERATION, protocol=after, new_rows=backlog.rows))
         protocol = snapshot.protocol.as_json()
         return PropertiesOutcome(basis_of(snapshot), edits, protocol, plan, features, backlog, refused=refused)
 

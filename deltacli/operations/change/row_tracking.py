@@ -57,6 +57,8 @@ class Backlog(NamedTuple):
     uncounted: int
     counts: Mapping[str, int] = MappingProxyType({})
     """The rows that the footers of uncounted files state, by path."""
+    rows: int = 0
+    """How many rows get ids."""
 
     @property
     def commits(self) -> int:
@@ -75,21 +77,25 @@ def backlog_of(snapshot: Snapshot) -> Backlog:
     """
     import pyarrow as pa
 
-    def look(adds: RecordBatch) -> tuple[int, RecordBatch, RecordBatch]:
-        unsure = pc.filter(adds, _unsure(snapshot, adds)).select(["path", "size", "baseRowId"])
-        having = pc.filter(row_ids_of(adds), pc.is_valid(adds.column("baseRowId")))
-        return pc.sum(_lacks_ids(adds)).as_py() or 0, unsure, having
+    def look(adds: RecordBatch) -> tuple[int, RecordBatch, RecordBatch, int]:
+        mask, without = _unsure(snapshot, adds), pc.is_null(adds.column("baseRowId"))
+        unsure = pc.filter(adds, mask).select(["path", "size", "baseRowId"])
+        having = pc.filter(row_ids_of(adds), pc.invert(without))
+        records = pc.filter(num_records_column(adds.column("stats")), pc.and_not(without, mask))
+        return pc.sum(_lacks_ids(adds)).as_py() or 0, unsure, having, pc.sum(records).as_py() or 0
 
     fields = (*ROW_ID_FIELDS, "size", "deletionVector")
     parts = list(snapshot.file_actions.map_actions("add", look, fields=fields))
     if not parts:
         return Backlog(0, 0)
-    unsure = pa.Table.from_batches([one for _, one, _ in parts])
+    unsure = pa.Table.from_batches([one for _, one, _, _ in parts])
     counts = _rows_in_footers(snapshot.table, unsure.column("path").to_pylist(), unsure.column("size").to_pylist())
-    having = pa.Table.from_batches([one for _, _, one in parts])
+    having = pa.Table.from_batches([one for _, _, one, _ in parts])
     if having.num_rows and (refusals := errors_of_row_ids(snapshot, _with_counts(having, counts))):
         raise Refused.by(list(refusals))
-    return Backlog(sum(files for files, _, _ in parts), unsure.column("baseRowId").null_count, counts)
+    without = pc.filter(unsure.column("path"), pc.is_null(unsure.column("baseRowId"))).to_pylist()
+    rows = sum(known for *_, known in parts) + sum(counts[path] for path in without)
+    return Backlog(sum(files for files, *_ in parts), len(without), counts, rows)
 
 
 def materialized_names(config: TableConfiguration, machine: Machine) -> dict[str, str]:
