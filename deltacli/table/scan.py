@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from deltacli.arrow import compute as pc
 from deltacli.arrow.rows import first_rows
-from deltacli.core.errors import DataUnreadable, DoubleQuoted, Refused, UsageError, command
+from deltacli.core.errors import DataUnreadable, DoubleQuoted, Refused, Unreadable, UsageError, command
 from deltacli.core.made_once import cached_property
 from deltacli.core.progress import SILENT, Progress
 from deltacli.core.request_fields import Kind, option
@@ -146,6 +146,7 @@ def require_row_ids(snapshot: ScannedVersion) -> tuple[StructField, ...]:
             facts={"note": "versions before the one that enables row tracking never get ids"},
             hint=command("properties set", {ENABLED: "true"}, upgrade_protocol=True),
         )
+    _require_own_columns(snapshot, found)
     names = {column.name for column in found}
     if taken := [column.name for column in schema.fields if column.name.lower() in names]:
         raise UsageError(
@@ -154,6 +155,18 @@ def require_row_ids(snapshot: ScannedVersion) -> tuple[StructField, ...]:
             hint=command("alter", "rename", taken[0], "NAME"),
         )
     return found
+
+
+def _require_own_columns(snapshot: ScannedVersion, found: Sequence[StructField]) -> None:
+    """Raise Unreadable where the values of another column would be taken for ids. Files are searched ignoring case."""
+    config, stored = snapshot.config, [recorded_name(column) for column in found]
+    counts = Counter(name.lower() for name in (*stored, *map(config.physical_name, snapshot.schema.fields)))
+    if taken := next((name for name in stored if counts[name.lower()] > 1), None):
+        raise Unreadable(
+            f"the column {taken} of data files is to hold the ids of rows, but also other values",
+            code="rowtracking.column-names",
+            hint=command("validate", select=[DoubleQuoted("rowtracking.*")]),
+        )
 
 
 class Selection(NamedTuple):

@@ -13,10 +13,11 @@ import pyarrow as pa
 import pytest
 
 from deltacli.api.table import Table
-from deltacli.core.errors import DeltacliError, Refused, UsageError
+from deltacli.core.errors import DataUnreadable, DeltacliError, Refused, Unreadable, UsageError
 from deltacli.engine.base import EmbeddedEngine
 from deltacli.operations.change import row_tracking
 from deltacli.storage import Storage
+from deltacli.storage.outcomes import Deleted
 from tests.support.actions import Action, Line, add, commit_info, domain, metadata, protocol, remove
 from tests.support.builder import EPOCH_MS, TableBuilder
 from tests.support.committing import Rivals, commits, infos
@@ -322,6 +323,92 @@ def test_ids_that_overlap_already_are_refused() -> None:
 
     assert raised.value.code.startswith("rowtracking.")
     assert 1 == len(commits(inner))
+
+
+def test_rows_of_files_with_ids_are_counted_before_others_get_ids() -> None:
+    """
+    A writer that took a missing number of records for none left the high-water mark within the ids of its file.
+    """
+    builder = table({"a": rows(10), "b": rows(5, 10)}, ids={"a": 0}, mark=0, uncounted=["a"])
+    inner = builder.in_memory()
+    with pytest.raises(Refused) as raised:
+        enable(inner)
+    assert "rowtracking.high-water-mark" == raised.value.code
+    assert 1 == len(commits(inner))
+
+    sound = table({"a": rows(10), "b": rows(5, 10)}, ids={"a": 0}, mark=9, uncounted=["a"]).in_memory()
+    assert 0 == enable(sound).backlog.uncounted
+    assert {"a": 0, "b": 10} == bases(sound)
+
+
+def test_a_file_that_must_be_counted_and_is_gone_is_found_before_the_protocol_is_changed() -> None:
+    inner = table({"a": rows(10), "b": rows(5, 10)}, features=None, uncounted=["b"]).in_memory()
+    assert [Deleted()] == [one for _, one in inner.delete_many(["b"])]
+    for is_plan in (True, False):
+        with pytest.raises(DataUnreadable) as raised:
+            enable(inner, dry_run=is_plan)
+        assert "data.file-missing" == raised.value.code
+    assert 1 == len(commits(inner))
+
+
+@pytest.mark.parametrize(
+    ("builder", "code"),
+    [
+        (table({"a": rows(10)}, mark=2**63 - 5), "rowtracking.high-water-mark"),
+        (table({"a": rows(10)}, features=["rowTracking", "deletionVectors"]), "domain.without-feature"),
+        (
+            table({"a": rows(10)}, features=["domainMetadata", "deletionVectors"]).commit(
+                commit_info(), domain("delta.rowTracking", "{}")
+            ),
+            "rowtracking.high-water-mark",
+        ),
+    ],
+    ids=["ids are used up", "no domains", "no mark, and the feature is to be added"],
+)
+def test_what_stops_the_backfill_stops_the_plan(builder: TableBuilder, code: str) -> None:
+    inner = builder.in_memory()
+    before = len(commits(inner))
+    for is_plan in (True, False):
+        with pytest.raises(Refused) as raised:
+            enable(inner, dry_run=is_plan)
+        assert code == raised.value.code
+    assert before == len(commits(inner))
+
+
+def test_a_plan_stays_as_it_was_when_it_is_executed() -> None:
+    inner = table({"a": rows(10)}).in_memory()
+    plan = opened(inner).plan_set_properties(ENABLE)
+
+    assert [1, 2] == opened(inner).execute_properties(plan).versions
+    assert [] == plan.versions
+
+
+def test_footers_that_the_plan_has_read_are_not_read_again() -> None:
+    inner = table({"a": rows(10), "b": rows(5, 10)}, uncounted=["b"]).in_memory()
+    spies = FaultyStorage(inner), FaultyStorage(inner)
+
+    assert {"b": 5} == enable(spies[0], dry_run=True).backlog.counts
+    enable(spies[1])
+
+    planned, done = ([path for _, path in spy.calls].count("b") for spy in spies)
+    assert 0 < done == planned
+    require_sound(inner, 15)
+
+
+@pytest.mark.parametrize("names", [("ID", "v"), ("v", "Id"), ("_same", "_SAME")])
+def test_names_that_would_mix_ids_with_other_values_are_replaced_and_never_read(names: tuple[str, str]) -> None:
+    bad = dict(zip(NAMES, names, strict=True))
+    inner = table({"a": rows(10)}, configuration=bad).in_memory()
+    enable(inner)
+    had = opened(inner).snapshot().properties
+    stored = {had[key].lower() for key in NAMES}
+    assert 2 == len(stored - {"id"})
+    assert {n: (n, 1) for n in range(10)} == row_ids(inner)
+
+    broken = table({"a": rows(3)}, ids={"a": 5}, mark=9, configuration={**ENABLE, **bad}).in_memory()
+    with pytest.raises(Unreadable) as raised:
+        row_ids(broken)
+    assert "rowtracking.column-names" == raised.value.code
 
 
 def test_without_consent_to_more_features_nothing_is_done() -> None:

@@ -191,9 +191,10 @@ class PropertiesChange:
         plan, refused = plan_with_refusal(make, lambda: _plan(snapshot, replace(edits, force=True)))
         features, backlog = _features(snapshot, plan), None
         if plan.tracks_rows:
-            from deltacli.operations.change.row_tracking import backlog_of
+            from deltacli.operations.change.row_tracking import OPERATION, backlog_of
 
-            backlog = backlog_of(snapshot)
+            backlog, after = backlog_of(snapshot), None if features is None else features.protocol_after
+            require_possible(snapshot, CommitRequest(OPERATION, protocol=after, new_rows=backlog.rows))
         protocol = snapshot.protocol.as_json()
         return PropertiesOutcome(basis_of(snapshot), edits, protocol, plan, features, backlog, refused=refused)
 
@@ -221,7 +222,8 @@ class PropertiesChange:
 
         if not gate.may_plan_again and (plan := self.plan(gate.table)).version != gate.plan.version:
             gate.outcome = replace(gate.again(plan), dry_run=False)
-        edits, outcome = self.edits, gate.outcome
+        edits = self.edits
+        gate.outcome = outcome = replace(gate.outcome, versions=[])
 
         def upgrade(snapshot: Snapshot) -> CommitRequest | None:
             features = _features(snapshot, _plan(snapshot, edits))
@@ -231,7 +233,8 @@ class PropertiesChange:
             return _properties_request(snapshot, _plan(snapshot, edits), edits)
 
         try:
-            enable(gate, upgrade, settle, outcome.versions.append, edits.commit_metadata)
+            counts = outcome.backlog.counts if outcome.backlog else {}
+            enable(gate, upgrade, settle, outcome.versions.append, edits.commit_metadata, counts)
         except (OutcomeUnknown, PartlyDone):
             raise
         except DeltacliError as fault:

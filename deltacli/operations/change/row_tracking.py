@@ -10,7 +10,8 @@ Spec: Row Tracking; Delta-Spark: ROW TRACKING BACKFILL.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
 from deltacli.changing.change import Gate
@@ -33,6 +34,9 @@ from deltacli.table.row_counts import doubtful_counts
 from deltacli.table.version import Snapshot
 from deltacli.work.rows.data_files import DataFile, open_data_file
 
+if TYPE_CHECKING:
+    import pyarrow
+
 OPERATION = "ROW TRACKING BACKFILL"
 FILES_PER_COMMIT = 22_000
 """As in Delta-Spark (its setting backfill.maxNumFiles): a larger commit conflicts with more writers."""
@@ -51,6 +55,10 @@ class Backlog(NamedTuple):
 
     files: int
     uncounted: int
+    counts: Mapping[str, int] = MappingProxyType({})
+    """The rows that the footers of uncounted files state, by path."""
+    rows: int = 0
+    """How many rows get ids."""
 
     @property
     def commits(self) -> int:
@@ -64,33 +72,45 @@ class Backlog(NamedTuple):
 
 def backlog_of(snapshot: Snapshot) -> Backlog:
     """Return the files of a version that get row ids. Raises Refused (`rowtracking.*`) where the ids that other files
-    have already are not unique or above the high-water mark, so that it is not known which are free.
+    have already are not unique or above the high-water mark, so that it is not known which are free; DataUnreadable for
+    the footer of a file whose rows the log does not count, which decides that as well.
     """
     import pyarrow as pa
 
-    def look(adds: RecordBatch) -> tuple[int, int, RecordBatch]:
-        found = (pc.sum(mask).as_py() or 0 for mask in (_lacks_ids(adds), _uncounted(snapshot, adds)))
-        return *found, pc.filter(row_ids_of(adds), pc.is_valid(adds.column("baseRowId")))
+    def look(adds: RecordBatch) -> tuple[int, RecordBatch, RecordBatch, int]:
+        mask, without = _unsure(snapshot, adds), pc.is_null(adds.column("baseRowId"))
+        unsure = pc.filter(adds, mask).select(["path", "size", "baseRowId"])
+        having = pc.filter(row_ids_of(adds), pc.invert(without))
+        records = pc.filter(num_records_column(adds.column("stats")), pc.and_not(without, mask))
+        return pc.sum(_lacks_ids(adds)).as_py() or 0, unsure, having, pc.sum(records).as_py() or 0
 
-    parts = list(snapshot.file_actions.map_actions("add", look, fields=(*ROW_ID_FIELDS, "deletionVector")))
-    having = [with_ids for _, _, with_ids in parts if with_ids.num_rows]
-    if having and (refusals := errors_of_row_ids(snapshot, pa.Table.from_batches(having))):
+    fields = (*ROW_ID_FIELDS, "size", "deletionVector")
+    parts = list(snapshot.file_actions.map_actions("add", look, fields=fields))
+    if not parts:
+        return Backlog(0, 0)
+    unsure = pa.Table.from_batches([one for _, one, _, _ in parts])
+    counts = _rows_in_footers(snapshot.table, unsure.column("path").to_pylist(), unsure.column("size").to_pylist())
+    having = pa.Table.from_batches([one for _, _, one, _ in parts])
+    if having.num_rows and (refusals := errors_of_row_ids(snapshot, _with_counts(having, counts))):
         raise Refused.by(list(refusals))
-    return Backlog(sum(files for files, _, _ in parts), sum(uncounted for _, uncounted, _ in parts))
+    without = pc.filter(unsure.column("path"), pc.is_null(unsure.column("baseRowId"))).to_pylist()
+    rows = sum(known for *_, known in parts) + sum(counts[path] for path in without)
+    return Backlog(sum(files for files, *_ in parts), len(without), counts, rows)
 
 
 def materialized_names(config: TableConfiguration, machine: Machine) -> dict[str, str]:
     """Return the properties that name the columns in which files store row ids and commit versions: those that the
-    table has, else names that no column has.
+    table has, else, or where a column of the table has one or both are the same, names that no column has.
     """
     fields = walk(config.schema) if config.schema else ()
     taken = {name.lower() for _, field in fields for name in (field.name, config.physical_name(field))}
     found = {}
     for key, prefix in zip(MATERIALIZED_NAMES, _PREFIXES, strict=True):
         name = config.properties.get(key)
-        while not name or (key not in config.properties and name.lower() in taken):
+        while not name or name.lower() in taken:
             name = f"{prefix}{machine.new_uuid()}"
         found[key] = name
+        taken.add(name.lower())
     return found
 
 
@@ -111,9 +131,44 @@ def _uncounted(snapshot: Snapshot, adds: RecordBatch) -> ArrowArray:
     """Return which files need ids and have no number of records, or one that may not count deleted rows: with too small
     a number, rows of other files would get the same ids.
     """
+    return pc.and_(pc.is_null(adds.column("baseRowId")), _unsure(snapshot, adds))
+
+
+def _unsure(snapshot: Snapshot, adds: RecordBatch) -> ArrowArray:
     is_known = pc.fill_null(pc.greater_equal(num_records_column(adds.column("stats")), 0), False)
-    is_sure = pc.and_not(is_known, doubtful_counts(snapshot, adds))
-    return pc.and_not(pc.is_null(adds.column("baseRowId")), is_sure)
+    return pc.or_(pc.invert(is_known), doubtful_counts(snapshot, adds))
+
+
+def _rows_in_footers(table: TableHandle, paths: Sequence[str], sizes: Sequence[int]) -> dict[str, int]:
+    """Return how many rows files have, by path. Raises DataUnreadable."""
+    if not paths:
+        return {}
+    files = table.files()
+
+    def rows_of(file: DataFile) -> int:
+        with open_data_file(files, file) as opened:
+            return int(opened.parquet.metadata.num_rows)
+
+    found: dict[str, int] = {}
+    with table.progress.step("reading footers", unit="files", total=len(paths)) as step:
+        wanted = list(map(DataFile, paths, sizes))
+        counts = table.engine.run(rows_of, wanted, at_once=table.storage.capabilities.parallel_reads)
+        for path, rows in zip(paths, counts, strict=True):
+            found[path] = rows
+            step.advance(1)
+    return found
+
+
+def _with_counts(having: pyarrow.Table, counts: Mapping[str, int]) -> pyarrow.Table:
+    """Return the columns of `row_ids_of` with the numbers of records that footers state."""
+    import pyarrow as pa
+
+    if not counts:
+        return having
+    known = zip(having.column("path").to_pylist(), having.column("num_records").to_pylist(), strict=True)
+    numbers = pa.array([counts.get(path, records) for path, records in known], pa.int64())
+    at = having.schema.get_field_index("num_records")
+    return having.set_column(at, "num_records", numbers)
 
 
 # -- doing it ----------------------------------------------------------------------------------------------------------
@@ -125,9 +180,11 @@ def enable(
     settle: Callable[[Snapshot], CommitRequest | None],
     committed: Callable[[int], None],
     commit_metadata: Mapping[str, str],
+    counts: Mapping[str, int],
 ) -> None:
     """Commit the protocol that `upgrade` returns for a version, row ids for the files without, and the properties of
-    `settle`; each None where nothing is left to do. `committed` is told of each version.
+    `settle`; each None where nothing is left to do. `committed` is told of each version; `counts` are those of the
+    `Backlog`.
 
     Raises what `Gate.commit_one` raises, Refused (`rowtracking.suspended`), and DataUnreadable for the footer of a file
     whose rows nobody has counted.
@@ -141,7 +198,7 @@ def enable(
 
     commit(upgrade)
     for _ in range(_MOST_ROUNDS):
-        _backfill(gate.table, commit)
+        _backfill(gate.table, counts, commit)
         lacking: list[int] = []
 
         def last(snapshot: Snapshot, lacking: list[int] = lacking) -> CommitRequest | None:
@@ -158,11 +215,11 @@ def enable(
     )
 
 
-def _backfill(table: TableHandle, commit: Callable[..., object]) -> None:
+def _backfill(table: TableHandle, counts: Mapping[str, int], commit: Callable[..., object]) -> None:
     """Give ids to files until none is left. Commits follow each other without reading the table again, which is read
     once more at the end. A checkpoint follows some of them.
     """
-    groups, last = _Groups(), None
+    groups, last = _Groups(counts), None
     while True:
         done = commit(groups.request, after=last)
         if isinstance(done, Committed):
@@ -185,7 +242,8 @@ def _backfill(table: TableHandle, commit: Callable[..., object]) -> None:
 class _Groups:
     """The files without ids of one version after the other, in groups."""
 
-    def __init__(self) -> None:
+    def __init__(self, counts: Mapping[str, int]) -> None:
+        self._counts = counts
         self._snapshot: Snapshot | None = None
         self._left: Iterator[RecordBatch] = iter(())
         self._group: RecordBatch | None = None
@@ -216,7 +274,7 @@ class _Groups:
             if adds.num_rows:
                 break
             self._group = None
-        self._group = adds = _counted(snapshot, adds)
+        self._group = adds = _counted(snapshot, adds, self._counts)
         without = pc.filter(adds, pc.is_null(adds.column("baseRowId")))
         return CommitRequest(
             OPERATION,
@@ -292,28 +350,20 @@ def _grouped(snapshot: Snapshot) -> Iterator[RecordBatch]:
         yield whole(held)
 
 
-def _counted(snapshot: Snapshot, adds: RecordBatch) -> RecordBatch:
-    """Return adds with a number of records, those without from their footers. Raises DataUnreadable."""
+def _counted(snapshot: Snapshot, adds: RecordBatch, known: Mapping[str, int]) -> RecordBatch:
+    """Return adds with a number of records, those without from `known` or their footers. Raises DataUnreadable."""
     import pyarrow as pa
 
     places = pc.indices_nonzero(_uncounted(snapshot, adds)).to_pylist()
     if not places:
         return adds
-    table = snapshot.table
-    files = table.files()
-
-    def rows_of(place: int) -> int:
-        file = DataFile(adds.column("path")[place].as_py(), adds.column("size")[place].as_py())
-        with open_data_file(files, file) as opened:
-            return int(opened.parquet.metadata.num_rows)
-
     texts: list[str | None] = adds.column("stats").to_pylist()
-    with table.progress.step("reading footers", unit="files", total=len(places)) as step:
-        counts = table.engine.run(rows_of, places, at_once=table.storage.capabilities.parallel_reads)
-        for place, rows in zip(places, counts, strict=True):
-            has_vector = adds.column("deletionVector")[place].is_valid
-            texts[place] = _with_records(texts[place], rows, has_vector=has_vector)
-            step.advance(1)
+    paths, sizes = (adds.column(name).to_pylist() for name in ("path", "size"))
+    unknown = [place for place in places if paths[place] not in known]
+    counts = _rows_in_footers(snapshot.table, [paths[one] for one in unknown], [sizes[one] for one in unknown])
+    for place in places:
+        rows = known[paths[place]] if paths[place] in known else counts[paths[place]]
+        texts[place] = _with_records(texts[place], rows, has_vector=adds.column("deletionVector")[place].is_valid)
     at = adds.schema.get_field_index("stats")
     return adds.set_column(at, adds.schema.field(at), pa.array(texts, pa.string()))
 
