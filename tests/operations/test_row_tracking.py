@@ -387,7 +387,8 @@ def test_footers_that_the_plan_has_read_are_not_read_again() -> None:
     inner = table({"a": rows(10), "b": rows(5, 10)}, uncounted=["b"]).in_memory()
     spies = FaultyStorage(inner), FaultyStorage(inner)
 
-    assert {"b": 5} == enable(spies[0], dry_run=True).backlog.counts
+    counts = enable(spies[0], dry_run=True).backlog.counts
+    assert [("b", 5)] == [(path, rows) for (path, _), rows in counts.items()]
     enable(spies[1])
 
     planned, done = ([path for _, path in spy.calls].count("b") for spy in spies)

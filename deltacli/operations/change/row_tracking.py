@@ -50,13 +50,17 @@ _PREFIXES = ("_row-id-col-", "_row-commit-version-col-")
 # -- what is to be done ------------------------------------------------------------------------------------------------
 
 
+_File = tuple[str, int]
+"""Path and bytes of a file, which another one in its place rarely shares."""
+
+
 class Backlog(NamedTuple):
     """The live files without row ids, and how many of these have no number of records in the log."""
 
     files: int
     uncounted: int
-    counts: Mapping[str, int] = MappingProxyType({})
-    """The rows that the footers of uncounted files state, by path."""
+    counts: Mapping[_File, int] = MappingProxyType({})
+    """The rows that the footers of uncounted files state."""
     rows: int = 0
     """How many rows get ids."""
 
@@ -91,10 +95,11 @@ def backlog_of(snapshot: Snapshot) -> Backlog:
     unsure = pa.Table.from_batches([one for _, one, _, _ in parts])
     counts = _rows_in_footers(snapshot.table, unsure.column("path").to_pylist(), unsure.column("size").to_pylist())
     having = pa.Table.from_batches([one for _, _, one, _ in parts])
-    if having.num_rows and (refusals := errors_of_row_ids(snapshot, _with_counts(having, counts))):
+    by_path = {path: rows for (path, _), rows in counts.items()}
+    if having.num_rows and (refusals := errors_of_row_ids(snapshot, _with_counts(having, by_path))):
         raise Refused.by(list(refusals))
     without = pc.filter(unsure.column("path"), pc.is_null(unsure.column("baseRowId"))).to_pylist()
-    rows = sum(known for *_, known in parts) + sum(counts[path] for path in without)
+    rows = sum(known for *_, known in parts) + sum(by_path[path] for path in without)
     return Backlog(sum(files for files, *_ in parts), len(without), counts, rows)
 
 
@@ -139,8 +144,8 @@ def _unsure(snapshot: Snapshot, adds: RecordBatch) -> ArrowArray:
     return pc.or_(pc.invert(is_known), doubtful_counts(snapshot, adds))
 
 
-def _rows_in_footers(table: TableHandle, paths: Sequence[str], sizes: Sequence[int]) -> dict[str, int]:
-    """Return how many rows files have, by path. Raises DataUnreadable."""
+def _rows_in_footers(table: TableHandle, paths: Sequence[str], sizes: Sequence[int]) -> dict[_File, int]:
+    """Return how many rows files have. Raises DataUnreadable."""
     if not paths:
         return {}
     files = table.files()
@@ -149,12 +154,12 @@ def _rows_in_footers(table: TableHandle, paths: Sequence[str], sizes: Sequence[i
         with open_data_file(files, file) as opened:
             return int(opened.parquet.metadata.num_rows)
 
-    found: dict[str, int] = {}
+    found: dict[_File, int] = {}
     with table.progress.step("reading footers", unit="files", total=len(paths)) as step:
         wanted = list(map(DataFile, paths, sizes))
         counts = table.engine.run(rows_of, wanted, at_once=table.storage.capabilities.parallel_reads)
-        for path, rows in zip(paths, counts, strict=True):
-            found[path] = rows
+        for path, size, rows in zip(paths, sizes, counts, strict=True):
+            found[path, size] = rows
             step.advance(1)
     return found
 
@@ -180,7 +185,7 @@ def enable(
     settle: Callable[[Snapshot], CommitRequest | None],
     committed: Callable[[int], None],
     commit_metadata: Mapping[str, str],
-    counts: Mapping[str, int],
+    counts: Mapping[_File, int],
 ) -> None:
     """Commit the protocol that `upgrade` returns for a version, row ids for the files without, and the properties of
     `settle`; each None where nothing is left to do. `committed` is told of each version; `counts` are those of the
@@ -215,7 +220,7 @@ def enable(
     )
 
 
-def _backfill(table: TableHandle, counts: Mapping[str, int], commit: Callable[..., object]) -> None:
+def _backfill(table: TableHandle, counts: Mapping[_File, int], commit: Callable[..., object]) -> None:
     """Give ids to files until none is left. Commits follow each other without reading the table again, which is read
     once more at the end. A checkpoint follows some of them.
     """
@@ -242,7 +247,7 @@ def _backfill(table: TableHandle, counts: Mapping[str, int], commit: Callable[..
 class _Groups:
     """The files without ids of one version after the other, in groups."""
 
-    def __init__(self, counts: Mapping[str, int]) -> None:
+    def __init__(self, counts: Mapping[_File, int]) -> None:
         self._counts = counts
         self._snapshot: Snapshot | None = None
         self._left: Iterator[RecordBatch] = iter(())
@@ -350,7 +355,7 @@ def _grouped(snapshot: Snapshot) -> Iterator[RecordBatch]:
         yield whole(held)
 
 
-def _counted(snapshot: Snapshot, adds: RecordBatch, known: Mapping[str, int]) -> RecordBatch:
+def _counted(snapshot: Snapshot, adds: RecordBatch, known: Mapping[_File, int]) -> RecordBatch:
     """Return adds with a number of records, those without from `known` or their footers. Raises DataUnreadable."""
     import pyarrow as pa
 
@@ -359,11 +364,13 @@ def _counted(snapshot: Snapshot, adds: RecordBatch, known: Mapping[str, int]) ->
         return adds
     texts: list[str | None] = adds.column("stats").to_pylist()
     paths, sizes = (adds.column(name).to_pylist() for name in ("path", "size"))
-    unknown = [place for place in places if paths[place] not in known]
+    unknown = [place for place in places if (paths[place], sizes[place]) not in known]
     counts = _rows_in_footers(snapshot.table, [paths[one] for one in unknown], [sizes[one] for one in unknown])
     for place in places:
-        rows = known[paths[place]] if paths[place] in known else counts[paths[place]]
-        texts[place] = _with_records(texts[place], rows, has_vector=adds.column("deletionVector")[place].is_valid)
+        file, has_vector = (paths[place], sizes[place]), adds.column("deletionVector")[place].is_valid
+        texts[place] = _with_records(
+            texts[place], known[file] if file in known else counts[file], has_vector=has_vector
+        )
     at = adds.schema.get_field_index("stats")
     return adds.set_column(at, adds.schema.field(at), pa.array(texts, pa.string()))
 
