@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from deltacli.core.errors import ShellSpelling, spelled
+from deltacli.storage import secrets
 from tests.support import azurite as emulator
 from tests.support import effort
 from tests.support.azure import AzureServer
@@ -82,6 +83,14 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         keep_commands()
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(autouse=True)
+def _no_secrets_of_other_tests() -> Iterator[None]:
+    """Forget the secrets of a test at its end, which texts of later ones would lose."""
+    known = {*secrets._remembered}
+    yield
+    secrets._remembered.intersection_update(known)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -263,6 +263,8 @@ def _read_footer(
 ) -> tuple[Footer | None, FileFault | None]:
     """Read a footer, expected within the last `length` bytes. `read` gets an offset and a length."""
     tail = read(max(size - length, 0), min(length, size))
+    if len(tail) < min(length, size):
+        return None, FileFault("data.not-parquet", f"it has fewer than {size} bytes", "a shorter file")
     fault, footer_bytes = _measure(tail, size)
     if fault is not None:
         return None, fault

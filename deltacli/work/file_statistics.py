@@ -9,9 +9,10 @@ Spec: Per-file Statistics; parquet.thrift, Statistics.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from deltacli.arrow import compute as pc
 from deltacli.core.errors import DataUnreadable, PathExternal, StorageFailed
@@ -42,9 +43,6 @@ from deltacli.work.rows.data_files import DataFile, Descriptor, ReadSpec, open_d
 from deltacli.work.rows.row_checks import without_demands
 from deltacli.work.rows.row_reader import read_opened
 from deltacli.work.task import TaskContext
-
-if TYPE_CHECKING:
-    pass
 
 WANTED = "wanted"
 """The name of the shared `WantedStatistics`."""
@@ -98,6 +96,8 @@ class StatisticsFromRows:
         try:
             with open_data_file(context.files, data_file) as opened:
                 metadata = opened.parquet.metadata
+                if file.size != (size := opened.source.seek(0, os.SEEK_END)):
+                    return FileStatistics(code="data.size-mismatch", reason=f"it has {size} bytes, not {file.size}")
                 if (broken := broken_rule(config, opened)) is not None:
                     return FileStatistics(code=broken.rule.id, reason=broken.message)
                 for batch in read_opened(context.files, spec, data_file, opened) if fields else ():

@@ -395,6 +395,21 @@ def test_unreadable_files_are_left_alone() -> None:
     assert {"a.parquet"} == with_stats(table)
 
 
+@pytest.mark.parametrize("read", ["footers", "rows"])
+@pytest.mark.parametrize("more", [-1, 1, 11, 10**6])
+def test_a_file_of_another_size_is_left_alone(read: str, more: int) -> None:
+    files = Files(field("x", "long"))
+    data = parquet(WHOLE)
+    files.builder.file("a.parquet", data)
+    files.builder.commit(commit_info(), add("a.parquet", size=len(data) + more))
+    table = files.table()
+
+    with pytest.raises(PartlyDone):
+        table.stats(read=read)
+
+    assert set() == with_stats(table)
+
+
 def test_what_is_refused() -> None:
     table = Files(field("x", "long"), field("y", "long"), dataSkippingStatsColumns="x").table()
 
