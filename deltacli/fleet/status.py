@@ -73,9 +73,10 @@ def judge_thresholds(
     *,
     level: str | None = None,
     target: str | None = None,
+    checkpoints: Sequence[str] = (),
 ) -> list[Judgement]:
     """Return the state of each threshold that a policy sets. `table` is a name that may be shown, `level` that of the
-    validations that the policy runs, `target` the replica of the table.
+    validations that the policy runs, `target` the replica of the table, `checkpoints` patterns of those of queries.
     """
     found = []
     if alerts.log_bytes is not None:
@@ -91,9 +92,9 @@ def judge_thresholds(
     if alerts.failed_rules is not None:
         found.append(_judge_failed_rules(alerts.failed_rules, numbers, table, level))
     if alerts.stream_lag is not None:
-        found.append(_stream_lag(alerts.stream_lag, numbers, table))
+        found.append(_stream_lag(alerts.stream_lag, numbers, table, checkpoints))
     if alerts.stream_dead is not None:
-        found.append(_stream_dead(alerts.stream_dead, numbers, table))
+        found.append(_stream_dead(alerts.stream_dead, numbers, table, checkpoints))
     return found
 
 
@@ -175,18 +176,28 @@ def _copy_command(table: str, target: str | None) -> str:
 _NO_STREAMS = "no log-expire or vacuum with protect-streams has read the checkpoints"
 
 
-def _stream_lag(limit: int, numbers: Numbers, table: str) -> Judgement:
+def _stream_lag(limit: int, numbers: Numbers, table: str, checkpoints: Sequence[str]) -> Judgement:
     if (lag := numbers.get("streamLagMs")) is None:
         return _unknown("stream-lag", limit, _NO_STREAMS)
     message = f"a query is behind by commits that are {_age(lag)} old (limit {format_duration(limit)})"
-    return _judged("stream-lag", lag, limit, message, command("streams", table=table), message)
+    return _judged("stream-lag", lag, limit, message, _streams_command(table, checkpoints), message)
 
 
-def _stream_dead(limit: int, numbers: Numbers, table: str) -> Judgement:
+def _stream_dead(limit: int, numbers: Numbers, table: str, checkpoints: Sequence[str]) -> Judgement:
     if (dead := numbers.get("deadStreams")) is None:
         return _unknown("stream-dead", limit, _NO_STREAMS)
     message = f"{dead:,} streaming {'query' if dead == 1 else 'queries'} cannot continue (limit {limit:,})"
-    return _judged("stream-dead", dead, limit, message, command("streams", table=table), message)
+    return _judged("stream-dead", dead, limit, message, _streams_command(table, checkpoints), message)
+
+
+def _streams_command(table: str, checkpoints: Sequence[str]) -> str:
+    return command("streams", table=table, checkpoints=[*checkpoints] or "GLOB")
+
+
+def _protected(policy: Mapping[str, StepPolicy]) -> tuple[str, ...]:
+    """Return the patterns of the checkpoints of queries for which a policy keeps what they need."""
+    found = (getattr(policy.get(step), "protect_streams", ()) for step in ("log-expire", "vacuum"))
+    return tuple(dict.fromkeys(pattern for patterns in found for pattern in patterns))
 
 
 def _judged(name: str, value: float, limit: float, message: str, advice: str, brief: str) -> Judgement:
@@ -657,7 +668,13 @@ def read_status(
             level = getattr(table.policy.get("validate"), "level", None)
             target = replica_of(table.shown_name, table.policy)
             table.judgements = judge_thresholds(
-                alerts, table.numbers, table.shown_name, now_ms, level=level, target=target
+                alerts,
+                table.numbers,
+                table.shown_name,
+                now_ms,
+                level=level,
+                target=target,
+                checkpoints=_protected(table.policy),
             )
     status.tables.sort(key=lambda table: (table.weight, -table.numbers.get("lostFiles", 0), table.name))
     return status

@@ -34,6 +34,7 @@ from deltacli.delta.stats.collect import (
     cut_below,
 )
 from deltacli.delta.stats.schema import BOUNDS, NULL_COUNT, ColumnPath, StatColumn, StatKind, StatSchema
+from deltacli.rules.files.storage import SIZE_MISMATCH
 from deltacli.rules.framework.data_file_views import FootersView, LiveAdds
 from deltacli.rules.statistics.evidence import ColumnEvidence, known_from_footers
 from deltacli.work.file_facts import FooterFiles, ListedFile, ReadFooters
@@ -97,7 +98,7 @@ class StatisticsFromRows:
             with open_data_file(context.files, data_file) as opened:
                 metadata = opened.parquet.metadata
                 if file.size != (size := opened.source.seek(0, os.SEEK_END)):
-                    return FileStatistics(code="data.size-mismatch", reason=f"it has {size} bytes, not {file.size}")
+                    return FileStatistics(code=SIZE_MISMATCH.id, reason=f"it has {size} bytes, not {file.size}")
                 if (broken := broken_rule(config, opened)) is not None:
                     return FileStatistics(code=broken.rule.id, reason=broken.message)
                 for batch in read_opened(context.files, spec, data_file, opened) if fields else ():

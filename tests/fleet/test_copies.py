@@ -131,6 +131,22 @@ def test_tables_that_share_a_target_do_not_mix(fleet: Command, tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
+    ("to", "is_fault"),
+    [
+        ("lake/{name}", True),
+        ("lake/{path}", True),
+        ("/{path}", True),
+        ("lake/safe/{name}", False),
+        ("lake/{name}-copy", False),
+    ],
+)
+def test_a_target_that_matches_the_tables_of_a_group_is_a_fault(to: str, is_fault: bool, tmp_path: Path) -> None:
+    found = read_fleet_file(policy(tmp_path, to))
+
+    assert is_fault == any("the target of copy matches its tables" in one.message for one in found.errors)
+
+
+@pytest.mark.parametrize(
     ("to", "more", "fault"),
     [
         ("safe", "", "is the same directory for every table"),

@@ -539,6 +539,10 @@ class _Reader:
             tables = self._entries(values, at, "tables") + self._listed(values, at)
             if not {"globs", "prefixes", "tables", "lists"} & content.keys():
                 self._fault(at, "the group has no tables", "globs, prefixes, tables or lists")
+            for replica in replicas:
+                if any(_leaves_out(replica.text, entry.text) for entry in (*globs, *prefixes, *tables)):
+                    where = f"line {replica.line}: the target of copy matches its tables, and replicas are in no group"
+                    self._fault(at, where, "a target beside the tables, or one that the group does not name")
             exclude = (*self._entries(values, at, "exclude"), *excluded, *replicas)
             policy = policies.get(chosen or "", Policy("", {}))
             groups.append(Group(name, policy, globs, prefixes, tables, exclude, self._line(at)))
@@ -619,3 +623,13 @@ def _shown(value: object) -> str:
     """Return a value as TOML has it, shortened."""
     text = {True: "true", False: "false"}[value] if isinstance(value, bool) else repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _leaves_out(replicas: str, entry: str) -> bool:
+    """Return whether the pattern of all replicas matches every table of an entry of a group."""
+    directory, _, rest = replicas.partition("*")
+    return rest in ("", "*") and directory.endswith("/") and f"{_WILD.split(entry)[0]}/".startswith(directory)
+
+
+_WILD = re.compile(r"/?[^/]*[*?\[].*")
+"""What follows the directory of a pattern."""

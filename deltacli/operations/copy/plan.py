@@ -58,6 +58,7 @@ from deltacli.table.file_history import named_files
 from deltacli.table.find_log import is_empty, list_log, list_log_files, missing_log, read_hint_file
 from deltacli.table.live_files import FileKind, NeededFiles, joined, live_files, look_for, needed_files, whole
 from deltacli.table.rebuild import read_snapshot
+from deltacli.table.walk import tables_around
 
 if TYPE_CHECKING:
     from deltacli.operations.checkpoint.checkpoint import CheckpointPlan
@@ -165,6 +166,8 @@ def plan_copy(table: TableHandle, target: Storage, request: CopyRequest) -> Copy
         raise missing_log(table.storage)
     there = _look_at(target, is_check=request.check)
     _require_ours(table, target, request, there)
+    if not request.check and (there.note is None or not there.note.is_complete):
+        _require_outside_of_tables(table, target)
     is_relative = isinstance(table.storage, RelativeLog)
     if there.note is not None and there.note.is_relative and not is_relative:
         return plan_copy(_with_relative_log(table), target, request)
@@ -195,6 +198,17 @@ def require_apart(source: ReadStorage, target: ReadStorage) -> None:
             "a table and its copy cannot contain each other",
             code="usage.copy",
             facts={"source": source.uri, "target": target.uri},
+        )
+
+
+def _require_outside_of_tables(table: TableHandle, target: Storage) -> None:
+    """Raise Refused for a target inside a table, whose vacuum sees files that no log names until the copy is whole."""
+    if (around := next(tables_around(table.over(target)), None)) is not None:
+        raise Refused(
+            "the target is inside a table, whose vacuum would delete the files of an unfinished copy",
+            code="copy.inside-table",
+            facts={"target": target.uri, "table": around},
+            hint="name a directory that is in no table",
         )
 
 

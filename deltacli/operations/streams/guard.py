@@ -33,6 +33,7 @@ from deltacli.operations.streams.protection import (
     Place,
     QueryState,
     StreamProtection,
+    absolute,
 )
 from deltacli.storage import LocalStorage
 from deltacli.table.rebuild import read_snapshot
@@ -138,6 +139,10 @@ def _guard(snapshot: Snapshot, protection: StreamProtection, found: Sequence[Str
             standings.append(_stand(checkpoint, of_table, protection, snapshot.table.clock()))
     inside = tuple(place for one in found for place in _places_below(snapshot.table, one))
     notes = [one.note for one in standings if one.note is not None]
+    allowed = parameter("vacuum.allow_stream_loss")
+    for name in protection.allowed_names:
+        if not any(one.is_named(name) or one.is_named(absolute(name)) for one in found):
+            notes.append(f"{allowed} {name} names no query of {parameter('vacuum.protect_streams')}")
     return StreamGuard(protection, tuple(standings), inside, (*notes, *map(_of_place, filter(_is_visible, inside))))
 
 

@@ -37,9 +37,15 @@ class StreamProtection:
     @classmethod
     def of(cls, request: _Request) -> Self:
         """Return the protection that a request asks for."""
-        globs = tuple(map(_absolute, request.protect_streams))
-        allowed = dict.fromkeys(name for one in request.allow_stream_loss for name in (one, _absolute(one)))
+        globs = tuple(map(absolute, request.protect_streams))
+        allowed = dict.fromkeys(name for one in request.allow_stream_loss for name in (one, absolute(one)))
         return cls(globs, request.ignore_streams_older_ms, tuple(allowed))
+
+    @property
+    def allowed_names(self) -> list[str]:
+        """Return the queries whose loss is allowed, each once: `allowed_loss` also has paths as absolute ones."""
+        others = {absolute(name) for name in self.allowed_loss if absolute(name) != name}
+        return [name for name in self.allowed_loss if name not in others]
 
 
 class QueryState(StrEnum):
@@ -178,5 +184,5 @@ def require_streams(globs: Sequence[str], ignore_older_ms: int | None, allowed_l
         )
 
 
-def _absolute(text: str) -> str:
+def absolute(text: str) -> str:
     return text if "://" in text or text.startswith("file:") else os.path.abspath(os.path.expanduser(text))

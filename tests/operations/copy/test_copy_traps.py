@@ -417,3 +417,13 @@ def test_the_way_out_of_versions_that_are_gone_can_be_pasted(source: Path, targe
 
     assert "1-2" in (ended.value.hint or "")
     assert "target" in (ended.value.hint or "")
+
+
+@pytest.mark.parametrize("is_replica", [True, False])
+def test_a_target_inside_a_table_whose_vacuum_would_delete_it_is_refused(
+    source: Path, tmp_path: Path, is_replica: bool
+) -> None:
+    whole(tmp_path / "outer")
+
+    assert "copy.inside-table" == refused(source, tmp_path / "outer" / "a" / "b", replica=is_replica).code
+    assert not (tmp_path / "outer" / "a").exists()

@@ -135,6 +135,8 @@ def test_a_dead_query_refuses_until_its_loss_is_allowed(name: str, tmp_path: Pat
     assert name_of(16) in goes(_table(root), protect_streams=glob, allow_stream_loss=allowed)
     notes = plan_of(_table(root), protect_streams=glob, allow_stream_loss=allowed).notes
     assert any(QUERY_ID in note and "may be lost" in note for note in notes)
+    notes = plan_of(_table(root), protect_streams=glob, allow_stream_loss=[*allowed, "nobody"]).notes
+    assert [True] == ["nobody names no query" in note for note in notes if "nobody" in note]
     assert _table(root).expire_log(protect_streams=glob, allow_stream_loss=allowed).plan.streams
 
 
