@@ -16,6 +16,7 @@ from deltacli.sharing.signing.keys import ServerKeys
 from tests.cli.support import Result, check_words, deltacli, make_sample
 from tests.support.effort import InTurn
 from tests.support.paimon_builder import ID, NAME, PRICE, PaimonBuilder, field
+from tests.support.stream_checkpoints import offset, write_checkpoint
 from tools.command_tree import read_tree
 
 NOT_USABLE = {2, 70}
@@ -129,6 +130,9 @@ def prepare(page: str, place: Path) -> None:
         shutil.copytree(place / "tbl", place / "lost", ignore=shutil.ignore_patterns("_delta_log"))
     if page in ("read", "changes"):
         run(place, "properties", "tbl", "set", "delta.enableRowTracking=true", "--upgrade-protocol", "--yes")
+    if page == "streams":
+        table_id = json.loads(run(place, "snapshot", "tbl", "--json").out)["metadata"]["id"]
+        write_checkpoint(place / "chk" / "orders", [offset(table_id, 13), offset(table_id, 14)])
     if page == "share":  # whose examples follow each other
         (place / "shares.yaml").unlink()
         run(place, "share", "init", "./lake")
