@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from deltacli.api.table import Table, open_table
-from deltacli.core.errors import PartlyDone
+from deltacli.core.errors import DataUnreadable
 from tests.corpus.test_checkpoints import LARGE, WRITABLE
 from tests.corpus.test_settings import REFUSALS
 from tests.differential.test_peers import PEERS, relative
@@ -31,8 +31,8 @@ def change_settings(table: Table) -> None:
 def track_rows(table: Table) -> None:
     try:
         table.set_properties({"delta.enableRowTracking": "true"}, upgrade_protocol=True)
-    except PartlyDone as fault:
-        if fault.code != "data.file-missing":  # one whose rows the log does not count
+    except DataUnreadable as fault:
+        if fault.code != "data.file-missing":  # of the plan: one whose rows the log does not count
             raise
         return
     assert table.snapshot().scan(row_ids=True).schema.names[-2:] == ["_row_id", "_row_commit_version"]
