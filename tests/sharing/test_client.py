@@ -1,4 +1,4 @@
-"""The Python client of Delta Sharing, 1.4.1, reads every table of the corpus, or in the gate a third of them, from our
+"""The Python client of Delta Sharing, 1.4.2, reads every table of the corpus, or in the gate a third of them, from our
 server as we read them ourselves. In the format that it chooses by itself, it reads them in
 `tests/differential/test_client_facts.py`.
 

@@ -322,7 +322,7 @@ class _Client(NamedTuple):
 
 
 _CLIENTS = (
-    _Client("python", ("parquet", "delta"), _NTZ, "delta-sharing 1.4.1, its requests", "2026-11"),
+    _Client("python", ("parquet", "delta"), _NTZ, "delta-sharing 1.4.2, its requests", "2026-11"),
     _Client(
         "spark",
         ("parquet", "delta"),
