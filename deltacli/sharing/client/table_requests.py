@@ -32,6 +32,17 @@ from deltacli.sharing.client.faults import (
 )
 from deltacli.sharing.client.transport import Reply, Request, Transport
 from deltacli.sharing.protocol import parameters as wire
+from deltacli.sharing.protocol.directories import (
+    CREDENTIALS_PATH,
+    MOST_CREDENTIAL_BYTES,
+    NOT_STATED,
+    NOTHING_SHOWN,
+    Faults,
+    ShareMetadata,
+    TableAccess,
+    read_access,
+    read_share_metadata,
+)
 from deltacli.sharing.protocol.parameters import NEWEST_POINT, Point, ResponseFormat
 from deltacli.storage.retry import BODY_ATTEMPTS
 
@@ -419,6 +430,23 @@ class TableRequests:
         headers = {wire.HEADER: capabilities(formats, ends=False)}
         return self.transport.ask(Request("GET", f"{self._path}/metadata", point.fields(), headers=headers), read)
 
+    def credentials(self, location: str | None = None) -> tuple[bytes, str]:
+        """Return the answer with temporary credentials for a location, None: the main one; and when it was sent, as the
+        header `Date` has it. Not followed where it is redirected.
+        """
+        request = Request(
+            "POST",
+            f"{self._path}/{CREDENTIALS_PATH}",
+            body=None if location is None else {"location": location},
+            headers={"Accept": "application/json, application/x-ndjson"},
+            may_redirect=False,
+        )
+
+        def read(reply: Reply) -> tuple[bytes, str]:
+            return reply.whole(MOST_CREDENTIAL_BYTES, "the temporary credentials"), reply.headers.get("date", "")
+
+        return self.transport.ask(request, read)
+
     def query(self, query: Query, read: Callable[[Pages], Result]) -> Result:
         """Return what `read` makes of the files of a version. It is called again after an answer that broke off."""
         path, body, headers = f"{self._path}/query", query.body(), {wire.HEADER: capabilities(query.formats)}
@@ -513,10 +541,11 @@ _A_PAGE = 500
 
 @dataclass(frozen=True, slots=True)
 class ListedShare:
-    """A share, and its id where the server has one."""
+    """A share, its id where the server has one, and what people are shown of it."""
 
     name: str
     id: str | None = None
+    about: ShareMetadata = NOTHING_SHOWN
 
 
 @dataclass(frozen=True, slots=True)
@@ -529,8 +558,8 @@ class ListedSchema:
 
 @dataclass(frozen=True, slots=True)
 class ListedTable:
-    """A table, and the ids of it and of its share where the server has some. `access_modes` are what it is read by:
-    `url`, which is meant by none, and `dir`, its directory with temporary credentials, which this client does not read.
+    """A table, and the ids of it and of its share where the server has some. `access` is how it can be read: by URLs,
+    which is meant where no mode is stated, or in its directory with temporary credentials.
     """
 
     share: str
@@ -538,7 +567,14 @@ class ListedTable:
     name: str
     id: str | None = None
     share_id: str | None = None
-    access_modes: tuple[str, ...] = ()
+    access: TableAccess = NOT_STATED
+    faults: Faults = field(default=(), repr=False)
+    """What is wrong with what the server says of access."""
+
+    @property
+    def access_modes(self) -> tuple[str, ...]:
+        """The access modes that are stated, in lower case; empty where none are."""
+        return self.access.names
 
     @property
     def full_name(self) -> TableName:
@@ -549,7 +585,7 @@ class ListedTable:
 def list_shares(transport: Transport) -> Iterator[ListedShare]:
     """Yield the shares that the recipient may read."""
     for item in _items(transport, "/shares"):
-        yield ListedShare(_name(item, "name"), _optional(item, "id"))
+        yield ListedShare(_name(item, "name"), _optional(item, "id"), read_share_metadata(item)[0])
 
 
 def list_schemas(transport: Transport, share: str) -> Iterator[ListedSchema]:
@@ -602,18 +638,12 @@ def _table(item: dict[str, Json], share: str, schema: str | None) -> ListedTable
     found = _optional(item, "schema") or schema
     if found is None:
         raise invalid_answer("a table of a list has no schema")
+    access, faults = read_access(item)
+    if form := next((fault for fault in faults if fault.is_fatal and fault.rule == "access-modes-form"), None):
+        raise invalid_answer(f"{form.message}, of a table of a list", {"table": _name(item, "name")})
     share_id = _optional(item, "shareId")
     own = _optional(item, "share") or share
-    return ListedTable(own, found, _name(item, "name"), _optional(item, "id"), share_id, _access_modes(item))
-
-
-def _access_modes(item: dict[str, Json]) -> tuple[str, ...]:
-    given = item.get("accessModes")
-    if given is None:
-        return ()
-    if not isinstance(given, list):
-        raise invalid_answer("the accessModes of a table are not an array")
-    return tuple(clean(one).lower() for one in given if isinstance(one, str))
+    return ListedTable(own, found, _name(item, "name"), _optional(item, "id"), share_id, access, faults)
 
 
 def _name(item: dict[str, Json], name: str) -> str:
@@ -637,12 +667,19 @@ class ListedEntry:
     table: str | None = None
     id: str | None = None
     share_id: str | None = None
-    access_modes: tuple[str, ...] = ()
+    access: TableAccess = NOT_STATED
+    about: ShareMetadata = NOTHING_SHOWN
+    """Of the share."""
+
+    @property
+    def access_modes(self) -> tuple[str, ...]:
+        """The access modes that are stated, in lower case; empty where none are."""
+        return self.access.names
 
     @property
     def is_readable(self) -> bool:
-        """Return whether this client can read the table: by URLs of its files, unless modes without them are named."""
-        return self.table is not None and (not self.access_modes or "url" in self.access_modes)
+        """Return whether this client can read the table: by URLs of its files or in its directory."""
+        return self.table is not None and (self.access.has_urls or self.access.has_directory)
 
     @property
     def full_name(self) -> str:
@@ -680,11 +717,11 @@ def _entries_of(transport: Transport, share: ListedShare, schema: str | None) ->
     tables = list(list_tables(transport, share.name, schema))
     known = {table.schema.casefold() for table in tables}
     found = [
-        ListedEntry(share.name, one.schema, one.name, one.id, one.share_id or share.id, one.access_modes)
+        ListedEntry(share.name, one.schema, one.name, one.id, one.share_id or share.id, one.access, share.about)
         for one in tables
     ]
     if schema is not None:
-        return found or [ListedEntry(share.name, schema, share_id=share.id)]
+        return found or [ListedEntry(share.name, schema, share_id=share.id, about=share.about)]
     schemas = [one.name for one in list_schemas(transport, share.name) if one.name.casefold() not in known]
-    found += [ListedEntry(share.name, name, share_id=share.id) for name in schemas]
-    return found or [ListedEntry(share.name, share_id=share.id)]
+    found += [ListedEntry(share.name, name, share_id=share.id, about=share.about) for name in schemas]
+    return found or [ListedEntry(share.name, share_id=share.id, about=share.about)]
