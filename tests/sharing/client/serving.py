@@ -22,7 +22,7 @@ from tests.sharing.asgi import Reply, call
 from tests.sharing.served import PREFIX, TOKEN, Served
 from tests.support.waiting import join
 
-_HOP_BY_HOP = ("content-length", "transfer-encoding", "connection", "date", "server")
+_HOP_BY_HOP = ("content-length", "transfer-encoding", "connection", "server")
 
 
 @dataclass(frozen=True)
