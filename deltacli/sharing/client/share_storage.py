@@ -397,7 +397,11 @@ def directory_or(
     """Return the store of the directory of a shared table, or the share where it is read by URLs."""
     from deltacli.sharing.client.shared_directory import open_directory
 
-    return open_directory(share.address, share.requests, choice, options, preferred=preferred) or share
+    found = open_directory(share.address, share.requests, choice, options, preferred=preferred)
+    if found.directory is not None:
+        return found.directory
+    query = replace(share.query, may_wait=True) if found.is_large else share.query
+    return ShareStorage(share.address, share.requests, query)
 
 
 LOG = "_delta_log"

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from email.utils import parsedate_to_datetime
 from threading import Lock
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 from urllib.parse import quote
 
 from deltacli.core.errors import UsageError, parameter
@@ -48,6 +48,13 @@ _LOG = "_delta_log"
 _CREDENTIAL = "share.credential"
 
 
+class Opening(NamedTuple):
+    """How a shared table is read: the store of its directory, None by URLs. `is_large`: its list of files is long."""
+
+    directory: DirectoryStorage | None = None
+    is_large: bool = False
+
+
 def open_directory(
     address: ShareAddress,
     requests: TableRequests,
@@ -55,8 +62,8 @@ def open_directory(
     options: OpenOptions,
     *,
     preferred: AccessChoice = AccessChoice.AUTO,
-) -> DirectoryStorage | None:
-    """Return the store of the directory of a shared table; None where it is read by URLs. Asks for the metadata.
+) -> Opening:
+    """Return how a shared table is read. Asks for the metadata.
 
     `preferred` is chosen where the server offers both; AUTO: the directory of a large table. Raises AccessMissing where
     the table is not offered as chosen, AnswerInvalid, UsageError and what requests raise.
@@ -66,12 +73,14 @@ def open_directory(
     except (RequestRefused, ShareAbsent, AnswerInvalid):
         if choice is AccessChoice.DIRECTORY:
             raise
-        return None  # the query says what is wrong
+        return Opening()  # the query says what is wrong
+    files = head.metadata.get("numFiles")
+    by_urls = Opening(is_large=type(files) is int and files > MOST_FILES_BY_URL)
     access = _usable(read_access(head.metadata))
     if choice is AccessChoice.URL:
         if not access.has_urls:
             raise AccessMissing("the table is not offered by URLs", facts=_stated(access), hint=_hint("dir"))
-        return None
+        return by_urls
     if choice is AccessChoice.DIRECTORY and (access.modes is None or access.location is None):
         access = access.intersection(_listed(requests))
     if access.modes is not None and not access.modes:
@@ -80,18 +89,16 @@ def open_directory(
     if not is_offered:
         if choice is AccessChoice.DIRECTORY:
             raise AccessMissing("the table is not offered as a directory", facts=_stated(access), hint=_hint("url"))
-        return None
-    files = head.metadata.get("numFiles")
+        return by_urls
     if preferred is AccessChoice.AUTO:
-        is_large = type(files) is int and files > MOST_FILES_BY_URL
-        preferred = AccessChoice.DIRECTORY if is_large else AccessChoice.URL
+        preferred = AccessChoice.DIRECTORY if by_urls.is_large else AccessChoice.URL
     if choice is AccessChoice.AUTO and access.has_urls and preferred is AccessChoice.URL:
-        return None
+        return by_urls
     try:
-        return DirectoryStorage(address, requests, head, access, options)
+        return Opening(DirectoryStorage(address, requests, head, access, options))
     except (RequestRefused, ShareAbsent):
         if choice is AccessChoice.AUTO and access.has_urls:
-            return None
+            return by_urls
         raise
 
 

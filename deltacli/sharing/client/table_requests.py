@@ -13,10 +13,11 @@ from functools import partial
 from itertools import chain
 from typing import Any, TypeVar
 from urllib.parse import quote
+from uuid import uuid4
 
 import orjson
 
-from deltacli.core.typing import Json
+from deltacli.core.typing import Json, JsonObject
 from deltacli.core.units import format_timestamp
 from deltacli.delta.protocol.features import FEATURES, FeatureKind
 from deltacli.sharing.client.addresses import TableName
@@ -24,6 +25,7 @@ from deltacli.sharing.client.faults import (
     AnswerBroken,
     AnswerInvalid,
     AnswerLimits,
+    RequestRefused,
     ShareAbsent,
     clean,
     invalid_answer,
@@ -31,6 +33,7 @@ from deltacli.sharing.client.faults import (
     unframed,
 )
 from deltacli.sharing.client.transport import Reply, Request, Transport
+from deltacli.sharing.client.waiting import CAPABILITY, STATUS, NotReadyError, path_of, wait_for
 from deltacli.sharing.protocol import parameters as wire
 from deltacli.sharing.protocol.directories import (
     CREDENTIALS_PATH,
@@ -44,7 +47,7 @@ from deltacli.sharing.protocol.directories import (
     read_share_metadata,
 )
 from deltacli.sharing.protocol.parameters import NEWEST_POINT, Point, ResponseFormat
-from deltacli.storage.retry import BODY_ATTEMPTS
+from deltacli.storage.retry import BODY_ATTEMPTS, asked_seconds
 
 # -- answers with lines ------------------------------------------------------------------------------------------------
 
@@ -112,14 +115,19 @@ class LineAnswer:
     ends with its head.
     """
 
-    def __init__(self, reply: Reply, what: str, limits: AnswerLimits, *, has_files: bool = True) -> None:
+    def __init__(
+        self, reply: Reply, what: str, limits: AnswerLimits, *, has_files: bool = True, now_ms: int = 0
+    ) -> None:
+        """Raises NotReadyError where the answer says that there is none yet; `now_ms` is for the time that it names."""
+        self._now_ms = now_ms
         self._texts = whole_lines(reply.blocks(limits.answer_bytes, what), limits.line_bytes)
         self._unread = b""
         self._reply, self._what, self._has_files = reply, what, has_files
         self._end: AnswerEnd | None = None
         form, promises = _read_capabilities(reply)
+        protocol = self._first("protocol")
         version = parse_version_header(reply)
-        self.head = AnswerHead(version, form, promises, self._first("protocol"), self._first("metaData"))
+        self.head = AnswerHead(version, form, promises, protocol, self._first("metaData"))
 
     def _first(self, kind: str) -> dict[str, Json]:
         try:
@@ -130,6 +138,10 @@ class LineAnswer:
             raise self._cut()
         if found is not None and found[0] == _END:
             self._take_end(found[1])
+        if found is not None and found[0] == STATUS and kind == "protocol" and self._has_files:
+            raise NotReadyError(
+                found[1], asked_seconds(self._reply.headers.get("retry-after", ""), self._now_ms / 1000)
+            )
         if found is None or found[0] != kind:
             raise invalid_answer(f"{self._what} does not begin with protocol and metaData", {"expected": kind})
         return found[1]
@@ -343,6 +355,8 @@ class Query:
     ending_version: int | None = None
     max_files: int | None = None
     refresh_token: str | None = None
+    may_wait: bool = False
+    """The server may answer later: it is asked again until it does."""
 
     def body(self) -> dict[str, Json]:
         """Return the body of the request, without a page token."""
@@ -384,8 +398,11 @@ class ChangeQuery:
 class Pages:
     """All pages of an answer as one: `head`, then `groups` or `actions`, then `end`, in this order."""
 
-    def __init__(self, head: AnswerHead, groups: Iterator[LineGroup], ends: list[AnswerEnd]) -> None:
+    def __init__(
+        self, head: AnswerHead, groups: Iterator[LineGroup], ends: list[AnswerEnd], *, was_waited_for: bool = False
+    ) -> None:
         self.head, self.groups, self._ends = head, groups, ends
+        self.was_waited_for = was_waited_for
 
     @property
     def actions(self) -> Iterator[ActionLine]:
@@ -403,6 +420,10 @@ class Pages:
         tokens = [end.refresh_token for end in self._ends if end.refresh_token]
         times = [end.min_expiration_ms for end in self._ends if end.min_expiration_ms is not None]
         return AnswerEnd(None, tokens[-1] if tokens else None, min(times, default=None))
+
+
+PageRequest = Callable[[dict[str, str], str | None], Request]
+"""Returns the request for a page: with its token if it is not the first, and the id of a query that was waited for."""
 
 
 class TableRequests:
@@ -448,11 +469,48 @@ class TableRequests:
         return self.transport.ask(request, read)
 
     def query(self, query: Query, read: Callable[[Pages], Result]) -> Result:
-        """Return what `read` makes of the files of a version. It is called again after an answer that broke off."""
-        path, body, headers = f"{self._path}/query", query.body(), {wire.HEADER: capabilities(query.formats)}
-        return self._read_pages(
-            lambda page: Request("POST", path, body=body | page, headers=headers), read, "the list of files"
-        )
+        """Return what `read` makes of the files of a version. It is called again after an answer that broke off.
+
+        A query that may wait is sent with a key, the same one each time; where the server refuses that, or answers with
+        another version, without one.
+        """
+        body, headers, what = query.body(), {wire.HEADER: capabilities(query.formats)}, "the list of files"
+
+        def at_once(page: Mapping[str, str], query_id: str | None) -> Request:
+            return self._query_request({**body, **page}, page, headers, query_id)
+
+        if not query.may_wait or query.point.timestamp_ms is not None or query.starting_version is not None:
+            return self._read_pages(at_once, read, what)
+        key, ids = str(uuid4()), set[str | None]()
+        submitted = body | {"idempotencyKey": key, "idempotency_key": key}
+        waiting = {wire.HEADER: f"{headers[wire.HEADER]};{CAPABILITY}"}
+
+        def later(page: Mapping[str, str], query_id: str | None) -> Request:
+            ids.add(query_id)
+            return self._query_request({**submitted, **page}, page, waiting, query_id)
+
+        def read_version(pages: Pages) -> Result:
+            if pages.was_waited_for and query.point.version not in (None, pages.head.version):
+                raise _OtherVersionError
+            return read(pages)
+
+        try:
+            return self._read_pages(later, read_version, what)
+        except RequestRefused as fault:
+            if (fault.status, fault.code) != (400, RequestRefused.code) or ids != {None}:
+                raise
+        except _OtherVersionError:
+            pass
+        return self._read_pages(at_once, read, what)
+
+    def _query_request(
+        self, body: JsonObject, page: Mapping[str, str], headers: Mapping[str, str], query_id: str | None
+    ) -> Request:
+        """Return the request for a page of a query, or of the result of one that the server works on."""
+        if query_id is None:
+            return Request("POST", f"{self._path}/query", body=body, headers=headers)
+        more = {name: body[name] for name in ("maxFiles",) if name in body}
+        return Request("POST", f"{self._path}{path_of(query_id)}", body={**more, **page}, headers=headers)
 
     def changes(self, query: ChangeQuery, read: Callable[[Pages], Result]) -> Result:
         """Return what `read` makes of the files of a change data feed. It is called again after an answer that broke
@@ -461,12 +519,10 @@ class TableRequests:
         path, asked = f"{self._path}/changes", query.parameters()
         headers = {wire.HEADER: capabilities(query.formats)}
         return self._read_pages(
-            lambda page: Request("GET", path, asked | page, headers=headers), read, "the change data feed"
+            lambda page, _: Request("GET", path, asked | page, headers=headers), read, "the change data feed"
         )
 
-    def _read_pages(
-        self, request: Callable[[dict[str, str]], Request], read: Callable[[Pages], Result], what: str
-    ) -> Result:
+    def _read_pages(self, request: PageRequest, read: Callable[[Pages], Result], what: str) -> Result:
         """Return what `read` makes of all pages. Each page is streamed, and asked for when it is needed."""
         for attempt in range(1, BODY_ATTEMPTS + 1):
             pages: Pages | None = None
@@ -482,19 +538,20 @@ class TableRequests:
         raise AssertionError
 
 
-def _open_pages(transport: Transport, request: Callable[[dict[str, str]], Request], what: str) -> Pages:
+def _open_pages(transport: Transport, request: PageRequest, what: str) -> Pages:
     """Return the first page, and the others as they are needed. Raises AnswerInvalid where a token comes again."""
     limits, ends = transport.limits, list[AnswerEnd]()
 
-    def answer(token: str | None) -> tuple[Reply, LineAnswer]:
-        reply = transport.open_reply(request({} if token is None else {"pageToken": token}))
+    def answer(token: str | None, query_id: str | None) -> tuple[Reply, LineAnswer]:
+        reply = transport.open_reply(request({} if token is None else {"pageToken": token}, query_id))
         try:
-            return reply, LineAnswer(reply, what, limits)
+            return reply, LineAnswer(reply, what, limits, now_ms=transport.clock())
         except BaseException:
             reply.close()
             raise
 
-    first_reply, first = answer(None)
+    found, query_id = wait_for(partial(answer, None), transport.retry, limits.query_seconds, what)
+    first_reply, first = found
 
     def groups() -> Iterator[LineGroup]:
         reply, page, seen = first_reply, first, set[str]()
@@ -512,11 +569,18 @@ def _open_pages(transport: Transport, request: Callable[[dict[str, str]], Reques
             seen.add(token)
             if len(seen) >= limits.pages:
                 raise too_much(what, f"{limits.pages:,} pages")
-            reply, page = answer(token)
+            try:
+                reply, page = answer(token, query_id)
+            except NotReadyError:
+                raise invalid_answer(f"a page of {what} is not ready, but the first one was") from None
             if replace(first.head, promises_end=False) != replace(page.head, promises_end=False):
                 raise invalid_answer(f"the pages of {what} differ in their version, format, protocol or metadata")
 
-    return Pages(first.head, groups(), ends)
+    return Pages(first.head, groups(), ends, was_waited_for=query_id is not None)
+
+
+class _OtherVersionError(Exception):
+    """The result of a query is that of another version."""
 
 
 def capabilities(formats: tuple[ResponseFormat, ...], *, ends: bool = True) -> str:

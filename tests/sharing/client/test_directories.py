@@ -114,7 +114,9 @@ def test_the_access_is_chosen_by_what_is_offered(
             server.open(access)
         assert (expected, 3, []) == (caught.value.code, caught.value.exit_code, server.vended)
     else:
-        assert {"url": ShareStorage, "dir": DirectoryStorage}[expected] is type(server.open(access))
+        found = server.open(access)
+        assert {"url": ShareStorage, "dir": DirectoryStorage}[expected] is type(found)
+        assert "url" != expected or (files == 10_001) == found.query.may_wait
 
 
 def test_modes_of_list_and_metadata_are_intersected_where_the_list_is_needed(server: Vending) -> None:
