@@ -98,7 +98,7 @@ def access_of(name: str, value: str) -> AccessChoice:
     if choice is AccessChoice.DIRECTORY:
         raise UsageError(
             "Spark reads a shared table by URLs: credentials for its directory are not sent to executors",
-            code="share.access-mode",
+            code="usage.access",
             hint='deltacli.open_table(ADDRESS, access="dir") reads the directory in one process',
         )
     return choice
