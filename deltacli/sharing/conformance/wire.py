@@ -16,7 +16,7 @@ from urllib.parse import urlencode, urlsplit
 
 from deltacli.core.typing import Json
 from deltacli.delta.log.segment import Place
-from deltacli.rules.framework.base import Finding, Rule, Severity
+from deltacli.rules.framework.base import Area, Finding, Level, Rule, Severity
 from deltacli.sharing.client.faults import Reach, missing_extra, reach_of, require_reach
 
 CAPABILITIES = "delta-sharing-capabilities"
@@ -250,6 +250,17 @@ def _shown_body(body: bytes) -> str:
     if isinstance(fields, dict):
         fields = {name: "…" if name in _UNSTABLE else value for name, value in fields.items()}
     return json.dumps(fields, ensure_ascii=False)
+
+
+class Rules(Area):
+    """An area whose rules are rows: `SEVERITY [LEVEL] ID | rule | specification | broken | repair | example`."""
+
+    def row(self, text: str) -> Rule:
+        """Add the rule of a row, which may have line ends, and return it."""
+        head, checks, spec, broken, repair, example = (" ".join(part.split()) for part in text.split("|"))
+        severity, *levels, rule_id = head.split()
+        level = Level(levels[0]) if levels else None
+        return self._add(Severity(severity), rule_id, checks, broken, repair, spec=spec, example=example, level=level)
 
 
 UNEXPLAINED = "the server shares nothing that they apply to"
