@@ -145,14 +145,8 @@ def _check_again(table: SharedTableTest) -> None:
             table.skip("the server does not know the header fileidhash", HASH_ECHO)
             return
         seen = lines.answer.headers["fileidhash"]
-        table.suite.require(
-            HASH_ECHO,
-            seen == "delta",
-            lines.answer,
-            "the header fileidhash is not repeated",
-            seen=seen,
-            expected="delta",
-        )
+        message = "the header fileidhash is not repeated"
+        table.suite.require(HASH_ECHO, seen == "delta", lines.answer, message, seen=seen, expected="delta")
         ids[form] = sorted(lines.by_id)
         if len(ids) > 1 and lines.version == table.wholes[PARQUET].version:
             message = "the formats have other ids for fileidhash: delta"
@@ -289,13 +283,10 @@ def _check_probe(table: SharedTableTest, whole: Lines, probe: Probe) -> None:
     if lines is None:
         return
     lost = [file for file in probe.needed if file.id not in lines.by_id]
+    message, seen = f"the hint {probe.words} leaves out {plural(len(lost), 'file')}", f"missing {names_of(lost)}"
+    severity = None if probe.is_certain else Severity.WARNING
     table.suite.require(
-        LOSES_ROWS,
-        not lost,
-        answer,
-        f"the hint {probe.words} leaves out {plural(len(lost), 'file')} with matching rows",
-        seen=f"missing {names_of(lost)}" if lost else None,
-        severity=None if probe.is_certain else Severity.WARNING,
+        LOSES_ROWS, not lost, answer, f"{message} with matching rows", seen=seen if lost else None, severity=severity
     )
     _check_added(table, whole, lines)
 
@@ -463,9 +454,8 @@ def _check_limit_order(table: SharedTableTest, whole: Lines) -> None:
         if lines is not None:
             found = sum(file.rows or 0 for file in probe.needed if file.id in lines.by_id)
             message = f"the files for {probe.words} and limitHint {matching} have {found} matching rows"
-            table.suite.require(
-                LIMIT_ORDER, found >= matching, lines.answer, message, seen=found, expected=f"at least {matching}"
-            )
+            is_enough, least = found >= matching, f"at least {matching}"
+            table.suite.require(LIMIT_ORDER, is_enough, lines.answer, message, seen=found, expected=least)
 
 
 # -- the files behind the URLs -----------------------------------------------------------------------------------------

@@ -255,29 +255,15 @@ _END = "endStreamAction"
 
 def read_lines(suite: Suite, answer: WireAnswer, *, expects_end: bool = False) -> Lines | None:
     """Check the form of an answer in lines; return it, None where it cannot be used."""
-    suite.require(
-        LINES_TYPE,
-        answer.media_type == "application/x-ndjson",
-        answer,
-        "the Content-Type of an answer in lines is not application/x-ndjson",
-        seen=answer.headers.get("content-type", "missing"),
-        expected="application/x-ndjson; charset=utf-8",
-    )
+    suite.require_type(LINES_TYPE, answer, "an answer in lines", "application/x-ndjson; charset=utf-8")
     check_version_header(suite, answer)
     lines = _objects(suite, answer)
     if lines is None:
         return None
     end = _take_end(suite, answer, lines, expects_end=expects_end)
-    kinds = [line.kind for line in lines[:2]]
-    if not suite.require(
-        FIRST_LINES,
-        kinds == ["protocol", "metaData"],
-        answer,
-        "the first two lines are not protocol and metaData",
-        seen=", ".join(kinds) or "no lines",
-        expected="protocol, metaData",
-        line=1,
-    ):
+    kinds, message = ", ".join(line.kind for line in lines[:2]), "the first two lines are not protocol and metaData"
+    is_head, expected = kinds == "protocol, metaData", "protocol, metaData"
+    if not suite.require(FIRST_LINES, is_head, answer, message, seen=kinds or "no lines", expected=expected, line=1):
         return None
     form = DELTA if "deltaProtocol" in lines[0].fields else PARQUET
     _check_format_header(suite, answer, form)
@@ -290,15 +276,9 @@ def read_lines(suite: Suite, answer: WireAnswer, *, expects_end: bool = False) -
 
 def check_version_header(suite: Suite, answer: WireAnswer) -> int | None:
     """Check the header of the version and return it."""
-    version = version_of(answer)
-    suite.require(
-        VERSION_IN_HEADER,
-        version is not None,
-        answer,
-        "the header Delta-Table-Version is missing or not a whole number",
-        seen=answer.headers.get(VERSION_HEADER, "missing"),
-        expected="a whole number",
-    )
+    version, seen = version_of(answer), answer.headers.get(VERSION_HEADER, "missing")
+    message = "the header Delta-Table-Version is missing or not a whole number"
+    suite.require(VERSION_IN_HEADER, version is not None, answer, message, seen=seen, expected="a whole number")
     return version
 
 
@@ -310,36 +290,23 @@ def _objects(suite: Suite, answer: WireAnswer) -> list[Line] | None:
             content = json.loads(raw)
         except (ValueError, RecursionError):
             content = None
-        if not suite.require(
-            LINE, isinstance(content, dict), answer, "a line is not a JSON object", line=number, seen=_shown(raw)
-        ):
+        is_object, shown = isinstance(content, dict), raw[:80].decode("utf-8", "replace") or "a blank line"
+        if not suite.require(LINE, is_object, answer, "a line is not a JSON object", line=number, seen=shown):
             return None
-        if not suite.require(
-            WRAPPER,
-            len(content) == 1 and isinstance(next(iter(content.values())), dict),
-            answer,
+        is_one = len(content) == 1 and isinstance(next(iter(content.values())), dict)
+        message, expected = (
             f"the object of a line has the fields {', '.join(content) or 'none'}",
-            expected="one field that is an object",
-            line=number,
-        ):
+            "one field that is an object",
+        )
+        if not suite.require(WRAPPER, is_one, answer, message, expected=expected, line=number):
             return None
         kind, fields = next(iter(content.items()))
         found.append(Line(number, kind, fields, raw))
-        text = raw.decode("utf-8", "replace")
-        splitters = sorted(_SPLITTERS.intersection(text))
-        suite.require(
-            SPLIT,
-            not splitters,
-            answer,
-            "a line has characters at which clients split text",
-            seen=", ".join(f"U+{ord(one):04X}" for one in splitters) or None,
-            line=number,
-        )
+        splitters = sorted(_SPLITTERS.intersection(raw.decode("utf-8", "replace")))
+        seen = ", ".join(f"U+{ord(one):04X}" for one in splitters) or None
+        message = "a line has characters at which clients split text"
+        suite.require(SPLIT, not splitters, answer, message, seen=seen, line=number)
     return found
-
-
-def _shown(raw: bytes) -> str:
-    return raw[:80].decode("utf-8", "replace") or "a blank line"
 
 
 def _take_end(suite: Suite, answer: WireAnswer, lines: list[Line], *, expects_end: bool) -> dict[str, object] | None:
@@ -375,15 +342,10 @@ def _check_format_header(suite: Suite, answer: WireAnswer, form: str) -> None:
 
 
 def _check_kinds(suite: Suite, answer: WireAnswer, lines: Sequence[Line], form: str) -> bool:
+    expected = ", ".join(sorted(_KINDS[form]))
     for line in lines:
-        if not suite.require(
-            WRAPPER,
-            line.kind in _KINDS[form],
-            answer,
-            f"the {form} format has no line {line.kind[:40]}",
-            expected=", ".join(sorted(_KINDS[form])),
-            line=line.number,
-        ):
+        is_known, message = line.kind in _KINDS[form], f"the {form} format has no line {line.kind[:40]}"
+        if not suite.require(WRAPPER, is_known, answer, message, expected=expected, line=line.number):
             return False
     return True
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from urllib.parse import quote
 
@@ -102,22 +102,10 @@ def _check_status(suite: Suite, answer: WireAnswer) -> None:
         return
     fields = answer.json
     is_told = isinstance(fields, dict) and all(isinstance(fields.get(name), str) for name in ("errorCode", "message"))
-    suite.require(
-        ERROR_BODY,
-        is_told,
-        answer,
-        f"the body of the answer {status} is not an object with errorCode and message",
-        seen=_shape(answer),
-        expected='{"errorCode": "…", "message": "…"}',
-    )
-    suite.require(
-        ERROR_TYPE,
-        answer.media_type == "application/json",
-        answer,
-        f"the Content-Type of the answer {status} is not application/json",
-        seen=answer.headers.get("content-type", "missing"),
-        expected="application/json",
-    )
+    message = f"the body of the answer {status} is not an object with errorCode and message"
+    expected = '{"errorCode": "…", "message": "…"}'
+    suite.require(ERROR_BODY, is_told, answer, message, seen=_shape(answer), expected=expected)
+    suite.require_type(ERROR_TYPE, answer, f"the answer {status}", "application/json")
 
 
 def _shape(answer: WireAnswer) -> str:
@@ -211,7 +199,7 @@ ALL_TABLES = LISTS_AREA.row("""error share.all-tables-differ | all-tables lists 
     table of every schema | a schema is missing""")
 
 _MOST_PAGES = 50
-_WHOLE = "500"
+_WHOLE = 500
 _BAD_TOKEN = "deltacli-share-test-no-token"
 _LONGEST_NAME = 255
 
@@ -256,40 +244,28 @@ def schema_path(share: str, schema: str) -> str:
 
 def list_whole(tester: Tester, suite: Suite, path: str, names: Sequence[str]) -> list[Item]:
     """Return the items of a list whose items have these names."""
-    items: list[Item] = []
+    return [item for _, page in _pages(tester, suite, path, names, _WHOLE) for item in page or []]
+
+
+def _pages(
+    tester: Tester, suite: Suite, path: str, names: Sequence[str], size: int
+) -> Iterator[tuple[WireAnswer, list[Item] | None]]:
+    """Yield the pages of a list, and None for one that is refused. One that leads back to itself is the last one."""
     tokens: list[str] = []
     for _ in range(_MOST_PAGES):
         query = {"pageToken": tokens[-1]} if tokens else {}
-        answer = tester.ask(suite, path, query={"maxResults": _WHOLE, **query})
-        if not answer.is_ok:
-            return items
-        page, token = _read_page(suite, answer, names)
-        items += page
-        if not token:
-            suite.require(PAGES_ENDLESS, True, answer, "")
-            return items
-        if not _leads_on(suite, answer, token, tokens):
-            return items
+        answer = tester.ask(suite, path, query={"maxResults": str(size), **query})
+        page, token = _read_page(suite, answer, names) if answer.is_ok else (None, "")
+        yield answer, page
+        message = "the nextPageToken of a page leads to the same page again"
+        if page is None or not suite.require(PAGES_ENDLESS, token not in tokens, answer, message) or not token:
+            return
         tokens.append(token)
-    return items
-
-
-def _leads_on(suite: Suite, answer: WireAnswer, token: str, tokens: Sequence[str]) -> bool:
-    return suite.require(
-        PAGES_ENDLESS, token not in tokens, answer, "the nextPageToken of a page leads to the same page again"
-    )
 
 
 def _read_page(suite: Suite, answer: WireAnswer, names: Sequence[str]) -> tuple[list[Item], str]:
     """Return the items and the token of a page, and check their form."""
-    suite.require(
-        LIST_TYPE,
-        answer.media_type == "application/json",
-        answer,
-        "the Content-Type of a list is not application/json",
-        seen=answer.headers.get("content-type", "missing"),
-        expected="application/json; charset=utf-8",
-    )
+    suite.require_type(LIST_TYPE, answer, "a list", "application/json; charset=utf-8")
     content = answer.json
     items = (content.get("items") or []) if isinstance(content, dict) else None
     token = (content.get("nextPageToken") or "") if isinstance(content, dict) else ""
@@ -299,14 +275,8 @@ def _read_page(suite: Suite, answer: WireAnswer, names: Sequence[str]) -> tuple[
     found: list[Item] = items or []
     for item in found:
         missing = [name for name in names if not isinstance(item.get(name), str) or not item[name]]
-        suite.require(
-            ITEM_FIELD,
-            not missing,
-            answer,
-            f"an item lacks {', '.join(missing)}",
-            seen=", ".join(sorted(item)),
-            expected=", ".join(names),
-        )
+        message, seen = f"an item lacks {', '.join(missing)}", ", ".join(sorted(item))
+        suite.require(ITEM_FIELD, not missing, answer, message, seen=seen, expected=", ".join(names))
     return [item for item in found if all(isinstance(item.get(name), str) for name in names)], token
 
 
@@ -314,53 +284,33 @@ def check_names(suite: Suite, answer: WireAnswer, listed: Listed) -> None:
     """Check the names of everything that is listed."""
     for kind, name in _all_names(listed):
         bad = len(name) > _LONGEST_NAME or any(char in " /" or ord(char) < 0x20 or ord(char) == 0x7F for char in name)
-        suite.require(
-            NAME,
-            not bad and (kind == "share" or "." not in name),
-            answer,
-            f"the name of the {kind} {name[:80]!r} is one that clients cannot address",
-            seen=name[:80],
-        )
+        is_valid, message = not bad and (kind == "share" or "." not in name), f"the name of the {kind} {name[:80]!r}"
+        suite.require(NAME, is_valid, answer, f"{message} is one that clients cannot address", seen=name[:80])
 
 
 def _all_names(listed: Listed) -> list[tuple[str, str]]:
     shares = [("share", str(item["name"])) for item in listed.shares]
-    return [
-        *shares,
-        *(("schema", schema) for _, schema in listed.schemas),
-        *(("table", table.name) for table in listed.tables),
-    ]
+    return [*shares, *(("schema", name) for _, name in listed.schemas), *(("table", one.name) for one in listed.tables)]
 
 
 def check_list_pages(tester: Tester, suite: Suite, path: str, names: Sequence[str], whole: Sequence[Item]) -> None:
     """Compare a list page by page with the whole list."""
     size = max(1, (len(whole) + 2) // 3)
-    tokens: list[str] = []
     items: list[Item] = []
-    for _ in range(_MOST_PAGES):
-        query = {"pageToken": tokens[-1]} if tokens else {}
-        answer = tester.ask(suite, path, query={"maxResults": str(size), **query})
-        if not answer.is_ok:
+    endless = len(suite.findings)
+    for answer, page in _pages(tester, suite, path, names, size):
+        if page is None:
             suite.require(PAGES_DIFFER, False, answer, f"a page of a list is answered with {answer.status}")
             return
-        page, token = _read_page(suite, answer, names)
         items += page
         message = f"a page has {len(page)} items, more than maxResults"
         suite.require(PAGE_SIZE, len(page) <= size, answer, message, seen=len(page), expected=size)
-        if not token:
-            break
-        if not _leads_on(suite, answer, token, tokens):
-            return
-        tokens.append(token)
+    if any(finding.rule is PAGES_ENDLESS for finding in suite.findings[endless:]):
+        return
     pages, at_once = [_key(item, names) for item in items], [_key(item, names) for item in whole]
-    suite.require(
-        PAGES_DIFFER,
-        sorted(pages) == sorted(at_once),
-        answer,
-        "the pages of the list have other items than the list at once",
-        seen=_difference(pages, at_once),
-        expected=f"{len(at_once)} items",
-    )
+    message, seen = "the pages of the list have other items than the list at once", _difference(pages, at_once)
+    is_same, expected = sorted(pages) == sorted(at_once), f"{len(at_once)} items"
+    suite.require(PAGES_DIFFER, is_same, answer, message, seen=seen, expected=expected)
 
 
 def _key(item: Item, names: Sequence[str]) -> str:
@@ -381,13 +331,8 @@ def check_parameters(tester: Tester, suite: Suite, path: str) -> None:
     if none.status < 500:
         found = none.json.get("items") if isinstance(none.json, dict) else None
         items = found if isinstance(found, list) else []
-        suite.require(
-            NO_RESULTS,
-            none.is_ok and not items,
-            none,
-            f"maxResults=0 is answered with {f'{len(items)} items' if none.is_ok else none.status}",
-            expected="200 without items",
-        )
+        message = f"maxResults=0 is answered with {f'{len(items)} items' if none.is_ok else none.status}"
+        suite.require(NO_RESULTS, none.is_ok and not items, none, message, expected="200 without items")
     for name, value, rule in (
         ("maxResults", "-1", BAD_MAXIMUM),
         ("maxResults", "many", BAD_MAXIMUM),
@@ -405,14 +350,10 @@ def check_share(tester: Tester, suite: Suite, item: Item) -> WireAnswer:
     content = answer.json if answer.is_ok else None
     shared = content.get("share") if isinstance(content, dict) else None
     share: Item = shared if isinstance(shared, dict) else {}
-    found = share.get("name")
-    if not suite.require(
-        GET_SHARE,
-        found == name,
-        answer,
-        f"the share {name} is answered with {answer.status}" + (f" and the name {found!r}" if answer.is_ok else ""),
-        expected=f'{{"share": {{"name": "{name}"}}}}',
-    ):
+    found, expected = share.get("name"), f'{{"share": {{"name": "{name}"}}}}'
+    words = f" and the name {found!r}" if answer.is_ok else ""
+    message = f"the share {name} is answered with {answer.status}{words}"
+    if not suite.require(GET_SHARE, found == name, answer, message, expected=expected):
         return answer
     _check_id(suite, answer, item.get("id"), share.get("id"), f"the share {name}")
     for other in dict.fromkeys((name.upper(), name.swapcase())):
@@ -433,9 +374,8 @@ def check_unique_ids(suite: Suite, answer: WireAnswer, items: Sequence[Item], ki
     """Check that no two items have the same id."""
     ids = [item["id"] for item in items if item.get("id")]
     repeated = sorted({str(one) for one in ids if ids.count(one) > 1})
-    suite.require(
-        REPEATED_ID, not repeated, answer, f"several {kind} have the same id", seen=", ".join(repeated[:3]) or None
-    )
+    message, seen = f"several {kind} have the same id", ", ".join(repeated[:3]) or None
+    suite.require(REPEATED_ID, not repeated, answer, message, seen=seen)
 
 
 def check_share_ids(suite: Suite, answer: WireAnswer, share: Item, tables: Sequence[Item]) -> None:
@@ -449,14 +389,10 @@ def check_belongs(suite: Suite, answer: WireAnswer, items: Sequence[Item], **nam
     """Check that items name the share, or the schema, that was asked for."""
     for item in items:
         wrong = [name for name, value in names.items() if str(item.get(name)).lower() != value.lower()]
-        suite.require(
-            ITEM_ELSEWHERE,
-            not wrong,
-            answer,
-            f"the item {item.get('name')} belongs to another {' and '.join(wrong)}",
-            seen=", ".join(f"{name} {item.get(name)}" for name in wrong) or None,
-            expected=", ".join(f"{name} {value}" for name, value in names.items()),
-        )
+        message = f"the item {item.get('name')} belongs to another {' and '.join(wrong)}"
+        seen = ", ".join(f"{name} {item.get(name)}" for name in wrong) or None
+        expected = ", ".join(f"{name} {value}" for name, value in names.items())
+        suite.require(ITEM_ELSEWHERE, not wrong, answer, message, seen=seen, expected=expected)
 
 
 def check_all_tables(tester: Tester, suite: Suite, share: str, tables: Sequence[Item]) -> None:
@@ -465,12 +401,7 @@ def check_all_tables(tester: Tester, suite: Suite, share: str, tables: Sequence[
     items = list_whole(tester, suite, f"{share_path(share)}/all-tables", names)
     found, expected = [_key(item, names) for item in items], [_key(item, names) for item in tables]
     answer = tester.ask(suite, f"{share_path(share)}/all-tables")
-    suite.require(
-        ALL_TABLES,
-        sorted(found) == sorted(expected),
-        answer,
-        "all-tables has other tables than the schemas",
-        seen=_difference(found, expected),
-        expected=f"{len(expected)} tables",
-    )
+    is_same, count = sorted(found) == sorted(expected), f"{len(expected)} tables"
+    message, seen = "all-tables has other tables than the schemas", _difference(found, expected)
+    suite.require(ALL_TABLES, is_same, answer, message, seen=seen, expected=count)
     check_belongs(suite, answer, items, share=share)

@@ -154,16 +154,12 @@ def check_version(table: SharedTableTest) -> None:
             )
         return
     version = check_version_header(table.suite, answer)
-    table.suite.version = version
-    table.suite.require(
-        VERSION_BODY, not answer.body, answer, "the answer has a body", seen=f"{len(answer.body)} bytes"
-    )
+    table.suite.version, seen = version, f"{len(answer.body)} bytes"
+    table.suite.require(VERSION_BODY, not answer.body, answer, "the answer has a body", seen=seen)
     head = table.ask("", method="HEAD")
     if head.is_ok:
-        found = version_of(head)
-        table.suite.require(
-            VERSION_HEAD, found == version, head, "HEAD has another version", seen=found, expected=version
-        )
+        found, message = version_of(head), "HEAD has another version"
+        table.suite.require(VERSION_HEAD, found == version, head, message, seen=found, expected=version)
     else:
         table.skip("the server does not support the deprecated HEAD", VERSION_HEAD)
 
@@ -205,14 +201,8 @@ def check_history(table: SharedTableTest) -> None:
 
 
 def _check_as_of(table: SharedTableTest, whole: Lines, lines: Lines) -> None:
-    table.suite.require(
-        AS_OF_HEADER,
-        lines.version in (whole.version, None),
-        lines.answer,
-        "the header has another version than the query",
-        seen=lines.version,
-        expected=whole.version,
-    )
+    is_same, message = lines.version in (whole.version, None), "the header has another version than the query"
+    table.suite.require(AS_OF_HEADER, is_same, lines.answer, message, seen=lines.version, expected=whole.version)
     missing = [file for file in whole.files if file.id not in lines.by_id]
     more = [file for file in lines.files if file.id not in whole.by_id]
     is_same = not missing and not more
@@ -559,11 +549,9 @@ def _check_feed(table: SharedTableTest, feed: Lines, first: int, last: int) -> N
     _check_dated(table, feed)
     for file in feed.files:
         is_inside = file.version is None or first <= file.version <= last
-        message = "a changed file is of a version outside the range"
+        message, line = "a changed file is of a version outside the range", file.line.number
         expected = f"{first} to {last}"
-        table.suite.require(
-            RANGE, is_inside, answer, message, seen=file.version, expected=expected, line=file.line.number
-        )
+        table.suite.require(RANGE, is_inside, answer, message, seen=file.version, expected=expected, line=line)
 
 
 def _check_dated(table: SharedTableTest, lines: Lines) -> None:
@@ -590,10 +578,8 @@ def _check_parts(table: SharedTableTest, feed: Lines, first: int, last: int) -> 
     answer = (high or low or feed).answer
     is_same = low is not None and high is not None and _keys(low.files) + _keys(high.files) == _keys(feed.files)
     counts = [0 if part is None else len(part.files) for part in (low, high)]
-    message = "two halves of a range have other changes than the whole range"
-    table.suite.require(
-        PARTS, is_same, answer, message, seen=f"{counts[0]} and {counts[1]}", expected=f"{len(feed.files)} together"
-    )
+    message, together = "two halves of a range have other changes than the whole range", f"{len(feed.files)} together"
+    table.suite.require(PARTS, is_same, answer, message, seen=f"{counts[0]} and {counts[1]}", expected=together)
 
 
 def _check_by_time(table: SharedTableTest, feed: Lines) -> None:
@@ -614,9 +600,8 @@ def _check_by_time(table: SharedTableTest, feed: Lines) -> None:
         return
     is_same = _keys(lines.files) == _keys(feed.files)
     message = "a range by time has other changes than the range by versions"
-    table.suite.require(
-        BY_TIME, is_same, answer, message, seen=f"{len(lines.files)} files", expected=f"{len(feed.files)} files"
-    )
+    seen, expected = f"{len(lines.files)} files", f"{len(feed.files)} files"
+    table.suite.require(BY_TIME, is_same, answer, message, seen=seen, expected=expected)
 
 
 def check_files_since(table: SharedTableTest) -> None:
@@ -639,17 +624,9 @@ def check_files_since(table: SharedTableTest) -> None:
     table.suite.require(FEED_HEADER, is_first, answer, message, seen=lines.version, expected=first)
     _check_dated(table, lines)
     for file in lines.files:
-        is_inside = file.version is not None and file.version >= first
-        message = "a file is of a version before startingVersion, or has none"
-        table.suite.require(
-            SINCE_RANGE,
-            is_inside,
-            answer,
-            message,
-            seen=file.version,
-            expected=f"{first} or later",
-            line=file.line.number,
-        )
+        is_inside, later = file.version is not None and file.version >= first, f"{first} or later"
+        message, line = "a file is of a version before startingVersion, or has none", file.line.number
+        table.suite.require(SINCE_RANGE, is_inside, answer, message, seen=file.version, expected=later, line=line)
     if not lines.files:
         table.skip(f"no version since {first} changed data", SINCE_RANGE)
     future = table.query({"startingVersion": last + 1_000_000}, whole.form)

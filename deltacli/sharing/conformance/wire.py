@@ -312,6 +312,12 @@ class Suite:
         message = f"{words} is answered with {answer.status}"
         return self.require(rule, holds, answer, message, seen=answer.status, expected=expected)
 
+    def require_type(self, rule: Rule, answer: WireAnswer, what: str, expected: str) -> bool:
+        """Report an answer, described in words, whose Content-Type is another media type than `expected`."""
+        wanted = expected.partition(";")[0]
+        message, seen = f"the Content-Type of {what} is not {wanted}", answer.headers.get("content-type", "missing")
+        return self.require(rule, answer.media_type == wanted, answer, message, seen=seen, expected=expected)
+
     def skip(self, reason: str, rules: Iterable[Rule]) -> None:
         """Note why rules cannot be checked. The first reason is kept."""
         for rule in rules:
