@@ -25,7 +25,7 @@ from deltacli.sharing.conformance.lines import (
     partition_names,
     stored_name,
 )
-from deltacli.sharing.conformance.versions import ALL_FEATURES, HEADERS, SharedTableTest
+from deltacli.sharing.conformance.versions import ALL_FEATURES, HEADERS, SharedTableTest, header_of
 from deltacli.sharing.conformance.wire import CAPABILITIES, Rules, Wire, WireAnswer
 
 if TYPE_CHECKING:
@@ -163,7 +163,7 @@ def _check_negotiation(table: SharedTableTest) -> None:
     if table.whole is None:
         return
     form = table.whole.form
-    other = table.ask("metadata", headers={CAPABILITIES: f"{_header(form)};deltacliunknown=1"})
+    other = table.ask("metadata", headers={CAPABILITIES: f"{header_of(form)};deltacliunknown=1"})
     message = f"an unknown capability is answered with {other.status}"
     table.suite.require(UNKNOWN_CAPABILITY, other.is_ok or other.status >= 500, other, message, expected=200)
     if delta is None:
@@ -182,10 +182,6 @@ def _check_negotiation(table: SharedTableTest) -> None:
     if is_advanced:
         both = f"responseformat=parquet,delta;readerfeatures={ALL_FEATURES}"
         _require_form(table, ADVANCED, both, DELTA, "responseformat=parquet,delta is answered")
-
-
-def _header(form: str) -> str:
-    return HEADERS[form].get(CAPABILITIES, "responseformat=parquet")
 
 
 def _require_form(table: SharedTableTest, rule: Rule, header: str, form: str, words: str) -> None:
@@ -265,7 +261,7 @@ def check_hints(table: SharedTableTest) -> None:
     if whole is None or not whole.files:
         table.skip("the table has no files", *HINTS_AREA.rules)
         return
-    probes = [*_partition_probes(whole), *_stats_probes(whole)]
+    probes = probes_of(whole)
     if not probes:
         table.skip("the table has neither partition columns nor statistics of whole numbers", LOSES_ROWS)
     for probe in probes:
@@ -313,6 +309,11 @@ def _not(predicate: dict[str, object]) -> dict[str, object]:
 
 def _as_json_hint(predicate: dict[str, object]) -> dict[str, object]:
     return {"jsonPredicateHints": json.dumps(predicate)}
+
+
+def probes_of(whole: Lines) -> list[Probe]:
+    """Return the hints that show whether a file with a matching row is left out."""
+    return [*_partition_probes(whole), *_stats_probes(whole)]
 
 
 def _partition_probes(whole: Lines) -> Iterator[Probe]:

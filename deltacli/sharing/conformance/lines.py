@@ -170,6 +170,15 @@ def version_of(answer: WireAnswer) -> int | None:
     return int(text) if text.isascii() and text.isdigit() and len(text) < 20 else None
 
 
+def status_of(answer: WireAnswer) -> JsonObject | None:
+    """Return the queryStatus of an asynchronous query; None for an answer of another kind."""
+    try:
+        first = json.loads(answer.body.lstrip().partition(b"\n")[0]) if answer.is_ok else None
+    except (ValueError, RecursionError):
+        return None
+    return object_of(first["queryStatus"]) if isinstance(first, dict) and "queryStatus" in first else None
+
+
 def raw_lines(body: bytes) -> list[bytes]:
     """Return the lines of a body; the last one may lack its line end."""
     lines = body.split(b"\n")

@@ -17,6 +17,7 @@ from deltacli.rules.framework.base import Area, Finding, Level, Rule
 from deltacli.sharing.client.addresses import CODE, require_name
 from deltacli.sharing.client.faults import Origin, origin_of
 from deltacli.sharing.client.share_storage import open_profile
+from deltacli.sharing.conformance.asynchronous import ASYNC_AREA, check_async
 from deltacli.sharing.conformance.files import (
     FILES_AREA,
     FORMATS_AREA,
@@ -163,7 +164,7 @@ _OF_THE_SERVER = (ANSWERS_AREA, LISTS_AREA)
 """The areas whose rules are checked once for a server; those of `answers` also for every table."""
 _OF_TABLES = (
     *(VERSIONS_AREA, LINES_AREA, TABLES_AREA, FORMATS_AREA, QUERIES_AREA, PAGES_AREA),
-    *(HINTS_AREA, CHANGES_AREA, FILES_AREA),
+    *(HINTS_AREA, CHANGES_AREA, ASYNC_AREA, FILES_AREA),
 )
 _LEVELS = (Level.API, Level.FOOTERS, Level.DATA)
 """The levels of the command; each also checks what those before it do."""
@@ -349,6 +350,7 @@ class ConformanceRun:
             ("query", lambda: check_hints(table), HINTS_AREA),
             ("changes", lambda: check_changes(table), CHANGES_AREA),
             ("query", lambda: check_files_since(table), CHANGES_AREA),
+            ("query", lambda: check_async(table), ASYNC_AREA),
             ("query", lambda: check_files(table, self.scope.level), FILES_AREA),
         )
         with self.progress.step(f"testing {name.full_name}", unit="checks", total=len(parts)) as step:

@@ -19,6 +19,7 @@ from deltacli.sharing.conformance.lines import (
     check_version_header,
     names_of,
     read_lines,
+    status_of,
     version_of,
 )
 from deltacli.sharing.conformance.lists import Tester
@@ -31,6 +32,13 @@ ALL_FEATURES = ",".join(
 )
 DELTA_HEADER = f"responseformat=delta;readerfeatures={ALL_FEATURES}"
 HEADERS: Mapping[str, Mapping[str, str]] = {PARQUET: {}, DELTA: {CAPABILITIES: DELTA_HEADER}}
+
+
+def header_of(form: str) -> str:
+    """Return the capabilities that ask for a format, also where none have to be sent for it."""
+    return HEADERS[form].get(CAPABILITIES, "responseformat=parquet")
+
+
 MOVED = "the table got a new version during the test"
 
 
@@ -66,13 +74,21 @@ class SharedTableTest:
 
     def query(self, body: Mapping[str, object], form: str, headers: Mapping[str, str] | None = None) -> WireAnswer:
         """Return the answer to a query in a format."""
-        sent = json.dumps(body).encode()
-        path = f"{self.path}/query"
-        return self.tester.ask(self.suite, path, body=sent, method="POST", headers={**HEADERS[form], **(headers or {})})
+        return self.post("query", json.dumps(body).encode(), {**HEADERS[form], **(headers or {})})
+
+    def post(
+        self, rest: str, body: bytes | None, headers: Mapping[str, str] | None = None, token: str | None = None
+    ) -> WireAnswer:
+        """Return the answer to a body about the table."""
+        path = f"{self.path}/{rest}"
+        return self.tester.ask(self.suite, path, body=body, method="POST", headers=headers, token=token)
 
     def read(self, answer: WireAnswer, *, expects_end: bool = False) -> Lines | None:
         """Return an answer in lines, checked; None where it is an error or cannot be used."""
         if not answer.is_ok:
+            return None
+        status, message = status_of(answer), "an answer has a queryStatus that was not asked for"
+        if not self.suite.require(ASYNC_UNASKED, status is None, answer, message):
             return None
         lines = read_lines(self.suite, answer, expects_end=expects_end)
         if lines is not None:
@@ -92,6 +108,12 @@ class SharedTableTest:
     def skip(self, reason: str, *rules: Rule) -> None:
         """Note why rules cannot be checked."""
         self.suite.skip(reason, rules)
+
+
+ASYNC_UNASKED = Rules("Asynchronous queries", Level.API).row("""error share.async-unasked | A server answers with a
+    queryStatus only where the request has the capability asyncquery=true. | Delta Sharing Capabilities Header
+    (asyncquery) | clients that cannot poll fail on the line | answer at once without the capability | queryStatus in
+    the answer to a client without the header""")
 
 
 # -- versions of a table -----------------------------------------------------------------------------------------------
@@ -315,8 +337,7 @@ def check_queries(table: SharedTableTest) -> None:
     if whole is None:
         return
     for body in (b"{", b"[]"):
-        path, headers = f"{table.path}/query", HEADERS[whole.form]
-        answer = table.tester.ask(table.suite, path, body=body, method="POST", headers=headers)
+        answer = table.post("query", body, HEADERS[whole.form])
         table.suite.require_status(MALFORMED, answer.status >= 400, answer, "a body that is not a JSON object")
     answer = table.query({"deltacliUnknown": 1}, whole.form)
     is_ignored = answer.is_ok or answer.status >= 500
@@ -358,65 +379,61 @@ def check_pages(table: SharedTableTest) -> None:
     if whole is None or not whole.files:
         table.skip("the table has no files", PAGES, PAGE_SIZE, ENDLESS, PAGE_HEAD, PAGE_TOKEN)
         return
-    size = _page_size(whole)
-    tokens = _walk(table, whole, lambda page: table.query(page, whole.form))
+    size = page_size(whole)
+    tokens = walk_pages(table, whole, lambda page: table.query(page, whole.form))
     if tokens:
         _check_token(table, whole, size, tokens[0])
     else:
         table.skip("the server sends the table as one page", PAGE_TOKEN)
 
 
-def _page_size(whole: Lines) -> int:
+def page_size(whole: Lines) -> int:
     return max(1, (len(whole.files) + 2) // 3)
 
 
-def _walk(table: SharedTableTest, whole: Lines, fetch: Callable[[Mapping[str, object]], WireAnswer]) -> list[str]:
+def walk_pages(
+    table: SharedTableTest,
+    whole: Lines,
+    fetch: Callable[[Mapping[str, object]], WireAnswer],
+    rules: tuple[Rule, ...] = (PAGES, PAGE_SIZE, ENDLESS, PAGE_HEAD),
+) -> list[str]:
     """Read and compare the pages of an answer; return the tokens that led to them."""
-    size = _page_size(whole)
-    pages: list[Lines] = []
-    tokens: list[str] = []
+    differ, size_rule, endless, head = rules
+    require, size, pages, tokens = table.suite.require, page_size(whole), list[Lines](), list[str]()
     while len(pages) < _MOST_PAGES:
         answer = fetch({"maxFiles": size, **({"pageToken": tokens[-1]} if tokens else {})})
         page = table.read(answer, expects_end=True)
         if page is None or page.end is None:
             if not pages:
-                table.skip(_NO_PAGES, PAGES, PAGE_SIZE, ENDLESS, PAGE_HEAD, PAGE_TOKEN)
+                table.skip(_NO_PAGES, *rules, *([PAGE_TOKEN] if differ is PAGES else []))
                 return tokens
-            message = f"a page is answered with {answer.status}, without endStreamAction"
-            table.suite.require(PAGES, False, answer, message)
+            require(differ, False, answer, f"a page is answered with {answer.status}, without endStreamAction")
             return tokens
         pages.append(page)
-        _check_page(table, pages[0], page, size)
+        message = f"a page has {len(page.files)} files, more than maxFiles"
+        require(size_rule, len(page.files) <= size, answer, message, seen=len(page.files), expected=size)
+        is_same = page.head == pages[0].head and page.version == pages[0].version
+        require(head, is_same, answer, "a page has other lines of protocol and metadata than the first one")
         token = page.end.get("nextPageToken")
-        if not token:
-            table.suite.require(ENDLESS, True, answer, "")
-            break
         message = "the nextPageToken of a page leads to the same page again"
-        if not table.suite.require(ENDLESS, token not in tokens, answer, message):
+        if not require(endless, not token or token not in tokens, answer, message):
             return tokens
+        if not token:
+            break
         tokens.append(str(token))
-    _compare_pages(table, whole, pages)
+    if pages[0].version == whole.version:
+        _compare_pages(table, whole, pages, differ)
     return tokens
 
 
-def _check_page(table: SharedTableTest, first: Lines, page: Lines, size: int) -> None:
-    require, answer = table.suite.require, page.answer
-    message = f"a page has {len(page.files)} files, more than maxFiles"
-    require(PAGE_SIZE, len(page.files) <= size, answer, message, seen=len(page.files), expected=size)
-    is_same = page.head == first.head and page.version == first.version
-    require(PAGE_HEAD, is_same, answer, "a page has other lines of protocol and metadata than the first one")
-
-
-def _compare_pages(table: SharedTableTest, whole: Lines, pages: list[Lines]) -> None:
-    if pages[0].version != whole.version:
-        return
+def _compare_pages(table: SharedTableTest, whole: Lines, pages: list[Lines], rule: Rule) -> None:
     ids = [file.id for page in pages for file in page.files]
     missing = [file for file in whole.files if file.id not in set(ids)]
     more = [file for page in pages for file in page.files if file.id not in whole.by_id]
     is_same = sorted(ids) == sorted(file.id for file in whole.files)
     seen = f"missing {names_of(missing)}" if missing else f"unexpected {names_of(more)}" if more else "repeated files"
     message = f"the pages have {len(ids)} files, and the whole answer {len(whole.files)}"
-    table.suite.require(PAGES, is_same, pages[-1].answer, message, seen=None if is_same else seen)
+    table.suite.require(rule, is_same, pages[-1].answer, message, seen=None if is_same else seen)
 
 
 def _check_token(table: SharedTableTest, whole: Lines, size: int, token: str) -> None:
@@ -435,8 +452,7 @@ def check_end(table: SharedTableTest) -> None:
     whole = table.whole
     if whole is None:
         return
-    header = HEADERS[whole.form].get(CAPABILITIES, "responseformat=parquet")
-    wish = {CAPABILITIES: f"{header};includeendstreamaction=true"}
+    wish = {CAPABILITIES: f"{header_of(whole.form)};includeendstreamaction=true"}
     lines = table.same_version(
         table.read(table.query({"includeRefreshToken": True}, whole.form, wish), expects_end=True), (REFRESH,)
     )
@@ -525,7 +541,7 @@ def check_changes(table: SharedTableTest) -> None:
     _check_by_time(table, feed)
     if feed.files:
         sent = dict(feed.answer.request.query)
-        _walk(table, feed, lambda page: table.ask("changes", {**sent, **page}, HEADERS[feed.form]))
+        walk_pages(table, feed, lambda page: table.ask("changes", {**sent, **page}, HEADERS[feed.form]))
 
 
 def _feed(table: SharedTableTest, form: str, query: Mapping[str, object]) -> Lines | None:

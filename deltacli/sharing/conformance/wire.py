@@ -26,7 +26,8 @@ _STATUS_WAIT = (429, 503)
 _MOST_WAITS = 3
 _LONGEST_WAIT = 30.0
 _BLOCK_BYTES = 64 << 10
-_UNSTABLE = frozenset({"pageToken", "refreshToken"})
+_UNSTABLE = frozenset({"pageToken", "refreshToken", "idempotencyKey", "idempotency_key"})
+_QUERY_ID = re.compile(r"(?<=/queries/)[^/]+")
 _SHOWN = (CAPABILITIES, "fileidhash", "Range")
 
 
@@ -156,6 +157,11 @@ class Wire:
             self._reaches.add(reach_of(address))
         else:
             require_reach(host, address, frozenset(self._reaches))
+
+    def wait(self, seconds: float) -> None:
+        """Wait before the next request. Raises BudgetSpentError."""
+        self._require_time()
+        self._sleep(seconds)
 
     def send(self, request: WireRequest) -> WireAnswer:
         """Return the answer to a request of the API; waits where the server asks for it. Raises BudgetSpentError,
@@ -325,7 +331,8 @@ class Suite:
 
     def place(self, answer: WireAnswer, line: int | None = None) -> Place:
         """Return an answer as a place: the path of the request, and as the key what else was sent."""
-        return Place(answer.request.path.removeprefix(self.base).lstrip("/"), line, None, answer.request.about or None)
+        path = _QUERY_ID.sub("…", answer.request.path.removeprefix(self.base)).lstrip("/")
+        return Place(path, line, None, answer.request.about or None)
 
     def not_checked(self, rules: Iterable[Rule]) -> dict[str, list[str]]:
         """Return reason -> the ids of the rules that were not checked because of it."""
