@@ -28,10 +28,10 @@ ASYNC_AREA.rules.append(ASYNC_UNASKED)
 REFUSED = ASYNC_AREA.row("""error share.async-refused | The capability asyncquery=true makes no request fail. | Delta
     Sharing Capabilities Header (asyncquery); Read Data from a Table (idempotencyKey) | Spark, which sends it with every
     request, cannot read the table | ignore the capability, or answer asynchronously | 400 for asyncquery=true""")
-ECHO = ASYNC_AREA.row("""error share.async-echo | An answer to a submission has asyncquery=true in its header if it has a
-    queryStatus, and only then. | Delta Sharing Capabilities Header (asyncquery) | clients look for a queryStatus that
-    is not there, or take it for the table | send the capability with a queryStatus only | asyncquery=true in the
-    header of an answer with files""")
+ECHO = ASYNC_AREA.row("""error share.async-echo | An answer to a submission has asyncquery=true in its header if it has
+    a queryStatus, and only then. | Delta Sharing Capabilities Header (asyncquery) | clients look for a queryStatus that
+    is not there, or take it for the table | send the capability with a queryStatus only | asyncquery=true in the header
+    of an answer with files""")
 STATUS = ASYNC_AREA.row("""error share.async-status | A queryStatus is the only line, with a queryId that is the same in
     all answers about the query, and the status pending or failed. | Read Data from a Table (queryStatus: queryId,
     status) | clients cannot poll, or poll for ever | send {"queryStatus": {"queryId": "…", "status": "pending"}}, and

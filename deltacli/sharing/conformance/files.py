@@ -82,7 +82,7 @@ _NEED = "the table cannot be answered in parquet format"
 def check_formats(table: SharedTableTest) -> None:
     """Read the whole table in both formats, twice, and compare them."""
     for form in (PARQUET, DELTA):
-        answer = table.query({}, form)
+        answer = table.answers[form] = table.query({}, form)
         lines = table.read(answer)
         if lines is None:
             if answer.status < 500:
@@ -204,6 +204,8 @@ def check_metadata(table: SharedTableTest) -> None:
             continue
         message = f"the metadata has {2 + len(lines.rest)} lines"
         table.suite.require(METADATA_LINES, not lines.rest, answer, message, expected=2)
+        if lines.form == form:
+            table.metadata[form] = lines
         if lines.form != form or lines.version != whole.version:
             continue
         names = ("id", "schemaString", "partitionColumns")

@@ -19,6 +19,7 @@ from deltacli.sharing.conformance.wire import (
     WireAnswer,
     WireRequest,
 )
+from deltacli.sharing.protocol.directories import read_share_metadata
 
 # -- every answer ------------------------------------------------------------------------------------------------------
 
@@ -198,6 +199,14 @@ ALL_TABLES = LISTS_AREA.row("""error share.all-tables-differ | all-tables lists 
     each once. | List all Tables in a Share | clients that list with all-tables miss tables, or see others | list every
     table of every schema | a schema is missing""")
 
+SHARE_FORM = LISTS_AREA.row("""error share.share-metadata-form | displayName and comment of a share are strings, its
+    properties a map of strings; the list and the share itself have the same. | List Shares; Get Share (displayName,
+    comment, properties) | clients refuse the list, or show another name | send strings, or leave them out |
+    "properties": {"team": 7}""")
+SHARE_LIMITS = LISTS_AREA.row("""warning share.share-metadata-limits | displayName has at most 255 characters, comment
+    65,536; there are at most 50 properties, with 255 characters in a key and 1,000 in a value. | List Shares
+    (displayName, comment, properties) | clients cut them | shorten them | a displayName of 300 characters""")
+
 _MOST_PAGES = 50
 _WHOLE = 500
 _BAD_TOKEN = "deltacli-share-test-no-token"
@@ -213,7 +222,8 @@ class NamedTable:
     share: str
     schema: str
     name: str
-    id: str | None = None
+    listed: dict[str, Item] = field(default_factory=dict)
+    """What the lists have of it, by the path of the list."""
 
     @property
     def full_name(self) -> str:
@@ -356,6 +366,9 @@ def check_share(tester: Tester, suite: Suite, item: Item) -> WireAnswer:
     if not suite.require(GET_SHARE, found == name, answer, message, expected=expected):
         return answer
     _check_id(suite, answer, item.get("id"), share.get("id"), f"the share {name}")
+    suite.report(read_share_metadata(item)[1] + read_share_metadata(share)[1], answer, SHARE_FORM, SHARE_LIMITS)
+    differing = [key for key in ("displayName", "comment", "properties") if item.get(key) != share.get(key)]
+    suite.require(SHARE_FORM, not differing, answer, f"{', '.join(differing)} of the share {name} differ from the list")
     for other in dict.fromkeys((name.upper(), name.swapcase())):
         if other != name:
             again = tester.ask(suite, share_path(other))
@@ -395,8 +408,8 @@ def check_belongs(suite: Suite, answer: WireAnswer, items: Sequence[Item], **nam
         suite.require(ITEM_ELSEWHERE, not wrong, answer, message, seen=seen, expected=expected)
 
 
-def check_all_tables(tester: Tester, suite: Suite, share: str, tables: Sequence[Item]) -> None:
-    """Compare all-tables with the tables of each schema."""
+def check_all_tables(tester: Tester, suite: Suite, share: str, tables: Sequence[Item]) -> list[Item]:
+    """Compare all-tables with the tables of each schema; return its items."""
     names = ("name", "schema", "share")
     items = list_whole(tester, suite, f"{share_path(share)}/all-tables", names)
     found, expected = [_key(item, names) for item in items], [_key(item, names) for item in tables]
@@ -405,3 +418,4 @@ def check_all_tables(tester: Tester, suite: Suite, share: str, tables: Sequence[
     message, seen = "all-tables has other tables than the schemas", _difference(found, expected)
     suite.require(ALL_TABLES, is_same, answer, message, seen=seen, expected=count)
     check_belongs(suite, answer, items, share=share)
+    return items

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from deltacli.rules.framework.base import Level
 from deltacli.sharing.conformance.lines import version_of
 from deltacli.sharing.conformance.lists import UNKNOWN, NamedTable, Tester, schema_path, share_path
@@ -13,17 +11,17 @@ from deltacli.sharing.conformance.wire import Rules, Suite, WireRequest
 ASSETS_AREA = Rules("OpenSharing assets", Level.API)
 OPENSHARING_AREA = Rules("OpenSharing tables", Level.API)
 
-ASSET_ROUTE = ASSETS_AREA.row("""warning share.asset-route | The routes of volumes, models, skills and of the Iceberg view
-    are answered with 200 and an object of their form, or with 4xx and JSON. | OpenSharing: VOLUMES.md; TABLES.md
+ASSET_ROUTE = ASSETS_AREA.row("""warning share.asset-route | The routes of volumes, models, skills and of the Iceberg
+    view are answered with 200 and an object of their form, or with 4xx and JSON. | OpenSharing: VOLUMES.md; TABLES.md
     (Iceberg REST) | clients of other assets repeat the request, or show an error of their parser | answer 404 with
     RESOURCE_DOES_NOT_EXIST where the server has no such assets | 501 for the volumes of a schema""")
 GET_TABLE = OPENSHARING_AREA.row("""error share.get-table | GET of a table is an object with its name, schema, share and
     format, which is delta, iceberg, or both with a comma; an unknown table is 404. | OpenSharing: TABLES.md (Get Table)
     | clients cannot find out how to read the table | answer {"name", "schema", "share", "format"} without a wrapper |
     405 for GET of a listed table""")
-HEAD_TABLE = OPENSHARING_AREA.row("""warning share.head-table | HEAD of a table keeps the header Delta-Table-Version, also
-    where GET of it is Get Table. | Query Table Version (HEAD, deprecated); OpenSharing: TABLES.md (Get Table) | older
-    clients do not find the version | send the header for HEAD | HEAD without the header""")
+HEAD_TABLE = OPENSHARING_AREA.row("""warning share.head-table | HEAD of a table keeps the header Delta-Table-Version,
+    also where GET of it is Get Table. | Query Table Version (HEAD, deprecated); OpenSharing: TABLES.md (Get Table) |
+    older clients do not find the version | send the header for HEAD | HEAD without the header""")
 
 _FORMATS = {"delta", "iceberg"}
 
@@ -32,12 +30,14 @@ def check_assets(tester: Tester, suite: Suite, share: str, schema: str) -> None:
     """Ask for assets that are not tables."""
     inside = schema_path(share, schema)
     paths = [*(f"{inside}/{kind}" for kind in ("volumes", "models", "skills")), f"{share_path(share)}/all-volumes"]
-    queries: dict[str, Mapping[str, str]] = {**dict.fromkeys(paths, {}), "iceberg/v1/config": {"warehouse": share}}
-    for path, query in queries.items():
+    for path in (*paths, "iceberg/v1/config"):
+        query = {"warehouse": share} if path.startswith("iceberg") else {}
         answer = tester.wire.send(WireRequest(path, query))
         content = answer.json
         items = content.get("items", []) if isinstance(content, dict) else None
-        is_right = isinstance(content, dict) and (400 <= answer.status < 500 or (answer.is_ok and isinstance(items, list)))
+        is_right = isinstance(content, dict) and (
+            400 <= answer.status < 500 or (answer.is_ok and isinstance(items, list))
+        )
         message = f"the route of an asset is answered with {answer.status} and {answer.media_type or 'no type'}"
         suite.require(ASSET_ROUTE, is_right, answer, message, expected="200 or 4xx, with JSON")
 

@@ -24,6 +24,7 @@ from deltacli.sharing.conformance.lines import (
 )
 from deltacli.sharing.conformance.lists import Tester
 from deltacli.sharing.conformance.wire import CAPABILITIES, Rules, Suite, WireAnswer
+from deltacli.sharing.protocol.directories import TableAccess
 
 # -- one shared table under test ---------------------------------------------------------------------------------------
 
@@ -53,6 +54,10 @@ class SharedTableTest:
     path: str
     wholes: dict[str, Lines] = field(default_factory=dict)
     has_history: bool = False
+    answers: dict[str, WireAnswer] = field(default_factory=dict)
+    """Those to the query of the whole table, by the format that was asked for."""
+    metadata: dict[str, Lines] = field(default_factory=dict)
+    access: TableAccess = field(default_factory=TableAccess)
 
     @property
     def whole(self) -> Lines | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlencode, urlsplit
@@ -18,6 +18,7 @@ from deltacli.core.typing import Json
 from deltacli.delta.log.segment import Place
 from deltacli.rules.framework.base import Area, Finding, Level, Rule, Severity
 from deltacli.sharing.client.faults import Reach, missing_extra, reach_of, require_reach
+from deltacli.sharing.protocol.directories import AccessFault
 
 CAPABILITIES = "delta-sharing-capabilities"
 MOST_BYTES = 64 << 20
@@ -323,6 +324,12 @@ class Suite:
         wanted = expected.partition(";")[0]
         message, seen = f"the Content-Type of {what} is not {wanted}", answer.headers.get("content-type", "missing")
         return self.require(rule, answer.media_type == wanted, answer, message, seen=seen, expected=expected)
+
+    def report(self, faults: Sequence[AccessFault], answer: WireAnswer, *rules: Rule) -> None:
+        """Report the faults that a reader of the protocol found in an answer, of the rules that it checks."""
+        for rule in rules:
+            found = [fault.message for fault in faults if rule.id == f"share.{fault.rule}"]
+            self.require(rule, not found, answer, "; ".join(dict.fromkeys(found)))
 
     def skip(self, reason: str, rules: Iterable[Rule]) -> None:
         """Note why rules cannot be checked. The first reason is kept."""
