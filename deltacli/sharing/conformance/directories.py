@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from deltacli.core.errors import DeltacliError, FileMissing, PermissionRefused, parameter
+from deltacli.core.errors import DeltacliError, FileMissing, PermissionRefused, UsageError, parameter
 from deltacli.core.typing import JsonObject
 from deltacli.rules.framework.base import Level, Severity
 from deltacli.sharing.conformance.lines import DELTA, PARQUET, Lines
@@ -385,6 +385,8 @@ def _check_table(table: SharedTableTest, test: DirectoryTest, credential: Vended
             snapshot = read_snapshot(handle, version=announced)
         files, outside = _files(snapshot, table.access)
         ends = [handle.storage.read_range(path, max(0, size - 4), 4) for path, size in files[:_MOST_FILES]]
+    except UsageError as fault:
+        table.skip(f"the store cannot be opened: {fault.message}", *DIRECTORY_AREA.rules)
     except DeltacliError as fault:
         message = "the table cannot be read with the credentials"
         require(UNREADABLE, False, answer, message, seen=f"{fault.code}: {fault.message}")
