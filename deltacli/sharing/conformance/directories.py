@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from deltacli.core.errors import DeltacliError, FileMissing, PermissionRefused, UsageError, parameter
 from deltacli.core.typing import JsonObject
 from deltacli.rules.framework.base import Level, Severity
-from deltacli.sharing.conformance.lines import DELTA, PARQUET, Lines
+from deltacli.sharing.conformance.lines import DELTA, PARQUET, Lines, object_of
 from deltacli.sharing.conformance.versions import HEADERS, SharedTableTest
 from deltacli.sharing.conformance.wire import MOST_BYTES, Rules, WireAnswer
 from deltacli.sharing.protocol.directories import (
@@ -95,6 +95,7 @@ def check_access(table: SharedTableTest, listed: Sequence[Face]) -> None:
         access, faults = read_access(face.fields)
         table.suite.report(faults, face.answer, *_READ)
         found.append(access)
+        table.may_announce |= access.has_directory or any(fault.rule == "access-modes-form" for fault in faults)
     shown = {face.name: _modes(access) for face, access in zip(faces, found, strict=True)}
     message, seen = (
         "the answers have different access modes",
@@ -116,6 +117,9 @@ def check_access(table: SharedTableTest, listed: Sequence[Face]) -> None:
         table.skip("the table is offered by url", DIR_ONLY_QUERY, DIR_ONLY_METADATA)
         return
     table.skip("the table is not offered by url", URL_BROKEN)
+    if not access.modes:
+        table.skip("the table is offered neither by url nor by dir", DIR_ONLY_QUERY, DIR_ONLY_METADATA)
+        return
     for answer in table.answers.values():
         is_refused = 400 <= answer.status < 500 and isinstance(answer.json, dict)
         table.suite.require_status(DIR_ONLY_QUERY, is_refused, answer, "the query of a table without url")
@@ -255,8 +259,9 @@ def check_directory(table: SharedTableTest, test: DirectoryTest) -> None:
     access, vendor = table.access, _Vendor(table)
     if not access.has_directory:
         table.skip("the table is not offered by dir", DIR_HISTORY, *_OF_POSTS, *DIRECTORY_AREA.rules)
-        answer = vendor.post(None) if test.asks else None
-        if answer is not None:
+        if table.may_announce:
+            table.skip("it is not certain whether the table is offered by dir", UNANNOUNCED)
+        elif test.asks and (answer := vendor.post(None)) is not None:
             is_given = answer.is_ok and b'"credentials"' in answer.body
             message = "credentials are given for a table that is not offered by dir"
             table.suite.require(UNANNOUNCED, not is_given, answer, message, seen=answer.status, expected=400)
@@ -275,7 +280,7 @@ def check_directory(table: SharedTableTest, test: DirectoryTest) -> None:
     is_kept = not first.is_ok or "no-store" in cached or "private" in cached
     table.suite.require(CACHEABLE, is_kept, first, "the credentials may be cached", seen=cached, expected="no-store")
     _check_refusals(vendor, access)
-    _check_others(vendor, access, credential)
+    _check_others(vendor, access, first)
     if test.level == "api":
         reason = f"{parameter('share test.level', test.level)} reads no store"
         table.skip(reason, *DIRECTORY_AREA.rules)
@@ -302,8 +307,7 @@ def _check_grant(table: SharedTableTest, answer: WireAnswer, wanted: str | None)
     is_sas = b'"azureUserDelegationSas"' in answer.body
     table.suite.report(faults, answer, *(_OF_GRANT if is_sas else _OF_GRANT[:-1]))
     table.skip("the credentials are not a SAS", SAS)
-    given = answer.json.get("credentials") if isinstance(answer.json, dict) else None
-    given = given if isinstance(given, dict) else {}
+    given = object_of(object_of(answer.json).get("credentials"))
     keys = given.get("awsTempCredentials")
     has_session = not isinstance(keys, dict) or bool(keys.get("sessionToken"))
     table.suite.require(LONG_LIVED, has_session, answer, "awsTempCredentials has no session token")
@@ -341,7 +345,7 @@ def _check_refusals(vendor: _Vendor, access: TableAccess) -> None:
             table.suite.require_status(OUTSIDE, answer.status >= 400, answer, words)
 
 
-def _check_others(vendor: _Vendor, access: TableAccess, credential: VendedCredential | None) -> None:
+def _check_others(vendor: _Vendor, access: TableAccess, first: WireAnswer) -> None:
     """Ask for the first auxiliary location, and for the root in other ways."""
     table, require = vendor.table, vendor.table.suite.require
     for location in access.auxiliary[:1]:
@@ -350,18 +354,23 @@ def _check_others(vendor: _Vendor, access: TableAccess, credential: VendedCreden
             found = read_credential(answer.body, location, table.tester.now_ms)[0] if answer.is_ok else None
             message = f"the request for credentials of an auxiliary location is answered with {answer.status}"
             require(AUXILIARY, found is not None, answer, message, seen=answer.status, expected=200)
-    if credential is None:
-        table.skip("the server gives no credentials without a body", BODY)
-        return
+    given = {"no body": _place_of(first)}
     for words, body in (("an empty body", b""), ("the body {}", b"{}")):
-        answer = vendor.post(body)
-        if answer is None:
+        if (answer := vendor.post(body)) is None:
             table.skip(f"{MOST_GRANTS} credentials were given", BODY)
-            continue
-        found = read_credential(answer.body, None, table.tester.now_ms)[0] if answer.is_ok else None
-        is_same = found is not None and found.grant.location == credential.grant.location
-        message = f"{words} is answered with {answer.status}, and not with the location of no body"
-        require(BODY, is_same, answer, message, seen=answer.status, expected=200)
+            return
+        given[words] = _place_of(answer)
+    message, seen = (
+        "the kinds of an empty body do not lead to the same location",
+        "; ".join(map(" ".join, given.items())),
+    )
+    require(BODY, len(set(given.values())) == 1, first, message, seen=seen)
+
+
+def _place_of(answer: WireAnswer) -> str:
+    """Return the location of credentials, or the status."""
+    content = object_of(answer.json) if answer.is_ok else {}
+    return str(object_of(content.get("credentials")).get("location") or answer.status)
 
 
 # -- the table in the directory ----------------------------------------------------------------------------------------

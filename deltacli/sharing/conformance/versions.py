@@ -58,6 +58,8 @@ class SharedTableTest:
     """Those to the query of the whole table, by the format that was asked for."""
     metadata: dict[str, Lines] = field(default_factory=dict)
     access: TableAccess = field(default_factory=TableAccess)
+    may_announce: bool = False
+    """Whether an answer offers access by directory, or could mean that."""
 
     @property
     def whole(self) -> Lines | None:
