@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime, timedelta
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from deltacli.api.care import BeforeChange, Elsewhere, LogCare, Undo
 from deltacli.core.clock import Clock, system_clock
@@ -55,6 +55,7 @@ def open_table(
     storage_options: Mapping[str, str] | None = None,
     retry_budget: timedelta = RETRY_BUDGET,
     allow_external: Sequence[str] = (),
+    access: Literal["auto", "url", "dir"] = "auto",
     engine: Engine | None = None,
     clock: Clock = system_clock,
     progress: Progress = SILENT,
@@ -65,15 +66,17 @@ def open_table(
     `retry_budget` limits how long a request to a store is retried; zero: never.
 
     `allow_external`: paths and URIs below which files outside the table may be opened, as needed for a shallow clone;
-    other files outside raise PathExternal. Hints of errors name the table as given here. Raises UsageError for an
-    unsupported scheme, an extra that is not installed, and a prefix without a directory, host or bucket.
+    other files outside raise PathExternal. `access`: how a shared table is read, by URLs of its files (`url`) or in its
+    directory with temporary credentials (`dir`); its server is asked for the metadata to choose. Hints of errors name
+    the table as given here. Raises UsageError for an unsupported scheme, an extra that is not installed, and a prefix
+    without a directory, host or bucket; for a shared table what its server is asked raises.
     """
     name = text_of(uri)
     shown = without_secrets(name)
     try:
         allowed = _prefixes(allow_external)
         open_other = partial(open_storage, options=storage_options, allowed=allowed, retry=retry_of(name, retry_budget))
-        storage = _open_share(name, retry_budget) or open_other(name)
+        storage = _open_share(name, retry_budget, access, storage_options or {}) or open_other(name)
     except UsageError as fault:
         name_table(fault, shown)
         raise
@@ -90,14 +93,15 @@ def open_table(
     )
 
 
-def _open_share(name: str, retry_budget: timedelta) -> Storage | None:
+def _open_share(name: str, retry_budget: timedelta, access: str, options: Mapping[str, str]) -> Storage | None:
     """Return the store of a shared table, None for any other name. Raises UsageError."""
     if "#" not in name:
         return None
     from deltacli.sharing.client.share_storage import open_share
     from deltacli.storage.retry import Retry
 
-    return open_share(name, retry=Retry(retry_budget.total_seconds(), is_explicit=True))
+    retry = Retry(retry_budget.total_seconds(), is_explicit=True)
+    return open_share(name, access=access, options=options, retry=retry)
 
 
 def _location(

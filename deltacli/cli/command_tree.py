@@ -37,6 +37,12 @@ class TableFormat(StrEnum):
     PAIMON = "paimon"
 
 
+class AccessMode(StrEnum):
+    AUTO = "auto"
+    URL = "url"
+    DIR = "dir"
+
+
 OUTPUT_OF_ROWS = Option(
     "Write the result to this file, atomically, or Parquet files to this new or empty directory; .csv, … "
     "chooses the format.",
@@ -77,6 +83,10 @@ class GlobalOptions:
         "Allow opening files below this path or URI outside the table. Repeatable.", "PREFIX"
     )
     table_format: TableFormat | None = option("Format of the table, instead of detecting it.", "delta|paimon")
+    access: AccessMode | None = option(
+        "Read a shared table by URLs of its files, or in its directory with temporary credentials.  [default: auto]",
+        "auto|url|dir",
+    )
     config: str | None = option("TOML file with defaults for these options.", "FILE")
     profile_name: str | None = option(
         "Use [profile.NAME] of that file, whose keys override the others of the file.", "NAME"

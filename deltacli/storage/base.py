@@ -127,7 +127,7 @@ def no_atomic_create(uri: str, why: str) -> NoAtomicCreate:
 
 def require_writable(storage: ReadStorage) -> None:
     """Raise NoAtomicCreate for a store that is known to be read-only, without a request; UsageError for a share."""
-    if isinstance(storage, StoreOfVersions):
+    if isinstance(storage, StoreOfVersions | StoreWithBounds):
         raise storage.refusal()
     if not storage.capabilities.atomic_create:
         raise no_atomic_create(storage.uri, "this store is not known to create files atomically")
@@ -317,6 +317,25 @@ def running_kernel() -> str:
             return source.read().strip()
     except (OSError, ValueError):
         return ""
+
+
+@runtime_checkable
+class StoreWithBounds(Protocol):
+    """A store whose table reads files elsewhere only where the giver of its credentials allows it, with credentials for
+    them, whatever the user allows. It exists in this process only.
+    """
+
+    def open_within(self, uri: str) -> Storage:
+        """Return the store of a directory that one of the locations covers."""
+
+    def allowed_within(self) -> Allowed:
+        """Return the locations."""
+
+    def refusal(self) -> UsageError:
+        """Return the error for operations that write."""
+
+    def require_announced(self, table_id: str | None, newest: int) -> None:
+        """Raise Unreadable unless the log is that of the table that was announced, and not older. None: unknown."""
 
 
 @runtime_checkable

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from threading import Lock
 from typing import NamedTuple, NoReturn
 from urllib.parse import unquote_to_bytes
@@ -38,7 +38,7 @@ Renew = Callable[[bool], Grant]
 # -- locations ---------------------------------------------------------------------------------------------------------
 
 _URI = r"([A-Za-z][A-Za-z0-9+.-]*)://([^/]*)(/.*)?"
-_FAMILIES: Mapping[str, str] = {
+FAMILIES: Mapping[str, str] = {
     **dict.fromkeys(("s3", "s3a", "s3n"), "s3"),
     **dict.fromkeys(("gs", "gcs"), "gs"),
     **dict.fromkeys(("abfss", "abfs", "wasbs", "wasb"), "abfss"),
@@ -68,6 +68,13 @@ class Location(NamedTuple):
         """The URI that a store is opened at: one spelling per directory, not encoded."""
         return "/".join((f"{self.family}://{self.authority}", *self.segments))
 
+    def spelled(self, scheme: str) -> Iterator[str]:
+        """Yield the URI, not encoded, with another scheme of its family; of Azure with each kind of host."""
+        host = self.authority
+        kinds = (host, host.replace(".dfs.", ".blob.")) if self.family == "abfss" else (host,)
+        for authority in kinds:
+            yield "/".join((f"{scheme}://{authority}", *self.segments))
+
     def covers(self, other: Location) -> bool:
         """Return True where another directory is this one or below it, by whole segments."""
         return self[:2] == other[:2] and self.segments == other.segments[: len(self.segments)]
@@ -81,7 +88,7 @@ def read_location(uri: str) -> Location:
     if len(uri) > LONGEST_LOCATION:
         raise ValueError(f"more than {LONGEST_LOCATION:,} characters")
     match = re.fullmatch(_URI, uri, re.DOTALL)
-    family = _FAMILIES.get(match[1].lower()) if match else None
+    family = FAMILIES.get(match[1].lower()) if match else None
     if match is None or family is None:
         scheme = uri.partition("://")[0][:20] if "://" in uri else ""
         raise ValueError(f"{scheme!r} is not the scheme of a cloud store" if scheme else "not an absolute URI")

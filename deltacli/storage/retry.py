@@ -236,6 +236,22 @@ class Retry:
             with self._lock:
                 del self._flights[number]
 
+    def now(self) -> float:
+        """Return the seconds of the clock of the policy."""
+        return self._clock()
+
+    def is_stopping(self) -> bool:
+        """Return True once the run was interrupted."""
+        return self._is_stopping()
+
+    def wait(self, seconds: float) -> None:
+        """Wait, or until the run is interrupted."""
+        self._wait(seconds)
+
+    def say(self, text: str) -> None:
+        """Write a note about a delay, unless there was one in the last half a minute."""
+        self._say(text, self._clock())
+
     def slow_down(self, host: str) -> None:
         """Send fewer requests to a host that was too busy, in all threads."""
         self._pace(host).slow_down(self._clock())

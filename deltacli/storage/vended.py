@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from deltacli.storage.base import Storage
     from deltacli.storage.retry import Retry
 
-__all__ = ["Grant", "HeldGrant", "Location", "Renew", "open_vended", "read_location"]
+__all__ = ["Grant", "HeldGrant", "Location", "Renew", "open_held", "open_vended", "read_location"]
 
 _ALLOWED = frozenset(
     {
@@ -43,18 +43,20 @@ def open_vended(
     Raises UsageError for a URI or an option that cannot be used, StorageFailed for a grant that is unfit.
     """
     given = dict(options or {})
-    if others := sorted(name for name in given if name.lower() not in _ALLOWED):
-        option = parameter(f"storage_options.{others[0]}")
-        raise UsageError(
-            f"{option} cannot be used: the server of the table gives the credentials",
-            code="usage.storage-option",
-            facts={"allowed": "region, endpoint_url, verify, use_ssl, addressing_style, requester_pays, project"},
-        )
+    _require_no_credentials(given)
     try:
         location = read_location(uri)
     except ValueError as fault:
         raise UsageError(f"the location of the table cannot be used: {fault}", code="usage.table") from None
-    held = HeldGrant(location, renew, clock)
+    return open_held(location, HeldGrant(location, renew, clock), options=given, retry=retry)
+
+
+def open_held(
+    location: Location, held: HeldGrant, *, options: Mapping[str, str] | None = None, retry: Retry | None = None
+) -> Storage:
+    """Return the store of a directory that a grant covers; options as of `open_vended`. Raises UsageError."""
+    given = dict(options or {})
+    _require_no_credentials(given)
     match location.family:
         case "s3":
             from deltacli.storage.s3.store import open_s3
@@ -72,3 +74,13 @@ def open_vended(
             from deltacli.storage.local import LocalStorage
 
             return LocalStorage(f"/{'/'.join(location.segments)}")
+
+
+def _require_no_credentials(options: Mapping[str, str]) -> None:
+    if others := sorted(name for name in options if name.lower() not in _ALLOWED):
+        option = parameter(f"storage_options.{others[0]}")
+        raise UsageError(
+            f"{option} cannot be used: the server of the table gives the credentials",
+            code="usage.storage-option",
+            facts={"allowed": "region, endpoint_url, verify, use_ssl, addressing_style, requester_pays, project"},
+        )

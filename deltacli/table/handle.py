@@ -15,7 +15,7 @@ from deltacli.core.clock import MACHINE, Clock, Machine, system_clock
 from deltacli.core.progress import SILENT, Progress
 from deltacli.engine.base import EmbeddedEngine, Engine
 from deltacli.storage import NOTHING, Allowed, ReadStorage, Storage, open_storage
-from deltacli.storage.base import Place, StoreOfVersions, StoreWithPlace, held, require_writable
+from deltacli.storage.base import Place, StoreOfVersions, StoreWithBounds, StoreWithPlace, held, require_writable
 from deltacli.work.task import TableStores
 
 if TYPE_CHECKING:
@@ -45,6 +45,7 @@ class TableHandle:
         location: StoreLocation | None = None,
         machine: Machine = MACHINE,
     ) -> None:
+        location = None if isinstance(storage, StoreWithBounds) else location
         self.stores = TableStores(storage, open_other, allowed, location, machine)
         self.name = name
         self.newest_seen: int | None = None

@@ -37,7 +37,7 @@ from deltacli.delta.log.segment import (
 )
 from deltacli.delta.log.state import StateBuilder, in_commit_keys, parse_integer, plain_action
 from deltacli.delta.protocol.features import require_readable
-from deltacli.storage.base import StoreOfVersions
+from deltacli.storage.base import StoreOfVersions, StoreWithBounds
 from deltacli.table.api_arguments import VersionTime, moment_ms, named, optional_version
 from deltacli.table.find_log import Log, find_log, list_log
 from deltacli.table.handle import TableHandle
@@ -127,6 +127,8 @@ def _rebuild(table: TableHandle, log: Log, version: int | None, rejected: dict[C
         try:
             state = _read_state(table, log, segment, rejected)
             table.note_version(log.listing.newest_version)
+            if isinstance(table.storage, StoreWithBounds):
+                table.storage.require_announced(state.metadata.id, log.listing.newest_version)
             return state
         except CommitCorrupt as fault:
             broken = [file.version for file in segment.commits if file.name == fault.file]

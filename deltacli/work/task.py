@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 from deltacli.core.clock import MACHINE, Machine
 from deltacli.core.made_once import cached_property
 from deltacli.storage import NOTHING, Allowed, Storage, open_storage
+from deltacli.storage.base import StoreWithBounds
 
 if TYPE_CHECKING:
     import pyarrow.parquet
@@ -95,6 +96,8 @@ class TableStores:
         """Return a resolver of the files that the log names. It records which of them were refused."""
         from deltacli.work.rows.table_files import TableFiles
 
+        if isinstance(self.storage, StoreWithBounds):
+            return TableFiles(self.storage, self.storage.open_within, self.storage.allowed_within())
         return TableFiles(self.storage, self.open_other, self.allowed)
 
     def __reduce__(self) -> NoReturn:

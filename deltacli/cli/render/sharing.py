@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from deltacli.sharing.signing.keys import ServerKey, ServerKeys
 
 
+_LONGEST_SHOWN = 120
+"""Characters of a comment."""
+
+
 def share_fields(kind: str, **fields: object) -> dict[str, Json]:
     """Return the first fields of a document that is not about one table."""
     known = {name: value for name, value in fields.items() if value is not None}
@@ -208,6 +212,9 @@ def listing_result(profile: str, entries: Sequence[ListedEntry]) -> Listing[Json
     columns = [*item_columns(("share", "schema", "table")), Column("id", lambda one: one.get("id"), on_screen=False)]
     if any(entry.access_modes for entry in entries):
         columns.append(Column("accessModes", lambda one: " ".join(one.get("accessModes", ())) or None))
+    for name in ("displayName", "comment"):
+        if any(name in item for item in items):
+            columns.append(Column(name, partial(_shown, name), on_screen=name == "displayName"))
     fields = share_fields("share-ls", profile=profile)
     return _Tree(fields, "share-entry", items, columns, items, tree=partial(_draw, profile, entries))
 
@@ -235,8 +242,20 @@ def _as_json(entry: ListedEntry) -> dict[str, Json]:
         "id": entry.id,
         "shareId": entry.share_id,
         "accessModes": list(entry.access_modes) or None,
+        "location": entry.access.location,
+        "auxiliaryLocations": list(entry.access.auxiliary) or None,
+        "displayName": entry.about.display_name,
+        "comment": entry.about.comment,
+        "properties": dict(entry.about.properties) or None,
     }
     return {name: value for name, value in found.items() if value is not None}
+
+
+def _shown(name: str, item: JsonObject) -> str | None:
+    """Return a text of a server on one line, without control characters, cut."""
+    from deltacli.sharing.client.faults import clean
+
+    return clean(item[name])[:_LONGEST_SHOWN] if name in item else None
 
 
 def _draw(profile: str, entries: Sequence[ListedEntry], canvas: Canvas) -> None:
@@ -252,8 +271,10 @@ def _draw(profile: str, entries: Sequence[ListedEntry], canvas: Canvas) -> None:
                 break
             if (*path, name) not in branches:
                 style = Style.TYPE if len(path) == 2 else Style.HEADING
-                is_directory = len(path) == 2 and not entry.is_readable
+                is_directory = len(path) == 2 and not entry.access.has_urls
                 shown = f"{name} (shared by directory only)" if is_directory else name
+                if not path and entry.about.display_name:
+                    shown = f"{name} ({_shown('displayName', {'displayName': entry.about.display_name})})"
                 branches[(*path, name)] = branches[path].add(canvas.text(shown, style))
             path = (*path, name)
     canvas.draw(root)

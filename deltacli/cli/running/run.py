@@ -83,6 +83,8 @@ class Run:
     verbosity: int
     table_format: TableFormat | None = None
     """The format of tables if it was given, else it is detected."""
+    access: str = "auto"
+    """How shared tables are read."""
     progress: Progress = SILENT
     progress_is_asked_for: bool = False
     log_is_json: bool = False
@@ -313,7 +315,8 @@ class Run:
         """Return what opens stores with the options of this run, with a policy of retries of its own."""
 
         note = None if self.quiet else self.note
-        self._stores.append(Stores(self.storage_options, self.allowed, self.retry_budget_ms, note, calls_per_second))
+        stores = Stores(self.storage_options, self.allowed, self.retry_budget_ms, note, calls_per_second, self.access)
+        self._stores.append(stores)
         return self._stores[-1]
 
     def sink(self, *, content: Format | None = None) -> AbstractContextManager[BinaryIO]:
@@ -356,6 +359,8 @@ _READING = frozenset(
     }
 )
 """Commands that read shared tables, or say themselves why they cannot. Others write to them, or plan to."""
+_PREFERRED: Mapping[tuple[str, ...], str] = {("history",): "dir", ("share", "pull"): "url"}
+"""How shared tables are read that are offered in both ways."""
 
 
 def _only_reading(name: str, words: Sequence[str], uri: str, *, writes: bool) -> UsageError | None:
@@ -379,7 +384,7 @@ class Stores:
 
     `allowed`: prefixes that links of a local directory may point to, besides the directory itself. `retry_budget_ms`
     None: the default. `note` is called with messages about delays.
-    `calls_per_second`: the maximum rate of requests to each host.
+    `calls_per_second`: the maximum rate of requests to each host. `access`: how shared tables are read.
     """
 
     def __init__(
@@ -389,8 +394,9 @@ class Stores:
         retry_budget_ms: int | None = None,
         note: Callable[[str], None] | None = None,
         calls_per_second: float | None = None,
+        access: str = "auto",
     ) -> None:
-        self._options, self._allowed, self._note = options, allowed, note
+        self._options, self._allowed, self._note, self._access = options, allowed, note, access
         self._retry_budget_ms, self._calls_per_second = retry_budget_ms, calls_per_second
         self._policy: Retry | None = None
         self._has_noted = False
@@ -429,17 +435,28 @@ class Stores:
         """Open a shared table; None where the name is not the address of one."""
         from deltacli.sharing.client.addresses import parse_address
 
-        if parse_address(uri) is None:
+        address = parse_address(uri)
+        if address is None:
             return None
+        from deltacli.sharing.client.addresses import AccessChoice
         from deltacli.sharing.client.faults import read_only
-        from deltacli.sharing.client.share_storage import open_share
+        from deltacli.sharing.client.share_storage import open_address, open_share
 
         path = path_of(invocation.arguments)
         if writes or path not in _READING:
             refused = _only_reading(" ".join(path), invocation.arguments, uri, writes=writes)
             raise refused or read_only(uri)
         capture_logging()
-        return open_share(uri, retry=self.policy(), note=self._note)
+        if path == ("share", "schema"):  # which asks for the metadata only
+            return open_address(address, retry=self.policy(), note=self._note)
+        return open_share(
+            uri,
+            access=self._access,
+            preferred=AccessChoice(_PREFERRED.get(path, "auto")),
+            options=self._options,
+            retry=self.policy(),
+            note=self._note,
+        )
 
     @property
     def tallies(self) -> list[HostTally]:

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from deltacli.cli.running.run import Run
     from deltacli.sharing.client.addresses import ShareAddress
     from deltacli.sharing.client.share_storage import ShareStorage
+    from deltacli.sharing.client.shared_directory import DirectoryStorage
     from deltacli.sharing.client.transport import Transport
+    from deltacli.table.scan import Scan, ScanRequest
 
 SharedTableArgument = Annotated[str, argument("Shared table: PROFILE#SHARE.SCHEMA.TABLE.", "TABLE")]
 SharesArgument = Annotated[str, argument("Profile file: PROFILE, PROFILE#SHARE or PROFILE#SHARE.SCHEMA.", "SHARES")]
@@ -44,14 +46,28 @@ def _hint_for(table: str) -> str:
     return " ".join(["deltacli", *path_in(words), "--help"])
 
 
-def open_shared(run: Run, table: str) -> ShareStorage:
+def open_shared(run: Run, table: str) -> ShareStorage | DirectoryStorage:
     """Open a shared table with the retry budget of the run. Raises UsageError for a name that is not an address."""
     from deltacli.sharing.client.share_storage import ShareStorage
+    from deltacli.sharing.client.shared_directory import DirectoryStorage
 
     require_address(table)
     found = run.open(table)
-    assert isinstance(found, ShareStorage)
+    assert isinstance(found, ShareStorage | DirectoryStorage)
     return found
+
+
+def rows_of_shared(
+    run: Run, store: ShareStorage | DirectoryStorage, request: ScanRequest, version: int | None, at_ms: int | None
+) -> Scan:
+    """Return the scan of some rows of a shared table."""
+    from deltacli.sharing.client.share_storage import ShareStorage
+    from deltacli.table.scan import Scan
+
+    if not isinstance(store, ShareStorage):
+        return Scan(run.table_of(store).snapshot(version=version, timestamp_ms=at_ms), request)
+    expecting = store.expecting(where=request.where, limit=request.limit, version=version, at_ms=at_ms)
+    return Scan(run.table_of(expecting).snapshot(), request)
 
 
 def open_shares(run: Run, profile: str) -> Transport:

@@ -7,22 +7,25 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from deltacli.core.documents import short_repr
-from deltacli.core.errors import CommitCorrupt, FileMissing
+from deltacli.core.errors import CheckpointUnreadable, CommitCorrupt, FileMissing, LogIncomplete, ProtocolUnsupported
 from deltacli.core.progress import SILENT, Progress, weighed
 from deltacli.core.typing import Json
 from deltacli.core.units import ranges_of
 from deltacli.delta.log.actions import Action
 from deltacli.delta.log.segment import CommitTime, LogFile, LogListing, TimestampSource, file_times, time_as_json
 from deltacli.engine.base import Engine
-from deltacli.storage import ReadStorage
-from deltacli.storage.base import StoreOfVersions
+from deltacli.storage import ReadStorage, Storage
+from deltacli.storage.base import StoreOfVersions, StoreWithBounds
 from deltacli.table.find_log import list_log, taken_name
+from deltacli.table.handle import TableHandle
+from deltacli.table.rebuild import read_snapshot
 from deltacli.work.commits.provenance import Provenance, read_provenance
 from deltacli.work.commits.reading import stream_commit
 
@@ -174,6 +177,9 @@ def read_history(
         items = tuple(replace(item, time=None) if item.version in untimed else item for item in known.items)
         times_ms = tuple(item.time.timestamp_ms for item in items if item.time is not None)
         return replace(known, table=storage.uri, items=items, times_ms=times_ms, gaps=(), missing=(), lost=())
+    if isinstance(storage, StoreWithBounds):
+        with suppress(ProtocolUnsupported, LogIncomplete, CommitCorrupt, CheckpointUnreadable):
+            read_snapshot(TableHandle(cast("Storage", storage), engine=engine, progress=progress))  # the announced one
     return _read_commits(storage, engine, limit=limit, counts=counts, progress=progress, between=between)
 
 

@@ -36,7 +36,7 @@ from deltacli.operations.validate.inspect_storage import (
 from deltacli.rules.framework.base import Finding, Severity
 from deltacli.rules.framework.repairs import LOST, Condition
 from deltacli.rules.framework.views import HistoryView, ListingView, StateView, StorageView
-from deltacli.storage.base import StoreOfVersions
+from deltacli.storage.base import StoreOfVersions, StoreWithBounds
 from deltacli.table.find_log import has_clone_notes
 
 if TYPE_CHECKING:
@@ -156,6 +156,9 @@ def validate_table(
         foresight.take_config(inspector.last_known)
         with progress.step("checking the state", unit="files", total=live.files) as step:
             state = inspector.state_view()
+            if isinstance(storage, StoreWithBounds):
+                metadata = state.config.metadata if state else None
+                storage.require_announced(metadata.id if metadata else None, log.listing.newest_version)
             _look_at_log(collector, log, inspector, state, now_ms)
             step.advance(live.files)
         files = None

@@ -1,10 +1,15 @@
-"""Addresses of shared tables: `PROFILE#SHARE.SCHEMA.TABLE`, where PROFILE is the path of a profile file."""
+"""Addresses of shared tables, `PROFILE#SHARE.SCHEMA.TABLE`, where PROFILE is the path of a profile file; and how they
+are read.
+"""
 
 from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
 
 from deltacli.core.errors import UsageError
 
@@ -13,6 +18,21 @@ FORM = "PROFILE#SHARE.SCHEMA.TABLE"
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _REFUSED = re.compile(r"[\x00-\x1f\x7f-\x9f/\\]")
 _LONGEST_NAME = 255
+
+
+class AccessChoice(StrEnum):
+    """How a shared table is read: by URLs of its files, or in its directory with temporary credentials."""
+
+    AUTO = "auto"
+    URL = "url"
+    DIRECTORY = "dir"
+
+
+class OpenOptions(NamedTuple):
+    """How the store of a directory is opened: the options of the user, and what gets notes."""
+
+    storage: Mapping[str, str] = {}
+    note: Callable[[str], None] | None = None
 
 
 @dataclass(frozen=True, slots=True)

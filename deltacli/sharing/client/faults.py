@@ -173,6 +173,8 @@ class AnswerLimits:
     pace_seconds: float = 60.0
     pace_bytes: int = 1_024
     """Least bytes that arrive in `pace_seconds`."""
+    query_seconds: float = 600.0
+    """For a query that the server answers later, from its submission on."""
     redirects: int = 3
     """All of them to the same origin."""
 

@@ -26,7 +26,8 @@ from datetime import date, timedelta
 from fractions import Fraction
 from pathlib import Path
 from threading import Lock
-from typing import Any, NamedTuple, NoReturn
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import orjson
 
@@ -43,7 +44,7 @@ from deltacli.delta.predicate.columns import Column
 from deltacli.delta.predicate.conditions import And, Compare, Condition, Contained, IsNull, Not, Or
 from deltacli.delta.predicate.literals import Limit, Order
 from deltacli.delta.schema.types import NO_COLUMNS, Kind, StructType, parse_schema
-from deltacli.sharing.client.addresses import ShareAddress, parse_address
+from deltacli.sharing.client.addresses import AccessChoice, OpenOptions, ShareAddress, parse_address
 from deltacli.sharing.client.faults import (
     DEFAULTS,
     DIFFERS,
@@ -84,6 +85,9 @@ from deltacli.storage.objects.http import ObjectReader
 from deltacli.storage.retry import Retry
 from deltacli.work.checkpoints.reading_limits import longest_repeated, require_sound
 from deltacli.work.rows.row_reader import MAX_BATCH_BYTES, ROWS_A_BATCH
+
+if TYPE_CHECKING:
+    from deltacli.sharing.client.shared_directory import DirectoryStorage
 
 # -- bytes of shared files by their URLs -------------------------------------------------------------------------------
 
@@ -364,11 +368,40 @@ def open_address(
 
 
 def open_share(
-    text: str, *, retry: Retry | None = None, note: Callable[[str], None] | None = None
-) -> ShareStorage | None:
-    """Return the store of a shared table, None where the text is not an address of one. Raises UsageError."""
+    text: str,
+    *,
+    access: str = AccessChoice.AUTO,
+    preferred: AccessChoice = AccessChoice.AUTO,
+    options: Mapping[str, str] = MappingProxyType({}),
+    retry: Retry | None = None,
+    note: Callable[[str], None] | None = None,
+    clock: Clock = system_clock,
+) -> ShareStorage | DirectoryStorage | None:
+    """Return the store of a shared table, None where the text is not an address of one.
+
+    `access` is `url`, `dir`, or `auto`: what the server offers; of both, what is `preferred`, by default the directory
+    of a large table. `options` are those of its store. Raises UsageError, and what requests raise.
+    """
     address = parse_address(text) if "#" in text else None
-    return None if address is None else open_address(address, retry=retry, note=note)
+    if access not in list(AccessChoice):
+        raise UsageError(f"access is {access!r}", code="usage.access", facts={"expected": ", ".join(AccessChoice)})
+    if address is None:
+        return None
+    found = open_address(address, retry=retry, note=note, clock=clock)
+    return directory_or(found, AccessChoice(access), OpenOptions(options, note), preferred=preferred)
+
+
+def directory_or(
+    share: ShareStorage, choice: AccessChoice, options: OpenOptions, *, preferred: AccessChoice = AccessChoice.AUTO
+) -> ShareStorage | DirectoryStorage:
+    """Return the store of the directory of a shared table, or the share where it is read by URLs."""
+    from deltacli.sharing.client.shared_directory import open_directory
+
+    found = open_directory(share.address, share.requests, choice, options, preferred=preferred)
+    if found.directory is not None:
+        return found.directory
+    query = replace(share.query, may_wait=True) if found.is_large else share.query
+    return ShareStorage(share.address, share.requests, query)
 
 
 LOG = "_delta_log"

@@ -13,10 +13,11 @@ from functools import partial
 from itertools import chain
 from typing import Any, TypeVar
 from urllib.parse import quote
+from uuid import uuid4
 
 import orjson
 
-from deltacli.core.typing import Json
+from deltacli.core.typing import Json, JsonObject
 from deltacli.core.units import format_timestamp
 from deltacli.delta.protocol.features import FEATURES, FeatureKind
 from deltacli.sharing.client.addresses import TableName
@@ -24,6 +25,7 @@ from deltacli.sharing.client.faults import (
     AnswerBroken,
     AnswerInvalid,
     AnswerLimits,
+    RequestRefused,
     ShareAbsent,
     clean,
     invalid_answer,
@@ -31,9 +33,21 @@ from deltacli.sharing.client.faults import (
     unframed,
 )
 from deltacli.sharing.client.transport import Reply, Request, Transport
+from deltacli.sharing.client.waiting import CAPABILITY, STATUS, NotReadyError, path_of, wait_for
 from deltacli.sharing.protocol import parameters as wire
+from deltacli.sharing.protocol.directories import (
+    CREDENTIALS_PATH,
+    MOST_CREDENTIAL_BYTES,
+    NOT_STATED,
+    NOTHING_SHOWN,
+    Faults,
+    ShareMetadata,
+    TableAccess,
+    read_access,
+    read_share_metadata,
+)
 from deltacli.sharing.protocol.parameters import NEWEST_POINT, Point, ResponseFormat
-from deltacli.storage.retry import BODY_ATTEMPTS
+from deltacli.storage.retry import BODY_ATTEMPTS, asked_seconds
 
 # -- answers with lines ------------------------------------------------------------------------------------------------
 
@@ -101,14 +115,19 @@ class LineAnswer:
     ends with its head.
     """
 
-    def __init__(self, reply: Reply, what: str, limits: AnswerLimits, *, has_files: bool = True) -> None:
+    def __init__(
+        self, reply: Reply, what: str, limits: AnswerLimits, *, has_files: bool = True, now_ms: int = 0
+    ) -> None:
+        """Raises NotReadyError where the answer says that there is none yet; `now_ms` is for the time that it names."""
+        self._now_ms = now_ms
         self._texts = whole_lines(reply.blocks(limits.answer_bytes, what), limits.line_bytes)
         self._unread = b""
         self._reply, self._what, self._has_files = reply, what, has_files
         self._end: AnswerEnd | None = None
         form, promises = _read_capabilities(reply)
+        protocol = self._first("protocol")
         version = parse_version_header(reply)
-        self.head = AnswerHead(version, form, promises, self._first("protocol"), self._first("metaData"))
+        self.head = AnswerHead(version, form, promises, protocol, self._first("metaData"))
 
     def _first(self, kind: str) -> dict[str, Json]:
         try:
@@ -119,6 +138,10 @@ class LineAnswer:
             raise self._cut()
         if found is not None and found[0] == _END:
             self._take_end(found[1])
+        if found is not None and found[0] == STATUS and kind == "protocol" and self._has_files:
+            raise NotReadyError(
+                found[1], asked_seconds(self._reply.headers.get("retry-after", ""), self._now_ms / 1000)
+            )
         if found is None or found[0] != kind:
             raise invalid_answer(f"{self._what} does not begin with protocol and metaData", {"expected": kind})
         return found[1]
@@ -332,6 +355,8 @@ class Query:
     ending_version: int | None = None
     max_files: int | None = None
     refresh_token: str | None = None
+    may_wait: bool = False
+    """The server may answer later: it is asked again until it does."""
 
     def body(self) -> dict[str, Json]:
         """Return the body of the request, without a page token."""
@@ -373,8 +398,11 @@ class ChangeQuery:
 class Pages:
     """All pages of an answer as one: `head`, then `groups` or `actions`, then `end`, in this order."""
 
-    def __init__(self, head: AnswerHead, groups: Iterator[LineGroup], ends: list[AnswerEnd]) -> None:
+    def __init__(
+        self, head: AnswerHead, groups: Iterator[LineGroup], ends: list[AnswerEnd], *, was_waited_for: bool = False
+    ) -> None:
         self.head, self.groups, self._ends = head, groups, ends
+        self.was_waited_for = was_waited_for
 
     @property
     def actions(self) -> Iterator[ActionLine]:
@@ -392,6 +420,10 @@ class Pages:
         tokens = [end.refresh_token for end in self._ends if end.refresh_token]
         times = [end.min_expiration_ms for end in self._ends if end.min_expiration_ms is not None]
         return AnswerEnd(None, tokens[-1] if tokens else None, min(times, default=None))
+
+
+PageRequest = Callable[[dict[str, str], str | None], Request]
+"""Returns the request for a page: with its token if it is not the first, and the id of a query that was waited for."""
 
 
 class TableRequests:
@@ -419,12 +451,66 @@ class TableRequests:
         headers = {wire.HEADER: capabilities(formats, ends=False)}
         return self.transport.ask(Request("GET", f"{self._path}/metadata", point.fields(), headers=headers), read)
 
-    def query(self, query: Query, read: Callable[[Pages], Result]) -> Result:
-        """Return what `read` makes of the files of a version. It is called again after an answer that broke off."""
-        path, body, headers = f"{self._path}/query", query.body(), {wire.HEADER: capabilities(query.formats)}
-        return self._read_pages(
-            lambda page: Request("POST", path, body=body | page, headers=headers), read, "the list of files"
+    def credentials(self, location: str | None = None) -> tuple[bytes, str]:
+        """Return the answer with temporary credentials for a location, None: the main one; and when it was sent, as the
+        header `Date` has it. Not followed where it is redirected.
+        """
+        request = Request(
+            "POST",
+            f"{self._path}/{CREDENTIALS_PATH}",
+            body=None if location is None else {"location": location},
+            headers={"Accept": "application/json, application/x-ndjson"},
+            may_redirect=False,
         )
+
+        def read(reply: Reply) -> tuple[bytes, str]:
+            return reply.whole(MOST_CREDENTIAL_BYTES, "the temporary credentials"), reply.headers.get("date", "")
+
+        return self.transport.ask(request, read)
+
+    def query(self, query: Query, read: Callable[[Pages], Result]) -> Result:
+        """Return what `read` makes of the files of a version. It is called again after an answer that broke off.
+
+        A query that may wait is sent with a key, the same one each time; where the server refuses that, or answers with
+        another version, without one.
+        """
+        body, headers, what = query.body(), {wire.HEADER: capabilities(query.formats)}, "the list of files"
+
+        def at_once(page: Mapping[str, str], query_id: str | None) -> Request:
+            return self._query_request({**body, **page}, page, headers, query_id)
+
+        if not query.may_wait or query.point.timestamp_ms is not None or query.starting_version is not None:
+            return self._read_pages(at_once, read, what)
+        key, ids = str(uuid4()), set[str | None]()
+        submitted = body | {"idempotencyKey": key, "idempotency_key": key}
+        waiting = {wire.HEADER: f"{headers[wire.HEADER]};{CAPABILITY}"}
+
+        def later(page: Mapping[str, str], query_id: str | None) -> Request:
+            ids.add(query_id)
+            return self._query_request({**submitted, **page}, page, waiting, query_id)
+
+        def read_version(pages: Pages) -> Result:
+            if pages.was_waited_for and query.point.version not in (None, pages.head.version):
+                raise _OtherVersionError
+            return read(pages)
+
+        try:
+            return self._read_pages(later, read_version, what)
+        except RequestRefused as fault:
+            if (fault.status, fault.code) != (400, RequestRefused.code) or ids != {None}:
+                raise
+        except _OtherVersionError:
+            pass
+        return self._read_pages(at_once, read, what)
+
+    def _query_request(
+        self, body: JsonObject, page: Mapping[str, str], headers: Mapping[str, str], query_id: str | None
+    ) -> Request:
+        """Return the request for a page of a query, or of the result of one that the server works on."""
+        if query_id is None:
+            return Request("POST", f"{self._path}/query", body=body, headers=headers)
+        more = {name: body[name] for name in ("maxFiles",) if name in body}
+        return Request("POST", f"{self._path}{path_of(query_id)}", body={**more, **page}, headers=headers)
 
     def changes(self, query: ChangeQuery, read: Callable[[Pages], Result]) -> Result:
         """Return what `read` makes of the files of a change data feed. It is called again after an answer that broke
@@ -433,12 +519,10 @@ class TableRequests:
         path, asked = f"{self._path}/changes", query.parameters()
         headers = {wire.HEADER: capabilities(query.formats)}
         return self._read_pages(
-            lambda page: Request("GET", path, asked | page, headers=headers), read, "the change data feed"
+            lambda page, _: Request("GET", path, asked | page, headers=headers), read, "the change data feed"
         )
 
-    def _read_pages(
-        self, request: Callable[[dict[str, str]], Request], read: Callable[[Pages], Result], what: str
-    ) -> Result:
+    def _read_pages(self, request: PageRequest, read: Callable[[Pages], Result], what: str) -> Result:
         """Return what `read` makes of all pages. Each page is streamed, and asked for when it is needed."""
         for attempt in range(1, BODY_ATTEMPTS + 1):
             pages: Pages | None = None
@@ -454,19 +538,20 @@ class TableRequests:
         raise AssertionError
 
 
-def _open_pages(transport: Transport, request: Callable[[dict[str, str]], Request], what: str) -> Pages:
+def _open_pages(transport: Transport, request: PageRequest, what: str) -> Pages:
     """Return the first page, and the others as they are needed. Raises AnswerInvalid where a token comes again."""
     limits, ends = transport.limits, list[AnswerEnd]()
 
-    def answer(token: str | None) -> tuple[Reply, LineAnswer]:
-        reply = transport.open_reply(request({} if token is None else {"pageToken": token}))
+    def answer(token: str | None, query_id: str | None) -> tuple[Reply, LineAnswer]:
+        reply = transport.open_reply(request({} if token is None else {"pageToken": token}, query_id))
         try:
-            return reply, LineAnswer(reply, what, limits)
+            return reply, LineAnswer(reply, what, limits, now_ms=transport.clock())
         except BaseException:
             reply.close()
             raise
 
-    first_reply, first = answer(None)
+    found, query_id = wait_for(partial(answer, None), transport.retry, limits.query_seconds, what)
+    first_reply, first = found
 
     def groups() -> Iterator[LineGroup]:
         reply, page, seen = first_reply, first, set[str]()
@@ -484,11 +569,18 @@ def _open_pages(transport: Transport, request: Callable[[dict[str, str]], Reques
             seen.add(token)
             if len(seen) >= limits.pages:
                 raise too_much(what, f"{limits.pages:,} pages")
-            reply, page = answer(token)
+            try:
+                reply, page = answer(token, query_id)
+            except NotReadyError:
+                raise invalid_answer(f"a page of {what} is not ready, but the first one was") from None
             if replace(first.head, promises_end=False) != replace(page.head, promises_end=False):
                 raise invalid_answer(f"the pages of {what} differ in their version, format, protocol or metadata")
 
-    return Pages(first.head, groups(), ends)
+    return Pages(first.head, groups(), ends, was_waited_for=query_id is not None)
+
+
+class _OtherVersionError(Exception):
+    """The result of a query is that of another version."""
 
 
 def capabilities(formats: tuple[ResponseFormat, ...], *, ends: bool = True) -> str:
@@ -513,10 +605,11 @@ _A_PAGE = 500
 
 @dataclass(frozen=True, slots=True)
 class ListedShare:
-    """A share, and its id where the server has one."""
+    """A share, its id where the server has one, and what people are shown of it."""
 
     name: str
     id: str | None = None
+    about: ShareMetadata = NOTHING_SHOWN
 
 
 @dataclass(frozen=True, slots=True)
@@ -529,8 +622,8 @@ class ListedSchema:
 
 @dataclass(frozen=True, slots=True)
 class ListedTable:
-    """A table, and the ids of it and of its share where the server has some. `access_modes` are what it is read by:
-    `url`, which is meant by none, and `dir`, its directory with temporary credentials, which this client does not read.
+    """A table, and the ids of it and of its share where the server has some. `access` is how it can be read: by URLs,
+    which is meant where no mode is stated, or in its directory with temporary credentials.
     """
 
     share: str
@@ -538,7 +631,14 @@ class ListedTable:
     name: str
     id: str | None = None
     share_id: str | None = None
-    access_modes: tuple[str, ...] = ()
+    access: TableAccess = NOT_STATED
+    faults: Faults = field(default=(), repr=False)
+    """What is wrong with what the server says of access."""
+
+    @property
+    def access_modes(self) -> tuple[str, ...]:
+        """The access modes that are stated, in lower case; empty where none are."""
+        return self.access.names
 
     @property
     def full_name(self) -> TableName:
@@ -549,7 +649,7 @@ class ListedTable:
 def list_shares(transport: Transport) -> Iterator[ListedShare]:
     """Yield the shares that the recipient may read."""
     for item in _items(transport, "/shares"):
-        yield ListedShare(_name(item, "name"), _optional(item, "id"))
+        yield ListedShare(_name(item, "name"), _optional(item, "id"), read_share_metadata(item)[0])
 
 
 def list_schemas(transport: Transport, share: str) -> Iterator[ListedSchema]:
@@ -602,18 +702,12 @@ def _table(item: dict[str, Json], share: str, schema: str | None) -> ListedTable
     found = _optional(item, "schema") or schema
     if found is None:
         raise invalid_answer("a table of a list has no schema")
+    access, faults = read_access(item)
+    if form := next((fault for fault in faults if fault.is_fatal and fault.rule == "access-modes-form"), None):
+        raise invalid_answer(f"{form.message}, of a table of a list", {"table": _name(item, "name")})
     share_id = _optional(item, "shareId")
     own = _optional(item, "share") or share
-    return ListedTable(own, found, _name(item, "name"), _optional(item, "id"), share_id, _access_modes(item))
-
-
-def _access_modes(item: dict[str, Json]) -> tuple[str, ...]:
-    given = item.get("accessModes")
-    if given is None:
-        return ()
-    if not isinstance(given, list):
-        raise invalid_answer("the accessModes of a table are not an array")
-    return tuple(clean(one).lower() for one in given if isinstance(one, str))
+    return ListedTable(own, found, _name(item, "name"), _optional(item, "id"), share_id, access, faults)
 
 
 def _name(item: dict[str, Json], name: str) -> str:
@@ -637,12 +731,19 @@ class ListedEntry:
     table: str | None = None
     id: str | None = None
     share_id: str | None = None
-    access_modes: tuple[str, ...] = ()
+    access: TableAccess = NOT_STATED
+    about: ShareMetadata = NOTHING_SHOWN
+    """Of the share."""
+
+    @property
+    def access_modes(self) -> tuple[str, ...]:
+        """The access modes that are stated, in lower case; empty where none are."""
+        return self.access.names
 
     @property
     def is_readable(self) -> bool:
-        """Return whether this client can read the table: by URLs of its files, unless modes without them are named."""
-        return self.table is not None and (not self.access_modes or "url" in self.access_modes)
+        """Return whether this client can read the table: by URLs of its files or in its directory."""
+        return self.table is not None and (self.access.has_urls or self.access.has_directory)
 
     @property
     def full_name(self) -> str:
@@ -680,11 +781,11 @@ def _entries_of(transport: Transport, share: ListedShare, schema: str | None) ->
     tables = list(list_tables(transport, share.name, schema))
     known = {table.schema.casefold() for table in tables}
     found = [
-        ListedEntry(share.name, one.schema, one.name, one.id, one.share_id or share.id, one.access_modes)
+        ListedEntry(share.name, one.schema, one.name, one.id, one.share_id or share.id, one.access, share.about)
         for one in tables
     ]
     if schema is not None:
-        return found or [ListedEntry(share.name, schema, share_id=share.id)]
+        return found or [ListedEntry(share.name, schema, share_id=share.id, about=share.about)]
     schemas = [one.name for one in list_schemas(transport, share.name) if one.name.casefold() not in known]
-    found += [ListedEntry(share.name, name, share_id=share.id) for name in schemas]
-    return found or [ListedEntry(share.name, share_id=share.id)]
+    found += [ListedEntry(share.name, name, share_id=share.id, about=share.about) for name in schemas]
+    return found or [ListedEntry(share.name, share_id=share.id, about=share.about)]

@@ -51,6 +51,7 @@ from deltacli.sharing.client.faults import (
 from deltacli.sharing.configuration.secrets import CODE, Profile, problems_of
 from deltacli.storage.fsspec_storage import is_unreachable
 from deltacli.storage.retry import BODY_ATTEMPTS, PASSING_STATUS, Retry, asked_seconds, tried
+from deltacli.storage.secrets import remember_secrets, without_secrets
 
 if TYPE_CHECKING:
     import urllib3
@@ -175,6 +176,8 @@ def require_usable(profile: Profile, clock: Clock) -> tuple[str, Origin, list[st
 def credentials_of(profile: Profile, post: PostForm, clock: Clock) -> Credentials:
     """Return the credentials of a profile. Raises UsageError for a type that this client does not support."""
     fields = profile.credentials
+    for name in ("bearerToken", "password", "clientSecret"):
+        remember_secrets({"token": fields.get(name, "")})
     match profile.kind:
         case "bearer_token":
             return FixedCredentials(f"Bearer {_text(fields, 'bearerToken')}")
@@ -209,6 +212,8 @@ class Request:
     query: Mapping[str, str | int] = field(default_factory=dict)
     body: JsonObject | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
+    may_redirect: bool = True
+    """A redirect to the same origin is followed."""
 
 
 class _AgainError(Exception):
@@ -365,7 +370,8 @@ class Transport:
             headers["Content-Type"] = "application/json; charset=utf-8"
 
         def send() -> Result:
-            return self._with_token(request.method, target, headers, body, read)
+            may_redirect = request.may_redirect
+            return self._with_token(request.method, target, headers, body, read, may_redirect=may_redirect)
 
         return self._repeated(send, self.origin.host)
 
@@ -394,6 +400,8 @@ class Transport:
         headers: Mapping[str, str],
         body: bytes | None,
         read: Callable[[Reply], Result],
+        *,
+        may_redirect: bool = True,
     ) -> Result:
         is_renewed = False
         for _ in range(self.limits.redirects + 2):
@@ -402,6 +410,8 @@ class Transport:
             reply = self._open(self._pools, method, target, own, body)
             try:
                 if reply.status in _REDIRECTS:
+                    if not may_redirect:
+                        raise invalid_answer("it redirects a request that is not to be redirected")
                     target = self._redirected(target, reply)
                     continue
                 if reply.status == 401 and not is_renewed and self.credentials.renew():
@@ -582,7 +592,7 @@ def _error_of(reply: Reply, limits: AnswerLimits) -> tuple[str, str]:
         document.get("errorCode", document.get("error")),
         document.get("message", document.get("error_description")),
     )
-    name, text = (clean(one) if isinstance(one, str) else "" for one in given)
+    name, text = (clean(without_secrets(one)) if isinstance(one, str) else "" for one in given)
     return name, text
 
 

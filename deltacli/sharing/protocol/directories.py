@@ -51,6 +51,11 @@ class TableAccess(NamedTuple):
     auxiliary: tuple[str, ...] = ()
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """The modes that are stated and known, in the order of the protocol."""
+        return tuple(mode for mode in MODES if self.modes is not None and mode in self.modes)
+
+    @property
     def has_urls(self) -> bool:
         """Whether URLs of its files are offered."""
         return self.modes is None or URL in self.modes
@@ -64,6 +69,9 @@ class TableAccess(NamedTuple):
         """Return what two answers agree on; the location and the auxiliary ones are those of this one, if stated."""
         modes = self.modes if other.modes is None else other.modes if self.modes is None else self.modes & other.modes
         return TableAccess(modes, self.location or other.location, self.auxiliary or other.auxiliary)
+
+
+NOT_STATED = TableAccess()
 
 
 def read_access(item: Mapping[str, Json]) -> tuple[TableAccess, Faults]:
@@ -311,6 +319,9 @@ class ShareMetadata(NamedTuple):
     display_name: str | None = None
     comment: str | None = None
     properties: Mapping[str, str] = {}
+
+
+NOTHING_SHOWN = ShareMetadata()
 
 
 def read_share_metadata(item: Mapping[str, Json]) -> tuple[ShareMetadata, Faults]:

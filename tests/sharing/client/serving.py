@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from tests.sharing.asgi import Reply, call
 from tests.sharing.served import PREFIX, TOKEN, Served
 from tests.support.waiting import join
 
-_HOP_BY_HOP = ("content-length", "transfer-encoding", "connection", "date", "server")
+_HOP_BY_HOP = ("content-length", "transfer-encoding", "connection", "server")
 
 
 @dataclass(frozen=True)
@@ -105,11 +106,13 @@ class Proxy:
     def answer(self, asked: Asked) -> Sent | None:
         self.asked.append(asked)
 
-        def truly() -> Sent:
-            reply = self._reply(asked)
-            return Sent(reply.status, reply.headers, reply.body)
-
+        truly = partial(self.true_answer, asked)
         return truly() if self.plant is None else self.plant(asked, truly)
+
+    def true_answer(self, asked: Asked) -> Sent:
+        """The true answer to a request."""
+        reply = self._reply(asked)
+        return Sent(reply.status, reply.headers, reply.body)
 
     def _reply(self, asked: Asked) -> Reply:
         return call(self.served.app, asked.method, asked.target, body=asked.body, headers=asked.headers)

@@ -47,7 +47,10 @@ def share_schema(
       deltacli share schema acme.share#sales.main.orders --json
     """
     from deltacli.cli.render.schemas.tree import SchemaResult
+    from deltacli.sharing.client.share_storage import ShareStorage
 
     at_ms = parse_moment_of(version, timestamp)
-    store = open_shared(run, table).without_files(version=version, at_ms=at_ms)
+    shared = open_shared(run, table)
+    assert isinstance(shared, ShareStorage)
+    store = shared.without_files(version=version, at_ms=at_ms)
     run.write(SchemaResult(run.table_of(store).snapshot()))

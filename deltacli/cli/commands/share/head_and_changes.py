@@ -16,10 +16,10 @@ from deltacli.cli.options.declared import (
     parse_moment_of,
 )
 from deltacli.cli.running.run import Run, judge_left_out, require_file, write_directory
-from deltacli.cli.running.shared_tables import SharedTableArgument, open_shared, require_address
+from deltacli.cli.running.shared_tables import SharedTableArgument, open_shared, require_address, rows_of_shared
 from deltacli.core.errors import UsageError
 from deltacli.core.request_fields import Option
-from deltacli.table.scan import ChangesRequest, Scan, ScanRequest
+from deltacli.table.scan import ChangesRequest, ScanRequest
 
 EXIT_CODES = (0, 2, 3, 4, 7, 70)
 FORMATS = RowFormat
@@ -56,16 +56,15 @@ def share_head(
     at_ms = parse_moment_of(version, timestamp)
     require_file(run)
     request = replace(asked.request(), limit=limit)
-    store = open_shared(run, table).expecting(where=request.where, limit=limit, version=version, at_ms=at_ms)
-    opened = run.table_of(store)
-    scan = Scan(opened.snapshot(), request)
+    store = open_shared(run, table)
+    scan, uri = rows_of_shared(run, store, request, version, at_ms), store.uri
     judge_left_out(run, scan)
     if run.directory is not None:
-        write_directory(run, opened.uri, "rows", {"version": scan.version}, scan.write_parquet, 0)
+        write_directory(run, uri, "rows", {"version": scan.version}, scan.write_parquet, 0)
         return
     types = [{"name": column.name, "type": type_json(column.data_type)} for column in scan.columns]
     about = {"version": scan.version, "columns": types}
-    run.write(RowsResult(Rows("deltacli.read", "row", opened.uri, about, scan.schema, scan, scan.left_out), 0))
+    run.write(RowsResult(Rows("deltacli.read", "row", uri, about, scan.schema, scan, scan.left_out), 0))
 
 
 def share_changes(

@@ -13,7 +13,7 @@ from deltacli.cli.invocation import invocation
 from deltacli.cli.options.declared import Asked, DryRunOption, TimestampOption, VersionOption, parse_moment_of
 from deltacli.cli.results import directory_of, require_directory, require_target
 from deltacli.cli.running.run import Run, require_all_columns
-from deltacli.cli.running.shared_tables import SharedTableArgument, open_shared
+from deltacli.cli.running.shared_tables import SharedTableArgument, open_shared, rows_of_shared
 from deltacli.cli.terminal.shell import again, again_with, again_without, quoted
 from deltacli.cli.terminal.term import detect_terminal
 from deltacli.core.errors import Refused, StorageFailed, UsageError
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     import pyarrow
 
     from deltacli.sharing.client.share_storage import ShareStorage
+    from deltacli.sharing.client.shared_directory import DirectoryStorage
     from deltacli.sharing.pulling.pull import PullResult, WrittenRows
     from deltacli.table.scan import Scan
 
@@ -150,6 +151,7 @@ def _pull_table(
 ) -> None:
     from deltacli.cli.render.sharing import pull_outcome
     from deltacli.cli.running.changing import Mode, Wording, run_change
+    from deltacli.sharing.client.share_storage import ShareStorage
     from deltacli.sharing.protocol.parameters import Point
 
     if "://" in to or to == "-" or not to:
@@ -157,6 +159,13 @@ def _pull_table(
     require_target(to.rstrip("/") or "/", "--to")
     request = PullRequest(to, Point(version, at_ms), resumes=resume, decodes=decodes)
     shared = open_shared(run, table)
+    if not isinstance(shared, ShareStorage):
+        raise UsageError(
+            "--as delta copies files by their URLs, and this table is read in its directory",
+            code="share.access-mode",
+            facts={"instead": "--as parquet, csv or ndjson; or --access url where the provider offers it"},
+            hint=again_with(invocation.arguments, "--as", "parquet"),
+        )
     wording: Wording[PullPlan, PullResult] = Wording(
         question=None,
         planned=lambda plan, is_only: pull_outcome(shared.uri, plan.result(dry_run=is_only)),
@@ -205,26 +214,33 @@ def _pull_rows(run: Run, table: str, to: str, request: RowRequest, *, force: boo
         run.say_next(f"head -n 3 {quoted(to)}")
 
 
-def _write_rows(run: Run, shared: ShareStorage, to: str, request: RowRequest, *, dry_run: bool) -> WrittenRows:
+def _write_rows(
+    run: Run, shared: ShareStorage | DirectoryStorage, to: str, request: RowRequest, *, dry_run: bool
+) -> WrittenRows:
     """Write rows to a file or directory, complete or not at all. Raises UsageError, and what scans raise."""
-    from deltacli.table.scan import Scan
+    from deltacli.sharing.client.share_storage import ShareStorage
 
     directory = _require_place(to, request.form)
-    store = shared.expecting(where=request.where, limit=request.limit, version=request.version, at_ms=request.at_ms)
-    if dry_run:
+    version, at_ms = request.version, request.at_ms
+    if dry_run and isinstance(shared, ShareStorage):
+        store = shared.expecting(where=request.where, limit=request.limit, version=version, at_ms=at_ms)
         urls = store.shared.urls
         sizes = [size for name in urls.names() if (size := urls.size_of(name)) is not None]
         found = WrittenRows(to, request.form, store.shared.version, len(sizes), sum(sizes), dry_run=True)
         return replace(found, is_directory=directory is not None)
-    opened = run.table_of(store)
-    scan = Scan(opened.snapshot(), request)
+    if dry_run:
+        snapshot = run.table_of(shared).snapshot(version=version, timestamp_ms=at_ms)
+        files = snapshot.counts()[0]
+        found = WrittenRows(to, request.form, snapshot.version, files.count, files.size_bytes, dry_run=True)
+        return replace(found, is_directory=directory is not None)
+    scan = rows_of_shared(run, shared, request, version, at_ms)
     require_all_columns(scan)
     if directory is not None:
         written = scan.write_parquet(directory)
         return WrittenRows(
             to, request.form, scan.version, len(written.files), written.size_bytes, written.rows, is_directory=True
         )
-    rows = _write_file(run, opened.uri, scan, to, request.form)
+    rows = _write_file(run, shared.uri, scan, to, request.form)
     return WrittenRows(to, request.form, scan.version, 1, os.stat(to).st_size, rows)
 
 
