@@ -42,16 +42,40 @@ an **info** is an observation. All rules are checked at every `--level`.
 
 
 _SHARE_HEAD = """\
-# Testing a sharing server
+# Conformance suite for Delta Sharing and OpenSharing servers
 
-`deltacli share test` checks any Delta Sharing server, ours or that of somebody else, against the text of the protocol.
-Each deviation is a finding that names the paragraph it breaks.
+`deltacli share test` is a conformance suite: it checks any server of Delta Sharing or OpenSharing, whoever wrote it,
+against the text of the protocol. Each deviation is a finding that names the paragraph it breaks. The suite is open
+source, and sees a server as a recipient does: all that it needs is a profile file.
+
+## For authors of servers
+
+Share a few tables with one recipient, and run the suite against the endpoint in CI:
 
 ```sh
-deltacli share test acme.share
-deltacli share test acme.share#sales.eu.orders --level data
-deltacli share test https://share.example.com/api --profile acme.share --format junit --output share.xml
+pip install "deltacli[share-client]"
+deltacli share test acme.share --level data --format junit --output share.xml
+deltacli share test acme.share --profile-of opensharing
+deltacli share test acme.share#sales.eu.orders --probe-scope
+deltacli share test https://share.example.com/api --profile acme.share --format sarif --output share.sarif
 ```
+
+**A pass** is exit code 0 with `"complete": true` in the document: no finding of severity error, and no limit that ended
+the test early. It holds for the version of deltacli, the profile (`--profile-of`), the level, and the rules that are
+listed as checked, of the tables that were tested. A rule that the server has nothing for is listed as not checked, with
+the reason; it did not pass. A full pass is one per rule: the tables need the features under
+[What is not checked](#what-is-not-checked), one of them offered by directory, and a server that answers asynchronously.
+
+**Citing a result**: name the version, the profile, the level, and the rules that were not checked, as in "passes
+`deltacli share test` 0.2.0 for the profile opensharing at level data; not checked: share.credential-sas". The ids of
+rules keep their meaning once released. Each rule has an anchor on this page, such as `#sharedir-scope` for
+`share.dir-scope`.
+
+**Known deviations** are accepted by `--write-baseline known.json`, then `--baseline known.json`: only new ones fail.
+
+The profile `delta-sharing`, the default, is the protocol of delta-io/delta-sharing with access by directory, temporary
+credentials, asynchronous queries and share metadata, as of August 2026. The profile `opensharing` adds the rules on the
+routes that OpenSharing has beside it: [tables](#opensharing-tables) and [other assets](#opensharing-assets).
 
 The address is a profile, a table in it, or the URL of the server with `--profile`. The token is sent to the endpoint of
 the profile only, over https or to an address of this machine, and never with the URL of a file. Redirects are not
@@ -59,9 +83,9 @@ followed.
 
 ## What is sent
 
-Requests that only read, one at a time: about 30 about the server and 70 per table. `--max-requests` (2,000),
+Requests that only read, one at a time: about 30 about the server and 80 per table. `--max-requests` (2,000),
 `--max-tables` (10), `--time-budget` and `--pause` limit them. A server that answers 429 or 503 with Retry-After is
-given that time.
+given that time. A server that answers asynchronously is polled for at most 75 seconds per query.
 
 Some requests are wrong on purpose: names that do not exist, damaged parameters and bodies, one request without a token
 and one with a made-up one. The log of the server will show them.
@@ -69,6 +93,13 @@ and one with a made-up one. The log of the server will show them.
 - `--level api` sends requests to the API only.
 - `--level footers`, the default, also fetches the last 64 KiB of up to 3 files per table, without the token.
 - `--level data` also fetches those files whole, up to 64 MiB each, and compares their rows with their statistics.
+
+Of a table that is offered by directory at most 4 credentials are asked for successfully; `--no-credentials` asks for
+none. They are kept in memory, and no finding has one. From level `footers` on the log and the ends of up to 3 files are
+read with them, by the same reader as every other table, below the location only; level `data` also compares the rows of
+small tables with those behind the URLs. Credentials for a location outside the table are asked for, and have to be
+refused. The store itself is asked for something outside, the listing of the parent and of a sibling, only with
+`--probe-scope`. `--storage-option` gives the region or the endpoint of a store that is not that of the cloud.
 
 A hint is compared with the answer without hints: a file that must have a matching row, by its partition values or by
 the exact bounds of its statistics, must be in the answer.
@@ -79,7 +110,7 @@ A rule passes only where something was compared. A server without a table that h
 data feed cannot show that it gets them right: these rules are listed as not checked, per table, with the reason
 (`notChecked`, and `skipped` in JUnit and JSON). To check a server as a whole, test tables that have these features: a
 partitioned one, one with deletion vectors, one with column mapping, one with a change data feed, each of several files
-and versions.
+and versions; one that is offered by directory only, and one on Azure for the rule on SAS tokens.
 
 ## Formats, severities, exit codes
 

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit, urlunsplit
 from deltacli.core.errors import parameter, sql_name
 from deltacli.core.typing import ArrowType
 from deltacli.core.units import plural
-from deltacli.rules.framework.base import Area, Level, Rule, Severity
+from deltacli.rules.framework.base import Level, Rule, Severity
 from deltacli.sharing.client.faults import UrlRefused
 from deltacli.sharing.conformance.lines import (
     DELTA,
@@ -25,104 +25,54 @@ from deltacli.sharing.conformance.lines import (
     partition_names,
     stored_name,
 )
-from deltacli.sharing.conformance.versions import ALL_FEATURES, HEADERS, SharedTableTest
-from deltacli.sharing.conformance.wire import CAPABILITIES, Wire, WireAnswer
+from deltacli.sharing.conformance.versions import ALL_FEATURES, HEADERS, SharedTableTest, header_of
+from deltacli.sharing.conformance.wire import CAPABILITIES, Rules, Wire, WireAnswer
 
 if TYPE_CHECKING:
     from deltacli.arrow.parquet import ParquetReader
 
 # -- the formats of answers --------------------------------------------------------------------------------------------
 
-FORMATS_AREA = Area("Formats", Level.API)
+FORMATS_AREA = Rules("Formats", Level.API)
 
-DEFAULT_FORMAT = FORMATS_AREA.error(
-    "share.format-default",
-    "Without the capabilities header, and with responseformat=parquet, an answer is in parquet format.",
-    spec="Delta Sharing Capabilities Header: Compatibility; responseFormat (the default format)",
-    broken="clients of the parquet format fail",
-    repair="answer in parquet format, or 400 where the table needs the delta format",
-    example="deltaProtocol without the header",
-)
-ONLY_FORMAT = FORMATS_AREA.error(
-    "share.format-ignored",
-    "A server that knows the capabilities header answers in the only format that it names.",
-    spec="Delta Sharing Capabilities Header: Compatibility (the server must respect)",
-    broken="clients of the delta format fail or lose features of the table",
-    repair="answer in delta format for responseformat=delta",
-    example="parquet for responseformat=delta",
-)
-ADVANCED = FORMATS_AREA.error(
-    "share.format-advanced",
-    "A table with deletion vectors or column mapping is answered in delta format, or refused, never in parquet format.",
-    spec="Delta Sharing Capabilities Header: Compatibility (the server must respond in delta format)",
-    broken="clients return deleted rows, or null for mapped columns",
-    repair="answer 400 to a client that reads parquet only",
-    example="files without their deletion vectors in parquet format",
-)
-HEADER_CASE = FORMATS_AREA.error(
-    "share.capabilities-case",
-    "Keys and values of the capabilities header are case-insensitive.",
-    spec="Delta Sharing Capabilities Header (should be case-insensitive)",
-    broken="some clients get the other format",
-    repair="compare in lower case",
-    example="parquet for ResponseFormat=Delta",
-)
-UNKNOWN_CAPABILITY = FORMATS_AREA.error(
-    "share.capabilities-unknown",
-    "Unrecognized capabilities are ignored.",
-    spec="Delta Sharing Capabilities Header",
-    broken="newer clients cannot read from the server",
-    repair="ignore them",
-    example="400 for deltacliunknown=1",
-)
-FEATURE_UNASKED = FORMATS_AREA.error(
-    "share.feature-unasked",
-    "A table that needs a reader feature is refused to a client that does not name it in readerfeatures.",
-    spec="Delta Sharing Capabilities Header: readerFeatures",
-    broken="clients that cannot apply the feature return wrong rows",
-    repair="answer 400 and name the feature",
-    example="a table with deletion vectors for a client without readerfeatures",
-)
-FORMATS_DIFFER = FORMATS_AREA.error(
-    "share.formats-differ",
-    "Both formats have the same version, metadata and number of files.",
-    spec="API Response Format in Parquet; API Response Format in Delta",
-    broken="clients of one format lose or invent rows",
-    repair="make both answers of the same snapshot",
-    example="a file less in parquet format",
-)
-METADATA_LINES = FORMATS_AREA.error(
-    "share.metadata-lines",
-    "The metadata of a table is two lines.",
-    spec="Query Table Metadata (the response contains two lines)",
-    broken="clients that demand two lines fail",
-    repair="send protocol and metaData only",
-    example="files behind the metadata",
-)
-METADATA_DIFFERS = FORMATS_AREA.error(
-    "share.metadata-differs",
-    "The metadata of a table is that of its query: id, schema and partition columns.",
-    spec="Query Table Metadata; Read Data from a Table",
-    broken="clients plan with one schema and read another",
-    repair="answer both from the same version",
-    example="another id",
-)
-HASH_ECHO = FORMATS_AREA.error(
-    "share.file-id-hash",
-    "A server that knows the header fileidhash repeats its value in lower case, and refuses an unknown one with 400.",
-    spec="File ID Hash Header",
-    broken="Spark refuses the answer",
-    repair="repeat the header",
-    example="fileidhash: sha1 is accepted",
-)
-IDS_DIFFER = FORMATS_AREA.error(
-    "share.file-id-unstable",
-    "The files of a version have the same ids in every answer, and in both formats with the same fileidhash.",
-    spec="File (id: guaranteed to have the same id across multiple requests); File ID Hash Header",
-    broken="clients that resume or cache read every file again, or the wrong one",
-    repair="make the id of the path of the file",
-    example="a new id per request",
-)
+DEFAULT_FORMAT = FORMATS_AREA.row("""error share.format-default | Without the capabilities header, and with
+    responseformat=parquet, an answer is in parquet format. | Delta Sharing Capabilities Header: Compatibility;
+    responseFormat (the default format) | clients of the parquet format fail | answer in parquet format, or 400 where
+    the table needs the delta format | deltaProtocol without the header""")
+ONLY_FORMAT = FORMATS_AREA.row("""error share.format-ignored | A server that knows the capabilities header answers in
+    the only format that it names. | Delta Sharing Capabilities Header: Compatibility (the server must respect) |
+    clients of the delta format fail or lose features of the table | answer in delta format for responseformat=delta |
+    parquet for responseformat=delta""")
+ADVANCED = FORMATS_AREA.row("""error share.format-advanced | A table with deletion vectors or column mapping is answered
+    in delta format, or refused, never in parquet format. | Delta Sharing Capabilities Header: Compatibility (the server
+    must respond in delta format) | clients return deleted rows, or null for mapped columns | answer 400 to a client
+    that reads parquet only | files without their deletion vectors in parquet format""")
+HEADER_CASE = FORMATS_AREA.row("""error share.capabilities-case | Keys and values of the capabilities header are
+    case-insensitive. | Delta Sharing Capabilities Header (should be case-insensitive) | some clients get the other
+    format | compare in lower case | parquet for ResponseFormat=Delta""")
+UNKNOWN_CAPABILITY = FORMATS_AREA.row("""error share.capabilities-unknown | Unrecognized capabilities are ignored. |
+    Delta Sharing Capabilities Header | newer clients cannot read from the server | ignore them | 400 for
+    deltacliunknown=1""")
+FEATURE_UNASKED = FORMATS_AREA.row("""error share.feature-unasked | A table that needs a reader feature is refused to a
+    client that does not name it in readerfeatures. | Delta Sharing Capabilities Header: readerFeatures | clients that
+    cannot apply the feature return wrong rows | answer 400 and name the feature | a table with deletion vectors for a
+    client without readerfeatures""")
+FORMATS_DIFFER = FORMATS_AREA.row("""error share.formats-differ | Both formats have the same version, metadata and
+    number of files. | API Response Format in Parquet; API Response Format in Delta | clients of one format lose or
+    invent rows | make both answers of the same snapshot | a file less in parquet format""")
+METADATA_LINES = FORMATS_AREA.row("""error share.metadata-lines | The metadata of a table is two lines. | Query Table
+    Metadata (the response contains two lines) | clients that demand two lines fail | send protocol and metaData only |
+    files behind the metadata""")
+METADATA_DIFFERS = FORMATS_AREA.row("""error share.metadata-differs | The metadata of a table is that of its query: id,
+    schema and partition columns. | Query Table Metadata; Read Data from a Table | clients plan with one schema and read
+    another | answer both from the same version | another id""")
+HASH_ECHO = FORMATS_AREA.row("""error share.file-id-hash | A server that knows the header fileidhash repeats its value
+    in lower case, and refuses an unknown one with 400. | File ID Hash Header | Spark refuses the answer | repeat the
+    header | fileidhash: sha1 is accepted""")
+IDS_DIFFER = FORMATS_AREA.row("""error share.file-id-unstable | The files of a version have the same ids in every
+    answer, and in both formats with the same fileidhash. | File (id: guaranteed to have the same id across multiple
+    requests); File ID Hash Header | clients that resume or cache read every file again, or the wrong one | make the id
+    of the path of the file | a new id per request""")
 
 _NOT_DELTA = "the server does not answer in delta format"
 _NOT_ADVANCED = "the table has no deletion vectors and no column mapping"
@@ -132,7 +82,7 @@ _NEED = "the table cannot be answered in parquet format"
 def check_formats(table: SharedTableTest) -> None:
     """Read the whole table in both formats, twice, and compare them."""
     for form in (PARQUET, DELTA):
-        answer = table.query({}, form)
+        answer = table.answers[form] = table.query({}, form)
         lines = table.read(answer)
         if lines is None:
             if answer.status < 500:
@@ -195,14 +145,8 @@ def _check_again(table: SharedTableTest) -> None:
             table.skip("the server does not know the header fileidhash", HASH_ECHO)
             return
         seen = lines.answer.headers["fileidhash"]
-        table.suite.require(
-            HASH_ECHO,
-            seen == "delta",
-            lines.answer,
-            "the header fileidhash is not repeated",
-            seen=seen,
-            expected="delta",
-        )
+        message = "the header fileidhash is not repeated"
+        table.suite.require(HASH_ECHO, seen == "delta", lines.answer, message, seen=seen, expected="delta")
         ids[form] = sorted(lines.by_id)
         if len(ids) > 1 and lines.version == table.wholes[PARQUET].version:
             message = "the formats have other ids for fileidhash: delta"
@@ -219,7 +163,7 @@ def _check_negotiation(table: SharedTableTest) -> None:
     if table.whole is None:
         return
     form = table.whole.form
-    other = table.ask("metadata", headers={CAPABILITIES: f"{_header(form)};deltacliunknown=1"})
+    other = table.ask("metadata", headers={CAPABILITIES: f"{header_of(form)};deltacliunknown=1"})
     message = f"an unknown capability is answered with {other.status}"
     table.suite.require(UNKNOWN_CAPABILITY, other.is_ok or other.status >= 500, other, message, expected=200)
     if delta is None:
@@ -238,10 +182,6 @@ def _check_negotiation(table: SharedTableTest) -> None:
     if is_advanced:
         both = f"responseformat=parquet,delta;readerfeatures={ALL_FEATURES}"
         _require_form(table, ADVANCED, both, DELTA, "responseformat=parquet,delta is answered")
-
-
-def _header(form: str) -> str:
-    return HEADERS[form].get(CAPABILITIES, "responseformat=parquet")
 
 
 def _require_form(table: SharedTableTest, rule: Rule, header: str, form: str, words: str) -> None:
@@ -264,6 +204,8 @@ def check_metadata(table: SharedTableTest) -> None:
             continue
         message = f"the metadata has {2 + len(lines.rest)} lines"
         table.suite.require(METADATA_LINES, not lines.rest, answer, message, expected=2)
+        if lines.form == form:
+            table.metadata[form] = lines
         if lines.form != form or lines.version != whole.version:
             continue
         names = ("id", "schemaString", "partitionColumns")
@@ -274,57 +216,30 @@ def check_metadata(table: SharedTableTest) -> None:
 
 # -- hints never lose a row --------------------------------------------------------------------------------------------
 
-HINTS_AREA = Area("Hints", Level.API)
+HINTS_AREA = Rules("Hints", Level.API)
 
-LOSES_ROWS = HINTS_AREA.error(
-    "share.hint-loses-rows",
-    "A predicate hint leaves out no file that has a matching row. Partition values prove it, and statistics with exact "
-    "bounds, where the finding is a warning.",
-    spec="Read Data from a Table (predicateHints, jsonPredicateHints: best effort); JSON predicates for Filtering",
-    broken="clients lose rows",
-    repair="keep every file of which a part is not known",
-    example="not(id = 5) leaves out a file with ids from 1 to 10",
-)
-ADDS_FILES = HINTS_AREA.error(
-    "share.hint-adds-files",
-    "An answer to a hint has only files of the whole answer.",
-    spec="Read Data from a Table (predicateHints, jsonPredicateHints, limitHint)",
-    broken="clients read rows twice, or rows that are not there",
-    repair="filter the files of the version",
-    example="a file of another version",
-)
-INVALID_REFUSED = HINTS_AREA.error(
-    "share.hint-invalid-refused",
-    "A hint that cannot be evaluated is skipped, and is no reason to refuse the query.",
-    spec="Read Data from a Table (if the server encounters any errors, it will skip filtering)",
-    broken="clients that send hints of their own dialect cannot read the table",
-    repair="skip the hint",
-    example="400 for a column that does not exist",
-)
-INVALID_FILTERS = HINTS_AREA.error(
-    "share.hint-invalid-filters",
-    "A hint that cannot be evaluated leaves out no file.",
-    spec="Read Data from a Table (it will skip filtering and return all the files)",
-    broken="clients lose rows",
-    repair="return all files where a hint cannot be evaluated",
-    example="no files for a column that does not exist",
-)
-LIMIT = HINTS_AREA.error(
-    "share.limit-too-few",
-    "The files for a limitHint have at least that many rows, or all of the table.",
-    spec="Read Data from a Table (limitHint)",
-    broken="clients get fewer rows than they asked for and than there are",
-    repair="count the rows without those that deletion vectors mark; files without statistics have none",
-    example="a file of 1 row for limitHint=2",
-)
-LIMIT_ORDER = HINTS_AREA.error(
-    "share.limit-before-predicate",
-    "With a predicate and a limitHint, the rows that count are those that match the predicate.",
-    spec="Read Data from a Table (the server should apply predicateHints first then limitHint)",
-    broken="clients get fewer matching rows than there are",
-    repair="skip the limit where it is not certain that all rows of the files match",
-    example="the first file, none of whose rows match, for limitHint=1",
-)
+LOSES_ROWS = HINTS_AREA.row("""error share.hint-loses-rows | A predicate hint leaves out no file that has a matching
+    row. Partition values prove it, and statistics with exact bounds, where the finding is a warning. | Read Data from a
+    Table (predicateHints, jsonPredicateHints: best effort); JSON predicates for Filtering | clients lose rows | keep
+    every file of which a part is not known | not(id = 5) leaves out a file with ids from 1 to 10""")
+ADDS_FILES = HINTS_AREA.row("""error share.hint-adds-files | An answer to a hint has only files of the whole answer. |
+    Read Data from a Table (predicateHints, jsonPredicateHints, limitHint) | clients read rows twice, or rows that are
+    not there | filter the files of the version | a file of another version""")
+INVALID_REFUSED = HINTS_AREA.row("""error share.hint-invalid-refused | A hint that cannot be evaluated is skipped, and
+    is no reason to refuse the query. | Read Data from a Table (if the server encounters any errors, it will skip
+    filtering) | clients that send hints of their own dialect cannot read the table | skip the hint | 400 for a column
+    that does not exist""")
+INVALID_FILTERS = HINTS_AREA.row("""error share.hint-invalid-filters | A hint that cannot be evaluated leaves out no
+    file. | Read Data from a Table (it will skip filtering and return all the files) | clients lose rows | return all
+    files where a hint cannot be evaluated | no files for a column that does not exist""")
+LIMIT = HINTS_AREA.row("""error share.limit-too-few | The files for a limitHint have at least that many rows, or all of
+    the table. | Read Data from a Table (limitHint) | clients get fewer rows than they asked for and than there are |
+    count the rows without those that deletion vectors mark; files without statistics have none | a file of 1 row for
+    limitHint=2""")
+LIMIT_ORDER = HINTS_AREA.row("""error share.limit-before-predicate | With a predicate and a limitHint, the rows that
+    count are those that match the predicate. | Read Data from a Table (the server should apply predicateHints first
+    then limitHint) | clients get fewer matching rows than there are | skip the limit where it is not certain that all
+    rows of the files match | the first file, none of whose rows match, for limitHint=1""")
 
 _NUMBERS = {"byte": "int", "short": "int", "integer": "int", "long": "long"}
 _TYPES = {**_NUMBERS, "string": "string", "date": "date", "boolean": "bool", "float": "float", "double": "double"}
@@ -348,7 +263,7 @@ def check_hints(table: SharedTableTest) -> None:
     if whole is None or not whole.files:
         table.skip("the table has no files", *HINTS_AREA.rules)
         return
-    probes = [*_partition_probes(whole), *_stats_probes(whole)]
+    probes = probes_of(whole)
     if not probes:
         table.skip("the table has neither partition columns nor statistics of whole numbers", LOSES_ROWS)
     for probe in probes:
@@ -366,13 +281,10 @@ def _check_probe(table: SharedTableTest, whole: Lines, probe: Probe) -> None:
     if lines is None:
         return
     lost = [file for file in probe.needed if file.id not in lines.by_id]
+    message, seen = f"the hint {probe.words} leaves out {plural(len(lost), 'file')}", f"missing {names_of(lost)}"
+    severity = None if probe.is_certain else Severity.WARNING
     table.suite.require(
-        LOSES_ROWS,
-        not lost,
-        answer,
-        f"the hint {probe.words} leaves out {plural(len(lost), 'file')} with matching rows",
-        seen=f"missing {names_of(lost)}" if lost else None,
-        severity=None if probe.is_certain else Severity.WARNING,
+        LOSES_ROWS, not lost, answer, f"{message} with matching rows", seen=seen if lost else None, severity=severity
     )
     _check_added(table, whole, lines)
 
@@ -399,6 +311,11 @@ def _not(predicate: dict[str, object]) -> dict[str, object]:
 
 def _as_json_hint(predicate: dict[str, object]) -> dict[str, object]:
     return {"jsonPredicateHints": json.dumps(predicate)}
+
+
+def probes_of(whole: Lines) -> list[Probe]:
+    """Return the hints that show whether a file with a matching row is left out."""
+    return [*_partition_probes(whole), *_stats_probes(whole)]
 
 
 def _partition_probes(whole: Lines) -> Iterator[Probe]:
@@ -540,103 +457,48 @@ def _check_limit_order(table: SharedTableTest, whole: Lines) -> None:
         if lines is not None:
             found = sum(file.rows or 0 for file in probe.needed if file.id in lines.by_id)
             message = f"the files for {probe.words} and limitHint {matching} have {found} matching rows"
-            table.suite.require(
-                LIMIT_ORDER, found >= matching, lines.answer, message, seen=found, expected=f"at least {matching}"
-            )
+            is_enough, least = found >= matching, f"at least {matching}"
+            table.suite.require(LIMIT_ORDER, is_enough, lines.answer, message, seen=found, expected=least)
 
 
 # -- the files behind the URLs -----------------------------------------------------------------------------------------
 
-FILES_AREA = Area("Files", Level.FOOTERS)
+FILES_AREA = Rules("Files", Level.FOOTERS)
 
-
-def _validated(level: str, advice: str = "check the table") -> str:
-    """Return advice without a command: only the owner of the server knows where the table is."""
-    return f"{advice}; validate finds that at level {level}"
-
-
-PRIVATE = FILES_AREA.error(
-    "share.url-private",
-    "The URL of a file leads to a public address, except on a server that is itself reached at a private one.",
-    spec="File (url: an https url that a client can use to read the file directly)",
-    broken="clients fail, or are led to services inside their own network",
-    repair="sign URLs with the address that clients can reach",
-    example="http://10.0.0.7/part-0.parquet from a public server",
-)
-UNREADABLE = FILES_AREA.error(
-    "share.url-unreadable",
-    "The URL of a file can be read without the token of the profile.",
-    spec="File (url: an https url that a client can use to read the file directly)",
-    broken="clients cannot read the rows of the file",
-    repair="sign URLs with a credential that may read the file",
-    example="403",
-)
-RANGE = FILES_AREA.error(
-    "share.url-range",
-    "A Range of a file URL is answered with 206, the range in Content-Range, and its bytes.",
-    spec="File (url); RFC 9110, Range Requests",
-    broken="Spark refuses the file; other clients read all of it for its footer",
-    repair="support Range",
-    example="200 with the whole file",
-)
-SIZE = FILES_AREA.error(
-    "share.file-size",
-    "`size` of a file is its number of bytes.",
-    spec="File (size: the size of this file in bytes)",
-    broken="clients look for the footer at the wrong place, and fail",
-    repair=_validated("storage", "send the size as the log has it; if that is wrong, the table is damaged"),
-    example="a size of 0",
-)
-NOT_PARQUET = FILES_AREA.error(
-    "share.file-not-parquet",
-    "A file is a Parquet file.",
-    spec="Format (provider: currently the only valid value is parquet)",
-    broken="clients fail on the file",
-    repair=_validated("footers"),
-    example="a page of an error in HTML",
-)
-UNSIGNED = FILES_AREA.warning(
-    "share.url-unsigned",
-    "Without its signature, or with an altered one, a file URL cannot be read.",
-    spec="File (url); Overview (secure exchange)",
-    broken="everyone who guesses or learns the path can read the file at any time",
-    repair="make the files private, and sign the URLs",
-    example="200 for the URL without its query string",
-)
-RECORDS = FILES_AREA.error(
-    "share.stats-records",
-    "numRecords of the statistics is the number of rows in the footer.",
-    spec="Per-file Statistics (numRecords: the number of records in this file)",
-    broken="clients answer counts and limits with wrong numbers",
-    repair=_validated("footers"),
-    example="numRecords is 5, and the footer has 6 rows",
-)
-COLUMNS = FILES_AREA.error(
-    "share.file-columns",
-    "The columns of a file are those of the schema, in part or all of them; with column mapping by their physical "
-    "names.",
-    spec="Metadata (schemaString); Schema Object",
-    broken="clients return null for columns that they do not find",
-    repair="send the schema of the version; share tables with column mapping in delta format only",
-    example="a file with none of the columns of the schema",
-)
-VECTOR_BYTES = FILES_AREA.error(
-    "share.vector-unreadable",
-    "The URL of a deletion vector can be read without the token, and has the vector at its offset.",
-    spec="File in Delta Format (deltaSingleAction); Delta protocol: Deletion Vector Format",
-    broken="clients fail, or return deleted rows",
-    repair="sign the file of the vector like the data files, and keep offset and sizeInBytes",
-    example="404",
-)
-BOUNDS = FILES_AREA.error(
-    "share.stats-bounds",
-    "No value of a file is below minValues or above maxValues.",
-    spec="Per-file Statistics (minValues, maxValues)",
-    broken="clients and servers that skip files by their statistics lose rows",
-    repair=_validated("data"),
-    example="minValues is 3, and a row has 1",
-    level=Level.DATA,
-)
+PRIVATE = FILES_AREA.row("""error share.url-private | The URL of a file leads to a public address, except on a server
+    that is itself reached at a private one. | File (url: an https url that a client can use to read the file directly)
+    | clients fail, or are led to services inside their own network | sign URLs with the address that clients can reach
+    | http://10.0.0.7/part-0.parquet from a public server""")
+UNREADABLE = FILES_AREA.row("""error share.url-unreadable | The URL of a file can be read without the token of the
+    profile. | File (url: an https url that a client can use to read the file directly) | clients cannot read the rows
+    of the file | sign URLs with a credential that may read the file | 403""")
+RANGE = FILES_AREA.row("""error share.url-range | A Range of a file URL is answered with 206, the range in
+    Content-Range, and its bytes. | File (url); RFC 9110, Range Requests | Spark refuses the file; other clients read
+    all of it for its footer | support Range | 200 with the whole file""")
+SIZE = FILES_AREA.row("""error share.file-size | `size` of a file is its number of bytes. | File (size: the size of this
+    file in bytes) | clients look for the footer at the wrong place, and fail | send the size as the log has it; if that
+    is wrong, the table is damaged; validate finds that at level storage | a size of 0""")
+NOT_PARQUET = FILES_AREA.row("""error share.file-not-parquet | A file is a Parquet file. | Format (provider: currently
+    the only valid value is parquet) | clients fail on the file | check the table; validate finds that at level footers
+    | a page of an error in HTML""")
+UNSIGNED = FILES_AREA.row("""warning share.url-unsigned | Without its signature, or with an altered one, a file URL
+    cannot be read. | File (url); Overview (secure exchange) | everyone who guesses or learns the path can read the file
+    at any time | make the files private, and sign the URLs | 200 for the URL without its query string""")
+RECORDS = FILES_AREA.row("""error share.stats-records | numRecords of the statistics is the number of rows in the
+    footer. | Per-file Statistics (numRecords: the number of records in this file) | clients answer counts and limits
+    with wrong numbers | check the table; validate finds that at level footers | numRecords is 5, and the footer has 6
+    rows""")
+COLUMNS = FILES_AREA.row("""error share.file-columns | The columns of a file are those of the schema, in part or all of
+    them; with column mapping by their physical names. | Metadata (schemaString); Schema Object | clients return null
+    for columns that they do not find | send the schema of the version; share tables with column mapping in delta format
+    only | a file with none of the columns of the schema""")
+VECTOR_BYTES = FILES_AREA.row("""error share.vector-unreadable | The URL of a deletion vector can be read without the
+    token, and has the vector at its offset. | File in Delta Format (deltaSingleAction); Delta protocol: Deletion Vector
+    Format | clients fail, or return deleted rows | sign the file of the vector like the data files, and keep offset and
+    sizeInBytes | 404""")
+BOUNDS = FILES_AREA.row("""error data share.stats-bounds | No value of a file is below minValues or above maxValues. |
+    Per-file Statistics (minValues, maxValues) | clients and servers that skip files by their statistics lose rows |
+    check the table; validate finds that at level data | minValues is 3, and a row has 1""")
 
 _MAGIC = b"PAR1"
 _TAIL = 64 << 10

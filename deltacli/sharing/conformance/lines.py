@@ -13,9 +13,9 @@ from deltacli.core.made_once import cached_property
 from deltacli.core.process import is_loopback
 from deltacli.core.typing import JsonObject
 from deltacli.core.units import some_of
-from deltacli.rules.framework.base import Area, Level, Rule
+from deltacli.rules.framework.base import Level, Rule
 from deltacli.rules.log.commit_lines import faults_of
-from deltacli.sharing.conformance.wire import CAPABILITIES, Suite, WireAnswer
+from deltacli.sharing.conformance.wire import CAPABILITIES, Rules, Suite, WireAnswer
 
 # -- answers in lines, in either format --------------------------------------------------------------------------------
 
@@ -170,6 +170,15 @@ def version_of(answer: WireAnswer) -> int | None:
     return int(text) if text.isascii() and text.isdigit() and len(text) < 20 else None
 
 
+def status_of(answer: WireAnswer) -> JsonObject | None:
+    """Return the queryStatus of an asynchronous query; None for an answer of another kind."""
+    try:
+        first = json.loads(answer.body.lstrip().partition(b"\n")[0]) if answer.is_ok else None
+    except (ValueError, RecursionError):
+        return None
+    return object_of(first["queryStatus"]) if isinstance(first, dict) and "queryStatus" in first else None
+
+
 def raw_lines(body: bytes) -> list[bytes]:
     """Return the lines of a body; the last one may lack its line end."""
     lines = body.split(b"\n")
@@ -209,89 +218,44 @@ def stored_name(column: JsonObject, *, is_mapped: bool = True) -> str:
 
 # -- the form of answers in lines --------------------------------------------------------------------------------------
 
-LINES_AREA = Area("Lines", Level.API)
+LINES_AREA = Rules("Lines", Level.API)
 
-LINES_TYPE = LINES_AREA.warning(
-    "share.lines-content-type",
-    "The Content-Type of metadata, queries and changes is application/x-ndjson.",
-    spec="Query Table Metadata; Read Data from a Table; Read Change Data Feed from a Table (200: Headers)",
-    broken="clients that look at the header refuse the answer, or read it as one document",
-    repair="send Content-Type: application/x-ndjson; charset=utf-8",
-    example="application/json",
-)
-VERSION_IN_HEADER = LINES_AREA.error(
-    "share.version-header",
-    "The version, metadata, queries and changes have the header Delta-Table-Version, a whole number.",
-    spec="Query Table Version; Query Table Metadata; Read Data from a Table (200: Headers)",
-    broken="clients fail: they do not know which version they read",
-    repair="send the header, also through proxies",
-    example="no header in the answer of a query",
-)
-LINE = LINES_AREA.error(
-    "share.line-not-json",
-    "Each line is a JSON object.",
-    spec="JSON Wrapper Object In Each Line",
-    broken="clients fail on the line",
-    repair="send one object per line, without blank lines and without line ends inside",
-    example="an object over several lines",
-)
-WRAPPER = LINES_AREA.error(
-    "share.line-wrapper",
-    "The object of a line has one field, and the format has that field.",
-    spec="JSON Wrapper Object In Each Line; JSON Wrapper Object In Each Line in Delta",
-    broken="clients fail on the line, or skip a file",
-    repair="send each of protocol, metaData and files in a line of its own",
-    example="protocol and metaData in one object",
-)
-SPLIT = LINES_AREA.warning(
-    "share.line-splits",
-    "No line has unescaped characters at which clients split text into lines, such as U+2028.",
-    spec="Read Data from a Table (JSON strings delimited by newline)",
-    broken="the Python client splits the line there, and fails",
-    repair="escape U+0085, U+2028, U+2029 and other line ends as JSON does",
-    example="a statistic with U+2028 in it",
-)
-FIRST_LINES = LINES_AREA.error(
-    "share.line-order",
-    "The first line is the protocol, the second one the metadata.",
-    spec="Query Table Metadata; Read Data from a Table (200: Body)",
-    broken="clients that take the first two lines for them fail",
-    repair="send protocol, metaData, then the files",
-    example="metaData first",
-)
-END_UNASKED = LINES_AREA.error(
-    "share.end-unasked",
-    "endStreamAction is sent only to clients that asked for it with includeEndStreamAction=true, or for a page.",
-    spec="EndStreamAction; Delta Sharing Capabilities Header",
-    broken="the Python client fails on the line",
-    repair="send it only where the request has the capability",
-    example="endStreamAction at the end of every query",
-)
-END_MISSING = LINES_AREA.error(
-    "share.end-missing",
-    "If the header of the answer has includeendstreamaction=true, endStreamAction is its last line.",
-    spec="EndStreamAction",
-    broken="clients take the answer for cut off and repeat it",
-    repair="send the line, or leave it out of the header",
-    example="the capability in the header, and no such line",
-)
-ANSWER_FAILED = LINES_AREA.error(
-    "share.answer-failed",
-    "An answer with status 200 is complete: endStreamAction has no errorMessage.",
-    spec="EndStreamAction (errorMessage)",
-    broken="clients cannot read the table",
-    repair="look into the log of the server for the reason",
-    example='{"endStreamAction": {"errorMessage": "…"}}',
-)
-FORMAT_HEADER = LINES_AREA.error(
-    "share.format-header",
-    "The header delta-sharing-capabilities of an answer has the format of its lines, in lower case; answers in delta "
-    "format have it.",
-    spec="Delta Sharing Capabilities Header",
-    broken="clients parse the lines as the wrong format, and fail",
-    repair="send delta-sharing-capabilities: responseformat=delta with answers in delta format",
-    example="lines in delta format without the header",
-)
+LINES_TYPE = LINES_AREA.row("""warning share.lines-content-type | The Content-Type of metadata, queries and changes is
+    application/x-ndjson. | Query Table Metadata; Read Data from a Table; Read Change Data Feed from a Table (200:
+    Headers) | clients that look at the header refuse the answer, or read it as one document | send Content-Type:
+    application/x-ndjson; charset=utf-8 | application/json""")
+VERSION_IN_HEADER = LINES_AREA.row("""error share.version-header | The version, metadata, queries and changes have the
+    header Delta-Table-Version, a whole number. | Query Table Version; Query Table Metadata; Read Data from a Table
+    (200: Headers) | clients fail: they do not know which version they read | send the header, also through proxies | no
+    header in the answer of a query""")
+LINE = LINES_AREA.row("""error share.line-not-json | Each line is a JSON object. | JSON Wrapper Object In Each Line |
+    clients fail on the line | send one object per line, without blank lines and without line ends inside | an object
+    over several lines""")
+WRAPPER = LINES_AREA.row("""error share.line-wrapper | The object of a line has one field, and the format has that
+    field. | JSON Wrapper Object In Each Line; JSON Wrapper Object In Each Line in Delta | clients fail on the line, or
+    skip a file | send each of protocol, metaData and files in a line of its own | protocol and metaData in one object
+""")
+SPLIT = LINES_AREA.row("""warning share.line-splits | No line has unescaped characters at which clients split text into
+    lines, such as U+2028. | Read Data from a Table (JSON strings delimited by newline) | the Python client splits the
+    line there, and fails | escape U+0085, U+2028, U+2029 and other line ends as JSON does | a statistic with U+2028 in
+    it""")
+FIRST_LINES = LINES_AREA.row("""error share.line-order | The first line is the protocol, the second one the metadata. |
+    Query Table Metadata; Read Data from a Table (200: Body) | clients that take the first two lines for them fail |
+    send protocol, metaData, then the files | metaData first""")
+END_UNASKED = LINES_AREA.row("""error share.end-unasked | endStreamAction is sent only to clients that asked for it with
+    includeEndStreamAction=true, or for a page. | EndStreamAction; Delta Sharing Capabilities Header | the Python client
+    fails on the line | send it only where the request has the capability | endStreamAction at the end of every query
+""")
+END_MISSING = LINES_AREA.row("""error share.end-missing | If the header of the answer has includeendstreamaction=true,
+    endStreamAction is its last line. | EndStreamAction | clients take the answer for cut off and repeat it | send the
+    line, or leave it out of the header | the capability in the header, and no such line""")
+ANSWER_FAILED = LINES_AREA.row("""error share.answer-failed | An answer with status 200 is complete: endStreamAction has
+    no errorMessage. | EndStreamAction (errorMessage) | clients cannot read the table | look into the log of the server
+    for the reason | {"endStreamAction": {"errorMessage": "…"}}""")
+FORMAT_HEADER = LINES_AREA.row("""error share.format-header | The header delta-sharing-capabilities of an answer has the
+    format of its lines, in lower case; answers in delta format have it. | Delta Sharing Capabilities Header | clients
+    parse the lines as the wrong format, and fail | send delta-sharing-capabilities: responseformat=delta with answers
+    in delta format | lines in delta format without the header""")
 
 _SPLITTERS = frozenset("\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029")
 _KINDS = {PARQUET: {"protocol", "metaData", "file", "add", "remove", "cdf"}, DELTA: {"protocol", "metaData", "file"}}
@@ -300,29 +264,15 @@ _END = "endStreamAction"
 
 def read_lines(suite: Suite, answer: WireAnswer, *, expects_end: bool = False) -> Lines | None:
     """Check the form of an answer in lines; return it, None where it cannot be used."""
-    suite.require(
-        LINES_TYPE,
-        answer.media_type == "application/x-ndjson",
-        answer,
-        "the Content-Type of an answer in lines is not application/x-ndjson",
-        seen=answer.headers.get("content-type", "missing"),
-        expected="application/x-ndjson; charset=utf-8",
-    )
+    suite.require_type(LINES_TYPE, answer, "an answer in lines", "application/x-ndjson; charset=utf-8")
     check_version_header(suite, answer)
     lines = _objects(suite, answer)
     if lines is None:
         return None
     end = _take_end(suite, answer, lines, expects_end=expects_end)
-    kinds = [line.kind for line in lines[:2]]
-    if not suite.require(
-        FIRST_LINES,
-        kinds == ["protocol", "metaData"],
-        answer,
-        "the first two lines are not protocol and metaData",
-        seen=", ".join(kinds) or "no lines",
-        expected="protocol, metaData",
-        line=1,
-    ):
+    kinds, message = ", ".join(line.kind for line in lines[:2]), "the first two lines are not protocol and metaData"
+    is_head, expected = kinds == "protocol, metaData", "protocol, metaData"
+    if not suite.require(FIRST_LINES, is_head, answer, message, seen=kinds or "no lines", expected=expected, line=1):
         return None
     form = DELTA if "deltaProtocol" in lines[0].fields else PARQUET
     _check_format_header(suite, answer, form)
@@ -335,15 +285,9 @@ def read_lines(suite: Suite, answer: WireAnswer, *, expects_end: bool = False) -
 
 def check_version_header(suite: Suite, answer: WireAnswer) -> int | None:
     """Check the header of the version and return it."""
-    version = version_of(answer)
-    suite.require(
-        VERSION_IN_HEADER,
-        version is not None,
-        answer,
-        "the header Delta-Table-Version is missing or not a whole number",
-        seen=answer.headers.get(VERSION_HEADER, "missing"),
-        expected="a whole number",
-    )
+    version, seen = version_of(answer), answer.headers.get(VERSION_HEADER, "missing")
+    message = "the header Delta-Table-Version is missing or not a whole number"
+    suite.require(VERSION_IN_HEADER, version is not None, answer, message, seen=seen, expected="a whole number")
     return version
 
 
@@ -355,36 +299,23 @@ def _objects(suite: Suite, answer: WireAnswer) -> list[Line] | None:
             content = json.loads(raw)
         except (ValueError, RecursionError):
             content = None
-        if not suite.require(
-            LINE, isinstance(content, dict), answer, "a line is not a JSON object", line=number, seen=_shown(raw)
-        ):
+        is_object, shown = isinstance(content, dict), raw[:80].decode("utf-8", "replace") or "a blank line"
+        if not suite.require(LINE, is_object, answer, "a line is not a JSON object", line=number, seen=shown):
             return None
-        if not suite.require(
-            WRAPPER,
-            len(content) == 1 and isinstance(next(iter(content.values())), dict),
-            answer,
+        is_one = len(content) == 1 and isinstance(next(iter(content.values())), dict)
+        message, expected = (
             f"the object of a line has the fields {', '.join(content) or 'none'}",
-            expected="one field that is an object",
-            line=number,
-        ):
+            "one field that is an object",
+        )
+        if not suite.require(WRAPPER, is_one, answer, message, expected=expected, line=number):
             return None
         kind, fields = next(iter(content.items()))
         found.append(Line(number, kind, fields, raw))
-        text = raw.decode("utf-8", "replace")
-        splitters = sorted(_SPLITTERS.intersection(text))
-        suite.require(
-            SPLIT,
-            not splitters,
-            answer,
-            "a line has characters at which clients split text",
-            seen=", ".join(f"U+{ord(one):04X}" for one in splitters) or None,
-            line=number,
-        )
+        splitters = sorted(_SPLITTERS.intersection(raw.decode("utf-8", "replace")))
+        seen = ", ".join(f"U+{ord(one):04X}" for one in splitters) or None
+        message = "a line has characters at which clients split text"
+        suite.require(SPLIT, not splitters, answer, message, seen=seen, line=number)
     return found
-
-
-def _shown(raw: bytes) -> str:
-    return raw[:80].decode("utf-8", "replace") or "a blank line"
 
 
 def _take_end(suite: Suite, answer: WireAnswer, lines: list[Line], *, expects_end: bool) -> dict[str, object] | None:
@@ -420,15 +351,10 @@ def _check_format_header(suite: Suite, answer: WireAnswer, form: str) -> None:
 
 
 def _check_kinds(suite: Suite, answer: WireAnswer, lines: Sequence[Line], form: str) -> bool:
+    expected = ", ".join(sorted(_KINDS[form]))
     for line in lines:
-        if not suite.require(
-            WRAPPER,
-            line.kind in _KINDS[form],
-            answer,
-            f"the {form} format has no line {line.kind[:40]}",
-            expected=", ".join(sorted(_KINDS[form])),
-            line=line.number,
-        ):
+        is_known, message = line.kind in _KINDS[form], f"the {form} format has no line {line.kind[:40]}"
+        if not suite.require(WRAPPER, is_known, answer, message, expected=expected, line=line.number):
             return False
     return True
 
@@ -440,115 +366,50 @@ def names_of(files: Sequence[FileLine]) -> str:
 
 # -- the content of lines ----------------------------------------------------------------------------------------------
 
-TABLES_AREA = Area("Tables", Level.API)
+TABLES_AREA = Rules("Tables", Level.API)
 
-PROTOCOL = TABLES_AREA.error(
-    "share.protocol-line",
-    "The protocol has minReaderVersion 1 in parquet format, and in delta format a deltaProtocol with both versions.",
-    spec="Protocol; Protocol in Delta Format",
-    broken="clients refuse the table as too new, or fail",
-    repair="send minReaderVersion 1; in delta format the protocol of the table",
-    example='{"protocol": {}}',
-)
-METADATA = TABLES_AREA.error(
-    "share.metadata-field",
-    "The metadata has the required fields with their types: id, format, schemaString, partitionColumns.",
-    spec="Metadata; Metadata in Delta Format",
-    broken="clients fail on the metadata",
-    repair="send the missing field; partitionColumns is an empty array where there are none",
-    example="partitionColumns is null",
-)
-SCHEMA = TABLES_AREA.error(
-    "share.metadata-schema",
-    "schemaString is a struct in JSON whose fields have name, type and nullable, and the partition columns are among "
-    "them.",
-    spec="Schema Object; Struct Type; Struct Field",
-    broken="clients cannot make columns of the table",
-    repair="send the schema of the table as its log has it",
-    example="a partition column that the schema does not have",
-)
-TOTALS = TABLES_AREA.warning(
-    "share.metadata-totals",
-    "`size` and `numFiles` of the metadata are those of the files of the version.",
-    spec="Metadata (size, numFiles)",
-    broken="clients plan with wrong numbers",
-    repair="leave them out, or count the files of the version",
-    example="numFiles is 5, and 6 files follow",
-)
-FILE_FIELD = TABLES_AREA.error(
-    "share.file-field",
-    "A file has the required fields with their types: in parquet format url, id, partitionValues and size; in delta "
-    "format id and deltaSingleAction.",
-    spec="File; Add File; CDF File; Remove File; File in Delta Format",
-    broken="clients fail on the file",
-    repair="send the missing field; partitionValues is an empty object where there are none",
-    example="a file without size",
-)
-ACTION_FIELD = TABLES_AREA.error(
-    "share.action-field",
-    "The action in a deltaSingleAction is a sound action of the Delta protocol.",
-    spec="File in Delta Format (deltaSingleAction); Delta protocol: Add File and Remove File",
-    broken="clients that hand it to a Delta library fail",
-    repair="send the action with its original values",
-    example="an add without modificationTime",
-)
-REPEATED_FILE = TABLES_AREA.error(
-    "share.file-id-repeated",
-    "The files of a version have different ids.",
-    spec="File (id: a unique string for the file in a table)",
-    broken="clients that cache by id read one file twice and lose another",
-    repair="make the id of the whole path",
-    example="the id is the file name without its directory",
-)
-PARTITION_VALUES = TABLES_AREA.error(
-    "share.partition-values",
-    "partitionValues has every partition column and no other one.",
-    spec="File (partitionValues); Partition Value Serialization",
-    broken="clients read wrong values in the partition columns",
-    repair="send all of them; in delta format by their physical names",
-    example="{} in a partitioned table",
-)
-PARTITION_TEXT = TABLES_AREA.error(
-    "share.partition-value-text",
-    "Partition values are null or strings in the form of their type; an empty one is null.",
-    spec="Partition Value Serialization",
-    broken="clients fail on the value, or read another one",
-    repair="send the value as the log has it",
-    example="a date as 28.4.2021",
-)
-STATS = TABLES_AREA.warning(
-    "share.stats-invalid",
-    "`stats` is a string with a JSON object, and its numRecords a whole number.",
-    spec="File (stats); Per-file Statistics",
-    broken="clients cannot skip the file, or fail",
-    repair="send the statistics as the log has them, or leave them out",
-    example='"stats": {"numRecords": 1}, which is not a string',
-)
-URL = TABLES_AREA.error(
-    "share.url-not-https",
-    "The URL of a file is an https URL; on the machine of the client, or of a server that is itself reached by http, "
-    "also http.",
-    spec="File (url: an https url)",
-    broken="clients refuse it, or fetch data that can be read and changed in transit",
-    repair="sign https URLs",
-    example="s3://bucket/part-0.parquet",
-)
-EXPIRY = TABLES_AREA.error(
-    "share.expiration",
-    "expirationTimestamp is in epoch milliseconds and in the future.",
-    spec="File (expirationTimestamp)",
-    broken="clients fetch new URLs without end, or use expired ones",
-    repair="send the time in milliseconds",
-    example="a time in seconds",
-)
-VECTOR = TABLES_AREA.error(
-    "share.vector-url",
-    "A deletion vector in a file of its own has a URL as its path, and its file has a deletionVectorFileId.",
-    spec="File in Delta Format (deletionVectorFileId, deltaSingleAction)",
-    broken="clients fail, or return deleted rows",
-    repair="sign the file of the vector as well: storageType p with the URL as pathOrInlineDv",
-    example="storageType u with a relative path",
-)
+PROTOCOL = TABLES_AREA.row("""error share.protocol-line | The protocol has minReaderVersion 1 in parquet format, and in
+    delta format a deltaProtocol with both versions. | Protocol; Protocol in Delta Format | clients refuse the table as
+    too new, or fail | send minReaderVersion 1; in delta format the protocol of the table | {"protocol": {}}""")
+METADATA = TABLES_AREA.row("""error share.metadata-field | The metadata has the required fields with their types: id,
+    format, schemaString, partitionColumns. | Metadata; Metadata in Delta Format | clients fail on the metadata | send
+    the missing field; partitionColumns is an empty array where there are none | partitionColumns is null""")
+SCHEMA = TABLES_AREA.row("""error share.metadata-schema | schemaString is a struct in JSON whose fields have name, type
+    and nullable, and the partition columns are among them. | Schema Object; Struct Type; Struct Field | clients cannot
+    make columns of the table | send the schema of the table as its log has it | a partition column that the schema does
+    not have""")
+TOTALS = TABLES_AREA.row("""warning share.metadata-totals | `size` and `numFiles` of the metadata are those of the files
+    of the version. | Metadata (size, numFiles) | clients plan with wrong numbers | leave them out, or count the files
+    of the version | numFiles is 5, and 6 files follow""")
+FILE_FIELD = TABLES_AREA.row("""error share.file-field | A file has the required fields with their types: in parquet
+    format url, id, partitionValues and size; in delta format id and deltaSingleAction. | File; Add File; CDF File;
+    Remove File; File in Delta Format | clients fail on the file | send the missing field; partitionValues is an empty
+    object where there are none | a file without size""")
+ACTION_FIELD = TABLES_AREA.row("""error share.action-field | The action in a deltaSingleAction is a sound action of the
+    Delta protocol. | File in Delta Format (deltaSingleAction); Delta protocol: Add File and Remove File | clients that
+    hand it to a Delta library fail | send the action with its original values | an add without modificationTime""")
+REPEATED_FILE = TABLES_AREA.row("""error share.file-id-repeated | The files of a version have different ids. | File (id:
+    a unique string for the file in a table) | clients that cache by id read one file twice and lose another | make the
+    id of the whole path | the id is the file name without its directory""")
+PARTITION_VALUES = TABLES_AREA.row("""error share.partition-values | partitionValues has every partition column and no
+    other one. | File (partitionValues); Partition Value Serialization | clients read wrong values in the partition
+    columns | send all of them; in delta format by their physical names | {} in a partitioned table""")
+PARTITION_TEXT = TABLES_AREA.row("""error share.partition-value-text | Partition values are null or strings in the form
+    of their type; an empty one is null. | Partition Value Serialization | clients fail on the value, or read another
+    one | send the value as the log has it | a date as 28.4.2021""")
+STATS = TABLES_AREA.row("""warning share.stats-invalid | `stats` is a string with a JSON object, and its numRecords a
+    whole number. | File (stats); Per-file Statistics | clients cannot skip the file, or fail | send the statistics as
+    the log has them, or leave them out | "stats": {"numRecords": 1}, which is not a string""")
+URL = TABLES_AREA.row("""error share.url-not-https | The URL of a file is an https URL; on the machine of the client, or
+    of a server that is itself reached by http, also http. | File (url: an https url) | clients refuse it, or fetch data
+    that can be read and changed in transit | sign https URLs | s3://bucket/part-0.parquet""")
+EXPIRY = TABLES_AREA.row("""error share.expiration | expirationTimestamp is in epoch milliseconds and in the future. |
+    File (expirationTimestamp) | clients fetch new URLs without end, or use expired ones | send the time in milliseconds
+    | a time in seconds""")
+VECTOR = TABLES_AREA.row("""error share.vector-url | A deletion vector in a file of its own has a URL as its path, and
+    its file has a deletionVectorFileId. | File in Delta Format (deletionVectorFileId, deltaSingleAction) | clients
+    fail, or return deleted rows | sign the file of the vector as well: storageType p with the URL as pathOrInlineDv |
+    storageType u with a relative path""")
 
 _REQUIRED: Mapping[str, type] = {"url": str, "id": str, "partitionValues": dict, "size": int}
 _IN_DELTA: Mapping[str, type] = {"id": str, "deltaSingleAction": dict}

@@ -17,6 +17,17 @@ from deltacli.rules.framework.base import Area, Finding, Level, Rule
 from deltacli.sharing.client.addresses import CODE, require_name
 from deltacli.sharing.client.faults import Origin, origin_of
 from deltacli.sharing.client.share_storage import open_profile
+from deltacli.sharing.conformance.asynchronous import ASYNC_AREA, check_async
+from deltacli.sharing.conformance.directories import (
+    ACCESS_AREA,
+    CREDENTIALS_AREA,
+    DIRECTORY_AREA,
+    DirectoryTest,
+    Face,
+    OpenStore,
+    check_access,
+    check_directory,
+)
 from deltacli.sharing.conformance.files import (
     FILES_AREA,
     FORMATS_AREA,
@@ -50,6 +61,12 @@ from deltacli.sharing.conformance.lists import (
     schema_path,
     share_path,
 )
+from deltacli.sharing.conformance.opensharing import (
+    ASSETS_AREA,
+    OPENSHARING_AREA,
+    check_assets,
+    check_table_object,
+)
 from deltacli.sharing.conformance.versions import (
     CHANGES_AREA,
     PAGES_AREA,
@@ -74,6 +91,8 @@ from deltacli.sharing.conformance.wire import (
     WireAnswer,
     WireRequest,
 )
+from deltacli.sharing.protocol.directories import CREDENTIALS_PATH
+from deltacli.storage.vended import open_vended
 
 # -- what the user types -----------------------------------------------------------------------------------------------
 
@@ -159,12 +178,15 @@ def _require_same_origin(url: str, of_profile: Origin) -> str:
 ITEM_NAMES = {"share": ("name",), "schema": ("name", "share"), "table": ("name", "schema", "share")}
 _MOST_LISTS = 20
 """Shares, and schemas of a share, whose lists are read."""
-_OF_THE_SERVER = (ANSWERS_AREA, LISTS_AREA)
+_OF_THE_SERVER = (ANSWERS_AREA, LISTS_AREA, ASSETS_AREA)
 """The areas whose rules are checked once for a server; those of `answers` also for every table."""
 _OF_TABLES = (
     *(VERSIONS_AREA, LINES_AREA, TABLES_AREA, FORMATS_AREA, QUERIES_AREA, PAGES_AREA),
-    *(HINTS_AREA, CHANGES_AREA, FILES_AREA),
+    *(HINTS_AREA, CHANGES_AREA, ASYNC_AREA, FILES_AREA),
+    *(ACCESS_AREA, CREDENTIALS_AREA, DIRECTORY_AREA, OPENSHARING_AREA),
 )
+_OF_OPENSHARING = (ASSETS_AREA, OPENSHARING_AREA)
+"""The areas of the profile `opensharing` only."""
 _LEVELS = (Level.API, Level.FOOTERS, Level.DATA)
 """The levels of the command; each also checks what those before it do."""
 
@@ -178,6 +200,10 @@ class Scope:
     table: str | None = None
     level: str = "footers"
     most_tables: int = 10
+    is_opensharing: bool = False
+    asks_credentials: bool = True
+    probes: bool = False
+    """Whether the store is asked for what is outside the credentials."""
 
     def admits(self, name: NamedTable) -> bool:
         """Return True for a table within the names."""
@@ -197,6 +223,7 @@ class ConformanceRun:
     takes: Callable[[Rule], bool]
     progress: Progress = SILENT
     on_suite: Callable[[str], Callable[[Finding], None]] = lambda _: lambda _: None
+    open_store: OpenStore = open_vended
     omissions: list[str] = field(default_factory=list)
     """What the run left out as a whole."""
 
@@ -212,7 +239,7 @@ class ConformanceRun:
             suite,
             "server",
             lambda: self._test_server(tester, suite, listed),
-            [rule for area in _OF_THE_SERVER for rule in area.rules],
+            self.rules_of(suite),
         )
         yield suite
         tables = [name for name in listed.tables if self.scope.admits(name)]
@@ -228,7 +255,11 @@ class ConformanceRun:
 
     def rules_of(self, suite: Suite) -> list[Rule]:
         """Return the rules that a suite checks where it can."""
-        return _table_rules() if suite.base else [rule for area in _OF_THE_SERVER for rule in area.rules]
+        own = (EVERYWHERE, *(area.rules for area in self._areas(_OF_TABLES))) if suite.base else None
+        return [rule for rules in own or (area.rules for area in self._areas(_OF_THE_SERVER)) for rule in rules]
+
+    def _areas(self, areas: Sequence[Area]) -> list[Area]:
+        return [area for area in areas if self.scope.is_opensharing or area not in _OF_OPENSHARING]
 
     def _suite(self, name: str, uri: str, base: str) -> Suite:
         kinds = _LEVELS[: _LEVELS.index(self.scope.level) + 1]
@@ -306,6 +337,8 @@ class ConformanceRun:
             names = ITEM_NAMES["table"]
             check_parameters(tester, suite, path)
             check_list_pages(tester, suite, path, names, list_whole(tester, suite, path, names))
+        if self.scope.is_opensharing and schema_name is not None and share_name is not None:
+            check_assets(tester, suite, share_name, schema_name)
         last = tester.ask(suite, "shares")
         check_unique_ids(suite, last, listed.shares, "shares")
         check_names(suite, last, listed)
@@ -327,16 +360,23 @@ class ConformanceRun:
             items = list_whole(tester, suite, within, ITEM_NAMES["table"])
             check_belongs(suite, answer, items, share=name, schema=inside)
             tables += items
-            listed.tables += [NamedTable(name, inside, str(item["name"]), item.get("id")) for item in items]
+            listed.tables += [NamedTable(name, inside, str(item["name"]), {within: item}) for item in items]
         check_unique_ids(suite, answer, tables, "tables of a share")
         check_share_ids(suite, answer, share, tables)
         if len(schemas) <= _MOST_LISTS:
-            check_all_tables(tester, suite, name, tables)
+            known = {(table.share, table.schema, table.name): table for table in listed.tables}
+            for item in check_all_tables(tester, suite, name, tables):
+                if (named := known.get((name, str(item["schema"]), str(item["name"])))) is not None:
+                    named.listed[f"{share_path(name)}/all-tables"] = item
 
     def _test_table(self, tester: Tester, name: NamedTable) -> Suite:
         """Run each part of the test of a table; a part that ends early does not keep the others from running."""
         suite = self._suite(name.full_name, f"{self.wire.endpoint}/{name.path}", name.path)
         table = SharedTableTest(tester, suite, name.path)
+        faces = [
+            Face(path.rpartition("/")[2], WireAnswer(WireRequest(path), 200, {}, b""), item)
+            for path, item in name.listed.items()
+        ]
         parts: tuple[tuple[str, Callable[[], None], Area], ...] = (
             ("version", lambda: check_version(table), VERSIONS_AREA),
             ("query", lambda: check_formats(table), FORMATS_AREA),
@@ -349,14 +389,22 @@ class ConformanceRun:
             ("query", lambda: check_hints(table), HINTS_AREA),
             ("changes", lambda: check_changes(table), CHANGES_AREA),
             ("query", lambda: check_files_since(table), CHANGES_AREA),
+            ("query", lambda: check_async(table), ASYNC_AREA),
             ("query", lambda: check_files(table, self.scope.level), FILES_AREA),
+            ("metadata", lambda: check_access(table, faces), ACCESS_AREA),
+            (CREDENTIALS_PATH, lambda: check_directory(table, self._directories()), CREDENTIALS_AREA),
+            ("", lambda: check_table_object(table, name), OPENSHARING_AREA),
         )
+        parts = parts if self.scope.is_opensharing else parts[:-1]
         with self.progress.step(f"testing {name.full_name}", unit="checks", total=len(parts)) as step:
             for path, check, area in parts:
                 self._run(suite, path, check, area.rules)
                 step.advance()
-        suite.skip(COULD_NOT_BE_READ, () if table.whole is not None else _table_rules())
+        suite.skip(COULD_NOT_BE_READ, () if table.whole is not None else self.rules_of(suite))
         return suite
+
+    def _directories(self) -> DirectoryTest:
+        return DirectoryTest(self.scope.asks_credentials, self.scope.probes, self.scope.level, self.open_store)
 
 
 def areas() -> list[Area]:
@@ -368,7 +416,3 @@ def areas() -> list[Area]:
 def conformance_rules() -> Mapping[str, Rule]:
     """Return the rules by id."""
     return {rule.id: rule for area in areas() for rule in area.rules}
-
-
-def _table_rules() -> list[Rule]:
-    return [*EVERYWHERE, *(rule for area in _OF_TABLES for rule in area.rules)]

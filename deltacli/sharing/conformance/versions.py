@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from deltacli.delta.protocol.features import FEATURES, FeatureKind
-from deltacli.rules.framework.base import Area, Level, Rule
+from deltacli.rules.framework.base import Level, Rule
 from deltacli.sharing.conformance.lines import (
     DELTA,
     PARQUET,
@@ -19,10 +19,12 @@ from deltacli.sharing.conformance.lines import (
     check_version_header,
     names_of,
     read_lines,
+    status_of,
     version_of,
 )
 from deltacli.sharing.conformance.lists import Tester
-from deltacli.sharing.conformance.wire import CAPABILITIES, Suite, WireAnswer
+from deltacli.sharing.conformance.wire import CAPABILITIES, Rules, Suite, WireAnswer
+from deltacli.sharing.protocol.directories import TableAccess
 
 # -- one shared table under test ---------------------------------------------------------------------------------------
 
@@ -31,6 +33,13 @@ ALL_FEATURES = ",".join(
 )
 DELTA_HEADER = f"responseformat=delta;readerfeatures={ALL_FEATURES}"
 HEADERS: Mapping[str, Mapping[str, str]] = {PARQUET: {}, DELTA: {CAPABILITIES: DELTA_HEADER}}
+
+
+def header_of(form: str) -> str:
+    """Return the capabilities that ask for a format, also where none have to be sent for it."""
+    return HEADERS[form].get(CAPABILITIES, "responseformat=parquet")
+
+
 MOVED = "the table got a new version during the test"
 
 
@@ -45,6 +54,12 @@ class SharedTableTest:
     path: str
     wholes: dict[str, Lines] = field(default_factory=dict)
     has_history: bool = False
+    answers: dict[str, WireAnswer] = field(default_factory=dict)
+    """Those to the query of the whole table, by the format that was asked for."""
+    metadata: dict[str, Lines] = field(default_factory=dict)
+    access: TableAccess = field(default_factory=TableAccess)
+    may_announce: bool = False
+    """Whether an answer offers access by directory, or could mean that."""
 
     @property
     def whole(self) -> Lines | None:
@@ -66,13 +81,21 @@ class SharedTableTest:
 
     def query(self, body: Mapping[str, object], form: str, headers: Mapping[str, str] | None = None) -> WireAnswer:
         """Return the answer to a query in a format."""
-        sent = json.dumps(body).encode()
-        path = f"{self.path}/query"
-        return self.tester.ask(self.suite, path, body=sent, method="POST", headers={**HEADERS[form], **(headers or {})})
+        return self.post("query", json.dumps(body).encode(), {**HEADERS[form], **(headers or {})})
+
+    def post(
+        self, rest: str, body: bytes | None, headers: Mapping[str, str] | None = None, token: str | None = None
+    ) -> WireAnswer:
+        """Return the answer to a body about the table."""
+        path = f"{self.path}/{rest}"
+        return self.tester.ask(self.suite, path, body=body, method="POST", headers=headers, token=token)
 
     def read(self, answer: WireAnswer, *, expects_end: bool = False) -> Lines | None:
         """Return an answer in lines, checked; None where it is an error or cannot be used."""
         if not answer.is_ok:
+            return None
+        status, message = status_of(answer), "an answer has a queryStatus that was not asked for"
+        if not self.suite.require(ASYNC_UNASKED, status is None, answer, message):
             return None
         lines = read_lines(self.suite, answer, expects_end=expects_end)
         if lines is not None:
@@ -94,106 +117,56 @@ class SharedTableTest:
         self.suite.skip(reason, rules)
 
 
+ASYNC_UNASKED = Rules("Asynchronous queries", Level.API).row("""error share.async-unasked | A server answers with a
+    queryStatus only where the request has the capability asyncquery=true. | Delta Sharing Capabilities Header
+    (asyncquery) | clients that cannot poll fail on the line | answer at once without the capability | queryStatus in
+    the answer to a client without the header""")
+
+
 # -- versions of a table -----------------------------------------------------------------------------------------------
 
-VERSIONS_AREA = Area("Versions", Level.API)
+VERSIONS_AREA = Rules("Versions", Level.API)
 
-VERSION_BODY = VERSIONS_AREA.warning(
-    "share.version-body",
-    "The answer to a version has no body.",
-    spec="Query Table Version (200: Body: empty)",
-    broken="the cheap request becomes an expensive one",
-    repair="send the header only",
-    example="the metadata as the body",
-)
-VERSION_HEAD = VERSIONS_AREA.warning(
-    "share.version-head",
-    "HEAD of the table, where it is supported, has the version that GET …/version has.",
-    spec="Query Table Version (HEAD, deprecated)",
-    broken="older clients take a stale version for the newest one",
-    repair="answer both alike, or HEAD with 405",
-    example="an older version for HEAD",
-)
-VERSIONS_DIFFER = VERSIONS_AREA.error(
-    "share.version-differs",
-    "Version, metadata and query without a version have the newest version in their header.",
-    spec="Query Table Version; Query Table Metadata; Read Data from a Table (Delta-Table-Version)",
-    broken="clients that watch the version read another one, or never see a new one",
-    repair="answer all of them from the newest version",
-    example="version 3 in the header of the query, and 4 for the version",
-)
-SINCE = VERSIONS_AREA.error(
-    "share.version-since",
-    "startingTimestamp gives the earliest version at or after that time: also that of a commit at that very time.",
-    spec="Query Table Version (startingTimestamp)",
-    broken="streams that start at a time lose or repeat a version",
-    repair="compare with the times of the commits, inclusive",
-    example="version 4 for the time of version 3",
-)
-SINCE_EARLY = VERSIONS_AREA.error(
-    "share.version-since-early",
-    "startingTimestamp may be before version 0, which is then the answer if it is shared.",
-    spec="Query Table Version (can be earlier than the timestamp of table version 0)",
-    broken="streams that start at the beginning fail",
-    repair="answer with version 0, and with 400 only where the shared history begins later",
-    example="400 for 2000-01-01T00:00:00Z",
-)
-AS_OF = VERSIONS_AREA.error(
-    "share.as-of-newest-differs",
-    "A query of the newest version by its number has the files of a query without a version.",
-    spec="Read Data from a Table (version)",
-    broken="clients that pin the version lose or invent rows",
-    repair="answer both from the same version",
-    example="files that were removed before that version",
-)
-AS_OF_HEADER = VERSIONS_AREA.error(
-    "share.as-of-header",
-    "The header of a query or of the metadata with a version has that version.",
-    spec="Read Data from a Table (Delta-Table-Version: otherwise, it represents the starting version)",
-    broken="clients take the files for another version",
-    repair="send the requested version",
-    example="the newest version in the header",
-)
-AS_OF_FIELDS = VERSIONS_AREA.warning(
-    "share.as-of-fields",
-    "With a version or a timestamp, metadata and files have their version, and files a timestamp.",
-    spec="Metadata (version); File (version, timestamp)",
-    broken="clients do not know which version they read",
-    repair="send the fields",
-    example="files without version",
-)
-FUTURE = VERSIONS_AREA.error(
-    "share.version-unknown",
-    "A version that does not exist is answered with 400 or 404.",
-    spec="Read Data from a Table (version; 400: the request is malformed)",
-    broken="clients take the newest version for the requested one",
-    repair="answer 400",
-    example="200 for a version after the newest one",
-)
-TIME = VERSIONS_AREA.error(
-    "share.timestamp-differs",
-    "A query by the time of a version is answered with that version.",
-    spec="Read Data from a Table (timestamp); Timestamp Format",
-    broken="clients read another version than the one of that time",
-    repair="choose the newest version at or before the time",
-    example="the version before the one that was committed at the time",
-)
-BAD_TIME = VERSIONS_AREA.error(
-    "share.timestamp-invalid",
-    "A timestamp that is not one is answered with 400.",
-    spec="Timestamp Format; Read Data from a Table (timestamp; 400: the request is malformed)",
-    broken="clients take the newest version for that of the time",
-    repair="answer 400",
-    example="200 for the timestamp `yesterday`",
-)
-BOTH = VERSIONS_AREA.warning(
-    "share.version-and-timestamp",
-    "A query with both version and timestamp is answered with 400.",
-    spec="Query Table Metadata (version and timestamp are exclusive); Read Data from a Table",
-    broken="one of them is ignored, and the client does not know which",
-    repair="answer 400",
-    example="200 for version 0 and a timestamp",
-)
+VERSION_BODY = VERSIONS_AREA.row("""warning share.version-body | The answer to a version has no body. | Query Table
+    Version (200: Body: empty) | the cheap request becomes an expensive one | send the header only | the metadata as the
+    body""")
+VERSION_HEAD = VERSIONS_AREA.row("""warning share.version-head | HEAD of the table, where it is supported, has the
+    version that GET …/version has. | Query Table Version (HEAD, deprecated) | older clients take a stale version for
+    the newest one | answer both alike, or HEAD with 405 | an older version for HEAD""")
+VERSIONS_DIFFER = VERSIONS_AREA.row("""error share.version-differs | Version, metadata and query without a version have
+    the newest version in their header. | Query Table Version; Query Table Metadata; Read Data from a Table
+    (Delta-Table-Version) | clients that watch the version read another one, or never see a new one | answer all of them
+    from the newest version | version 3 in the header of the query, and 4 for the version""")
+SINCE = VERSIONS_AREA.row("""error share.version-since | startingTimestamp gives the earliest version at or after that
+    time: also that of a commit at that very time. | Query Table Version (startingTimestamp) | streams that start at a
+    time lose or repeat a version | compare with the times of the commits, inclusive | version 4 for the time of version
+    3""")
+SINCE_EARLY = VERSIONS_AREA.row("""error share.version-since-early | startingTimestamp may be before version 0, which is
+    then the answer if it is shared. | Query Table Version (can be earlier than the timestamp of table version 0) |
+    streams that start at the beginning fail | answer with version 0, and with 400 only where the shared history begins
+    later | 400 for 2000-01-01T00:00:00Z""")
+AS_OF = VERSIONS_AREA.row("""error share.as-of-newest-differs | A query of the newest version by its number has the
+    files of a query without a version. | Read Data from a Table (version) | clients that pin the version lose or invent
+    rows | answer both from the same version | files that were removed before that version""")
+AS_OF_HEADER = VERSIONS_AREA.row("""error share.as-of-header | The header of a query or of the metadata with a version
+    has that version. | Read Data from a Table (Delta-Table-Version: otherwise, it represents the starting version) |
+    clients take the files for another version | send the requested version | the newest version in the header""")
+AS_OF_FIELDS = VERSIONS_AREA.row("""warning share.as-of-fields | With a version or a timestamp, metadata and files have
+    their version, and files a timestamp. | Metadata (version); File (version, timestamp) | clients do not know which
+    version they read | send the fields | files without version""")
+FUTURE = VERSIONS_AREA.row("""error share.version-unknown | A version that does not exist is answered with 400 or 404. |
+    Read Data from a Table (version; 400: the request is malformed) | clients take the newest version for the requested
+    one | answer 400 | 200 for a version after the newest one""")
+TIME = VERSIONS_AREA.row("""error share.timestamp-differs | A query by the time of a version is answered with that
+    version. | Read Data from a Table (timestamp); Timestamp Format | clients read another version than the one of that
+    time | choose the newest version at or before the time | the version before the one that was committed at the time
+""")
+BAD_TIME = VERSIONS_AREA.row("""error share.timestamp-invalid | A timestamp that is not one is answered with 400. |
+    Timestamp Format; Read Data from a Table (timestamp; 400: the request is malformed) | clients take the newest
+    version for that of the time | answer 400 | 200 for the timestamp `yesterday`""")
+BOTH = VERSIONS_AREA.row("""warning share.version-and-timestamp | A query with both version and timestamp is answered
+    with 400. | Query Table Metadata (version and timestamp are exclusive); Read Data from a Table | one of them is
+    ignored, and the client does not know which | answer 400 | 200 for version 0 and a timestamp""")
 
 NO_HISTORY = "the history of the table is not shared"
 _EARLY = "2000-01-01T00:00:00Z"
@@ -210,16 +183,12 @@ def check_version(table: SharedTableTest) -> None:
             )
         return
     version = check_version_header(table.suite, answer)
-    table.suite.version = version
-    table.suite.require(
-        VERSION_BODY, not answer.body, answer, "the answer has a body", seen=f"{len(answer.body)} bytes"
-    )
+    table.suite.version, seen = version, f"{len(answer.body)} bytes"
+    table.suite.require(VERSION_BODY, not answer.body, answer, "the answer has a body", seen=seen)
     head = table.ask("", method="HEAD")
     if head.is_ok:
-        found = version_of(head)
-        table.suite.require(
-            VERSION_HEAD, found == version, head, "HEAD has another version", seen=found, expected=version
-        )
+        found, message = version_of(head), "HEAD has another version"
+        table.suite.require(VERSION_HEAD, found == version, head, message, seen=found, expected=version)
     else:
         table.skip("the server does not support the deprecated HEAD", VERSION_HEAD)
 
@@ -261,14 +230,8 @@ def check_history(table: SharedTableTest) -> None:
 
 
 def _check_as_of(table: SharedTableTest, whole: Lines, lines: Lines) -> None:
-    table.suite.require(
-        AS_OF_HEADER,
-        lines.version in (whole.version, None),
-        lines.answer,
-        "the header has another version than the query",
-        seen=lines.version,
-        expected=whole.version,
-    )
+    is_same, message = lines.version in (whole.version, None), "the header has another version than the query"
+    table.suite.require(AS_OF_HEADER, is_same, lines.answer, message, seen=lines.version, expected=whole.version)
     missing = [file for file in whole.files if file.id not in lines.by_id]
     more = [file for file in lines.files if file.id not in whole.by_id]
     is_same = not missing and not more
@@ -363,25 +326,16 @@ def iso(moment_ms: int) -> str:
 
 # -- queries -----------------------------------------------------------------------------------------------------------
 
-QUERIES_AREA = Area("Queries", Level.API)
-PAGES_AREA = Area("Pages", Level.API)
+QUERIES_AREA = Rules("Queries", Level.API)
+PAGES_AREA = Rules("Pages", Level.API)
 
-MALFORMED = QUERIES_AREA.error(
-    "share.query-malformed",
-    "A query whose body is not a JSON object is answered with 400.",
-    spec="Read Data from a Table: Request Body; 400: the request is malformed",
-    broken="clients that send a damaged body get the whole table instead of what they asked for",
-    repair="answer 400",
-    example="200 for the body `{`",
-)
-UNKNOWN_FIELD = QUERIES_AREA.error(
-    "share.query-unknown-field",
-    "Unrecognized fields in the body of a query are ignored.",
-    spec="Protocol (unrecognized fields are never required); Read Data from a Table: Request Body",
-    broken="newer clients, and those that send fields of their own such as DuckDB, cannot read from the server",
-    repair="ignore them",
-    example='400 for {"responseFormat": "delta"}',
-)
+MALFORMED = QUERIES_AREA.row("""error share.query-malformed | A query whose body is not a JSON object is answered with
+    400. | Read Data from a Table: Request Body; 400: the request is malformed | clients that send a damaged body get
+    the whole table instead of what they asked for | answer 400 | 200 for the body `{`""")
+UNKNOWN_FIELD = QUERIES_AREA.row("""error share.query-unknown-field | Unrecognized fields in the body of a query are
+    ignored. | Protocol (unrecognized fields are never required); Read Data from a Table: Request Body | newer clients,
+    and those that send fields of their own such as DuckDB, cannot read from the server | ignore them | 400 for
+    {"responseFormat": "delta"}""")
 
 
 def check_queries(table: SharedTableTest) -> None:
@@ -390,8 +344,7 @@ def check_queries(table: SharedTableTest) -> None:
     if whole is None:
         return
     for body in (b"{", b"[]"):
-        path, headers = f"{table.path}/query", HEADERS[whole.form]
-        answer = table.tester.ask(table.suite, path, body=body, method="POST", headers=headers)
+        answer = table.post("query", body, HEADERS[whole.form])
         table.suite.require_status(MALFORMED, answer.status >= 400, answer, "a body that is not a JSON object")
     answer = table.query({"deltacliUnknown": 1}, whole.form)
     is_ignored = answer.is_ok or answer.status >= 500
@@ -399,62 +352,29 @@ def check_queries(table: SharedTableTest) -> None:
     table.suite.require_status(UNKNOWN_FIELD, is_ignored, answer, words, expected=200)
 
 
-PAGE_SIZE = PAGES_AREA.error(
-    "share.page-size",
-    "A page of a query has at most `maxFiles` files.",
-    spec="Query paging (maxFiles)",
-    broken="clients get more than they reserve room for",
-    repair="end the page, and send nextPageToken in endStreamAction",
-    example="3 files for maxFiles=1",
-)
-PAGES = PAGES_AREA.error(
-    "share.pages-differ",
-    "The pages of a query together have the files of the whole answer, each once.",
-    spec="Query paging (pageToken); EndStreamAction (nextPageToken)",
-    broken="clients lose or repeat rows",
-    repair="continue exactly behind the last file, in one order",
-    example="a file at the border of two pages is missing",
-)
-ENDLESS = PAGES_AREA.error(
-    "share.pages-endless",
-    "The pages of a query end: each leads on to another one.",
-    spec="Query paging; EndStreamAction (nextPageToken)",
-    broken="clients never finish",
-    repair="omit nextPageToken on the last page",
-    example="the same nextPageToken again and again",
-)
-PAGE_HEAD = PAGES_AREA.error(
-    "share.page-head",
-    "All pages have the same version and, byte for byte, the same protocol and metadata.",
-    spec="Query paging",
-    broken="Spark refuses the second page",
-    repair="answer every page from the version of the first one",
-    example="another order of fields on the second page",
-)
-PAGE_TOKEN = PAGES_AREA.error(
-    "share.page-token-not-checked",
-    "A page token is refused with other parameters than those it was made for, and when it was altered.",
-    spec="Query paging (pageToken)",
-    broken="clients mix pages of different answers, and a forged token may lead to versions that are not shared",
-    repair="authenticate tokens, and bind them to the table and the other parameters",
-    example="a token of a query is accepted with another predicate",
-)
-NO_END = PAGES_AREA.error(
-    "share.end-promised-not-sent",
-    "A server that knows includeEndStreamAction ends a query with endStreamAction, and says so in the header.",
-    spec="EndStreamAction; Delta Sharing Capabilities Header",
-    broken="clients cannot tell a whole answer from one that was cut off",
-    repair="send both the header and the line",
-    example="the line without the capability in the header",
-)
-REFRESH = PAGES_AREA.error(
-    "share.refresh-differs",
-    "A refreshToken leads to the files of the same version.",
-    spec="EndStreamAction (refreshToken); Query Table (refreshToken)",
-    broken="clients that refresh expired URLs mix files of two versions",
-    repair="keep the version in the token",
-    example="a file less after the refresh",
-)
+PAGE_SIZE = PAGES_AREA.row("""error share.page-size | A page of a query has at most `maxFiles` files. | Query paging
+    (maxFiles) | clients get more than they reserve room for | end the page, and send nextPageToken in endStreamAction |
+    3 files for maxFiles=1""")
+PAGES = PAGES_AREA.row("""error share.pages-differ | The pages of a query together have the files of the whole answer,
+    each once. | Query paging (pageToken); EndStreamAction (nextPageToken) | clients lose or repeat rows | continue
+    exactly behind the last file, in one order | a file at the border of two pages is missing""")
+ENDLESS = PAGES_AREA.row("""error share.pages-endless | The pages of a query end: each leads on to another one. | Query
+    paging; EndStreamAction (nextPageToken) | clients never finish | omit nextPageToken on the last page | the same
+    nextPageToken again and again""")
+PAGE_HEAD = PAGES_AREA.row("""error share.page-head | All pages have the same version and, byte for byte, the same
+    protocol and metadata. | Query paging | Spark refuses the second page | answer every page from the version of the
+    first one | another order of fields on the second page""")
+PAGE_TOKEN = PAGES_AREA.row("""error share.page-token-not-checked | A page token is refused with other parameters than
+    those it was made for, and when it was altered. | Query paging (pageToken) | clients mix pages of different answers,
+    and a forged token may lead to versions that are not shared | authenticate tokens, and bind them to the table and
+    the other parameters | a token of a query is accepted with another predicate""")
+NO_END = PAGES_AREA.row("""error share.end-promised-not-sent | A server that knows includeEndStreamAction ends a query
+    with endStreamAction, and says so in the header. | EndStreamAction; Delta Sharing Capabilities Header | clients
+    cannot tell a whole answer from one that was cut off | send both the header and the line | the line without the
+    capability in the header""")
+REFRESH = PAGES_AREA.row("""error share.refresh-differs | A refreshToken leads to the files of the same version. |
+    EndStreamAction (refreshToken); Query Table (refreshToken) | clients that refresh expired URLs mix files of two
+    versions | keep the version in the token | a file less after the refresh""")
 
 _MOST_PAGES = 12
 _NO_PAGES = "the server does not send pages of queries"
@@ -466,65 +386,61 @@ def check_pages(table: SharedTableTest) -> None:
     if whole is None or not whole.files:
         table.skip("the table has no files", PAGES, PAGE_SIZE, ENDLESS, PAGE_HEAD, PAGE_TOKEN)
         return
-    size = _page_size(whole)
-    tokens = _walk(table, whole, lambda page: table.query(page, whole.form))
+    size = page_size(whole)
+    tokens = walk_pages(table, whole, lambda page: table.query(page, whole.form))
     if tokens:
         _check_token(table, whole, size, tokens[0])
     else:
         table.skip("the server sends the table as one page", PAGE_TOKEN)
 
 
-def _page_size(whole: Lines) -> int:
+def page_size(whole: Lines) -> int:
     return max(1, (len(whole.files) + 2) // 3)
 
 
-def _walk(table: SharedTableTest, whole: Lines, fetch: Callable[[Mapping[str, object]], WireAnswer]) -> list[str]:
+def walk_pages(
+    table: SharedTableTest,
+    whole: Lines,
+    fetch: Callable[[Mapping[str, object]], WireAnswer],
+    rules: tuple[Rule, ...] = (PAGES, PAGE_SIZE, ENDLESS, PAGE_HEAD),
+) -> list[str]:
     """Read and compare the pages of an answer; return the tokens that led to them."""
-    size = _page_size(whole)
-    pages: list[Lines] = []
-    tokens: list[str] = []
+    differ, size_rule, endless, head = rules
+    require, size, pages, tokens = table.suite.require, page_size(whole), list[Lines](), list[str]()
     while len(pages) < _MOST_PAGES:
         answer = fetch({"maxFiles": size, **({"pageToken": tokens[-1]} if tokens else {})})
         page = table.read(answer, expects_end=True)
         if page is None or page.end is None:
             if not pages:
-                table.skip(_NO_PAGES, PAGES, PAGE_SIZE, ENDLESS, PAGE_HEAD, PAGE_TOKEN)
+                table.skip(_NO_PAGES, *rules, *([PAGE_TOKEN] if differ is PAGES else []))
                 return tokens
-            message = f"a page is answered with {answer.status}, without endStreamAction"
-            table.suite.require(PAGES, False, answer, message)
+            require(differ, False, answer, f"a page is answered with {answer.status}, without endStreamAction")
             return tokens
         pages.append(page)
-        _check_page(table, pages[0], page, size)
+        message = f"a page has {len(page.files)} files, more than maxFiles"
+        require(size_rule, len(page.files) <= size, answer, message, seen=len(page.files), expected=size)
+        is_same = page.head == pages[0].head and page.version == pages[0].version
+        require(head, is_same, answer, "a page has other lines of protocol and metadata than the first one")
         token = page.end.get("nextPageToken")
-        if not token:
-            table.suite.require(ENDLESS, True, answer, "")
-            break
         message = "the nextPageToken of a page leads to the same page again"
-        if not table.suite.require(ENDLESS, token not in tokens, answer, message):
+        if not require(endless, not token or token not in tokens, answer, message):
             return tokens
+        if not token:
+            break
         tokens.append(str(token))
-    _compare_pages(table, whole, pages)
+    if pages[0].version == whole.version:
+        _compare_pages(table, whole, pages, differ)
     return tokens
 
 
-def _check_page(table: SharedTableTest, first: Lines, page: Lines, size: int) -> None:
-    require, answer = table.suite.require, page.answer
-    message = f"a page has {len(page.files)} files, more than maxFiles"
-    require(PAGE_SIZE, len(page.files) <= size, answer, message, seen=len(page.files), expected=size)
-    is_same = page.head == first.head and page.version == first.version
-    require(PAGE_HEAD, is_same, answer, "a page has other lines of protocol and metadata than the first one")
-
-
-def _compare_pages(table: SharedTableTest, whole: Lines, pages: list[Lines]) -> None:
-    if pages[0].version != whole.version:
-        return
+def _compare_pages(table: SharedTableTest, whole: Lines, pages: list[Lines], rule: Rule) -> None:
     ids = [file.id for page in pages for file in page.files]
     missing = [file for file in whole.files if file.id not in set(ids)]
     more = [file for page in pages for file in page.files if file.id not in whole.by_id]
     is_same = sorted(ids) == sorted(file.id for file in whole.files)
     seen = f"missing {names_of(missing)}" if missing else f"unexpected {names_of(more)}" if more else "repeated files"
     message = f"the pages have {len(ids)} files, and the whole answer {len(whole.files)}"
-    table.suite.require(PAGES, is_same, pages[-1].answer, message, seen=None if is_same else seen)
+    table.suite.require(rule, is_same, pages[-1].answer, message, seen=None if is_same else seen)
 
 
 def _check_token(table: SharedTableTest, whole: Lines, size: int, token: str) -> None:
@@ -543,8 +459,7 @@ def check_end(table: SharedTableTest) -> None:
     whole = table.whole
     if whole is None:
         return
-    header = HEADERS[whole.form].get(CAPABILITIES, "responseformat=parquet")
-    wish = {CAPABILITIES: f"{header};includeendstreamaction=true"}
+    wish = {CAPABILITIES: f"{header_of(whole.form)};includeendstreamaction=true"}
     lines = table.same_version(
         table.read(table.query({"includeRefreshToken": True}, whole.form, wish), expects_end=True), (REFRESH,)
     )
@@ -568,80 +483,40 @@ def check_end(table: SharedTableTest) -> None:
 
 # -- change data feeds -------------------------------------------------------------------------------------------------
 
-CHANGES_AREA = Area("Changes", Level.API)
+CHANGES_AREA = Rules("Changes", Level.API)
 
-START = CHANGES_AREA.error(
-    "share.changes-start",
-    "A change feed without a start is answered with 400.",
-    spec="Read Change Data Feed from a Table (the start parameter must be provided)",
-    broken="clients read another range than they think",
-    repair="answer 400",
-    example="200 for …/changes without parameters",
-)
-REVERSED = CHANGES_AREA.error(
-    "share.changes-reversed",
-    "A range whose end is before its start is answered with 400.",
-    spec="Read Change Data Feed from a Table (startingVersion, endingVersion; 400: the request is malformed)",
-    broken="clients take an empty feed for no changes",
-    repair="answer 400",
-    example="200 for startingVersion=2&endingVersion=1",
-)
-RANGE = CHANGES_AREA.error(
-    "share.changes-range",
-    "Changes have versions between the start and the end, both included.",
-    spec="Read Change Data Feed from a Table (the parameter range is inclusive in the query)",
-    broken="clients apply changes twice, or changes of versions that they did not ask for",
-    repair="return the changes of the range only",
-    example="a file of version 4 for endingVersion=3",
-)
-FIELDS = CHANGES_AREA.error(
-    "share.changes-fields",
-    "Every changed file has its version and the timestamp of its commit.",
-    spec="Add File; CDF File; Remove File (version, timestamp: required)",
-    broken="clients cannot make _commit_version and _commit_timestamp, and fail",
-    repair="send both fields",
-    example="an add without version",
-)
-FEED_HEADER = CHANGES_AREA.error(
-    "share.changes-header",
-    "The header of a change feed, and of a query with startingVersion, has the first version of the range.",
-    spec="Read Change Data Feed from a Table (represents the starting version of files in the response)",
-    broken="clients take the changes for those of other versions",
-    repair="send the first version",
-    example="the newest version in the header",
-)
-PARTS = CHANGES_AREA.error(
-    "share.changes-parts-differ",
-    "Two halves of a range have the changes of the whole range.",
-    spec="Read Change Data Feed from a Table (startingVersion, endingVersion: inclusive)",
-    broken="clients that continue a feed lose or repeat changes",
-    repair="include both ends of the range",
-    example="the changes of the last version are missing where it is named as the end",
-)
-BY_TIME = CHANGES_AREA.error(
-    "share.changes-by-time",
-    "A range by the times of its versions has the changes of the range by their numbers.",
-    spec="Read Change Data Feed from a Table (startingTimestamp, endingTimestamp)",
-    broken="clients lose or repeat the changes of a version",
-    repair="start at the first version at or after the time, and end at the last one at or before it",
-    example="the version that was committed at startingTimestamp is missing",
-)
-SINCE_RANGE = CHANGES_AREA.error(
-    "share.since-range",
-    "A query with startingVersion returns files of that version and later ones, with their versions.",
-    spec="Read Data from a Table (startingVersion: all data change files since startingVersion, inclusive)",
-    broken="streams read files twice, or lose them",
-    repair="return the files of the range, each with its version",
-    example="files of version 1 for startingVersion=2",
-)
-SINCE_FUTURE = CHANGES_AREA.error(
-    "share.since-unknown",
-    "A startingVersion far after the newest version is answered with 400.",
-    spec="Read Data from a Table (startingVersion; 400: the request is malformed)",
-    broken="streams wait forever at a version that was never written",
-    repair="answer 400",
-    example="200 without files for startingVersion=1000000",
-)
+START = CHANGES_AREA.row("""error share.changes-start | A change feed without a start is answered with 400. | Read
+    Change Data Feed from a Table (the start parameter must be provided) | clients read another range than they think |
+    answer 400 | 200 for …/changes without parameters""")
+REVERSED = CHANGES_AREA.row("""error share.changes-reversed | A range whose end is before its start is answered with
+    400. | Read Change Data Feed from a Table (startingVersion, endingVersion; 400: the request is malformed) | clients
+    take an empty feed for no changes | answer 400 | 200 for startingVersion=2&endingVersion=1""")
+RANGE = CHANGES_AREA.row("""error share.changes-range | Changes have versions between the start and the end, both
+    included. | Read Change Data Feed from a Table (the parameter range is inclusive in the query) | clients apply
+    changes twice, or changes of versions that they did not ask for | return the changes of the range only | a file of
+    version 4 for endingVersion=3""")
+FIELDS = CHANGES_AREA.row("""error share.changes-fields | Every changed file has its version and the timestamp of its
+    commit. | Add File; CDF File; Remove File (version, timestamp: required) | clients cannot make _commit_version and
+    _commit_timestamp, and fail | send both fields | an add without version""")
+FEED_HEADER = CHANGES_AREA.row("""error share.changes-header | The header of a change feed, and of a query with
+    startingVersion, has the first version of the range. | Read Change Data Feed from a Table (represents the starting
+    version of files in the response) | clients take the changes for those of other versions | send the first version |
+    the newest version in the header""")
+PARTS = CHANGES_AREA.row("""error share.changes-parts-differ | Two halves of a range have the changes of the whole
+    range. | Read Change Data Feed from a Table (startingVersion, endingVersion: inclusive) | clients that continue a
+    feed lose or repeat changes | include both ends of the range | the changes of the last version are missing where it
+    is named as the end""")
+BY_TIME = CHANGES_AREA.row("""error share.changes-by-time | A range by the times of its versions has the changes of the
+    range by their numbers. | Read Change Data Feed from a Table (startingTimestamp, endingTimestamp) | clients lose or
+    repeat the changes of a version | start at the first version at or after the time, and end at the last one at or
+    before it | the version that was committed at startingTimestamp is missing""")
+SINCE_RANGE = CHANGES_AREA.row("""error share.since-range | A query with startingVersion returns files of that version
+    and later ones, with their versions. | Read Data from a Table (startingVersion: all data change files since
+    startingVersion, inclusive) | streams read files twice, or lose them | return the files of the range, each with its
+    version | files of version 1 for startingVersion=2""")
+SINCE_FUTURE = CHANGES_AREA.row("""error share.since-unknown | A startingVersion far after the newest version is
+    answered with 400. | Read Data from a Table (startingVersion; 400: the request is malformed) | streams wait forever
+    at a version that was never written | answer 400 | 200 without files for startingVersion=1000000""")
 
 _FEED = (RANGE, FIELDS, FEED_HEADER, PARTS, BY_TIME)
 _NO_FEED = "the server has no change data feed of the table"
@@ -673,7 +548,7 @@ def check_changes(table: SharedTableTest) -> None:
     _check_by_time(table, feed)
     if feed.files:
         sent = dict(feed.answer.request.query)
-        _walk(table, feed, lambda page: table.ask("changes", {**sent, **page}, HEADERS[feed.form]))
+        walk_pages(table, feed, lambda page: table.ask("changes", {**sent, **page}, HEADERS[feed.form]))
 
 
 def _feed(table: SharedTableTest, form: str, query: Mapping[str, object]) -> Lines | None:
@@ -697,11 +572,9 @@ def _check_feed(table: SharedTableTest, feed: Lines, first: int, last: int) -> N
     _check_dated(table, feed)
     for file in feed.files:
         is_inside = file.version is None or first <= file.version <= last
-        message = "a changed file is of a version outside the range"
+        message, line = "a changed file is of a version outside the range", file.line.number
         expected = f"{first} to {last}"
-        table.suite.require(
-            RANGE, is_inside, answer, message, seen=file.version, expected=expected, line=file.line.number
-        )
+        table.suite.require(RANGE, is_inside, answer, message, seen=file.version, expected=expected, line=line)
 
 
 def _check_dated(table: SharedTableTest, lines: Lines) -> None:
@@ -728,10 +601,8 @@ def _check_parts(table: SharedTableTest, feed: Lines, first: int, last: int) -> 
     answer = (high or low or feed).answer
     is_same = low is not None and high is not None and _keys(low.files) + _keys(high.files) == _keys(feed.files)
     counts = [0 if part is None else len(part.files) for part in (low, high)]
-    message = "two halves of a range have other changes than the whole range"
-    table.suite.require(
-        PARTS, is_same, answer, message, seen=f"{counts[0]} and {counts[1]}", expected=f"{len(feed.files)} together"
-    )
+    message, together = "two halves of a range have other changes than the whole range", f"{len(feed.files)} together"
+    table.suite.require(PARTS, is_same, answer, message, seen=f"{counts[0]} and {counts[1]}", expected=together)
 
 
 def _check_by_time(table: SharedTableTest, feed: Lines) -> None:
@@ -752,9 +623,8 @@ def _check_by_time(table: SharedTableTest, feed: Lines) -> None:
         return
     is_same = _keys(lines.files) == _keys(feed.files)
     message = "a range by time has other changes than the range by versions"
-    table.suite.require(
-        BY_TIME, is_same, answer, message, seen=f"{len(lines.files)} files", expected=f"{len(feed.files)} files"
-    )
+    seen, expected = f"{len(lines.files)} files", f"{len(feed.files)} files"
+    table.suite.require(BY_TIME, is_same, answer, message, seen=seen, expected=expected)
 
 
 def check_files_since(table: SharedTableTest) -> None:
@@ -777,17 +647,9 @@ def check_files_since(table: SharedTableTest) -> None:
     table.suite.require(FEED_HEADER, is_first, answer, message, seen=lines.version, expected=first)
     _check_dated(table, lines)
     for file in lines.files:
-        is_inside = file.version is not None and file.version >= first
-        message = "a file is of a version before startingVersion, or has none"
-        table.suite.require(
-            SINCE_RANGE,
-            is_inside,
-            answer,
-            message,
-            seen=file.version,
-            expected=f"{first} or later",
-            line=file.line.number,
-        )
+        is_inside, later = file.version is not None and file.version >= first, f"{first} or later"
+        message, line = "a file is of a version before startingVersion, or has none", file.line.number
+        table.suite.require(SINCE_RANGE, is_inside, answer, message, seen=file.version, expected=later, line=line)
     if not lines.files:
         table.skip(f"no version since {first} changed data", SINCE_RANGE)
     future = table.query({"startingVersion": last + 1_000_000}, whole.form)

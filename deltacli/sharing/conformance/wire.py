@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
 from deltacli.core.typing import Json
 from deltacli.delta.log.segment import Place
-from deltacli.rules.framework.base import Finding, Rule, Severity
+from deltacli.rules.framework.base import Area, Finding, Level, Rule, Severity
 from deltacli.sharing.client.faults import Reach, missing_extra, reach_of, require_reach
+from deltacli.sharing.protocol.directories import AccessFault
 
 CAPABILITIES = "delta-sharing-capabilities"
 MOST_BYTES = 64 << 20
@@ -26,7 +27,8 @@ _STATUS_WAIT = (429, 503)
 _MOST_WAITS = 3
 _LONGEST_WAIT = 30.0
 _BLOCK_BYTES = 64 << 10
-_UNSTABLE = frozenset({"pageToken", "refreshToken"})
+_UNSTABLE = frozenset({"pageToken", "refreshToken", "idempotencyKey", "idempotency_key"})
+_QUERY_ID = re.compile(r"(?<=/queries/)[^/]+")
 _SHOWN = (CAPABILITIES, "fileidhash", "Range")
 
 
@@ -157,6 +159,11 @@ class Wire:
         else:
             require_reach(host, address, frozenset(self._reaches))
 
+    def wait(self, seconds: float) -> None:
+        """Wait before the next request. Raises BudgetSpentError."""
+        self._require_time()
+        self._sleep(seconds)
+
     def send(self, request: WireRequest) -> WireAnswer:
         """Return the answer to a request of the API; waits where the server asks for it. Raises BudgetSpentError,
         NoAnswerError.
@@ -252,6 +259,17 @@ def _shown_body(body: bytes) -> str:
     return json.dumps(fields, ensure_ascii=False)
 
 
+class Rules(Area):
+    """An area whose rules are rows: `SEVERITY [LEVEL] ID | rule | specification | broken | repair | example`."""
+
+    def row(self, text: str) -> Rule:
+        """Add the rule of a row, which may have line ends, and return it."""
+        head, checks, spec, broken, repair, example = (" ".join(part.split()) for part in text.split("|"))
+        severity, *levels, rule_id = head.split()
+        level = Level(levels[0]) if levels else None
+        return self._add(Severity(severity), rule_id, checks, broken, repair, spec=spec, example=example, level=level)
+
+
 UNEXPLAINED = "the server shares nothing that they apply to"
 
 
@@ -301,6 +319,18 @@ class Suite:
         message = f"{words} is answered with {answer.status}"
         return self.require(rule, holds, answer, message, seen=answer.status, expected=expected)
 
+    def require_type(self, rule: Rule, answer: WireAnswer, what: str, expected: str) -> bool:
+        """Report an answer, described in words, whose Content-Type is another media type than `expected`."""
+        wanted = expected.partition(";")[0]
+        message, seen = f"the Content-Type of {what} is not {wanted}", answer.headers.get("content-type", "missing")
+        return self.require(rule, answer.media_type == wanted, answer, message, seen=seen, expected=expected)
+
+    def report(self, faults: Sequence[AccessFault], answer: WireAnswer, *rules: Rule) -> None:
+        """Report the faults that a reader of the protocol found in an answer, of the rules that it checks."""
+        for rule in rules:
+            found = [fault.message for fault in faults if rule.id == f"share.{fault.rule}"]
+            self.require(rule, not found, answer, "; ".join(dict.fromkeys(found)))
+
     def skip(self, reason: str, rules: Iterable[Rule]) -> None:
         """Note why rules cannot be checked. The first reason is kept."""
         for rule in rules:
@@ -308,7 +338,8 @@ class Suite:
 
     def place(self, answer: WireAnswer, line: int | None = None) -> Place:
         """Return an answer as a place: the path of the request, and as the key what else was sent."""
-        return Place(answer.request.path.removeprefix(self.base).lstrip("/"), line, None, answer.request.about or None)
+        path = _QUERY_ID.sub("…", answer.request.path.removeprefix(self.base)).lstrip("/")
+        return Place(path, line, None, answer.request.about or None)
 
     def not_checked(self, rules: Iterable[Rule]) -> dict[str, list[str]]:
         """Return reason -> the ids of the rules that were not checked because of it."""

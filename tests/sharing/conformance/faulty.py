@@ -9,8 +9,10 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from deltacli.sharing.client.faults import require_reach
+from deltacli.sharing.conformance.directories import OpenStore
 from deltacli.sharing.conformance.run import ConformanceRun, Scope
 from deltacli.sharing.conformance.wire import Budget, Suite, Wire
+from deltacli.storage.vended import open_vended
 from tests.sharing.asgi import HOST, Reply, call
 from tests.sharing.served import NOW_MS, PREFIX, TOKEN, Served
 
@@ -27,6 +29,7 @@ class Call:
     headers: Mapping[str, str]
     body: Mapping[str, Any]  # Any: JSON values
     number: int
+    raw: bytes | None = None
 
     @property
     def table(self) -> str:
@@ -85,27 +88,41 @@ class Proxy:
             require_reach(parts.hostname or "", "10.0.0.7", frozenset())
         target = f"{parts.path}?{parts.query}" if parts.query else parts.path
         sent = {name: value for name, value in headers.items() if name != "User-Agent"}
-        key = (method, target, tuple(sorted(sent.items())), body)
-        if key not in self.known:
-            self.known[key] = call(self.served.app, method, target, body=body or b"", headers=sent)
         lowered = {name.lower(): value for name, value in sent.items()}
         content = {"damaged": True} if body in (b"{", b"[]") else json.loads(body) if body else {}
         path = parts.path.removeprefix(f"{PREFIX}/")
         query = dict(parse_qsl(parts.query, keep_blank_values=True))
-        reply = self.known[key]
+        asked = Call(method, path, query, lowered, content, self.sent, body)
+        reply = self.answer(asked, target, sent)
         if self.change is not None:
-            reply = self.change(Call(method, path, query, lowered, content, self.sent), reply)
+            reply = self.change(asked, reply)
         return Response(reply)
+
+    def answer(self, asked: Call, target: str, headers: Mapping[str, str]) -> Reply:
+        """Return the sound answer to a request."""
+        key = (asked.method, target, tuple(sorted(headers.items())), asked.raw)
+        if key not in self.known:
+            body = asked.raw or b""
+            self.known[key] = call(self.served.app, asked.method, target, body=body, headers=headers)
+        return self.known[key]
 
     def clear(self) -> None:
         """Nothing is held."""
 
-    def test(self, level: str = "footers", tables: int = 10, requests: int = 10_000) -> Sequence[Suite]:
+    def test(
+        self,
+        level: str = "footers",
+        tables: int = 10,
+        requests: int = 10_000,
+        open_store: OpenStore = open_vended,
+        **scope: Any,  # Any: what else is tested
+    ) -> Sequence[Suite]:
         """Return the suites of a run."""
         wire = Wire(
             ENDPOINT, lambda: f"Bearer {TOKEN}", Budget(requests), sleep=lambda _: None, clock=lambda: 0.0, pool=self
         )
-        run = ConformanceRun(wire, Scope(level=level, most_tables=tables), NOW_MS, lambda _: True)
+        chosen = Scope(level=level, most_tables=tables, **scope)
+        run = ConformanceRun(wire, chosen, NOW_MS, lambda _: True, open_store=open_store)
         return list(run.suites())
 
 

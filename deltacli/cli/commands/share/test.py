@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 from deltacli.cli.formats import Content, FindingFormat
@@ -53,6 +54,11 @@ class TestLevel(StrEnum):
     DATA = "data"
 
 
+class TestedProfile(StrEnum):
+    DELTA_SHARING = "delta-sharing"
+    OPENSHARING = "opensharing"
+
+
 @dataclass(frozen=True)
 class TestOptions:
     """The options of a run."""
@@ -63,6 +69,16 @@ class TestOptions:
         "api|footers|data",
         default=TestLevel.FOOTERS,
         shows_default=True,
+    )
+    profile_of: TestedProfile = option(
+        "Protocol whose rules are checked; opensharing adds those about its own routes.",
+        "delta-sharing|opensharing",
+        default=TestedProfile.DELTA_SHARING,
+        shows_default=True,
+    )
+    no_credentials: bool = option("Do not ask for credentials of directories.", default=False)
+    probe_scope: bool = option(
+        "Also try to list what is outside the credentials: the parent directory and a sibling.", default=False
     )
     select: Sequence[str] = shared(SELECT, ())
     ignore: Sequence[str] = shared(IGNORE, ())
@@ -130,6 +146,7 @@ class ConformanceChecker:
         from deltacli.cli.render.validate.result import suite_line
         from deltacli.sharing.conformance.run import ConformanceRun, Scope
         from deltacli.sharing.conformance.wire import Budget, Wire
+        from deltacli.storage.vended import open_vended
 
         wanted = self._wanted
         seconds = None if wanted.time_budget_ms is None else wanted.time_budget_ms / 1_000
@@ -143,11 +160,19 @@ class ConformanceChecker:
         )
         tested = ConformanceRun(
             wire,
-            Scope(*target.names, wanted.level.value, wanted.max_tables),
+            Scope(
+                *target.names,
+                wanted.level.value,
+                wanted.max_tables,
+                is_opensharing=wanted.profile_of is TestedProfile.OPENSHARING,
+                asks_credentials=not wanted.no_credentials,
+                probes=wanted.probe_scope,
+            ),
             self._run.clock(),
             lambda rule: rule.id in self._rules,
             self._run.progress,
             lambda uri: self._open_filter(uri, emit),
+            partial(open_vended, options=self._run.storage_options),
         )
         try:
             for suite in tested.suites():
@@ -219,19 +244,21 @@ ServerArgument = Annotated[
 
 
 def share_test(run: Run, address: ServerArgument = None, *, wanted: TestOptions) -> None:
-    """Check a Delta Sharing server against the text of the protocol.
+    """Check a Delta Sharing or OpenSharing server against the text of the protocol.
 
     \b
-    Sends requests that only read, one at a time, about 70 per table, and reports
+    Sends requests that only read, one at a time, about 80 per table, and reports
     every deviation with the paragraph it breaks: lists, errors, formats, pages,
-    hints, versions, change feeds and file URLs. What the server has no table for
-    is reported as not checked.
+    hints, versions, change feeds, file URLs, asynchronous queries, and access by
+    directory, for which at most 4 credentials per table are asked for. What the
+    server has no table for is reported as not checked.
 
     \b
     Examples:
       deltacli share test acme.share
       deltacli share test acme.share#sales.eu.orders --level data
       deltacli share test https://share.example.com/api --profile acme.share
+      deltacli share test acme.share --profile-of opensharing --no-credentials
       deltacli share test acme.share --select 'share.hint-*' --fail-on warning
       deltacli share test acme.share --format junit --output share.xml
       deltacli share test acme.share --write-baseline known.json

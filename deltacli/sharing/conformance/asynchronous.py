@@ -1,0 +1,253 @@
+"""The rules about asynchronous queries: a submission, polls until there is a result, and what both have in common."""
+
+from __future__ import annotations
+
+import json
+import re
+import uuid
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from urllib.parse import quote
+
+from deltacli.rules.framework.base import Level, Rule, Severity
+from deltacli.sharing.conformance.files import probes_of
+from deltacli.sharing.conformance.lines import Lines, status_of, version_of
+from deltacli.sharing.conformance.versions import (
+    ASYNC_UNASKED,
+    HEADERS,
+    SharedTableTest,
+    header_of,
+    page_size,
+    walk_pages,
+)
+from deltacli.sharing.conformance.wire import CAPABILITIES, Rules, WireAnswer
+
+ASYNC_AREA = Rules("Asynchronous queries", Level.API)
+ASYNC_AREA.rules.append(ASYNC_UNASKED)
+
+REFUSED = ASYNC_AREA.row("""error share.async-refused | The capability asyncquery=true makes no request fail. | Delta
+    Sharing Capabilities Header (asyncquery); Read Data from a Table (idempotencyKey) | Spark, which sends it with every
+    request, cannot read the table | ignore the capability, or answer asynchronously | 400 for asyncquery=true""")
+ECHO = ASYNC_AREA.row("""error share.async-echo | An answer to a submission has asyncquery=true in its header if it has
+    a queryStatus, and only then. | Delta Sharing Capabilities Header (asyncquery) | clients look for a queryStatus that
+    is not there, or take it for the table | send the capability with a queryStatus only | asyncquery=true in the header
+    of an answer with files""")
+STATUS = ASYNC_AREA.row("""error share.async-status | A queryStatus is the only line, with a queryId that is the same in
+    all answers about the query, and the status pending or failed. | Read Data from a Table (queryStatus: queryId,
+    status) | clients cannot poll, or poll for ever | send {"queryStatus": {"queryId": "…", "status": "pending"}}, and
+    the result itself when it is there | the status succeeded""")
+DEDUPLICATE = ASYNC_AREA.row("""error share.async-deduplicate | The same idempotencyKey with the same body leads to the
+    same queryId. | Read Data from a Table (idempotencyKey) | a repeated submission starts another query, perhaps of
+    another version | remember the queryId of each key | two ids for one key""")
+SPARK = ASYNC_AREA.row("""info share.async-spark | The key is also accepted as idempotency_key, and pending answers have
+    Delta-Table-Version, as the Spark client needs it. | Read Data from a Table (idempotencyKey, Delta-Table-Version) |
+    Spark cannot read the table with useAsyncQuery | accept both names, and send the header in every answer | no header
+    while the query is pending""")
+ASYNC_HEADER = ASYNC_AREA.row("""error share.async-version-header | The result of an asynchronous query has the header
+    Delta-Table-Version. | Read Data from a Table (Delta-Table-Version: present once the query has succeeded) | clients
+    do not know which version they read | send the version of the submission | no header in the last answer""")
+RESULT_DIFFERS = ASYNC_AREA.row("""error share.async-result-differs | The result of an asynchronous query is the answer
+    that the same query gets at once. | Read Data from a Table (POST …/queries/{queryId}) | clients lose or invent rows
+    | answer both from the same version | a file less in the result""")
+PARAMETERS_LOST = ASYNC_AREA.row("""error share.async-parameters-lost | The result keeps predicates, version and format
+    of the submission. | Read Data from a Table (POST …/queries/{queryId}) | clients read another version or format, or
+    every file | store the parameters with the query | the newest version for a query of an older one""")
+ASYNC_PAGES = ASYNC_AREA.row("""error share.async-pages | The pages of a result have the same version, protocol and
+    metadata, and together each file once; they end. | Read Data from a Table (POST …/queries/{queryId}: maxFiles,
+    pageToken) | clients lose or repeat rows, or never finish | continue behind the last file, and omit nextPageToken on
+    the last page | a file at the border of two pages is missing""")
+UNKNOWN_ID = ASYNC_AREA.row("""error share.async-unknown-id | A queryId that the server never gave is answered with 404.
+    | Read Data from a Table (POST …/queries/{queryId}: 404) | everyone reads with an invented id, or clients poll for
+    ever | answer 404 with RESOURCE_DOES_NOT_EXIST | the table for an invented id""")
+ID_NAMES = ASYNC_AREA.row("""warning share.async-id-names | A queryId contains no name of the table, and is not a plain
+    counter. | Read Data from a Table (queryStatus: queryId) | ids of other recipients can be guessed | make ids at
+    random | sales-orders-17""")
+
+_POLLED = (STATUS, ASYNC_HEADER, RESULT_DIFFERS, PARAMETERS_LOST, ASYNC_PAGES)
+_IF_ASYNCHRONOUS = (*_POLLED, DEDUPLICATE, SPARK, UNKNOWN_ID, ID_NAMES)
+_PAUSES = (0.5, 1, 2, 4, 8, 10, 10, 10, 10, 10, 10)
+_COUNTER = re.compile(r"\D{0,8}\d{1,9}")
+_UNKNOWN = "deltacli-share-test-no-such-query"
+
+
+@dataclass
+class _Query:
+    """A submitted query, and the polls about it."""
+
+    table: SharedTableTest
+    form: str
+    body: Mapping[str, object]
+
+    def submit(self, key: str, name: str = "idempotencyKey") -> WireAnswer:
+        return self.table.query({**self.body, name: key}, self.form, self.headers)
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return {CAPABILITIES: f"{header_of(self.form)};asyncquery=true"}
+
+    def poll(self, query_id: str, body: Mapping[str, object] | None = None) -> WireAnswer | None:
+        """Return the first answer that is not pending, None where there is none in time or the query failed."""
+        path = f"queries/{quote(query_id, safe='')}"
+        for pause in _PAUSES:
+            answer = self.table.post(path, json.dumps(body or {}).encode(), HEADERS[self.form])
+            status = status_of(answer)
+            if status is None:
+                return answer
+            if not _check_status(self.table, answer, status, query_id):
+                return None
+            if str(status["status"]).lower() == "failed":
+                message = "an asynchronous query fails, and the same query at once is answered"
+                self.table.suite.require(RESULT_DIFFERS, False, answer, message, seen="failed")
+                return None
+            self.table.tester.wire.wait(pause)
+        self.table.skip(f"the query was still pending after {sum(_PAUSES):g} seconds", *_POLLED)
+        return None
+
+    def run(self) -> Lines | None:
+        """Submit the query and return its result."""
+        answer = self.submit(str(uuid.uuid4()))
+        status = status_of(answer)
+        query_id = _id_of(status)
+        polled = answer if status is None else self.poll(query_id) if query_id else None
+        return None if polled is None else self.table.read(polled)
+
+
+def check_async(table: SharedTableTest) -> None:
+    """Submit queries with the capability, poll, and compare the results with the answers at once."""
+    whole = table.whole
+    if whole is None:
+        return
+    query, key = _Query(table, whole.form, {}), str(uuid.uuid4())
+    answer = query.submit(key)
+    metadata = table.ask("metadata", headers=query.headers)
+    for asked, words in ((answer, "a query"), (metadata, "the metadata")):
+        is_answered = asked.is_ok or asked.status >= 500
+        table.suite.require_status(REFUSED, is_answered, asked, f"{words} with asyncquery=true", expected=200)
+    status = status_of(answer)
+    if answer.is_ok:
+        echo = "asyncquery=true" in answer.headers.get(CAPABILITIES, "").lower()
+        message = "the header has asyncquery=true without a queryStatus" if echo else "a queryStatus without the header"
+        seen = answer.headers.get(CAPABILITIES, "missing")
+        table.suite.require(ECHO, echo == (status is not None), answer, message, seen=seen)
+    if status is None:
+        table.read(answer)
+        table.skip("the server does not answer queries asynchronously", *_IF_ASYNCHRONOUS)
+        return
+    if _check_status(table, answer, status, _id_of(status)):
+        _check_submission(query, key, answer, _id_of(status))
+        _check_result(query, whole, _id_of(status))
+        _check_parameters(table, whole)
+        _check_pages(table, whole)
+
+
+def _id_of(status: Mapping[str, object] | None) -> str:
+    found = (status or {}).get("queryId")
+    return found if isinstance(found, str) else ""
+
+
+def _check_status(table: SharedTableTest, answer: WireAnswer, status: Mapping[str, object], query_id: str) -> bool:
+    """Check a queryStatus about a query; return whether the query can be polled."""
+    found, name = _id_of(status), status.get("status")
+    is_known = isinstance(name, str) and name.lower() in ("pending", "failed")
+    is_same, is_alone = bool(found) and found == query_id, answer.body.strip().count(b"\n") == 0
+    message = (
+        "a queryStatus has no queryId, or another one than before"
+        if not is_same
+        else "a queryStatus is not the only line"
+        if not is_alone
+        else "the status of a query is not pending or failed"
+    )
+    severity = Severity.WARNING if is_known and is_same and is_alone else None
+    is_lower = is_known and str(name).islower()
+    table.suite.require(
+        STATUS, is_same and is_alone and is_lower, answer, message, seen=str(name)[:40], severity=severity
+    )
+    return is_known and is_same
+
+
+def _check_submission(query: _Query, key: str, answer: WireAnswer, query_id: str) -> None:
+    table, require = query.table, query.table.suite.require
+    names = [name.lower() for name in table.path.split("/")[1::2] if len(name) > 2]
+    is_told = any(name in query_id.lower() for name in names) or _COUNTER.fullmatch(query_id) is not None
+    require(ID_NAMES, not is_told, answer, "a queryId has a name of the table, or is a plain counter", seen=query_id)
+    again = query.submit(key)
+    found, message = _id_of(status_of(again)), "the same idempotencyKey leads to another queryId"
+    is_same = require(DEDUPLICATE, found == query_id, again, message, seen=found or again.status, expected=query_id)
+    spelled = query.submit(key, "idempotency_key")
+    found = _id_of(status_of(spelled))
+    is_accepted = bool(found) and (found == query_id or not is_same)
+    require(SPARK, is_accepted, spelled, "idempotency_key is not the key of a query", seen=found or spelled.status)
+    has_version = version_of(answer) is not None
+    require(SPARK, has_version, answer, "a pending answer has no Delta-Table-Version", seen="missing")
+    unknown = table.post(f"queries/{_UNKNOWN}", b"{}", HEADERS[query.form])
+    words = "a queryId that the server never gave"
+    is_refused = unknown.status == 404 or unknown.status >= 500
+    table.suite.require_status(UNKNOWN_ID, is_refused, unknown, words, expected=404)
+
+
+def _check_result(query: _Query, whole: Lines, query_id: str) -> None:
+    """Compare the result of a query of the whole table with the answer at once."""
+    table, answer = query.table, query.poll(query_id)
+    if answer is None:
+        return
+    message = "the result of a query has no version in its header"
+    table.suite.require(ASYNC_HEADER, version_of(answer) is not None, answer, message, seen="missing")
+    lines = table.same_version(table.read(answer), (RESULT_DIFFERS,))
+    if lines is None:
+        if not answer.is_ok:
+            words = "a poll for the result"
+            table.suite.require_status(RESULT_DIFFERS, answer.status >= 500, answer, words, expected=200)
+        return
+    _require_same(RESULT_DIFFERS, table, lines, whole)
+
+
+def _require_same(rule: Rule, table: SharedTableTest, lines: Lines, expected: Lines) -> None:
+    same = {
+        "format": lines.form == expected.form,
+        "version": lines.version in (expected.version, None),
+        "metadata": lines.form != expected.form or lines.meta == expected.meta,
+        "files": sorted(lines.by_id) == sorted(expected.by_id),
+    }
+    differing = [name for name, equal in same.items() if not equal]
+    message = f"the result differs from the answer at once in {', '.join(differing)}"
+    seen = f"{lines.form}, version {lines.version}, {len(lines.files)} files"
+    told = f"{expected.form}, version {expected.version}, {len(expected.files)} files"
+    table.suite.require(rule, not differing, lines.answer, message, seen=seen, expected=told)
+
+
+def _check_parameters(table: SharedTableTest, whole: Lines) -> None:
+    """Compare results of queries with parameters with the answers at once, where these differ from the whole table."""
+    for form, body in _bodies(table, whole):
+        at_once = table.read(table.query(body, form))
+        if at_once is None:
+            continue
+        is_whole = sorted(at_once.by_id) == sorted(whole.by_id) and at_once.version == whole.version
+        if is_whole and at_once.form == whole.form:
+            continue
+        lines = _Query(table, form, body).run()
+        if lines is not None:
+            _require_same(PARAMETERS_LOST, table, lines, at_once)
+    table.skip("no parameter makes an answer differ from that of the whole table", PARAMETERS_LOST)
+
+
+def _bodies(table: SharedTableTest, whole: Lines) -> Iterator[tuple[str, Mapping[str, object]]]:
+    """Yield queries: of the other format, of an older version, and the first one with a predicate that prunes."""
+    yield from ((form, {}) for form in table.wholes if form != whole.form)
+    if table.has_history and whole.version:
+        yield whole.form, {"version": whole.version - 1}
+    useful = (probe.body for probe in probes_of(whole) if 0 < len(probe.needed) < len(whole.files))
+    yield from ((whole.form, body) for body, _ in zip(useful, range(2), strict=False))
+
+
+def _check_pages(table: SharedTableTest, whole: Lines) -> None:
+    if not whole.files:
+        table.skip("the table has no files", ASYNC_PAGES)
+        return
+    query = _Query(table, whole.form, {"maxFiles": page_size(whole)})
+    answer = query.submit(str(uuid.uuid4()))
+    query_id = _id_of(status_of(answer))
+    first = query.poll(query_id, query.body) if query_id else None
+    if first is None:
+        table.skip(f"no result of a query with maxFiles: {answer.status}", ASYNC_PAGES)
+        return
+    walk_pages(table, whole, lambda page: query.poll(query_id, page) or first, (ASYNC_PAGES,) * 4)
