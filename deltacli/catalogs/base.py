@@ -73,6 +73,8 @@ class CatalogTable(NamedTuple):
     """Names of `delta.feature.*` that it lists as supported."""
     domains: Mapping[str, JsonObject] = {}
     has_uniform: bool = False
+    takes_commits: bool = True
+    """Whether the interface of the catalog takes commits of clients; older ones are read only."""
 
 
 class Operation(StrEnum):
@@ -99,11 +101,14 @@ class Verdict(StrEnum):
 
 
 class Answer(NamedTuple):
-    """The answer to a proposal: what it proves, the state of the table where the catalog sent one, and its words."""
+    """The answer to a proposal: what it proves, the state of the table where the catalog sent one, its words, and how
+    long it asks to be left alone before the next request.
+    """
 
     verdict: Verdict
     table: CatalogTable | None = None
     said: str = ""
+    wait_seconds: float = 0.0
 
 
 class Proposal(NamedTuple):
@@ -117,8 +122,8 @@ class Proposal(NamedTuple):
 
 
 class Catalog(Protocol):
-    """A catalog. Methods raise CatalogUnavailable (7), CatalogDenied (7), UsageError for names that do not exist (2),
-    DataUnreadable for answers that are none (3); no other errors. Thread-safe.
+    """A catalog. Methods raise CatalogUnavailable (7), CatalogDenied (7), CatalogNameUnknown (2), NotATable for what is
+    no Delta table (3), CatalogAnswerInvalid for answers that are none (3); no other errors. Thread-safe.
     """
 
     def load(self, name: TableName) -> CatalogTable:
@@ -141,8 +146,13 @@ class Catalog(Protocol):
 
 
 class Listed(NamedTuple):
-    """A table in a listing. `is_managed` as the catalog's own type says."""
+    """A table in a listing, its type and format as the catalog calls them."""
 
     name: TableName
     table_type: str
     data_format: str
+
+    @property
+    def is_managed(self) -> bool:
+        """Return True for the catalog's own type of tables whose files it owns."""
+        return self.table_type == "MANAGED"
