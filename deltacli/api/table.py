@@ -55,25 +55,35 @@ def open_table(
     storage_options: Mapping[str, str] | None = None,
     retry_budget: timedelta = RETRY_BUDGET,
     allow_external: Sequence[str] = (),
+    catalog_profile: Mapping[str, str] | None = None,
     engine: Engine | None = None,
     clock: Clock = system_clock,
     progress: Progress = SILENT,
 ) -> Table:
-    """Return the table at a path or URI, without reading anything yet.
+    """Return the table at a path or URI, without reading anything yet, or one that a catalog knows by its name,
+    `uc://CATALOG.SCHEMA.TABLE`, for which the catalog is asked at once.
 
     `engine` runs the pieces of its operations (default: threads of this process); `progress` receives their progress.
     `retry_budget` limits how long a request to a store is retried; zero: never.
 
     `allow_external`: paths and URIs below which files outside the table may be opened, as needed for a shallow clone;
-    other files outside raise PathExternal. Hints of errors name the table as given here. Raises UsageError for an
-    unsupported scheme, an extra that is not installed, and a prefix without a directory, host or bucket.
+    other files outside raise PathExternal. Hints of errors name the table as given here. `catalog_profile`: where the
+    catalog is, with the keys of `[catalog.NAME]` of the configuration (`endpoint`, `token`, `oauth-uri`, `client-id`,
+    `client-secret`); without it, the environment says so.
+
+    Raises UsageError for an unsupported scheme, an extra that is not installed, a prefix without a directory, host or
+    bucket, and a catalog or name that is not known; CatalogDenied, CatalogUnavailable, CatalogAnswerInvalid.
     """
     name = text_of(uri)
     shown = without_secrets(name)
     try:
         allowed = _prefixes(allow_external)
-        open_other = partial(open_storage, options=storage_options, allowed=allowed, retry=retry_of(name, retry_budget))
-        storage = _open_share(name, retry_budget) or open_other(name)
+        retry = retry_of(name, retry_budget)
+        open_other = partial(open_storage, options=storage_options, allowed=allowed, retry=retry)
+        if name[: len(CATALOG)].lower() == CATALOG:
+            storage = _open_in_catalog(name, catalog_profile, storage_options, retry)
+        else:
+            storage = _open_share(name, retry_budget) or open_other(name)
     except UsageError as fault:
         name_table(fault, shown)
         raise
@@ -88,6 +98,17 @@ def open_table(
         name=shown,
         location=_location(storage, storage_options, allowed, seconds),
     )
+
+
+CATALOG = "uc://"
+
+
+def _open_in_catalog(
+    name: str, profile: Mapping[str, str] | None, options: Mapping[str, str] | None, retry: Retry | None
+) -> Storage:
+    from deltacli.catalogs.unity.opening import open_catalog, open_in_catalog
+
+    return open_in_catalog(open_catalog(profile, retry), name, options=options, retry=retry)
 
 
 def _open_share(name: str, retry_budget: timedelta) -> Storage | None:

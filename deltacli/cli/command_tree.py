@@ -81,6 +81,7 @@ class GlobalOptions:
     profile_name: str | None = option(
         "Use [profile.NAME] of that file, whose keys override the others of the file.", "NAME"
     )
+    catalog_profile: str | None = option("Use [catalog.NAME] of that file for tables uc://….", "NAME")
     colour: ColourChoice | None = option(
         "Use of colour on stdout.  [default: auto]", "auto|always|never", spelled="--color"
     )

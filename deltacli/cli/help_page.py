@@ -61,8 +61,8 @@ _OPTIONS: Mapping[OptionHeading, str] = {
         --allow-stream-loss
     """,
     OptionHeading.GLOBAL: """
-        -C --now --storage-option --retry-budget --allow-external --table-format --config --profile-name --color
-        --progress --log-format --no-pager --quiet --verbose --help -V
+        -C --now --storage-option --retry-budget --allow-external --table-format --config --profile-name
+        --catalog-profile --color --progress --log-format --no-pager --quiet --verbose --help -V
     """,
 }
 """OptionHeading -> its options, mostly by their long names; -V is the --version of the program."""

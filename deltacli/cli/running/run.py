@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, TypeVar
 from deltacli.cli.command_tree import TableFormat, path_of
 from deltacli.cli.formats import MARKDOWN, PARQUET, TABLE, Content, Format
 from deltacli.cli.invocation import invocation
+from deltacli.cli.options.configuration import CatalogChoice
 from deltacli.cli.options.declared import DEFAULT_ROWS
 from deltacli.cli.results import open_sink
 from deltacli.cli.terminal.interrupts import before_leaving, is_interrupted
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 
 if TYPE_CHECKING:
     from deltacli.api.table import Table
+    from deltacli.catalogs.unity.unity import UnityCatalog
     from deltacli.cli.render.columns import Section
     from deltacli.cli.results import Result
     from deltacli.engine.base import Engine
@@ -68,6 +70,8 @@ if TYPE_CHECKING:
 
 
 _NEXT, _NOTE = "next: ", "note: "
+CATALOG = "uc://"
+"""How addresses of tables in a catalog begin."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -99,6 +103,8 @@ class Run:
     """The command may run on a cluster."""
     cluster: SparkSettings | None = None
     """The cluster that does the work; None: this process."""
+    catalog: CatalogChoice = CatalogChoice()
+    """The catalog of tables `uc://…`."""
     of_one_format: dict[str, str] = field(default_factory=dict)
     """The given options that work on one format only, with the format."""
     confirmed: list[Result] = field(default_factory=list)
@@ -313,8 +319,11 @@ class Run:
         """Return what opens stores with the options of this run, with a policy of retries of its own."""
 
         note = None if self.quiet else self.note
-        self._stores.append(Stores(self.storage_options, self.allowed, self.retry_budget_ms, note, calls_per_second))
-        return self._stores[-1]
+        made = Stores(
+            self.storage_options, self.allowed, self.retry_budget_ms, note, calls_per_second, catalog=self.catalog
+        )
+        self._stores.append(made)
+        return made
 
     def sink(self, *, content: Format | None = None) -> AbstractContextManager[BinaryIO]:
         """Open the destination of the result: a file, a pipe, or a terminal, with a pager where that is useful.
@@ -389,11 +398,14 @@ class Stores:
         retry_budget_ms: int | None = None,
         note: Callable[[str], None] | None = None,
         calls_per_second: float | None = None,
+        *,
+        catalog: CatalogChoice = CatalogChoice(),
     ) -> None:
-        self._options, self._allowed, self._note = options, allowed, note
+        self._options, self._allowed, self._note, self._catalog = options, allowed, note, catalog
         self._retry_budget_ms, self._calls_per_second = retry_budget_ms, calls_per_second
         self._policy: Retry | None = None
         self._has_noted = False
+        self._opened_catalog: UnityCatalog | None = None
 
     def open(self, uri: str, *, writes: bool = False) -> Storage:
         """Open a store that the command `writes` to or only reads.
@@ -403,6 +415,8 @@ class Stores:
         from deltacli.storage import open_storage
         from deltacli.storage.base import require_writable
 
+        if uri[: len(CATALOG)].lower() == CATALOG:
+            return self._open_in_catalog(uri, writes=writes)
         if "#" in uri and (share := self._open_share(uri, writes=writes)) is not None:
             return share
         if "://" not in uri or uri.lower().startswith("file:"):
@@ -424,6 +438,23 @@ class Stores:
         if self._note is not None and "--storage-option" in given and not is_elsewhere and not self._has_noted:
             self._has_noted = True
             self._note("note: --storage-option has no effect on a table on a disk")
+
+    def _open_in_catalog(self, uri: str, *, writes: bool) -> Storage:
+        """Open a table by its name in a catalog."""
+        from deltacli.catalogs.unity.opening import open_in_catalog
+
+        capture_logging()
+        return open_in_catalog(
+            self.open_catalog(), uri, options=self._options, retry=self.policy(), writes=writes, note=self._note
+        )
+
+    def open_catalog(self) -> UnityCatalog:
+        """Return the catalog of the run. Raises UsageError where none is configured."""
+        from deltacli.catalogs.unity.opening import open_catalog
+
+        if self._opened_catalog is None:
+            self._opened_catalog = open_catalog(self._catalog.read(), self.policy())
+        return self._opened_catalog
 
     def _open_share(self, uri: str, *, writes: bool) -> Storage | None:
         """Open a shared table; None where the name is not the address of one."""

@@ -1,0 +1,89 @@
+"""Tables opened by their names in a catalog: whose versions the catalog decides, or that only has their location."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from deltacli.catalogs.base import Operation
+from deltacli.catalogs.unity.addresses import parse_table
+from deltacli.catalogs.unity.calls import Calls
+from deltacli.catalogs.unity.profiles import profile_of
+from deltacli.catalogs.unity.unity import UnityCatalog
+from deltacli.core.clock import MACHINE, Machine
+from deltacli.core.errors import NOTHING_CHANGED, Refused
+from deltacli.storage.base import RETRY_BUDGET
+from deltacli.storage.retry import Retry
+from deltacli.storage.vended import open_vended
+
+if TYPE_CHECKING:
+    from deltacli.catalogs.base import Catalog, CatalogTable
+    from deltacli.storage import Storage
+    from deltacli.storage.vended import Grant
+
+
+def open_catalog(
+    profile: Mapping[str, str] | None = None, retry: Retry | None = None, *, machine: Machine = MACHINE
+) -> UnityCatalog:
+    """Return the catalog of a profile with the keys of `[catalog.NAME]`, else that of the environment; nothing is asked
+    yet. Raises UsageError where none is configured, and without urllib3.
+    """
+    policy = retry or Retry(RETRY_BUDGET.total_seconds())
+    return UnityCatalog(Calls(profile_of(profile), policy, machine.now_ms))
+
+
+def open_in_catalog(
+    catalog: Catalog,
+    address: str,
+    *,
+    options: Mapping[str, str] | None = None,
+    retry: Retry | None = None,
+    writes: bool = False,
+    note: Callable[[str], None] | None = None,
+    machine: Machine = MACHINE,
+) -> Storage:
+    """Return the store of a table that a catalog knows, with credentials of the catalog: to read, until it `writes`.
+
+    Raises UsageError for another address, Refused where a catalog that decides the versions takes no commits, what the
+    catalog raises, and what opening a store raises.
+    """
+    name = parse_table(address)
+    table = catalog.load(name)
+    if writes:
+        require_takes_commits(table)
+    access = Access(catalog, table, writes=writes)
+    store = open_vended(
+        table.location, access.renew, options=options, retry=retry, clock=lambda: machine.now_ms() / 1e3
+    )
+    if not table.is_managed:
+        return store
+    from deltacli.catalogs.managed_store import ManagedStorage
+
+    return ManagedStorage(store, catalog, table, note=note, machine=machine)
+
+
+def require_takes_commits(table: CatalogTable) -> None:
+    """Raise Refused for a table whose versions a catalog decides that takes no commits of others."""
+    if table.is_managed and not table.takes_commits:
+        raise Refused(
+            "the catalog decides the versions of the table, and is too old to take commits of others",
+            said_first=NOTHING_CHANGED,
+            code="catalog.managed",
+            facts={"needed": "Unity Catalog 0.5 or newer, with /delta/v1"},
+        )
+
+
+class Access:
+    """Asks a catalog for the credentials of a table: to read, and from the first change on to write."""
+
+    def __init__(self, catalog: Catalog, table: CatalogTable, *, writes: bool) -> None:
+        self._catalog, self._table, self._writes = catalog, table, writes
+
+    def renew(self, is_refused: bool) -> Grant:  # noqa: ARG002, FBT001  (as `Renew` is called)
+        """Return new credentials."""
+        return self._catalog.grant(self._table, Operation.READ_WRITE if self._writes else Operation.READ)
+
+    def begin_to_write(self) -> bool:
+        """Ask for credentials to write from now on. Return whether those so far only read."""
+        was_reading, self._writes = not self._writes, True
+        return was_reading
