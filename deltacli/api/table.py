@@ -15,7 +15,7 @@ from deltacli.core.progress import SILENT, Progress
 from deltacli.core.request_fields import Lazy, takes
 from deltacli.delta.log.actions import NO_METADATA
 from deltacli.storage import NOTHING, Allowed, ReadStorage, Storage, open_storage
-from deltacli.storage.base import RETRY_BUDGET, StoreOfVersions
+from deltacli.storage.base import RETRY_BUDGET, is_of_this_process
 from deltacli.storage.secrets import without_secrets
 from deltacli.table.api_arguments import name_table, named, text_of
 from deltacli.table.version import Snapshot
@@ -124,10 +124,10 @@ def _open_share(name: str, retry_budget: timedelta) -> Storage | None:
 def _location(
     storage: ReadStorage, options: Mapping[str, str] | None, allowed: Allowed, seconds: float | None
 ) -> StoreLocation | None:
-    """Return where other processes find the store of a table; None for a shared one, whose URLs are of this process."""
+    """Return where other processes find the store of a table; None for one that a server or a catalog gave."""
     from deltacli.storage.location import StoreLocation
 
-    if isinstance(storage, StoreOfVersions):
+    if is_of_this_process(storage):
         return None
     return StoreLocation.of(storage.uri, options, allowed, seconds)
 

@@ -37,6 +37,8 @@ _SYNTHETIC = frozenset(
 _FILE_NAME = pattern(r"([0-9]{1,20})\.[^.\s/\\%?#\x00-\x1f\x7f]+\.json")
 _LARGEST = (1 << 63) - 1
 _SHOWN = 120
+_DEEPEST = 200
+"""Levels of objects and lists of a schema."""
 
 _CAMEL = {
     "element-type": "elementType",
@@ -163,16 +165,21 @@ def wire_columns(schema: Json) -> Json:
     return _spelled(schema, _KEBAB)
 
 
-def _spelled(kind: Json, words: Mapping[str, str]) -> Json:
-    """Return a type with the keys of nested types in another spelling; metadata of columns stay as they are."""
+def _spelled(kind: Json, words: Mapping[str, str], left: int = _DEEPEST) -> Json:
+    """Return a type with the keys of nested types in another spelling; metadata of columns stay as they are.
+
+    Raises RecursionError for one that is nested too deep.
+    """
+    if not left:
+        raise RecursionError
     if isinstance(kind, str):
         return kind.replace(" ", "") if kind.startswith("decimal") else kind
     if isinstance(kind, list):
-        return [_spelled(one, words) for one in kind]
+        return [_spelled(one, words, left - 1) for one in kind]
     if not isinstance(kind, dict):
         return kind
     return {
-        words.get(key, key): value if key in ("metadata", "name") else _spelled(value, words)
+        words.get(key, key): value if key in ("metadata", "name") else _spelled(value, words, left - 1)
         for key, value in kind.items()
     }
 

@@ -79,11 +79,11 @@ class Access:
     def __init__(self, catalog: Catalog, table: CatalogTable, *, writes: bool) -> None:
         self._catalog, self._table, self._writes = catalog, table, writes
 
-    def renew(self, is_refused: bool) -> Grant:  # noqa: ARG002, FBT001  (as `Renew` is called)
-        """Return new credentials."""
+    def renew(self, _: bool) -> Grant:
+        """Return new credentials; none are remembered here."""
         return self._catalog.grant(self._table, Operation.READ_WRITE if self._writes else Operation.READ)
 
-    def begin_to_write(self) -> bool:
-        """Ask for credentials to write from now on. Return whether those so far only read."""
-        was_reading, self._writes = not self._writes, True
-        return was_reading
+    def ask_to_write(self) -> None:
+        """Ask for credentials to write from now on. Raises Refused where the catalog takes no commits."""
+        require_takes_commits(self._table)
+        self._writes = True

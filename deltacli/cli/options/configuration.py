@@ -131,11 +131,14 @@ class CatalogChoice(NamedTuple):
         return found
 
 
+NO_CATALOG = CatalogChoice()
+
+
 def choose_catalog(given: str | None, settings: Mapping[str, Toml], path: str | None) -> CatalogChoice:
     """Return the catalog that an option, or else the configuration, names. Raises UsageError for an unknown name."""
     name = given if given is not None else settings.get("catalog_profile")
     if name is None:
-        return CatalogChoice()
+        return NO_CATALOG
     catalogs = settings.get("catalog", {})
     if not path or name not in catalogs:
         near = nearest_name(str(name), sorted(catalogs))

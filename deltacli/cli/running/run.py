@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, TypeVar
 from deltacli.cli.command_tree import TableFormat, path_of
 from deltacli.cli.formats import MARKDOWN, PARQUET, TABLE, Content, Format
 from deltacli.cli.invocation import invocation
-from deltacli.cli.options.configuration import CatalogChoice
+from deltacli.cli.options.configuration import NO_CATALOG, CatalogChoice
 from deltacli.cli.options.declared import DEFAULT_ROWS
 from deltacli.cli.results import open_sink
 from deltacli.cli.terminal.interrupts import before_leaving, is_interrupted
@@ -103,7 +103,7 @@ class Run:
     """The command may run on a cluster."""
     cluster: SparkSettings | None = None
     """The cluster that does the work; None: this process."""
-    catalog: CatalogChoice = CatalogChoice()
+    catalog: CatalogChoice = NO_CATALOG
     """The catalog of tables `uc://…`."""
     of_one_format: dict[str, str] = field(default_factory=dict)
     """The given options that work on one format only, with the format."""
@@ -292,11 +292,11 @@ class Run:
         self.note(f"note: {why}; on a Spark cluster: {again_with(invocation.arguments, '--engine', 'spark')}")
 
     def location_of(self, storage: ReadStorage) -> StoreLocation | None:
-        """Return where other processes find the store of a table; None for a shared one."""
-        from deltacli.storage.base import StoreOfVersions
+        """Return where other processes find the store of a table; None for one that a server or a catalog gave."""
+        from deltacli.storage.base import is_of_this_process
         from deltacli.storage.location import StoreLocation
 
-        if isinstance(storage, StoreOfVersions):
+        if is_of_this_process(storage):
             return None
         budget = None if self.retry_budget_ms is None else self.retry_budget_ms / 1_000
         return StoreLocation.of(storage.uri, self.storage_options, self.allowed, budget)
@@ -399,7 +399,7 @@ class Stores:
         note: Callable[[str], None] | None = None,
         calls_per_second: float | None = None,
         *,
-        catalog: CatalogChoice = CatalogChoice(),
+        catalog: CatalogChoice = NO_CATALOG,
     ) -> None:
         self._options, self._allowed, self._note, self._catalog = options, allowed, note, catalog
         self._retry_budget_ms, self._calls_per_second = retry_budget_ms, calls_per_second
