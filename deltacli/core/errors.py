@@ -517,6 +517,7 @@ def _parent(table: str) -> str:
 
 # DeltacliError                 exit   what it says
 # ├── UsageError                   2   the command line is wrong: option, column, value, scheme, missing extra
+# │   ├── CatalogNameUnknown           a catalog has no such catalog, schema or table
 # │   └── PaimonTable                  a Paimon table where a Delta table is needed
 # ├── Unreadable                   3   path, table or version absent, log incomplete or corrupt, reader feature unknown
 # │   ├── NotATable                    nothing there, a file, or a directory without a usable log
@@ -524,6 +525,7 @@ def _parent(table: str) -> str:
 # │   ├── CommitCorrupt                a commit file that cannot be parsed: file, line, byte
 # │   ├── CheckpointUnreadable         a checkpoint, part or sidecar that cannot be opened or lacks what it must hold
 # │   ├── DataUnreadable               a data file or deletion vector that is not what the log says
+# │   │   └── CatalogAnswerInvalid         a catalog answered what it must not answer
 # │   ├── VersionAbsent                never written, or no longer reconstructable
 # │   └── ProtocolUnsupported          the table asks for a reader that deltacli is not
 # ├── Refused                      4   a guard stopped it, nothing changed
@@ -532,8 +534,10 @@ def _parent(table: str) -> str:
 # ├── PartlyDone                   5   run again
 # ├── ConflictLost                 6   other writers won every retry
 # ├── StorageFailed                7   network, permission, credentials, throttling, no space
+# │   ├── CatalogUnavailable           a catalog cannot be reached, or fails
 # │   ├── FileMissing                  a referenced file is missing
 # │   ├── PermissionRefused            access denied
+# │   │   └── CatalogDenied                a catalog refuses access, or gives no credentials
 # │   ├── CredentialsMissing           nothing to ask for access with
 # │   └── NoSpace                      the disk, or the quota, is full
 # ├── ClusterFailed                7   a cluster that cannot be reached, or a job that failed there
@@ -649,6 +653,12 @@ class PaimonTable(UsageError):
     code = "table.format"
 
 
+class CatalogNameUnknown(UsageError):
+    """A catalog has no catalog, schema or table of a name."""
+
+    code = "catalog.not-found"
+
+
 class NotATable(Unreadable):
     """Nothing at the path, a file, or a directory without a usable `_delta_log`."""
 
@@ -683,6 +693,12 @@ class DataUnreadable(Unreadable):
     """A data file, or a deletion vector, that is missing, damaged, or not what the table says it is."""
 
     code = "data.not-parquet"
+
+
+class CatalogAnswerInvalid(DataUnreadable):
+    """A catalog answered against its interface, refused a request as wrong, or sent more than is accepted."""
+
+    code = "catalog.answer"
 
 
 class VersionAbsent(Unreadable):
@@ -827,6 +843,18 @@ class PermissionRefused(StorageFailed):
     code = "storage.permission"
     place: str | None = None
     """The local path that is not accessible."""
+
+
+class CatalogDenied(PermissionRefused):
+    """A catalog does not accept the token, refuses access, or gives no credentials for the location of a table."""
+
+    code = "catalog.denied"
+
+
+class CatalogUnavailable(StorageFailed):
+    """A catalog cannot be reached, or fails."""
+
+    code = "catalog.unavailable"
 
 
 class CredentialsMissing(StorageFailed):
