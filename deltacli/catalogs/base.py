@@ -136,7 +136,9 @@ class Catalog(Protocol):
         """Return the body of a proposal, made once: repetitions send the same bytes."""
 
     def ratify(self, table: CatalogTable, body: bytes) -> Answer:
-        """Send a proposal once, without repetition by any layer below. Never raises for what the catalog answers."""
+        """Send a proposal once, without repetition by any layer below. Raises where nothing was sent, and not for what
+        the catalog answers.
+        """
 
     def report_published(self, table: CatalogTable, version: int) -> CatalogTable:
         """Tell the catalog that all versions up to one are published and proven."""

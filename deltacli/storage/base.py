@@ -310,6 +310,11 @@ class StoreOfVersions(Protocol):
         """Return the last version committed at or before a time."""
 
 
+def managed_store(storage: ReadStorage) -> Any:  # Any: a ManagedStore of `deltacli.catalogs`, which stands above
+    """Return the store of a table that a catalog manages, also behind one that remembers files; None for another."""
+    return getattr(storage, "catalog_store", None)
+
+
 Place = tuple[str, int, int]
 """The identity of a directory: the kernel that numbers devices, since its start, the device and the inode."""
 

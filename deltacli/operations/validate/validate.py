@@ -36,7 +36,7 @@ from deltacli.operations.validate.inspect_storage import (
 from deltacli.rules.framework.base import Finding, Severity
 from deltacli.rules.framework.repairs import LOST, Condition
 from deltacli.rules.framework.views import HistoryView, ListingView, StateView, StorageView
-from deltacli.storage.base import StoreOfVersions
+from deltacli.storage.base import StoreOfVersions, managed_store
 from deltacli.table.find_log import has_clone_notes
 
 if TYPE_CHECKING:
@@ -124,6 +124,10 @@ OF_THE_LOG = (
 """Rules that say nothing about a shared table, whose log is made here."""
 
 
+UNPUBLISHED = "catalog.unpublished-possible"
+"""The rule of a table whose catalog was not asked."""
+
+
 def validate_table(
     table: TableHandle,
     request: ValidateRequest,
@@ -142,6 +146,8 @@ def validate_table(
     storage, engine, progress, now_ms = table.storage, table.engine, table.progress, table.clock()
     level = request.level
     left_out = OF_THE_LOG if isinstance(storage, StoreOfVersions) else ()
+    if managed_store(storage) is not None:
+        left_out = (UNPUBLISHED,)
     choice = RuleChoice(level, request.select, (*request.ignore, *left_out))
     collector = Collector(choice, request.max_findings, on_finding)
     with foreseen(progress, level, is_far=storage.capabilities.parallel_reads > 1) as plan:

@@ -1,0 +1,192 @@
+"""Tables that a catalog manages, made by hand from the protocol: some commits published, some staged."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from deltacli.catalogs.managed_store import ManagedStore, open_managed
+from deltacli.core.clock import Machine
+from deltacli.storage import Storage
+from deltacli.table.handle import TableHandle
+from tests.support.actions import Line, add, commit_info, metadata, protocol, to_bytes
+from tests.support.builder import EPOCH_MS, TableBuilder, commit_path
+from tests.support.catalog_state import FEATURES, MANAGED, NAME, UUID, CatalogState, MemoryCatalog, Row, ServerTable
+from tests.support.in_memory import MemoryStorage
+
+STEP_MS = 1_000
+PROPERTIES = {
+    "delta.checkpointPolicy": "v2",
+    "delta.enableDeletionVectors": "true",
+    "delta.enableInCommitTimestamps": "true",
+    "io.unitycatalog.tableId": UUID,
+}
+
+
+def stamp_of(version: int) -> int:
+    """The in-commit timestamp of a built version."""
+    return EPOCH_MS + STEP_MS * version
+
+
+def managed_birth(
+    features: Sequence[str] = FEATURES, properties: Mapping[str, str] = PROPERTIES, **fields: Any
+) -> list[Line]:
+    """Protocol and metaData of a table that a catalog manages."""
+    readers = [name for name in features if name != "inCommitTimestamp" and name not in WRITERS]
+    return [
+        protocol(3, 7, reader_features=readers, writer_features=list(features)),
+        metadata(configuration=dict(properties), **fields),
+    ]
+
+
+WRITERS = ("appendOnly", "domainMetadata", "clustering", "rowTracking", "changeDataFeed", "checkConstraints")
+
+
+def managed_lines(version: int, *lines: Line, stamp_ms: int | None = None, first: Iterable[Line] = ()) -> list[Line]:
+    """The lines of a commit: by default it adds a file of a hundred rows."""
+    info = commit_info(
+        "WRITE", timestamp=1, inCommitTimestamp=stamp_of(version) if stamp_ms is None else stamp_ms, txnId=f"t{version}"
+    )
+    return [info, *first, *(lines or [add(f"part-{version:05d}.parquet", size=100, records=100)])]
+
+
+class ManagedTable:
+    """A table and its catalog. `published` and `staged` are versions; versions in both have two files."""
+
+    def __init__(
+        self,
+        published: Iterable[int],
+        staged: Iterable[int] = (),
+        *,
+        latest: int | None = None,
+        birth: Callable[[], list[Line]] = managed_birth,
+        release: str = "0.6",
+        store: Storage | None = None,
+    ) -> None:
+        self.builder = TableBuilder()
+        staged, published = [*staged], {*published}
+        newest = max([*staged, *published])
+        for version in range(newest + 1):
+            self.builder.commit(*managed_lines(version, first=birth() if version == 0 else ()))
+        self.commits = {version: self.builder.files[commit_path(version)].data for version in range(newest + 1)}
+        for version in range(newest + 1):
+            if version not in published:
+                del self.builder.files[commit_path(version)]
+        self.state = CatalogState(release)
+        self.server = ServerTable("memory://table")
+        self.server.properties = {f"delta.feature.{name}": "supported" for name in FEATURES} | PROPERTIES
+        assert self.server.properties[MANAGED] == "supported"
+        self.state.tables[NAME] = self.server
+        for version in staged:
+            self.stage(version, self.commits[version], ratified=True)
+        if latest is not None and not staged:
+            self.server.rows = [Row(self._commit(latest, b"x", "gone"), is_backfilled=True)]
+        elif not staged and newest:
+            self.server.rows = [Row(self._commit(newest, self.commits[newest], "gone"), is_backfilled=True)]
+        self._store = store
+        self._opened: Storage | None = None
+        self.notes: list[str] = []
+
+    @property
+    def now(self) -> ServerTable:
+        """The table as the server has it now."""
+        return self.state.tables[NAME]
+
+    def _commit(self, version: int, data: bytes, tag: str, stamp_ms: int | None = None) -> dict[str, Any]:
+        return {
+            "version": version,
+            "timestamp": stamp_of(version) if stamp_ms is None else stamp_ms,
+            "file-name": f"{version:020d}.{tag}.json",
+            "file-size": len(data),
+            "file-modification-timestamp": stamp_of(version) + 1,
+        }
+
+    def stage(self, version: int, data: bytes, tag: str = "aaaa", *, ratified: bool = False) -> str:
+        """Put a staged file into the table, and the commit into the catalog if it is ratified; return its path."""
+        commit = self._commit(version, data, tag)
+        path = f"_delta_log/_staged_commits/{commit['file-name']}"
+        self.builder.file(path, data, modified_ms=commit["file-modification-timestamp"])
+        if ratified:
+            self.server.rows.append(Row(commit))
+        return path
+
+    @property
+    def store(self) -> Storage:
+        """The store of the location."""
+        if self._opened is None:
+            self._opened = self._store
+            if self._opened is None:
+                self._opened = self.builder.in_memory()
+            else:
+                for path, file in self.builder.files.items():
+                    self._opened.put(path, file.data, modified_ms=file.modified_ms)
+            self.now.store = self._opened
+        return self._opened
+
+    @property
+    def memory(self) -> MemoryStorage:
+        """The same, where it is in memory."""
+        assert isinstance(self.store, MemoryStorage)
+        return self.store
+
+    def catalog(self, **decided: Any) -> MemoryCatalog:
+        """Return a client of the catalog."""
+        return MemoryCatalog(self.state, **decided)
+
+    def open(
+        self, catalog: MemoryCatalog | None = None, *, machine: Machine | None = None, store: Storage | None = None
+    ) -> tuple[TableHandle, MemoryCatalog]:
+        """Open the table as a run does, by one request; return its handle and the client."""
+        catalog = catalog or self.catalog()
+        own = machine or quiet_machine()
+        managed: ManagedStore = open_managed(
+            store or self.store, catalog, catalog.load(NAME), machine=own, note=self.notes.append
+        )
+        return TableHandle(managed, machine=own, name=str(NAME)), catalog
+
+    def staged_names(self) -> list[str]:
+        """The names of all staged files."""
+        return [stat.name for stat in self.store.list_from("_delta_log/_staged_commits")]
+
+    def published_versions(self) -> list[int]:
+        """The versions that have a published file."""
+        names = [stat.name for stat in self.store.list_from("_delta_log")]
+        return [int(name[:20]) for name in names if len(name) == 25 and name.endswith(".json")]
+
+    def lines(self, version: int) -> list[Line]:
+        """The lines of a published version."""
+        return [json.loads(line) for line in self.store.read(commit_path(version)).splitlines()]
+
+
+class QuietMachine:
+    """A clock that moves a millisecond with each look and by what was waited for."""
+
+    def __init__(self, now_ms: int) -> None:
+        self.at_ms, self.random = float(now_ms), 0
+
+    def now_ms(self) -> int:
+        self.at_ms += 1
+        return int(self.at_ms)
+
+    def monotonic(self) -> float:
+        return self.at_ms / 1_000
+
+    def sleep(self, seconds: float) -> None:
+        self.at_ms += seconds * 1_000
+
+    def random_bytes(self, count: int) -> bytes:
+        self.random += 1
+        return self.random.to_bytes(count, "big")
+
+
+def quiet_machine(now_ms: int = stamp_of(1_000), seed: int = 0) -> Machine:
+    """Return a machine without a clock of its own."""
+    quiet = QuietMachine(now_ms)
+    quiet.random = seed << 32
+    return Machine(quiet.now_ms, quiet.monotonic, quiet.sleep, quiet.random_bytes)
+
+
+def rewritten(data: bytes) -> bytes:
+    """Return another commit of the same version."""
+    return to_bytes([json.loads(line) for line in data.splitlines()] + [add("other.parquet", size=1, records=1)])
