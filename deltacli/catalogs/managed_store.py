@@ -38,7 +38,16 @@ from deltacli.delta.log.segment import (
     commit_name,
     parse_log_path,
 )
-from deltacli.storage.base import Capabilities, Draft, FileStat, PathKind, Place, ShouldDescend, StoreWithPlace
+from deltacli.storage.base import (
+    Capabilities,
+    Draft,
+    FileStat,
+    PathKind,
+    Place,
+    ShouldDescend,
+    StoreWithGrant,
+    StoreWithPlace,
+)
 from deltacli.storage.outcomes import Creation, Deletion, Failed
 
 if TYPE_CHECKING:
@@ -100,6 +109,11 @@ class ManagedStore:
         table = self.log.view.table
         require_managed(base.protocol, base.metadata.configuration, base.version, table.uuid)
         require_ratifiable(request, base, has_uniform=table.has_uniform)
+
+    def begin_to_write(self) -> None:
+        """Ask for credentials that suffice to write, once, where those so far are to read."""
+        if isinstance(self.inner, StoreWithGrant):
+            self.inner.begin_to_write()
 
     # -- the place of a local table ----------------------------------------------------------------------------------
 

@@ -347,7 +347,8 @@ class StoreWithGrant(Protocol):
 
 def is_of_this_process(storage: ReadStorage) -> bool:
     """Return True for a store that no other process can open: what a server or a catalog gave to this one."""
-    return isinstance(storage, StoreOfVersions) or getattr(storage, "grant", None) is not None
+    has_grant = getattr(storage, "grant", None) is not None
+    return has_grant or isinstance(storage, StoreOfVersions) or managed_store(storage) is not None
 
 
 @runtime_checkable

@@ -57,9 +57,9 @@ def open_in_catalog(
     )
     if not table.is_managed:
         return store
-    from deltacli.catalogs.managed_store import ManagedStorage
+    from deltacli.catalogs.managed_store import open_managed
 
-    return ManagedStorage(store, catalog, table, note=note, machine=machine)
+    return open_managed(store, catalog, table, machine=machine, note=note or (lambda _: None))
 
 
 def require_takes_commits(table: CatalogTable) -> None:

@@ -292,12 +292,19 @@ class Run:
         self.note(f"note: {why}; on a Spark cluster: {again_with(invocation.arguments, '--engine', 'spark')}")
 
     def location_of(self, storage: ReadStorage) -> StoreLocation | None:
-        """Return where other processes find the store of a table; None for one that a server or a catalog gave."""
-        from deltacli.storage.base import is_of_this_process
+        """Return where other processes find the store of a table; None for a shared one. Raises UsageError for a table
+        of a catalog, whose credentials stay in this process.
+        """
+        from deltacli.storage.base import StoreOfVersions, is_of_this_process
         from deltacli.storage.location import StoreLocation
 
-        if is_of_this_process(storage):
+        if isinstance(storage, StoreOfVersions):
             return None
+        if is_of_this_process(storage):
+            raise UsageError(
+                "--engine spark does not work on tables of a catalog: its credentials and commits stay in this process",
+                code="cluster.catalog",
+            )
         budget = None if self.retry_budget_ms is None else self.retry_budget_ms / 1_000
         return StoreLocation.of(storage.uri, self.storage_options, self.allowed, budget)
 
