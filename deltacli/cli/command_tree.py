@@ -119,6 +119,7 @@ Path = tuple[str, ...]
 
 COMMANDS: Mapping[str, str] = {
     "alter": "deltacli.cli.commands.alter",
+    "catalog ls": "deltacli.cli.commands.catalog",
     "changes": "deltacli.cli.commands.read_and_changes",
     "checkpoint": "deltacli.cli.commands.checkpoint",
     "clone": "deltacli.cli.commands.elsewhere.clone",
@@ -194,7 +195,7 @@ HEADINGS: Mapping[str, str] = {
     "Change and maintain": "alter widen-type properties features optimize stats checkpoint vacuum log",
     "Undo": "restore undelete repair",
     "Elsewhere": "copy clone convert manifest",
-    "Many tables, shares, programs": "fleet share spark completion",
+    "Many tables, shares, programs": "fleet catalog share spark completion",
 }
 """Heading of the help of the program -> its commands and groups, in this order."""
 
@@ -208,6 +209,13 @@ Examples:
   deltacli log expire ./tbl --dry-run         # list files to delete
   deltacli log crc ./tbl                      # write or check a checksum
   deltacli log compact ./tbl --from 1 --to 9  # merge commits into a file
+"""
+
+_CATALOG = """List the tables of Unity Catalog, and look after those it manages.
+
+\b
+Examples:
+  deltacli catalog ls uc://prod.sales                 # list its tables
 """
 
 _DOCTOR = """Diagnose a table, its store, and access to it.
@@ -298,6 +306,7 @@ Examples:
 """
 
 GROUPS: Mapping[str, str] = {
+    "catalog": _CATALOG,
     "doctor": _DOCTOR,
     "fleet": _FLEET,
     "log": _LOG,
@@ -379,7 +388,12 @@ _PATHS = tuple(tuple(name.split()) for name in COMMANDS)
 
 _OF_SHARED_TABLES = frozenset({("share", "changes"), ("share", "head"), ("share", "pull"), ("share", "schema")})
 WITHOUT_TABLE = frozenset(
-    {("completion",), ("spark", "package"), *(path for path in _PATHS if path[0] in ("fleet", "share"))}
+    {
+        ("catalog", "ls"),
+        ("completion",),
+        ("spark", "package"),
+        *(path for path in _PATHS if path[0] in ("fleet", "share")),
+    }
     - _OF_SHARED_TABLES
     - {("fleet", "init"), ("share", "init")}
 )

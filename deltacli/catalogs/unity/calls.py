@@ -26,6 +26,7 @@ from deltacli.core.errors import (
     DeltacliError,
     NotATable,
     UsageError,
+    command,
     install_command,
 )
 from deltacli.core.process import is_loopback
@@ -395,7 +396,8 @@ def _unknown(refusal: Refusal, name: str) -> CatalogNameUnknown:
     if kind is None:
         kind = ("catalog", "schema", "table")[min(len(names), 3) - 1]
     count = ("catalog", "schema", "table").index(kind) + 1
-    return CatalogNameUnknown(f"the catalog has no {kind} {'.'.join(names[:count])}", facts=refusal.facts())
+    hint = command("catalog ls", table=f"uc://{'.'.join(names[: count - 1])}") if count > 1 else None
+    return CatalogNameUnknown(f"the catalog has no {kind} {'.'.join(names[:count])}", facts=refusal.facts(), hint=hint)
 
 
 def path_of(*words: str) -> str:
