@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from deltacli.catalogs.base import Operation
-from deltacli.catalogs.unity.addresses import parse_table
+from deltacli.catalogs.unity.addresses import parse_pattern, parse_table
 from deltacli.catalogs.unity.calls import Calls
 from deltacli.catalogs.unity.profiles import profile_of
 from deltacli.catalogs.unity.unity import UnityCatalog
@@ -60,6 +61,16 @@ def open_in_catalog(
     from deltacli.catalogs.managed_store import open_managed
 
     return open_managed(store, catalog, table, machine=machine, note=note or (lambda _: None))
+
+
+def addresses_matching(catalog: Catalog, text: str) -> list[str]:
+    """Return the addresses of the Delta tables that match `uc://CATALOG.SCHEMA.PATTERN`. Raises UsageError for another
+    text, and what the catalog raises.
+    """
+    wanted = parse_pattern(text)
+    listed = catalog.tables_of(wanted.catalog, wanted.schema)
+    names = [one.name for one in listed if one.data_format == "DELTA" and fnmatchcase(one.name.table, wanted.pattern)]
+    return [str(name) for name in names]
 
 
 def require_takes_commits(table: CatalogTable) -> None:

@@ -31,7 +31,7 @@ def catalog_ls(
     from deltacli.cli.render.catalog import listing_result
 
     container = parse_container(catalog)
-    tables = run.make_stores().open_catalog().tables_of(container.catalog, container.schema)
+    tables = run.open_catalog().tables_of(container.catalog, container.schema)
     run.write(listing_result(str(container), tables))
     known = next((one for one in tables if one.data_format == "DELTA"), None)
     if known is not None:

@@ -314,6 +314,20 @@ class Run:
             self.make_stores()
         return self._stores[0].open(uri, writes=writes)
 
+    def open_catalog(self) -> UnityCatalog:
+        """Return the catalog of tables `uc://…`. Raises UsageError where none is configured."""
+        if not self._stores:
+            self.make_stores()
+        return self._stores[0].open_catalog()
+
+    def expand_in_catalog(self, pattern: str) -> list[str]:
+        """Return the addresses of the tables of a catalog that match a pattern. Raises UsageError, and what a catalog
+        raises.
+        """
+        from deltacli.catalogs.unity.opening import addresses_matching
+
+        return addresses_matching(self.open_catalog(), pattern)
+
     def throttled(self, calls_per_second: float | None) -> Run:
         """Return this run with stores of its own, whose requests to each host are limited to a rate, if one is given;
         its tables show no progress.
