@@ -10,11 +10,12 @@ Spec: Catalog-managed tables.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar
 
 from deltacli.catalogs.base import Maintenance
+from deltacli.catalogs.lockstep import REQUIRED, require_managed, require_ratifiable
 from deltacli.catalogs.publishing import is_published, publish
 from deltacli.catalogs.ratified import (
     DIVERGED,
@@ -27,7 +28,15 @@ from deltacli.catalogs.ratified import (
 )
 from deltacli.catalogs.ratifying import Content, Ratification, content_of
 from deltacli.core.clock import MACHINE, Machine
-from deltacli.core.errors import CommitCorrupt, DataUnreadable, FileMissing, LogIncomplete, Refused, command
+from deltacli.core.errors import (
+    NOTHING_CHANGED,
+    CommitCorrupt,
+    DataUnreadable,
+    FileMissing,
+    LogIncomplete,
+    Refused,
+    command,
+)
 from deltacli.core.typing import BinaryFile
 from deltacli.delta.checkpoint.last_checkpoint_content import Hint, read_hint
 from deltacli.delta.log.segment import (
@@ -38,6 +47,7 @@ from deltacli.delta.log.segment import (
     commit_name,
     parse_log_path,
 )
+from deltacli.delta.protocol.features import Protocol, require_committable
 from deltacli.storage.base import (
     Capabilities,
     Draft,
@@ -98,15 +108,31 @@ class ManagedStore:
         """The store itself, which others find by this name behind a store that remembers files."""
         return self
 
+    @property
+    def held_names(self) -> set[str]:
+        """The names of the staged commits that the catalog holds."""
+        return {commit.file_name for commit in self.log.view.commits.values()}
+
     def follow(self, base: Base) -> None:
         """Take what the next commit follows, for what the catalog is told of its changes."""
         self._bases = {base.version: base}
 
-    def require_ratifiable(self, request: CommitRequest, base: Base) -> None:
-        """Raise Refused where the table is not the one that the catalog manages, or could not be told of a request."""
-        from deltacli.catalogs.lockstep import require_managed, require_ratifiable
+    # -- what may be changed -----------------------------------------------------------------------------------------
 
+    def require_committable(self, protocol: Protocol, properties: Mapping[str, str], version: int) -> None:
+        """Raise Refused unless commits can follow a version of the table that the catalog manages."""
+        require_committable(protocol, properties, version, by_catalog=True)
+        require_managed(protocol, properties, version, self.log.view.table.uuid)
+
+    def require_ratifiable(self, request: CommitRequest, base: Base) -> None:
+        """Raise Refused where the table is not that of the catalog, or the catalog could not be told of a request."""
         table = self.log.view.table
+        if not table.takes_commits:
+            raise Refused(
+                "the catalog of the table is too old to take commits, so it can only be read",
+                said_first=NOTHING_CHANGED,
+                code="catalog.read-only",
+            )
         require_managed(base.protocol, base.metadata.configuration, base.version, table.uuid)
         require_ratifiable(request, base, has_uniform=table.has_uniform)
 
@@ -114,6 +140,32 @@ class ManagedStore:
         """Ask for credentials that suffice to write, once, where those so far are to read."""
         if isinstance(self.inner, StoreWithGrant):
             self.inner.begin_to_write()
+
+    def require_droppable(self, feature: str) -> None:
+        """Raise Refused for a feature that tables have as long as the catalog manages them."""
+        if feature in REQUIRED:
+            raise Refused(
+                f"the feature {feature} cannot be dropped as long as a catalog manages the table",
+                said_first=NOTHING_CHANGED,
+                code="catalog.feature",
+            )
+
+    def require_permission(self, needed: str, what: str, *, asks: bool = True) -> None:
+        """Raise Refused (`catalog.permission`), naming what is missing, unless the catalog permits a maintenance: now,
+        or as it said last.
+        """
+        view = self.log.reload() if asks else self.log.view
+        if needed not in (view.table.permissions or ()):
+            raise missing_permission(view, Maintenance(needed), what)
+
+    def refuse(self, what: str) -> NoReturn:
+        """Raise Refused for an operation on files that the catalog decides."""
+        raise Refused(
+            f"{what} does not work on a table that a catalog manages: the catalog decides what its log is",
+            said_first=NOTHING_CHANGED,
+            code="catalog.managed",
+            hint=command("catalog status"),
+        )
 
     # -- the place of a local table ----------------------------------------------------------------------------------
 

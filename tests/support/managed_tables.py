@@ -6,11 +6,14 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from deltacli.api.table import Table
 from deltacli.catalogs.managed_store import ManagedStore, open_managed
 from deltacli.core.clock import Machine
+from deltacli.core.errors import Refused
+from deltacli.delta.log.commit_content import CommitRequest, FilesAt, body_lines
 from deltacli.storage import Storage
-from deltacli.table.handle import TableHandle
-from tests.support.actions import Line, add, commit_info, metadata, protocol, to_bytes
+from deltacli.table.version import Snapshot
+from tests.support.actions import Line, add, commit_info, metadata, protocol, remove, to_bytes
 from tests.support.builder import EPOCH_MS, TableBuilder, commit_path
 from tests.support.catalog_state import FEATURES, MANAGED, NAME, UUID, CatalogState, MemoryCatalog, Row, ServerTable
 from tests.support.in_memory import MemoryStorage
@@ -136,14 +139,14 @@ class ManagedTable:
 
     def open(
         self, catalog: MemoryCatalog | None = None, *, machine: Machine | None = None, store: Storage | None = None
-    ) -> tuple[TableHandle, MemoryCatalog]:
+    ) -> tuple[Table, MemoryCatalog]:
         """Open the table as a run does, by one request; return its handle and the client."""
         catalog = catalog or self.catalog()
         own = machine or quiet_machine()
         managed: ManagedStore = open_managed(
             store or self.store, catalog, catalog.load(NAME), machine=own, note=self.notes.append
         )
-        return TableHandle(managed, machine=own, name=str(NAME)), catalog
+        return Table(managed, machine=own, name=str(NAME)), catalog
 
     def staged_names(self) -> list[str]:
         """The names of all staged files."""
@@ -190,3 +193,36 @@ def quiet_machine(now_ms: int = stamp_of(1_000), seed: int = 0) -> Machine:
 def rewritten(data: bytes) -> bytes:
     """Return another commit of the same version."""
     return to_bytes([json.loads(line) for line in data.splitlines()] + [add("other.parquet", size=1, records=1)])
+
+
+def adding(path: str, *, rearranges: bool = False) -> Callable[[Snapshot], CommitRequest]:
+    """Return what makes a request for one more file, which depends on no other."""
+    line = add(path, size=1, records=1, dataChange=not rearranges)
+
+    def make(_: Snapshot) -> CommitRequest:
+        return CommitRequest("WRITE", body=lambda slot: body_lines([line], slot), is_blind_append=True)
+
+    return make
+
+
+def removing(path: str) -> Callable[[Snapshot], CommitRequest]:
+    """Return what makes a request that takes a file away, and fails where it is not there any more."""
+
+    def make(snapshot: Snapshot) -> CommitRequest:
+        if path not in paths_of(snapshot):
+            raise Refused(f"{path} is gone", code="test.gone")
+        return CommitRequest(
+            "DELETE", body=lambda slot: body_lines([remove(path, deleted_ms=1)], slot), reads=FilesAt([path])
+        )
+
+    return make
+
+
+def paths_of(snapshot: Snapshot) -> list[str]:
+    """The paths of the files of a version, each as often as it is there, sorted."""
+    return sorted(path for batch in snapshot.files() for path in batch.column("path").to_pylist())
+
+
+def proposed(body: bytes) -> dict[str, Any]:
+    """Return the actions of a request by their names."""
+    return {one["action"]: one for one in json.loads(body)["updates"]}

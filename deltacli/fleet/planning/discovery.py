@@ -181,7 +181,8 @@ class _Search:
         """Add the entries of a group: its tables are taken as they are, its directories are searched."""
         self._excluded[group.name] = exclusion(group.exclude)
         self._found[group.name] = []
-        for entry, name in [(entry, name) for entry in group.tables for name in self._names(group, entry)]:
+        named = [(one, name) for one in group.tables for name in self._names(group, one)]
+        for entry, name in named:
             if self._is_excluded(group, name) or not (store := self._store(group, entry, name)):
                 continue
             if not self._is_excluded(group, _identity(store, "")):

@@ -145,7 +145,7 @@ def validate_table(
     """
     storage, engine, progress, now_ms = table.storage, table.engine, table.progress, table.clock()
     level = request.level
-    left_out = OF_THE_LOG if isinstance(storage, StoreOfVersions) else ()
+    left_out: tuple[str, ...] = OF_THE_LOG if isinstance(storage, StoreOfVersions) else ()
     if managed_store(storage) is not None:
         left_out = (UNPUBLISHED,)
     choice = RuleChoice(level, request.select, (*request.ignore, *left_out))
