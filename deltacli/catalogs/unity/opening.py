@@ -54,7 +54,12 @@ def open_in_catalog(
         require_takes_commits(table)
     access = Access(catalog, table, writes=writes)
     store = open_vended(
-        table.location, access.renew, options=options, retry=retry, clock=lambda: machine.now_ms() / 1e3
+        table.location,
+        access.renew,
+        options=options,
+        retry=retry,
+        clock=lambda: machine.now_ms() / 1_000,
+        ask_to_write=None if writes else access.ask_to_write,
     )
     if not table.is_managed:
         return store

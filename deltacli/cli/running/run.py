@@ -462,8 +462,10 @@ class Stores:
 
     def _open_in_catalog(self, uri: str, *, writes: bool) -> Storage:
         """Open a table by its name in a catalog."""
+        from deltacli.catalogs.unity.addresses import parse_table
         from deltacli.catalogs.unity.opening import open_in_catalog
 
+        parse_table(uri)  # what is wrong with it is said before the configuration is read
         capture_logging()
         return open_in_catalog(
             self.open_catalog(), uri, options=self._options, retry=self.policy(), writes=writes, note=self._note
