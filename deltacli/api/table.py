@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from deltacli.api.care import BeforeChange, Elsewhere, LogCare, Undo
+from deltacli.api.catalog import InCatalog
 from deltacli.core.clock import Clock, system_clock
 from deltacli.core.errors import UsageError
 from deltacli.core.progress import SILENT, Progress
@@ -152,7 +153,7 @@ def retry_of(uri: str, budget: timedelta) -> Retry | None:
     return Retry(budget.total_seconds(), is_explicit=budget != RETRY_BUDGET)
 
 
-class Table(BeforeChange, LogCare, Elsewhere, Undo):
+class Table(BeforeChange, LogCare, InCatalog, Elsewhere, Undo):
     """A Delta table in one directory of a store: a handle with every operation as a method."""
 
     def __repr__(self) -> str:

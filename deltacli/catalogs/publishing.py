@@ -102,16 +102,32 @@ def _require_before(store: ReadStorage, version: int) -> None:
         )
 
 
+def require_publishable(store: ReadStorage, commit: Ratified, *, is_first: bool) -> bool:
+    """Return whether a commit is published already, with the same content. Raises Refused (`catalog.diverged`) where it
+    cannot be.
+    """
+    if is_first:
+        _require_before(store, commit.version)
+    _require_as_ratified(store, commit)
+    if not is_published(store, commit.version):
+        return False
+    _require_same(store, commit)
+    return True
+
+
 def _publish_one(store: Storage, commit: Ratified) -> bool:
     """Copy a commit; return False where the copy was there already."""
-    source, target = staged_path(commit), _published_path(commit.version)
     _require_as_ratified(store, commit)
-    made = store.copy_within(source, target)
-    if not _is_same(store, source, target):
+    made = store.copy_within(staged_path(commit), _published_path(commit.version))
+    _require_same(store, commit)
+    return made == Created()
+
+
+def _require_same(store: ReadStorage, commit: Ratified) -> None:
+    if not same_lines(store, staged_path(commit), _published_path(commit.version)):
         raise _diverged(
             f"version {commit.version} is published with other content than the catalog ratified", commit.version
         )
-    return made == Created()
 
 
 def _require_as_ratified(store: ReadStorage, commit: Ratified) -> None:
@@ -141,7 +157,7 @@ def _require_as_ratified(store: ReadStorage, commit: Ratified) -> None:
         )
 
 
-def _is_same(store: ReadStorage, source: str, target: str) -> bool:
+def same_lines(store: ReadStorage, source: str, target: str) -> bool:
     """Return whether two files have the same lines. Raises StorageFailed where the second cannot be read."""
     try:
         pairs = zip_longest(split_lines(_blocks(store, source), source), split_lines(_blocks(store, target), target))
