@@ -120,6 +120,9 @@ Path = tuple[str, ...]
 COMMANDS: Mapping[str, str] = {
     "alter": "deltacli.cli.commands.alter",
     "catalog ls": "deltacli.cli.commands.catalog",
+    "catalog publish": "deltacli.cli.commands.catalog",
+    "catalog staged": "deltacli.cli.commands.catalog",
+    "catalog status": "deltacli.cli.commands.catalog",
     "changes": "deltacli.cli.commands.read_and_changes",
     "checkpoint": "deltacli.cli.commands.checkpoint",
     "clone": "deltacli.cli.commands.elsewhere.clone",
@@ -215,7 +218,10 @@ _CATALOG = """List the tables of Unity Catalog, and look after those it manages.
 
 \b
 Examples:
-  deltacli catalog ls uc://prod.sales                 # list its tables
+  deltacli catalog ls uc://prod.sales              # list its tables
+  deltacli catalog status uc://prod.sales.orders   # compare log and catalog
+  deltacli catalog staged uc://prod.sales.orders   # list its staged commits
+  deltacli catalog publish uc://prod.sales.orders  # copy them into its log
 """
 
 _DOCTOR = """Diagnose a table, its store, and access to it.
@@ -322,6 +328,7 @@ GROUPS: Mapping[str, str] = {
 
 FINDINGS: Mapping[str, str] = {
     "alter": "with --check: a change is due",
+    "catalog status": "the log and the catalog differ",
     "checkpoint": "with --verify: a checkpoint differs from the log, or is unreadable",
     "copy": "with --check: the target differs from the source",
     "diff": "the two versions or tables differ",
@@ -358,6 +365,7 @@ EXITS: Mapping[int, Mapping[str, str]] = {
         "share init": "the file exists; --force replaces it",
     },
     5: {
+        "catalog publish": "some commits are copied, or not reported; run it again",
         "copy": "an error or the time budget ended it; run it again",
         "features": "drop: some of its commits are made; run it again",
         "fleet init": "the file is written; a directory could not be read",

@@ -102,7 +102,19 @@ _OF_PAIMON = "paimon"
 """What is True for an operation on a Paimon table, which Python opens by another function."""
 _OF_OPENING = ("allow_external", "storage_options")
 _WITHOUT_METHOD = frozenset(
-    {"alter", "catalog", "doctor", "features", "fleet", "log cat", "log crc", "properties", "schema", "share", "spark"}
+    {
+        "alter",
+        "catalog ls",
+        "doctor",
+        "features",
+        "fleet",
+        "log cat",
+        "log crc",
+        "properties",
+        "schema",
+        "share",
+        "spark",
+    }
 )
 _GROUPS = ("catalog", "doctor", "log", "schema")
 _WITHOUT_TABLE = ("fleet", "share", "spark")
@@ -275,7 +287,6 @@ class Spelling:
         """Return an operation on a table as a command to paste; empty where this caller has none."""
         is_of_shell = operation in _WITHOUT_METHOD or operation.split(maxsplit=1)[0] in (
             *_WITHOUT_TABLE,
-            "catalog",
             "doctor",
             "schema",
         )
