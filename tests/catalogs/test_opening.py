@@ -278,12 +278,12 @@ def test_the_configuration_may_choose(server: FakeCatalog, managed: ManagedTable
     ("words", "environment", "code", "said"),
     [
         (["snapshot", ADDRESS], {}, 2, "no catalog is configured"),
-        (["snapshot", ADDRESS], {"DATABRICKS_HOST": "127.0.0.1"}, 2, "nothing to sign in with"),
-        (["snapshot", "uc://main.sales"], {}, 2, "2 names, not three"),
+        (["snapshot", ADDRESS], {"DATABRICKS_HOST": "127.0.0.1"}, 2, "but no credentials"),
+        (["snapshot", "uc://main.sales"], {}, 2, "2 names instead of three"),
         (["snapshot", "uc://main.sales.*"], {}, 2, "is a pattern"),
         (["snapshot", ADDRESS, "--catalog-profile", "x"], {}, 2, "no configuration file"),
         (["snapshot", ADDRESS, "--catalog-profile", ""], {}, 2, "is empty"),
-        (["catalog", "ls", ADDRESS], {}, 2, "catalog or a schema"),
+        (["catalog", "ls", ADDRESS], {}, 2, "neither a catalog nor a schema"),
     ],
 )
 def test_what_is_wrong_on_the_command_line(words: list[str], environment: dict[str, str], code: int, said: str) -> None:

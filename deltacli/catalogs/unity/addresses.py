@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from deltacli.catalogs.base import TableName
 from deltacli.core.errors import UsageError
+from deltacli.core.units import plural
 
 SCHEME = "uc://"
 CODE = "usage.catalog"
@@ -37,7 +38,7 @@ def parse_table(text: str) -> TableName:
     """Return the three names of an address. Raises UsageError for any other text."""
     names = _names(text, FORM)
     if len(names) != 3:
-        raise _not_an_address(text, f"it has {len(names)} {'name' if len(names) == 1 else 'names'}, not three", FORM)
+        raise _not_an_address(text, f"it has {plural(len(names), 'name')} instead of three", FORM)
     if any(_SPECIAL & {*name} for name in names):
         raise UsageError(
             f"{text} is a pattern, and this takes the address of one table", code=CODE, facts={"expected": FORM}
@@ -49,7 +50,7 @@ def parse_container(text: str) -> Container:
     """Return a catalog, or a schema. Raises UsageError for any other text."""
     names = _names(text, form := "uc://CATALOG or uc://CATALOG.SCHEMA")
     if len(names) > 2 or any(_SPECIAL & {*name} for name in names):
-        raise _not_an_address(text, "it is not that of a catalog or a schema", form)
+        raise _not_an_address(text, "it names neither a catalog nor a schema", form)
     return Container(*names)
 
 
@@ -76,4 +77,4 @@ def _names(text: str, form: str) -> list[str]:
 
 
 def _not_an_address(text: str, why: str, form: str) -> UsageError:
-    return UsageError(f"{text} is no address of a catalog: {why}", code=CODE, facts={"expected": form})
+    return UsageError(f"{text} is not an address of a catalog: {why}", code=CODE, facts={"expected": form})

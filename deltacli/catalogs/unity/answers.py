@@ -53,7 +53,7 @@ _KEBAB = {camel: kebab for kebab, camel in _CAMEL.items()}
 def invalid(name: object, what: str, seen: object = None) -> CatalogAnswerInvalid:
     """Return the error for an answer about a table that breaks the interface."""
     facts = {} if seen is None else {"found": ascii(seen)[:_SHOWN]}
-    return CatalogAnswerInvalid(f"{name}: the catalog's answer is wrong: {what}", facts=facts)
+    return CatalogAnswerInvalid(f"{name}: invalid answer of the catalog: {what}", facts=facts)
 
 
 # -- tables ------------------------------------------------------------------------------------------------------------
@@ -65,11 +65,11 @@ def table_of(name: TableName, answer: JsonObject, *, is_local: bool) -> CatalogT
     """
     metadata = answer.get("metadata")
     if not isinstance(metadata, dict):
-        raise invalid(name, "it has no metadata", metadata)
+        raise invalid(name, "metadata is missing", metadata)
     found = _properties(name, metadata.get("properties"))
     partitions = metadata.get("partition-columns")
     if partitions is not None and not _are_texts(partitions):
-        raise invalid(name, "partition-columns is no list of names", partitions)
+        raise invalid(name, "partition-columns is not a list of names", partitions)
     is_managed, latest = is_managed_by(found), None
     commits: tuple[Ratified, ...] = ()
     if is_managed:
@@ -117,7 +117,7 @@ def _properties(name: TableName, found: Json) -> dict[str, str]:
     if found is None:
         return {}
     if not isinstance(found, dict) or not _are_texts([*found.values()]):
-        raise invalid(name, "properties is no object of texts")
+        raise invalid(name, "properties is not an object with texts")
     return found
 
 
@@ -153,7 +153,7 @@ def columns_of(name: object, found: Json) -> Json:
     if found is None:
         return None
     if not isinstance(found, dict) or not isinstance(found.get("fields"), list):
-        raise invalid(name, "columns is no struct")
+        raise invalid(name, "columns is not a struct")
     try:
         return _spelled(found, _CAMEL) if found["fields"] else None
     except RecursionError:
@@ -190,7 +190,7 @@ def _spelled(kind: Json, words: Mapping[str, str], left: int = _DEEPEST) -> Json
 def latest_of(name: TableName, found: Json) -> int:
     """Return the newest ratified version. Raises CatalogAnswerInvalid."""
     if found is None:
-        raise invalid(name, "it names no latest version of a table whose versions it decides")
+        raise invalid(name, "latest-table-version is missing")
     return _number(name, "the latest version", found)
 
 
@@ -201,11 +201,13 @@ def commits_of(name: TableName, found: Json, latest: int, spelled: str = "-") ->
     commits = sorted(each_commit(name, found, spelled))
     for before, after in pairwise(commits):
         if after.version == before.version:
-            raise invalid(name, f"it has two commits of version {after.version}")
+            raise invalid(name, f"two commits have version {after.version}")
         if after.version != before.version + 1:
-            raise invalid(name, f"its commits lack version {before.version + 1}")
+            raise invalid(name, f"the commit of version {before.version + 1} is missing")
     if commits and commits[-1].version != latest:
-        raise invalid(name, f"its newest commit is version {commits[-1].version}, and its latest version {latest}")
+        raise invalid(
+            name, f"the newest commit has version {commits[-1].version}, and latest-table-version is {latest}"
+        )
     return tuple(commits)
 
 
@@ -214,21 +216,21 @@ def each_commit(name: TableName, found: Json, spelled: str) -> Iterator[Ratified
     if found is None:
         return
     if not isinstance(found, list):
-        raise invalid(name, "commits is no list")
+        raise invalid(name, "commits is not a list")
     keys = [key.replace("-", spelled) for key in ("file-name", "file-size", "file-modification-timestamp")]
     for one in found:
         if not isinstance(one, dict):
-            raise invalid(name, "a commit is no object", one)
+            raise invalid(name, "a commit is not an object", one)
         version = _number(name, "the version of a commit", one.get("version"))
         if keys[0] not in one:
             raise CatalogAnswerInvalid(
-                f"{name}: version {version} is inline: its content is in the catalog, which is not supported",
+                f"{name}: version {version} is an inline commit in the catalog, which is not supported",
                 code="catalog.inline-commit",
             )
         file = one[keys[0]]
         parts = _FILE_NAME.fullmatch(file) if isinstance(file, str) and file.isascii() else None
         if parts is None:
-            raise invalid(name, f"the file name of version {version} is none of a staged commit", file)
+            raise invalid(name, f"the file name of version {version} is not one of a staged commit", file)
         if int(parts[1]) != version:
             raise invalid(name, f"the file name of version {version} is that of version {int(parts[1])}", file)
         size, modified, at = (
@@ -239,7 +241,7 @@ def each_commit(name: TableName, found: Json, spelled: str) -> Iterator[Ratified
 
 def _number(name: TableName, what: str, found: Json) -> int:
     if not isinstance(found, int) or isinstance(found, bool) or not 0 <= found <= _LARGEST:
-        raise invalid(name, f"{what} is no number of 63 bits", found)
+        raise invalid(name, f"{what} is not an integer between 0 and 2^63", found)
     return found
 
 
@@ -247,7 +249,7 @@ def text_of(name: TableName, found: JsonObject, key: str) -> str:
     """Return a text that must be there. Raises CatalogAnswerInvalid."""
     text = found.get(key)
     if not isinstance(text, str) or not text:
-        raise invalid(name, f"it has no {key}", text)
+        raise invalid(name, f"{key} is missing", text)
     return text
 
 
@@ -281,19 +283,19 @@ def location_of(name: object, found: Json, *, is_local: bool) -> str:
     its root. Raises CatalogAnswerInvalid.
     """
     if not isinstance(found, str) or not found.isprintable():
-        raise invalid(name, "it has no location", found)
+        raise invalid(name, "location is missing", found)
     uri = _plain_uri(found)
     scheme, _, rest = uri.partition("://")
     holder, _, path = rest.partition("/")
     if scheme not in _CLOUDS:
-        raise invalid(name, "its location is in no store that is known", found)
+        raise invalid(name, "location is in an unknown store", found)
     if any(segment in (".", "..") for segment in unquote(path).split("/")) or "?" in uri or "#" in uri:
-        raise invalid(name, "its location is no plain directory", found)
+        raise invalid(name, "location is not a plain directory", found)
     if not path or (scheme == "file") == bool(holder):
-        raise invalid(name, "its location is the root of a store, or names none", found)
+        raise invalid(name, "location is the root of a store", found)
     if scheme == "file" and not is_local:
         raise CatalogAnswerInvalid(
-            f"{name}: its location is on a disk of the catalog, which is another machine",
+            f"{name}: the location is on a disk of the catalog, which runs on another machine",
             facts={"location": found[:_SHOWN]},
             hint="open the table by its path, where the disk is mounted here",
         )
@@ -317,7 +319,7 @@ def grant_of(name: TableName, location: str, found: Json) -> Grant:
     CatalogAnswerInvalid.
     """
     if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
-        raise invalid(name, "storage-credentials is no list")
+        raise invalid(name, "storage-credentials is not a list of objects")
     prefixes = [_plain_uri(one["prefix"]) if isinstance(one.get("prefix"), str) else "" for one in found]
     covering = [
         (prefix, one) for prefix, one in zip(prefixes, found, strict=True) if prefix and _covers(prefix, location)
@@ -336,15 +338,15 @@ def made_grant(name: TableName, location: str, prefix: str, config: Json, expire
     cloud = _CLOUDS[urlsplit(location).scheme]
     given = {} if config is None else config
     if not isinstance(given, dict) or not _are_texts([*given.values()]):
-        raise invalid(name, "config of credentials is no object of texts")
+        raise invalid(name, "config of credentials is not an object with texts")
     others = [key for key in given if key.partition(".")[0] in _OPTIONS and key.partition(".")[0] != cloud]
     if others:
-        raise invalid(name, f"it gave credentials of another store than that of {location}", sorted(others))
+        raise invalid(name, f"the credentials are for another store than that of {location}", sorted(others))
     wanted = _OPTIONS[cloud]
     if missing := [key for key in wanted if not given.get(key) and key not in _OPTIONAL]:
         raise CatalogDenied(f"{name}: the catalog's credentials have no {missing[0]}", facts={"location": location})
     if expires is not None and (not isinstance(expires, int) or isinstance(expires, bool) or abs(expires) > _LARGEST):
-        raise invalid(name, "expiration-time-ms of credentials is no number", expires)
+        raise invalid(name, "expiration-time-ms of credentials is not an integer", expires)
     options = {option: given[key] for key, option in wanted.items() if given.get(key)}
     remember_secrets({f"secret_{option}": value for option, value in options.items()})
     return Grant(prefix, options, expires)

@@ -343,8 +343,8 @@ class Calls:
         host = self._transport.host
         if not isinstance(fault, RefusedCall):
             if fault.fate is Fate.UNEXPECTED and fault.status not in PASSING_STATUS:
-                seen = {"seen": fault.said, "expected": "a Unity Catalog, not a proxy or a login page"}
-                return CatalogAnswerInvalid(f"{what}: the answer is none of a catalog", facts=seen)
+                seen = {"seen": fault.said, "expected": "Unity Catalog instead of a proxy or a login page"}
+                return CatalogAnswerInvalid(f"{what}: the answer is not one of a catalog", facts=seen)
             return self._unavailable(fault, host)
         refusal = fault.refusal
         if refusal.status in (401, 403):
@@ -356,9 +356,11 @@ class Calls:
         if refusal.status in PASSING_STATUS or refusal.status >= 500:
             return self._unavailable(fault, host)
         if 300 <= refusal.status < 400:
-            return CatalogUnavailable(f"the catalog {host} redirects, which is not followed", facts=refusal.facts())
+            return CatalogUnavailable(
+                f"the catalog {host} answers with a redirect, which is not followed", facts=refusal.facts()
+            )
         if "EXTERNAL_WRITE_NOT_ALLOWED" in refusal.reason:
-            return CatalogDenied(f"{what}: the catalog lets no other programs write it", facts=refusal.facts())
+            return CatalogDenied(f"{what}: the catalog refuses writes by external clients", facts=refusal.facts())
         return CatalogAnswerInvalid(f"{what}: the catalog refuses the request", facts=refusal.facts())
 
     def _denied(self, refusal: Refusal, what: str, name: str) -> CatalogDenied:
@@ -369,7 +371,7 @@ class Calls:
                 f"ask an owner for USE CATALOG, USE SCHEMA, SELECT and, on Databricks, EXTERNAL USE SCHEMA for {name}"
             )
         elif not self.profile.token and not self.profile.client_id:
-            why, hint = "the catalog asks for a token, and none is configured", "set UC_TOKEN"
+            why, hint = "the catalog requires a token, and none is configured", "export UC_TOKEN=TOKEN"
         else:
             why, hint = "the catalog does not accept the token", f"check the token of {self.profile.source}"
         return CatalogDenied(f"{what}: {why}", facts=refusal.facts(), hint=hint)
@@ -379,7 +381,7 @@ class Calls:
         if fault.fate is Fate.UNSENT:
             hint = f"check the endpoint of {self.profile.source}, and HTTPS_PROXY and NO_PROXY"
             return CatalogUnavailable(f"the catalog {host} cannot be reached", facts=facts, hint=hint)
-        return CatalogUnavailable(f"the catalog {host} fails", facts=facts)
+        return CatalogUnavailable(f"the catalog {host} failed", facts=facts)
 
 
 RENEWED = "token-renewed"

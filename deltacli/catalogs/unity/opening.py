@@ -82,9 +82,9 @@ def require_takes_commits(table: CatalogTable) -> None:
     """Raise Refused for a table whose versions a catalog decides that takes no commits of others."""
     if table.is_managed and not table.takes_commits:
         raise Refused(
-            "the catalog decides the versions of the table, and is too old to take commits of others",
+            "the catalog of the table is too old to take commits, so it can only be read",
             said_first=NOTHING_CHANGED,
-            code="catalog.managed",
+            code="catalog.read-only",
             facts={"needed": "Unity Catalog 0.5 or newer, with /delta/v1"},
         )
 

@@ -47,13 +47,13 @@ def profile_of(given: Mapping[str, str] | None, environment: Mapping[str, str] |
     """Return the profile with the keys `KEYS`, else that of the environment. Raises UsageError where there is none, or
     one that cannot work.
     """
-    values = os.environ if environment is None else environment
+    environment = os.environ if environment is None else environment
     if given is not None:
         found = _of_keys(given)
-    elif host := values.get("DATABRICKS_HOST"):
-        found = _of_databricks(host, values)
-    elif endpoint := values.get("UC_ENDPOINT"):
-        token = values.get("UC_TOKEN", "").strip()
+    elif host := environment.get("DATABRICKS_HOST"):
+        found = _of_databricks(host, environment)
+    elif endpoint := environment.get("UC_ENDPOINT"):
+        token = environment.get("UC_TOKEN", "").strip()
         found = CatalogProfile(_require_url(endpoint, "UC_ENDPOINT"), "UC_ENDPOINT", _require_token(token, "UC_TOKEN"))
     else:
         raise UsageError(
@@ -76,7 +76,7 @@ def _of_keys(given: Mapping[str, str]) -> CatalogProfile:
                 key, nearest_name(key, KEYS)
             )
         if not isinstance(value, str):
-            raise UsageError(f"{where}: {key} is not a text", code=CODE)
+            raise UsageError(f"{where}: {key} is not a string", code=CODE)
     if not given.get("endpoint"):
         raise UsageError(f"{where} has no endpoint", code=CODE)
     token, client, secret = (given.get(key, "").strip() for key in ("token", "client-id", "client-secret"))
@@ -89,15 +89,15 @@ def _of_keys(given: Mapping[str, str]) -> CatalogProfile:
     return CatalogProfile(endpoint, where, _require_token(token, "token"), oauth, client, secret)
 
 
-def _of_databricks(host: str, values: Mapping[str, str]) -> CatalogProfile:
+def _of_databricks(host: str, environment: Mapping[str, str]) -> CatalogProfile:
     endpoint = _require_url(host, "DATABRICKS_HOST")
-    if token := values.get("DATABRICKS_TOKEN", "").strip():
+    if token := environment.get("DATABRICKS_TOKEN", "").strip():
         return CatalogProfile(endpoint, "DATABRICKS_HOST", _require_token(token, "DATABRICKS_TOKEN"))
-    client, secret = (values.get(f"DATABRICKS_CLIENT_{part}", "").strip() for part in ("ID", "SECRET"))
+    client, secret = environment.get("DATABRICKS_CLIENT_ID", "").strip(), environment.get("DATABRICKS_CLIENT_SECRET", "").strip()
     if client and secret:
         return CatalogProfile(endpoint, "DATABRICKS_HOST", "", f"{endpoint}/oidc/v1/token", client, secret)
     raise UsageError(
-        "DATABRICKS_HOST is set, but nothing to sign in with",
+        "DATABRICKS_HOST is set, but no credentials",
         code=CODE,
         facts={"needed": "DATABRICKS_TOKEN, or DATABRICKS_CLIENT_ID and DATABRICKS_CLIENT_SECRET"},
     )
@@ -127,7 +127,7 @@ def _require_url(text: str, name: str) -> str:
 
 def _require_token(token: str, name: str) -> str:
     if token and not is_header_text(token):
-        raise UsageError(f"{name} has characters that no token has", code=CODE)
+        raise UsageError(f"{name} contains characters that are invalid in a token", code=CODE)
     return token
 
 

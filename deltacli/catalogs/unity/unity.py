@@ -115,7 +115,7 @@ class UnityCatalog:
     def ratify(self, table: CatalogTable, body: bytes) -> Answer:
         """Send a proposal once. Raises nothing for what the catalog, or its token server, answers."""
         if not table.takes_commits:
-            return Answer(Verdict.REFUSED, said="the catalog is too old to take commits of others")
+            return Answer(Verdict.REFUSED, said="the catalog is too old to take commits")
         try:
             answer = self._calls.send_once(_path(table.name), body)
         except RefusedCall as fault:
@@ -139,7 +139,7 @@ class UnityCatalog:
         """
         what = f"{table.name}: the published versions cannot be reported"
         if not table.takes_commits:
-            raise CatalogAnswerInvalid(f"{what}: the catalog is too old to take reports of others")
+            raise CatalogAnswerInvalid(f"{what}: the catalog is too old to take reports")
         request = orjson.loads(_body(table, [_report(version)]))
         try:
             answer = self._calls.ask(_path(table.name), body=request, method="POST")
@@ -190,7 +190,7 @@ class UnityCatalog:
             if not token:
                 return
             if not isinstance(token, str) or token in seen:
-                raise CatalogAnswerInvalid("a listing of the catalog does not end: a page leads to an earlier one")
+                raise CatalogAnswerInvalid("a listing of the catalog does not end: a page token is repeated")
             seen.add(token)
         raise CatalogAnswerInvalid(f"a listing of the catalog has more than {_MOST_PAGES:,} pages")
 
@@ -204,7 +204,7 @@ class UnityCatalog:
             raise NotATable(f"{name} is not a Delta table", code=NOT_DELTA, facts=facts)
         properties = found.get("properties") or {}
         if not isinstance(properties, dict) or not all(isinstance(value, str) for value in properties.values()):
-            raise invalid(name, "properties is no object of texts")
+            raise invalid(name, "properties is not an object with texts")
         uuid, place = text_of(name, found, "table_id"), text_of(name, found, "storage_location")
         is_managed = is_managed_by(properties)
         latest, commits = self._preview_commits(name, uuid, place) if is_managed else (None, ())
@@ -233,7 +233,7 @@ class UnityCatalog:
             page = answer.get("commits")
             versions = [one.version for one in each_commit(name, page, "_")]
             if len({*versions}) != len(versions):
-                raise invalid(name, "it has two commits of one version")
+                raise invalid(name, "two commits have the same version")
             found |= dict(zip(versions, page or (), strict=True))
             if not versions or max(versions) < start or max(versions) >= latest:
                 return latest, commits_of(name, [*found.values()], latest, "_")

@@ -35,7 +35,6 @@ def catalog_ls(
     Examples:
       deltacli catalog ls uc://prod
       deltacli catalog ls uc://prod.sales --format csv
-      deltacli catalog ls uc://prod.sales --catalog-profile prod
     """
     from deltacli.catalogs.unity.addresses import parse_container
     from deltacli.cli.render.catalog import listing_result
