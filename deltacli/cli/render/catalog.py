@@ -7,14 +7,14 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from deltacli.cli.render.columns import Column, Section, refused
-from deltacli.cli.results import Listing, Outcome
+from deltacli.cli.results import Emit, Listing, Outcome, emit_lines
 from deltacli.cli.terminal.term import Style
 from deltacli.core.documents import SCHEMA_VERSION, envelope
+from deltacli.core.typing import Json, JsonObject
 from deltacli.core.units import format_age, format_size
 
 if TYPE_CHECKING:
     from deltacli.catalogs.base import Listed
-    from deltacli.core.typing import Json, JsonObject
     from deltacli.operations.catalog.publish import PublishOutcome
     from deltacli.operations.catalog.status import CatalogStatus, Divergence, StagedFiles
 
@@ -38,7 +38,18 @@ def listing_result(address: str, tables: Sequence[Listed]) -> Listing[JsonObject
     ]
     fields = {"kind": "deltacli.catalog-ls", "schemaVersion": SCHEMA_VERSION, "complete": True, "address": address}
     said = [] if items else [Section("tables", ["none"])]
-    return Listing(fields, "catalog-table", items, columns, items, said=lambda _: said)
+    return _Tables(fields, "catalog-table", items, columns, items, said=lambda _: said)
+
+
+class _Tables(Listing[JsonObject]):
+    """Tables, whose type is `tableType` in lines, which have a `type` of their own."""
+
+    def lines(self, emit: Emit) -> bool:
+        emit_lines(emit, ({_OF_LINES.get(name, name): one[name] for name in one} for one in self.items), self.line)
+        return True
+
+
+_OF_LINES = {"type": "tableType"}
 
 
 def status_result(status: CatalogStatus) -> Outcome:
