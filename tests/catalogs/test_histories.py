@@ -117,7 +117,7 @@ class History:
         self.table.state = self.state
         self.table.now.store = self.table.store
         # the last one: a catalog that hardly ever answers proposals
-        self.rate, self.kills = self.random.choice([(0.02, True), (0.1, True), (0.25, True), (0.95, False)])
+        self.rate, self.kills = self.random.choice([(0.02, True), (0.1, True), (0.25, True), (0.9, False)])
         self.left = self.random.randint(2, 6)
 
     def decide(self, what: str) -> Fault | None:
@@ -125,7 +125,7 @@ class History:
             return None
         faults = [Fault.BEFORE, Fault.AFTER, *([Fault.KILLED_BEFORE, Fault.KILLED_AFTER] if self.kills else [])]
         if what == "ratify" and not self.kills:
-            faults = [Fault.BEFORE, Fault.UNKNOWN, Fault.LATE]
+            faults = [Fault.BEFORE, Fault.UNKNOWN]
         elif what == "ratify":
             faults += [Fault.UNKNOWN, Fault.UNKNOWN_DONE, Fault.LATE, Fault.LATE, Fault.THROTTLED, Fault.LOCKED]
         return self.random.choice(faults)
