@@ -208,8 +208,7 @@ def test_a_catalog_that_asks_to_wait_for_ever_is_an_error_with_nothing_done() ->
 
 def test_another_table_under_the_name_ends_the_run() -> None:
     table = ManagedTable([0])
-    opened, catalog = table.open()
-    held = opened.held()
+    held = table.open()[0].held()
     read_snapshot(held)
     table.now.uuid = "another"
     with pytest.raises(Refused, match="another table") as raised:

@@ -204,8 +204,8 @@ DIVERGENCES: dict[str, tuple[Callable[[ManagedTable], None], str, str]] = {
         "property",
         "delta.checkpointPolicy",
     ),
-    "property only in the log": (
-        lambda t: t.now.properties.pop("delta.enableDeletionVectors") and None,
+    "property of vectors": (
+        lambda t: t.now.properties.update({"delta.enableDeletionVectors": "false"}),
         "property",
         "delta.enableDeletionVectors",
     ),

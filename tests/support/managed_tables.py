@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from deltacli.api.table import Table
 from deltacli.catalogs.managed_store import ManagedStore, open_managed
-from deltacli.core.clock import Machine
+from deltacli.core.clock import Machine, fixed_clock, system_clock
 from deltacli.core.errors import Refused
 from deltacli.delta.log.commit_content import CommitRequest, FilesAt, body_lines
 from deltacli.storage import Storage
@@ -138,19 +139,24 @@ class ManagedTable:
         return MemoryCatalog(self.state, **decided)
 
     def open(
-        self, catalog: MemoryCatalog | None = None, *, machine: Machine | None = None, store: Storage | None = None
+        self, catalog: MemoryCatalog | None = None, *, machine: Machine | None = None, now_ms: int | None = None
     ) -> tuple[Table, MemoryCatalog]:
-        """Open the table as a run does, by one request; return its handle and the client."""
+        """Open the table as a run does, by one request; return its handle and the client. `now_ms` is as `--now`."""
         catalog = catalog or self.catalog()
         own = machine or quiet_machine()
         managed: ManagedStore = open_managed(
-            store or self.store, catalog, catalog.load(NAME), machine=own, note=self.notes.append
+            self.store, catalog, catalog.load(NAME), machine=own, note=self.notes.append
         )
-        return Table(managed, machine=own, name=str(NAME)), catalog
+        clock = system_clock if now_ms is None else fixed_clock(now_ms)
+        return Table(managed, machine=own, name=str(NAME), clock=clock), catalog
 
     def staged_names(self) -> list[str]:
         """The names of all staged files."""
         return [stat.name for stat in self.store.list_from("_delta_log/_staged_commits")]
+
+    def staged_names_or_none(self) -> list[str]:
+        """The same, also where nothing was ever staged."""
+        return self.staged_names() if self.store.kind_of("_delta_log/_staged_commits").value != "missing" else []
 
     def published_versions(self) -> list[int]:
         """The versions that have a published file."""
@@ -165,8 +171,8 @@ class ManagedTable:
 class QuietMachine:
     """A clock that moves a millisecond with each look and by what was waited for."""
 
-    def __init__(self, now_ms: int) -> None:
-        self.at_ms, self.random = float(now_ms), 0
+    def __init__(self, now_ms: int, seed: int) -> None:
+        self.at_ms, self._random = float(now_ms), random.Random(seed)
 
     def now_ms(self) -> int:
         self.at_ms += 1
@@ -179,14 +185,12 @@ class QuietMachine:
         self.at_ms += seconds * 1_000
 
     def random_bytes(self, count: int) -> bytes:
-        self.random += 1
-        return self.random.to_bytes(count, "big")
+        return self._random.randbytes(count)
 
 
 def quiet_machine(now_ms: int = stamp_of(1_000), seed: int = 0) -> Machine:
     """Return a machine without a clock of its own."""
-    quiet = QuietMachine(now_ms)
-    quiet.random = seed << 32
+    quiet = QuietMachine(now_ms, seed)
     return Machine(quiet.now_ms, quiet.monotonic, quiet.sleep, quiet.random_bytes)
 
 
