@@ -58,7 +58,7 @@ class CatalogTable(NamedTuple):
     uuid: str
     location: str
     is_managed: bool
-    """Whether the catalog decides the versions (`delta.feature.catalogManaged`)."""
+    """Whether the catalog decides the versions, by the property of the feature catalogManaged."""
     table_type: str = ""
     latest: int | None = None
     commits: tuple[Ratified, ...] = ()

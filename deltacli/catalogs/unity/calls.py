@@ -66,14 +66,15 @@ class Refusal(NamedTuple):
     status: int
     kind: str = ""
     message: str = ""
-    reason: str = ""
+    code: str = ""
+    """The reason in the details of the answer, such as `UNITY_CATALOG_EXTERNAL_…_DENIED`."""
     request_id: str = ""
     wait_seconds: float = 0.0
 
     @property
     def is_of_privilege(self) -> bool:
         """Return True for a missing privilege, which no other token of the same user has."""
-        return self.status == 403 or (self.reason.startswith(_REASON_OF_PRIVILEGE) and "DENIED" in self.reason)
+        return self.status == 403 or (self.code.startswith(_REASON_OF_PRIVILEGE) and "DENIED" in self.code)
 
     def facts(self) -> dict[str, str]:
         """Return it as facts of an error."""
@@ -81,7 +82,7 @@ class Refusal(NamedTuple):
             "status": str(self.status),
             "error": self.kind,
             "catalog says": self.message,
-            "reason": self.reason,
+            "reason": self.code,
             "request": self.request_id,
         }
         return {name: text for name, text in every.items() if text}
@@ -359,7 +360,7 @@ class Calls:
             return CatalogUnavailable(
                 f"the catalog {host} answers with a redirect, which is not followed", facts=refusal.facts()
             )
-        if "EXTERNAL_WRITE_NOT_ALLOWED" in refusal.reason:
+        if "EXTERNAL_WRITE_NOT_ALLOWED" in refusal.code:
             return CatalogDenied(f"{what}: the catalog refuses writes by external clients", facts=refusal.facts())
         return CatalogAnswerInvalid(f"{what}: the catalog refuses the request", facts=refusal.facts())
 

@@ -93,7 +93,10 @@ def _of_databricks(host: str, environment: Mapping[str, str]) -> CatalogProfile:
     endpoint = _require_url(host, "DATABRICKS_HOST")
     if token := environment.get("DATABRICKS_TOKEN", "").strip():
         return CatalogProfile(endpoint, "DATABRICKS_HOST", _require_token(token, "DATABRICKS_TOKEN"))
-    client, secret = environment.get("DATABRICKS_CLIENT_ID", "").strip(), environment.get("DATABRICKS_CLIENT_SECRET", "").strip()
+    client, secret = (
+        environment.get("DATABRICKS_CLIENT_ID", "").strip(),
+        environment.get("DATABRICKS_CLIENT_SECRET", "").strip(),
+    )
     if client and secret:
         return CatalogProfile(endpoint, "DATABRICKS_HOST", "", f"{endpoint}/oidc/v1/token", client, secret)
     raise UsageError(

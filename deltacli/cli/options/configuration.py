@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
-from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 from deltacli.cli.invocation import invocation
 from deltacli.cli.terminal.shell import again, again_with, quoted, without_value
@@ -101,44 +100,44 @@ def _checked(settings: Mapping[str, Toml], path: str, place: str = "") -> dict[s
     return {**settings, **{name: _texts(settings, name, place + path) for name in _TABLES}}
 
 
-class CatalogChoice(NamedTuple):
-    """The `[catalog.NAME]` that a run uses, and the file it is in; without a name, the environment says what to use."""
-
-    name: str | None = None
-    settings: Mapping[str, Toml] = MappingProxyType({})
-    path: str = ""
-
-    def read(self) -> dict[str, str] | None:
-        """Return its keys, secrets read from their files; None for the environment. Raises UsageError."""
-        if self.name is None:
-            return None
-        from deltacli.catalogs.unity.profiles import SECRET_KEYS
-
-        place = f"[catalog.{self.name}] of the configuration {self.path}"
-        found: dict[str, str] = {}
-        for key, value in self.settings.items():
-            if not isinstance(value, str):
-                raise UsageError(f"{place}: {key} is not a text", code="usage.config")
-            if key in SECRET_KEYS and not value.startswith("@"):
-                raise UsageError(
-                    f"{place}: {key} is a secret, and is read from a file",
-                    code="usage.secret",
-                    facts={"instead": f'{key} = "@FILE"'},
-                )
-            directory = os.path.dirname(os.path.abspath(self.path))
-            is_file = value.startswith("@")
-            found[key] = _read_text(os.path.join(directory, value[1:]), f"{place}: {key}") if is_file else value
-        return found
+CatalogChoice = tuple[str, Mapping[str, Toml], str]
+"""The name of a `[catalog.NAME]`, its keys, and the configuration file that has it."""
 
 
-NO_CATALOG = CatalogChoice()
+def catalog_profile_of(chosen: CatalogChoice | None) -> dict[str, str] | None:
+    """Return the keys of the chosen catalog, secrets read from their files; None for that of the environment.
+
+    Raises UsageError.
+    """
+    if chosen is None:
+        return None
+    from deltacli.catalogs.unity.profiles import SECRET_KEYS
+
+    name, settings, path = chosen
+    place = f"[catalog.{name}] of the configuration {path}"
+    found: dict[str, str] = {}
+    for key, value in settings.items():
+        if not isinstance(value, str):
+            raise UsageError(f"{place}: {key} is not a string", code="usage.config")
+        if key in SECRET_KEYS and not value.startswith("@"):
+            raise UsageError(
+                f"{place}: {key} is a secret, and is read from a file",
+                code="usage.secret",
+                facts={"instead": f'{key} = "@FILE"'},
+            )
+        directory = os.path.dirname(os.path.abspath(path))
+        is_file = value.startswith("@")
+        found[key] = _read_text(os.path.join(directory, value[1:]), f"{place}: {key}") if is_file else value
+    return found
 
 
-def choose_catalog(given: str | None, settings: Mapping[str, Toml], path: str | None) -> CatalogChoice:
-    """Return the catalog that an option, or else the configuration, names. Raises UsageError for an unknown name."""
+def choose_catalog(given: str | None, settings: Mapping[str, Toml], path: str | None) -> CatalogChoice | None:
+    """Return the catalog that an option, or else the configuration, names; None: that of the environment. Raises
+    UsageError for an unknown name.
+    """
     name = given if given is not None else settings.get("catalog_profile")
     if name is None:
-        return NO_CATALOG
+        return None
     catalogs = settings.get("catalog", {})
     if not path or name not in catalogs:
         near = nearest_name(str(name), sorted(catalogs))
@@ -149,7 +148,7 @@ def choose_catalog(given: str | None, settings: Mapping[str, Toml], path: str | 
             facts={"catalogs": ", ".join(sorted(catalogs)) or "none"},
             hint=None if near is None else again_with(invocation.arguments, "--catalog-profile", near),
         )
-    return CatalogChoice(name, catalogs[name], path)
+    return name, catalogs[name], path
 
 
 def _unknown_profile(path: str, profile: str, known: Iterable[str]) -> UsageError:

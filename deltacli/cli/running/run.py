@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, TypeVar
 from deltacli.cli.command_tree import TableFormat, path_of
 from deltacli.cli.formats import MARKDOWN, PARQUET, TABLE, Content, Format
 from deltacli.cli.invocation import invocation
-from deltacli.cli.options.configuration import NO_CATALOG, CatalogChoice
 from deltacli.cli.options.declared import DEFAULT_ROWS
 from deltacli.cli.results import open_sink
 from deltacli.cli.terminal.interrupts import before_leaving, is_interrupted
@@ -30,6 +29,7 @@ from deltacli.core.progress import SILENT, Progress
 from deltacli.core.units import format_size, format_timestamp, plural, some_of
 
 if TYPE_CHECKING:
+    from deltacli.cli.options.configuration import CatalogChoice
     from deltacli.cli.render.data.rows import Written
     from deltacli.cli.render.fleet.check import FleetListing
     from deltacli.core.errors import UsageError
@@ -103,8 +103,8 @@ class Run:
     """The command may run on a cluster."""
     cluster: SparkSettings | None = None
     """The cluster that does the work; None: this process."""
-    catalog: CatalogChoice = NO_CATALOG
-    """The catalog of tables `uc://…`."""
+    catalog: CatalogChoice | None = None
+    """The catalog of tables `uc://…`; None: that of the environment."""
     of_one_format: dict[str, str] = field(default_factory=dict)
     """The given options that work on one format only, with the format."""
     confirmed: list[Result] = field(default_factory=list)
@@ -420,7 +420,7 @@ class Stores:
         note: Callable[[str], None] | None = None,
         calls_per_second: float | None = None,
         *,
-        catalog: CatalogChoice = NO_CATALOG,
+        catalog: CatalogChoice | None = None,
     ) -> None:
         self._options, self._allowed, self._note, self._catalog = options, allowed, note, catalog
         self._retry_budget_ms, self._calls_per_second = retry_budget_ms, calls_per_second
@@ -474,9 +474,10 @@ class Stores:
     def open_catalog(self) -> UnityCatalog:
         """Return the catalog of the run. Raises UsageError where none is configured."""
         from deltacli.catalogs.unity.opening import open_catalog
+        from deltacli.cli.options.configuration import catalog_profile_of
 
         if self._opened_catalog is None:
-            self._opened_catalog = open_catalog(self._catalog.read(), self.policy())
+            self._opened_catalog = open_catalog(catalog_profile_of(self._catalog), self.policy())
         return self._opened_catalog
 
     def _open_share(self, uri: str, *, writes: bool) -> Storage | None:
