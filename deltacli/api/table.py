@@ -8,8 +8,7 @@ from datetime import date, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING
 
-from deltacli.api.care import BeforeChange, Elsewhere, LogCare, Undo
-from deltacli.api.catalog import InCatalog
+from deltacli.api.care import BeforeChange, Elsewhere, InCatalog, LogCare, Undo
 from deltacli.core.clock import Clock, system_clock
 from deltacli.core.errors import UsageError
 from deltacli.core.progress import SILENT, Progress
