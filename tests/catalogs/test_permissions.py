@@ -17,6 +17,7 @@ from tests.support.actions import add, commit_info, remove, to_bytes
 from tests.support.appending import append
 from tests.support.catalog_state import ALL, MemoryCatalog, Row
 from tests.support.managed_tables import (
+    TAG,
     ManagedTable,
     adding,
     managed_birth,
@@ -129,7 +130,7 @@ def test_expiry_deletes_old_staged_files_and_keeps_those_of_the_catalog() -> Non
     table.stage(5, b"{}\n", "loser")
     opened, _ = table.open(now_ms=LATER_MS)
     opened.expire_log()
-    assert table.staged_names() == [f"{5:020d}.aaaa.json", f"{5:020d}.loser.json", f"{6:020d}.aaaa.json"]
+    assert table.staged_names() == [f"{5:020d}.{TAG}.json", f"{5:020d}.loser.json", f"{6:020d}.{TAG}.json"]
     assert table.published_versions()[0] == 4
     assert read_snapshot(table.open()[0]).version == 6
 

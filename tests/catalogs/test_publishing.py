@@ -14,7 +14,7 @@ from tests.support.actions import to_bytes
 from tests.support.builder import commit_path
 from tests.support.catalog_state import Fault, ServerError
 from tests.support.in_memory import MemoryStorage
-from tests.support.managed_tables import ManagedTable, managed_lines, rewritten
+from tests.support.managed_tables import TAG, ManagedTable, managed_lines, rewritten
 
 
 class Failing(MemoryStorage):
@@ -247,9 +247,9 @@ def test_staged_files_have_a_fate() -> None:
     assert {(one.path.rpartition("/")[2].split(".", 1)[-1], one.version): one.fate.value for one in found} == {
         ("published.json", 3): "ratified",
         ("lost.json", 3): "lost",
-        ("aaaa.json", 4): "ratified",
+        (f"{TAG}.json", 4): "ratified",
         ("lost.json", 4): "lost",
-        ("aaaa.json", 5): "ratified",
+        (f"{TAG}.json", 5): "ratified",
         ("future.json", 6): "unknown",
         ("txt", None): "unknown",
     }

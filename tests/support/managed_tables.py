@@ -20,6 +20,7 @@ from tests.support.catalog_state import FEATURES, MANAGED, NAME, UUID, CatalogSt
 from tests.support.in_memory import MemoryStorage
 
 STEP_MS = 1_000
+TAG = "6f1d2a52-6d1e-4a0f-9c55-3f6b8f0f9d11"
 PROPERTIES = {
     "delta.checkpointPolicy": "v2",
     "delta.enableDeletionVectors": "true",
@@ -106,7 +107,7 @@ class ManagedTable:
             "file-modification-timestamp": stamp_of(version) + 1,
         }
 
-    def stage(self, version: int, data: bytes, tag: str = "aaaa", *, ratified: bool = False) -> str:
+    def stage(self, version: int, data: bytes, tag: str = TAG, *, ratified: bool = False) -> str:
         """Put a staged file into the table, and the commit into the catalog if it is ratified; return its path."""
         commit = self._commit(version, data, tag)
         path = f"_delta_log/_staged_commits/{commit['file-name']}"
