@@ -119,10 +119,10 @@ Path = tuple[str, ...]
 
 COMMANDS: Mapping[str, str] = {
     "alter": "deltacli.cli.commands.alter",
-    "catalog ls": "deltacli.cli.commands.catalog",
-    "catalog publish": "deltacli.cli.commands.catalog",
-    "catalog staged": "deltacli.cli.commands.catalog",
-    "catalog status": "deltacli.cli.commands.catalog",
+    "catalog ls": "deltacli.cli.commands.catalog.listing",
+    "catalog publish": "deltacli.cli.commands.catalog.managed",
+    "catalog staged": "deltacli.cli.commands.catalog.managed",
+    "catalog status": "deltacli.cli.commands.catalog.managed",
     "changes": "deltacli.cli.commands.read_and_changes",
     "checkpoint": "deltacli.cli.commands.checkpoint",
     "clone": "deltacli.cli.commands.elsewhere.clone",
