@@ -10,7 +10,7 @@ import pytest
 from deltacli.api.table import Table
 from deltacli.core.errors import DeltacliError, Refused
 from tests.support.builder import commit_path
-from tests.support.managed_tables import ManagedTable, stamp_of
+from tests.support.managed_tables import ManagedTable, rewritten, stamp_of
 
 NOW_MS = stamp_of(100)
 
@@ -53,6 +53,24 @@ def test_validate_finds_the_same_but_that_commits_may_be_missing() -> None:
     assert "catalog.unpublished-possible" not in [rule for rule, _ in found]
     assert {rule for rule, _ in expected} - {rule for rule, _ in found} == {"catalog.unpublished-possible"}
     assert {rule for rule, _ in found} <= {rule for rule, _ in expected}
+
+
+DIVERGED: dict[str, tuple[Callable[[ManagedTable], None], int]] = {
+    "other bytes": (lambda table: table.memory.write(commit_path(3), rewritten(table.commits[3])), 3),
+    "above the latest": (lambda table: table.memory.write(commit_path(6), b"{}\n"), 6),
+    "another time": (lambda table: table.now.rows[0].commit.update({"timestamp": 7}), 3),
+}
+
+
+@pytest.mark.parametrize("case", DIVERGED)
+def test_validate_reports_what_the_catalog_ratified_otherwise(case: str) -> None:
+    change, version = DIVERGED[case]
+    table = ManagedTable(range(4), [3, 4, 5])
+    change(table)
+    opened, _ = table.open(now_ms=NOW_MS)
+    found = [one for one in opened.validate(level="log").findings if one.rule.id == "catalog.diverged"]
+    assert [one.place.version for one in found] == [version]
+    assert found[0].severity.value == "error"
 
 
 REFUSED: dict[str, Callable[[Table], object]] = {

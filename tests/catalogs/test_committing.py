@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from deltacli.catalogs.base import Answer, Verdict
 from deltacli.changing.commit import Committed, commit
 from deltacli.core.errors import CatalogUnavailable, ConflictLost, DeltacliError, OutcomeUnknown, Refused
 from deltacli.table.rebuild import read_snapshot
@@ -154,6 +155,21 @@ def test_a_version_that_left_the_catalog_is_decided_by_its_published_file(releas
     catalog.before = act
     assert _commit(table, catalog).version == (1 if is_own else 3)
     assert _paths(table).count("new.parquet") == 1
+
+
+def test_a_success_that_shows_another_file_is_none() -> None:
+    table = ManagedTable([0])
+    catalog = table.catalog()
+    catalog.before = _others(table, add("theirs.parquet", size=1, records=1))
+    ratify, load = catalog.ratify, catalog.load
+
+    def claim(found: Any, body: bytes) -> Any:
+        answer = ratify(found, body)
+        return answer if answer.verdict is not Verdict.LOST else Answer(Verdict.RATIFIED, load(NAME))
+
+    catalog.ratify = claim  # type: ignore[method-assign, assignment]
+    assert _commit(table, catalog).version == 2
+    assert _paths(table) == ["new.parquet", "part-00000.parquet", "theirs.parquet"]
 
 
 def test_an_outcome_that_stays_unknown_is_said_so() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from deltacli.changing.commit import commit
 from deltacli.core.errors import DeltacliError, PartlyDone, Refused, StorageFailed
 from deltacli.storage import Creation
 from deltacli.storage.outcomes import Created
@@ -14,7 +15,7 @@ from tests.support.actions import to_bytes
 from tests.support.builder import commit_path
 from tests.support.catalog_state import Fault, ServerError
 from tests.support.in_memory import MemoryStorage
-from tests.support.managed_tables import TAG, ManagedTable, managed_lines, rewritten
+from tests.support.managed_tables import TAG, ManagedTable, adding, managed_lines, rewritten
 
 
 class Failing(MemoryStorage):
@@ -261,3 +262,14 @@ def test_other_tables_have_no_catalog() -> None:
     with pytest.raises(DeltacliError) as raised:
         Table(ManagedTable([0]).store).status_catalog()
     assert (raised.value.code, raised.value.exit_code) == ("catalog.not-managed", 2)
+
+
+def test_a_commit_is_done_where_what_is_before_it_cannot_be_published() -> None:
+    table = ManagedTable(range(3), [3])
+    table.builder.checkpoint(2)
+    del table.builder.files[commit_path(2)]
+    opened, catalog = table.open()
+    made = commit(opened.held(), adding("new.parquet"))
+    assert (made.read_version, catalog.reported, table.published_versions()) == (3, [], [0, 1])
+    why = "version 2 is not published and the catalog does not hold it, so nothing can follow it"
+    assert table.notes == [f"the commit is ratified and not published yet: {why}"]

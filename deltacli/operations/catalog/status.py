@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import count
@@ -126,16 +126,9 @@ def catalog_status(table: TableHandle) -> CatalogStatus:
     except Unreadable as fault:
         latest = managed.log.view.latest
         found.append(Divergence(DivergenceKind.VERSION, str(latest), fault.message, "ratified"))
-    view = managed.log.view
-    published = {
-        path.version: stat.size_bytes
-        for stat in store.list_from(LOG_DIRECTORY)
-        if (path := parse_log_path(stat.name)).kind is LogFileKind.COMMIT
-    }
-    if max(published, default=-1) > view.latest:
-        view = managed.log.reload()  # perhaps it was ratified and published meanwhile
-    found += _of_versions(store, view, published)
-    now_ms = table.clock()
+    published = _published(store)
+    found += _of_versions(managed, published)
+    view, now_ms = managed.log.view, table.clock()
     if not is_address_of(store, _normal(view.table.location)):
         found.append(Divergence(DivergenceKind.LOCATION, "location", store.uri, view.table.location))
     waiting = [commit for version, commit in sorted(view.commits.items()) if version not in published]
@@ -152,7 +145,23 @@ def catalog_status(table: TableHandle) -> CatalogStatus:
     )
 
 
-def _latest_published(published: Mapping[int, int], latest: int) -> int | None:
+def log_divergence(managed: ManagedStore) -> list[tuple[int, str]]:
+    """Return the versions of which the log has another commit than the catalog, with what differs in words."""
+    found = _of_versions(managed, _published(managed.inner))
+    words = ((int(one.name), one.log, one.catalog) for one in found)
+    return [
+        (version, f"the log has {'nothing' if log is None else log}, and the catalog {catalog or 'nothing'}")
+        for version, log, catalog in words
+    ]
+
+
+def _published(store: ReadStorage) -> set[int]:
+    """Return the versions that have a published file, whatever is in it."""
+    paths = (parse_log_path(stat.name) for stat in store.list_from(LOG_DIRECTORY))
+    return {path.version for path in paths if path.kind is LogFileKind.COMMIT}
+
+
+def _latest_published(published: Set[int], latest: int) -> int | None:
     """Return the newest version of the last run of published commits that has no gap, at most the latest."""
     known = [version for version in published if version <= latest]
     if not known:
@@ -166,7 +175,11 @@ def _normal(location: str) -> str:
     return re.sub(r"^s3[an]://", "s3://", location.rstrip("/"))
 
 
-def _of_versions(store: ReadStorage, view: View, published: Mapping[int, int]) -> Iterator[Divergence]:
+def _of_versions(managed: ManagedStore, published: Set[int]) -> Iterator[Divergence]:
+    """Yield where commits differ. A version that was published behind an answer is looked for in another one."""
+    store, view = managed.inner, managed.log.view
+    if max(published, default=-1) > view.latest:
+        view = managed.log.reload()
     for version in sorted(version for version in published if version > view.latest):
         yield Divergence(DivergenceKind.VERSION, str(version), commit_name(version), None)
     first = min(view.commits, default=view.latest + 1)

@@ -162,7 +162,7 @@ def validate_table(
         foresight.take_config(inspector.last_known)
         with progress.step("checking the state", unit="files", total=live.files) as step:
             state = inspector.state_view()
-            _look_at_log(collector, log, inspector, state, now_ms)
+            _look_at_log(collector, log, inspector, state, now_ms, _of_catalog(storage))
             step.advance(live.files)
         files = None
         if level != "log":
@@ -207,8 +207,23 @@ def _validation(
     )
 
 
+def _of_catalog(storage: ReadStorage) -> Sequence[tuple[int, str]]:
+    """Return where the catalog of a table that was opened there has other commits than the log."""
+    managed = managed_store(storage)
+    if managed is None:
+        return ()
+    from deltacli.operations.catalog.status import log_divergence
+
+    return log_divergence(managed)
+
+
 def _look_at_log(
-    collector: Collector, log: WholeLog, inspector: LogInspector, state: StateView | None, now_ms: int
+    collector: Collector,
+    log: WholeLog,
+    inspector: LogInspector,
+    state: StateView | None,
+    now_ms: int,
+    of_catalog: Sequence[tuple[int, str]],
 ) -> None:
     """Check the result of the walk through the log: its listing, its history, its newest state."""
     config = inspector.last_known
@@ -224,6 +239,7 @@ def _look_at_log(
         log.exists,
         inspector.named_sidecars(),
         collector.versions_of_errors("checkpoint.", "sidecar."),
+        of_catalog,
     )
     collector.look(view, view.place())
     history = HistoryView(
