@@ -426,7 +426,7 @@ def lock(_: list[str]) -> int:
 
 EXTRAS_LOCKED = {
     "demo": ("share", "share-client"),
-    "full": ("s3", "gcs", "azure", "share", "share-client", "paimon", "constraints"),
+    "full": ("s3", "gcs", "azure", "share", "share-client", "catalog", "paimon", "constraints"),
 }
 
 

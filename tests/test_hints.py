@@ -234,7 +234,7 @@ def test_an_extra_is_installed_as_deltacli_was(
 ) -> None:
     (tmp_path / receipt).touch()
     monkeypatch.setattr("sys.prefix", str(tmp_path))
-    monkeypatch.setattr("deltacli.core.errors._installed_from", lambda: ("/src/deltacli", None))
+    monkeypatch.setattr("deltacli.core.installation._installed_from", lambda: ("/src/deltacli", None))
     monkeypatch.setattr("importlib.metadata.requires", lambda _: None)
 
     assert command == install_command("s3")
@@ -283,7 +283,7 @@ def test_an_extra_of_a_tool_is_installed_with_those_that_are_there(
 
     (tmp_path / "uv-receipt.toml").touch()
     monkeypatch.setattr("sys.prefix", str(tmp_path))
-    monkeypatch.setattr("deltacli.core.errors._installed_from", lambda: ("/src", None))
+    monkeypatch.setattr("deltacli.core.installation._installed_from", lambda: ("/src", None))
     monkeypatch.setattr("importlib.metadata.requires", requires)
 
     assert f"uv tool install '/src[{named}]'" == install_command(extra)

@@ -23,6 +23,10 @@ MEANINGS = {
     "CLICOLOR": "`0`: no colour on a terminal either, unless forced",
     "CLICOLOR_FORCE": "if not empty and not `0`: colour also through a pipe, as with `--color always`",
     "COLUMNS": "the width of the terminal, instead of the detected one; 100 where colour is forced into a pipe",
+    "DATABRICKS_CLIENT_ID": "the client of OAuth for `DATABRICKS_HOST`, with `DATABRICKS_CLIENT_SECRET`",
+    "DATABRICKS_CLIENT_SECRET": "its secret",
+    "DATABRICKS_HOST": "the workspace whose Unity Catalog has the tables `uc://…`, as in other clients of Databricks",
+    "DATABRICKS_TOKEN": "the token for `DATABRICKS_HOST`",
     "DELTACLI_PAGER": "the program that shows long results on a terminal; overrides `PAGER`; empty or `cat`: no pager",
     "FORCE_COLOR": "the same as `CLICOLOR_FORCE`",
     "GCE_METADATA_IP": "the metadata server of machines of Google Cloud, as in its other clients",
@@ -45,6 +49,8 @@ MEANINGS = {
     "SPARK_REMOTE": "the Spark Connect server for `--engine spark`, as in other programs of Spark",
     "STORAGE_EMULATOR_HOST": "the endpoint of `gs://`, as in other clients of Google Cloud",
     "TERM": "`dumb`: no colour unless forced, no pager, and no progress unless requested",
+    "UC_ENDPOINT": "the server of Unity Catalog that has the tables `uc://…`, where `DATABRICKS_HOST` is not set",
+    "UC_TOKEN": "the token for `UC_ENDPOINT`; none where the server asks for none",
 }
 """Meanings of variables that are more than the default of an option. Only those that the code reads are used."""
 

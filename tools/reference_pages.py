@@ -19,6 +19,7 @@ from tools.help_topics import DOCS, exit_code_rows
 
 GUIDES: Mapping[str, str] = {
     "alter": "alter.md",
+    "catalog": "catalogs.md",
     "changes": "reading.md#changes",
     "checkpoint": "checkpoints.md",
     "clone": "clone.md",

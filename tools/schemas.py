@@ -64,6 +64,10 @@ _LINES = (
     "properties",
     "feature",
     "features",
+    "catalog-table",
+    "catalog-status",
+    "staged-commit",
+    "catalog-publish",
     "share-recipient",
     "share-token",
     "share-key",
@@ -132,6 +136,8 @@ WHOLE = (
     ("stats", "stats", "which statistics were committed, or would be"),
     ("diff", "diff", "what differs between two versions"),
     ("reach", "reach", "which versions can be read"),
+    ("catalog-status", "catalog-status", "how far a catalog and the log of a table are"),
+    ("catalog-publish", "catalog-publish", "which commits were published, or would be"),
     ("streams", "streams", "the queries of Spark that read tables"),
     ("explain", "explain", "which clients read and write a table"),
     ("repair-undo", "repair-undo", "what a repair replaced, put back"),
@@ -174,6 +180,8 @@ def render_schemas() -> dict[str, str]:
         "schema-file": _of_several(_part_line(documents["deltacli.vacuum.paimon"], "schema-file", ())),
         "repair-step": _part_line(documents["deltacli.repair"], "repair-step", ()),
         "repair": _last_line(documents["deltacli.repair"], "repair", "steps", "a repair, after its steps"),
+        "staged-commit": _part_line(documents["deltacli.catalog-staged"], "staged-commit", ()),
+        "catalog-table": _table_line(documents["deltacli.catalog-ls"]),
         **_sharing_lines(documents),
         **_fleet_lines(documents),
         **_doctor_lines(documents),
@@ -491,6 +499,12 @@ def _field_line(document: Schema) -> Schema:
     required = [{"type": "dataType"}.get(name, name) for name in field["required"]]
     title = "a column of the schema; the type of the column is dataType"
     return {**_line("field", title, properties, required), "$defs": document["$defs"]}
+
+
+def _table_line(document: Schema) -> Schema:
+    table = document["$defs"]["catalog-table"]
+    properties = {{"type": "tableType"}.get(name, name): schema for name, schema in table["properties"].items()}
+    return _line("catalog-table", table["description"], properties, [*properties], additionalProperties=False)
 
 
 def _index(schemas: Mapping[str, Schema]) -> str:

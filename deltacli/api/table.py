@@ -8,14 +8,14 @@ from datetime import date, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
-from deltacli.api.care import BeforeChange, Elsewhere, LogCare, Undo
+from deltacli.api.care import BeforeChange, Elsewhere, InCatalog, LogCare, Undo
 from deltacli.core.clock import Clock, system_clock
 from deltacli.core.errors import UsageError
 from deltacli.core.progress import SILENT, Progress
 from deltacli.core.request_fields import Lazy, takes
 from deltacli.delta.log.actions import NO_METADATA
 from deltacli.storage import NOTHING, Allowed, ReadStorage, Storage, open_storage
-from deltacli.storage.base import RETRY_BUDGET, StoreOfVersions
+from deltacli.storage.base import RETRY_BUDGET, is_of_this_process
 from deltacli.storage.secrets import without_secrets
 from deltacli.table.api_arguments import name_table, named, text_of
 from deltacli.table.version import Snapshot
@@ -56,11 +56,13 @@ def open_table(
     retry_budget: timedelta = RETRY_BUDGET,
     allow_external: Sequence[str] = (),
     access: Literal["auto", "url", "dir"] = "auto",
+    catalog_profile: Mapping[str, str] | None = None,
     engine: Engine | None = None,
     clock: Clock = system_clock,
     progress: Progress = SILENT,
 ) -> Table:
-    """Return the table at a path or URI, without reading anything yet.
+    """Return the table at a path or URI, without reading anything yet, or one that a catalog knows by its name,
+    `uc://CATALOG.SCHEMA.TABLE`, for which the catalog is asked at once.
 
     `engine` runs the pieces of its operations (default: threads of this process); `progress` receives their progress.
     `retry_budget` limits how long a request to a store is retried; zero: never.
@@ -68,15 +70,23 @@ def open_table(
     `allow_external`: paths and URIs below which files outside the table may be opened, as needed for a shallow clone;
     other files outside raise PathExternal. `access`: how a shared table is read, by URLs of its files (`url`) or in its
     directory with temporary credentials (`dir`); its server is asked for the metadata to choose. Hints of errors name
-    the table as given here. Raises UsageError for an unsupported scheme, an extra that is not installed, and a prefix
-    without a directory, host or bucket; for a shared table what its server is asked raises.
+    the table as given here. `catalog_profile`: where the catalog is, with the keys of `[catalog.NAME]` of the
+    configuration (`endpoint`, `token`, `oauth-uri`, `client-id`, `client-secret`); without it, the environment says so.
+
+    Raises UsageError for an unsupported scheme, an extra that is not installed, a prefix without a directory, host or
+    bucket, and a catalog or name that is not known; CatalogDenied, CatalogUnavailable, CatalogAnswerInvalid; for a
+    shared table what its server is asked raises.
     """
     name = text_of(uri)
     shown = without_secrets(name)
     try:
         allowed = _prefixes(allow_external)
-        open_other = partial(open_storage, options=storage_options, allowed=allowed, retry=retry_of(name, retry_budget))
-        storage = _open_share(name, retry_budget, access, storage_options or {}) or open_other(name)
+        retry = retry_of(name, retry_budget)
+        open_other = partial(open_storage, options=storage_options, allowed=allowed, retry=retry)
+        if name[: len(CATALOG)].lower() == CATALOG:
+            storage = _open_in_catalog(name, catalog_profile, storage_options, retry)
+        else:
+            storage = _open_share(name, retry_budget, access, storage_options or {}) or open_other(name)
     except UsageError as fault:
         name_table(fault, shown)
         raise
@@ -93,6 +103,19 @@ def open_table(
     )
 
 
+CATALOG = "uc://"
+
+
+def _open_in_catalog(
+    name: str, profile: Mapping[str, str] | None, options: Mapping[str, str] | None, retry: Retry | None
+) -> Storage:
+    from deltacli.catalogs.unity.addresses import parse_table
+    from deltacli.catalogs.unity.opening import open_catalog, open_in_catalog
+
+    parse_table(name)
+    return open_in_catalog(open_catalog(profile, retry), name, options=options, retry=retry)
+
+
 def _open_share(name: str, retry_budget: timedelta, access: str, options: Mapping[str, str]) -> Storage | None:
     """Return the store of a shared table, None for any other name. Raises UsageError."""
     if "#" not in name:
@@ -107,10 +130,10 @@ def _open_share(name: str, retry_budget: timedelta, access: str, options: Mappin
 def _location(
     storage: ReadStorage, options: Mapping[str, str] | None, allowed: Allowed, seconds: float | None
 ) -> StoreLocation | None:
-    """Return where other processes find the store of a table; None for a shared one, whose URLs are of this process."""
+    """Return where other processes find the store of a table; None for one that a server or a catalog gave."""
     from deltacli.storage.location import StoreLocation
 
-    if isinstance(storage, StoreOfVersions):
+    if is_of_this_process(storage):
         return None
     return StoreLocation.of(storage.uri, options, allowed, seconds)
 
@@ -133,7 +156,7 @@ def retry_of(uri: str, budget: timedelta) -> Retry | None:
     return Retry(budget.total_seconds(), is_explicit=budget != RETRY_BUDGET)
 
 
-class Table(BeforeChange, LogCare, Elsewhere, Undo):
+class Table(BeforeChange, LogCare, InCatalog, Elsewhere, Undo):
     """A Delta table in one directory of a store: a handle with every operation as a method."""
 
     def __repr__(self) -> str:

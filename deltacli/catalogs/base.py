@@ -58,7 +58,7 @@ class CatalogTable(NamedTuple):
     uuid: str
     location: str
     is_managed: bool
-    """Whether the catalog decides the versions (`delta.feature.catalogManaged`)."""
+    """Whether the catalog decides the versions, by the property of the feature catalogManaged."""
     table_type: str = ""
     latest: int | None = None
     commits: tuple[Ratified, ...] = ()
@@ -73,6 +73,8 @@ class CatalogTable(NamedTuple):
     """Names of `delta.feature.*` that it lists as supported."""
     domains: Mapping[str, JsonObject] = {}
     has_uniform: bool = False
+    takes_commits: bool = True
+    """Whether the interface of the catalog takes commits of clients; older ones are read only."""
 
 
 class Operation(StrEnum):
@@ -99,11 +101,14 @@ class Verdict(StrEnum):
 
 
 class Answer(NamedTuple):
-    """The answer to a proposal: what it proves, the state of the table where the catalog sent one, and its words."""
+    """The answer to a proposal: what it proves, the state of the table where the catalog sent one, its words, and how
+    long it asks to be left alone before the next request.
+    """
 
     verdict: Verdict
     table: CatalogTable | None = None
     said: str = ""
+    wait_seconds: float = 0.0
 
 
 class Proposal(NamedTuple):
@@ -117,8 +122,8 @@ class Proposal(NamedTuple):
 
 
 class Catalog(Protocol):
-    """A catalog. Methods raise CatalogUnavailable (7), CatalogDenied (7), UsageError for names that do not exist (2),
-    DataUnreadable for answers that are none (3); no other errors. Thread-safe.
+    """A catalog. Methods raise CatalogUnavailable (7), CatalogDenied (7), CatalogNameUnknown (2), NotATable for what is
+    no Delta table (3), CatalogAnswerInvalid for answers that are none (3); no other errors. Thread-safe.
     """
 
     def load(self, name: TableName) -> CatalogTable:
@@ -131,7 +136,9 @@ class Catalog(Protocol):
         """Return the body of a proposal, made once: repetitions send the same bytes."""
 
     def ratify(self, table: CatalogTable, body: bytes) -> Answer:
-        """Send a proposal once, without repetition by any layer below. Never raises for what the catalog answers."""
+        """Send a proposal once, without repetition by any layer below. Raises where nothing was sent, and not for what
+        the catalog answers.
+        """
 
     def report_published(self, table: CatalogTable, version: int) -> CatalogTable:
         """Tell the catalog that all versions up to one are published and proven."""
@@ -141,8 +148,13 @@ class Catalog(Protocol):
 
 
 class Listed(NamedTuple):
-    """A table in a listing. `is_managed` as the catalog's own type says."""
+    """A table in a listing, its type and format as the catalog calls them."""
 
     name: TableName
     table_type: str
     data_format: str
+
+    @property
+    def is_managed(self) -> bool:
+        """Return True for the catalog's own type of tables whose files it owns."""
+        return self.table_type == "MANAGED"

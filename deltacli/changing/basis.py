@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from deltacli.core.errors import NOTHING_CHANGED, FileMissing, Refused, command
 from deltacli.core.units import CLOCK_SKEW_MS, format_size, format_timestamp
 from deltacli.delta.log.segment import LOG_DIRECTORY, LogFile, LogFileKind, LogListing, parse_log_path
+from deltacli.delta.protocol.features import require_committable as require_committable_version
+from deltacli.storage.base import managed_store
 from deltacli.table.find_log import list_log
 
 if TYPE_CHECKING:
@@ -48,6 +50,16 @@ class Act(Flag):
 
 
 # -- what a plan was made from -----------------------------------------------------------------------------------------
+
+
+def require_committable(snapshot: Snapshot) -> None:
+    """Raise Refused unless deltacli may commit after a version, by its catalog where the table was opened there."""
+    version = snapshot.protocol, snapshot.properties, snapshot.version
+    if (managed := managed_store(snapshot.table.storage)) is not None:
+        managed.require_committable(*version)
+    else:
+        require_committable_version(*version)
+
 
 OTHER_PAST, TOO_OLD, NEWER, CLOCK = "plan.other-past", "plan.too-old", "plan.newer", "plan.clock"
 FRESH_SECONDS = 5.0

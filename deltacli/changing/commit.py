@@ -48,7 +48,7 @@ from deltacli.delta.log.conflicts import ConflictingCommit, Drop, Rebase, Recomp
 from deltacli.delta.log.row_ids import DOMAIN, read_mark
 from deltacli.delta.log.segment import BEYOND_LOG, LOG_DIRECTORY, LogFile, TimestampSource, commit_name
 from deltacli.storage import Created, Creation, Existed, ReadStorage, Unknown
-from deltacli.storage.base import require_writable, writing_faults
+from deltacli.storage.base import managed_store, require_writable, writing_faults
 from deltacli.table.find_log import list_log
 from deltacli.table.handle import TableHandle
 from deltacli.table.rebuild import read_snapshot
@@ -218,7 +218,7 @@ def commit(
             if isinstance(found, NothingToDo):
                 return found
             made = found
-        _require_allowed(made.request, made.base)
+        _require_allowed(storage, made.request, made.base)
         attempt += 1
         if look is not None and not look():
             made = None
@@ -345,6 +345,8 @@ class _Sender:
             commit_metadata=self._commit_metadata,
         )
         storage, version = self._table.writable(), made.base.version + 1
+        if (managed := managed_store(storage)) is not None:
+            managed.follow(made.base)
         path = f"{LOG_DIRECTORY}/{commit_name(version)}"
         body = made.request.body
         if body is None:
@@ -487,16 +489,21 @@ def require_possible(snapshot: Snapshot, request: CommitRequest, act: Act | None
     which commit nothing.
     """
     require_writable(snapshot.table.storage)
-    _require_allowed(request, _base(snapshot, request))
+    _require_allowed(snapshot.table.storage, request, _base(snapshot, request))
     if act is not None:
         from deltacli.changing.preflight import require_trusted
 
         require_trusted(act, snapshot, request)
 
 
-def _require_allowed(request: CommitRequest, base: Base) -> None:
-    """Raise Refused where the protocol forbids a commit, UsageError where its texts are not."""
-    require_allowed(request, base)
+def _require_allowed(storage: ReadStorage, request: CommitRequest, base: Base) -> None:
+    """Raise Refused where the protocol forbids a commit, or the catalog of the table cannot be told of it; UsageError
+    where its texts are none.
+    """
+    managed = managed_store(storage)
+    require_allowed(request, base, by_catalog=managed is not None)
+    if managed is not None:
+        managed.require_ratifiable(request, base)
     texts = {"metaData": request.metadata, "operation": request.operation_parameters, "tags": request.tags}
     require_text({**texts, "txn": request.transactions, "domainMetadata": request.domains}, base.metadata.as_json())
 

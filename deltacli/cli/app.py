@@ -59,6 +59,7 @@ from deltacli.cli.invocation import (
 )
 from deltacli.cli.options.configuration import (
     Variable,
+    choose_catalog,
     configured,
     one_of,
     parse_storage_option,
@@ -268,6 +269,7 @@ def make_run(
         colours_notes=colours_stderr(colours),
         can_use_cluster=cluster is not None,
         cluster=None if cluster is None else _settle_engine(cluster, settings, configuration),
+        catalog=choose_catalog(options.catalog_profile, settings, options.config or Variable.CONFIG.read()),
     )
     if names_choose and given is None and chosen is TABLE and len(formats) > 1:
         _note_unknown_ending(run, formats)
@@ -276,7 +278,8 @@ def make_run(
 
 def _settings_of(options: GlobalOptions) -> tuple[dict[str, Toml], str]:
     """Return the configuration, and what it is called in errors. Raises UsageError."""
-    for name, given in (("--config", options.config), ("--profile-name", options.profile_name)):
+    named = (options.config, options.profile_name, options.catalog_profile)
+    for name, given in zip(("--config", "--profile-name", "--catalog-profile"), named, strict=True):
         if given == "":
             raise UsageError(f"{name} is empty: a variable of the script may be unset", code="usage.config")
     path, profile = options.config or Variable.CONFIG.read(), options.profile_name or Variable.PROFILE.read()

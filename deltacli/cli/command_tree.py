@@ -91,6 +91,7 @@ class GlobalOptions:
     profile_name: str | None = option(
         "Use [profile.NAME] of that file, whose keys override the others of the file.", "NAME"
     )
+    catalog_profile: str | None = option("Use [catalog.NAME] of that file for tables uc://….", "NAME")
     colour: ColourChoice | None = option(
         "Use of colour on stdout.  [default: auto]", "auto|always|never", spelled="--color"
     )
@@ -128,6 +129,10 @@ Path = tuple[str, ...]
 
 COMMANDS: Mapping[str, str] = {
     "alter": "deltacli.cli.commands.alter",
+    "catalog ls": "deltacli.cli.commands.catalog.listing",
+    "catalog publish": "deltacli.cli.commands.catalog.managed",
+    "catalog staged": "deltacli.cli.commands.catalog.managed",
+    "catalog status": "deltacli.cli.commands.catalog.managed",
     "changes": "deltacli.cli.commands.read_and_changes",
     "checkpoint": "deltacli.cli.commands.checkpoint",
     "clone": "deltacli.cli.commands.elsewhere.clone",
@@ -203,7 +208,7 @@ HEADINGS: Mapping[str, str] = {
     "Change and maintain": "alter widen-type properties features optimize stats checkpoint vacuum log",
     "Undo": "restore undelete repair",
     "Elsewhere": "copy clone convert manifest",
-    "Many tables, shares, programs": "fleet share spark completion",
+    "Many tables, shares, programs": "fleet catalog share spark completion",
 }
 """Heading of the help of the program -> its commands and groups, in this order."""
 
@@ -217,6 +222,16 @@ Examples:
   deltacli log expire ./tbl --dry-run         # list files to delete
   deltacli log crc ./tbl                      # write or check a checksum
   deltacli log compact ./tbl --from 1 --to 9  # merge commits into a file
+"""
+
+_CATALOG = """List the tables of Unity Catalog, and look after those it manages.
+
+\b
+Examples:
+  deltacli catalog ls uc://prod.sales              # list its tables
+  deltacli catalog status uc://prod.sales.orders   # compare log and catalog
+  deltacli catalog staged uc://prod.sales.orders   # list its staged commits
+  deltacli catalog publish uc://prod.sales.orders  # copy them into its log
 """
 
 _DOCTOR = """Diagnose a table, its store, and access to it.
@@ -307,6 +322,7 @@ Examples:
 """
 
 GROUPS: Mapping[str, str] = {
+    "catalog": _CATALOG,
     "doctor": _DOCTOR,
     "fleet": _FLEET,
     "log": _LOG,
@@ -322,6 +338,7 @@ GROUPS: Mapping[str, str] = {
 
 FINDINGS: Mapping[str, str] = {
     "alter": "with --check: a change is due",
+    "catalog status": "the log and the catalog differ",
     "checkpoint": "with --verify: a checkpoint differs from the log, or is unreadable",
     "copy": "with --check: the target differs from the source",
     "diff": "the two versions or tables differ",
@@ -358,6 +375,7 @@ EXITS: Mapping[int, Mapping[str, str]] = {
         "share init": "the file exists; --force replaces it",
     },
     5: {
+        "catalog publish": "some commits are copied, or not reported; run it again",
         "copy": "an error or the time budget ended it; run it again",
         "features": "drop: some of its commits are made; run it again",
         "fleet init": "the file is written; a directory could not be read",
@@ -388,7 +406,12 @@ _PATHS = tuple(tuple(name.split()) for name in COMMANDS)
 
 _OF_SHARED_TABLES = frozenset({("share", "changes"), ("share", "head"), ("share", "pull"), ("share", "schema")})
 WITHOUT_TABLE = frozenset(
-    {("completion",), ("spark", "package"), *(path for path in _PATHS if path[0] in ("fleet", "share"))}
+    {
+        ("catalog", "ls"),
+        ("completion",),
+        ("spark", "package"),
+        *(path for path in _PATHS if path[0] in ("fleet", "share")),
+    }
     - _OF_SHARED_TABLES
     - {("fleet", "init"), ("share", "init")}
 )

@@ -62,7 +62,7 @@ _OPTIONS: Mapping[OptionHeading, str] = {
     """,
     OptionHeading.GLOBAL: """
         -C --now --storage-option --retry-budget --allow-external --table-format --access --config --profile-name
-        --color --progress --log-format --no-pager --quiet --verbose --help -V
+        --catalog-profile --color --progress --log-format --no-pager --quiet --verbose --help -V
     """,
 }
 """OptionHeading -> its options, mostly by their long names; -V is the --version of the program."""

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from deltacli.core.documents import SCHEMA_VERSION, dumps
-from deltacli.core.errors import extras
+from deltacli.core.installation import extras
 from deltacli.core.release import COMMIT, VERSION
 from deltacli.core.typing import JsonObject
 from deltacli.storage import usable_schemes

@@ -13,7 +13,6 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
@@ -102,9 +101,21 @@ _OF_PAIMON = "paimon"
 """What is True for an operation on a Paimon table, which Python opens by another function."""
 _OF_OPENING = ("allow_external", "storage_options")
 _WITHOUT_METHOD = frozenset(
-    {"alter", "doctor", "features", "fleet", "log cat", "log crc", "properties", "schema", "share", "spark"}
+    {
+        "alter",
+        "catalog ls",
+        "doctor",
+        "features",
+        "fleet",
+        "log cat",
+        "log crc",
+        "properties",
+        "schema",
+        "share",
+        "spark",
+    }
 )
-_GROUPS = ("doctor", "log", "schema")
+_GROUPS = ("catalog", "doctor", "log", "schema")
 _WITHOUT_TABLE = ("fleet", "share", "spark")
 _OPTIONS = {
     ("changes", "from_version"): "from",
@@ -407,69 +418,10 @@ def command(operation: str, *arguments: object, table: str | None = TABLE, **opt
 
 
 def install_command(extra: str) -> str:
-    """Return the command that adds an extra to this installation: by uv or pipx for their tools, else by pip, of a
-    checkout from its directory: an index may not have it.
-    """
-    by_tool = {"uv-receipt.toml": "uv tool install", "pipx_metadata.json": "pipx install --force"}
-    for receipt, install in by_tool.items():
-        if os.path.exists(os.path.join(sys.prefix, receipt)):
-            apart = _SPARKS - {extra} if extra in _SPARKS else set()
-            present = {name for name, is_present in extras().items() if is_present}  # uv removes packages of others
-            wanted = ",".join(sorted({extra} | present - apart))
-            return f"{install} {shlex.quote(f'{_installed_from()[0]}[{wanted}]')}"
-    origin, directory = _installed_from()
-    if directory is None:
-        return f"pip install 'deltacli[{extra}]'"
-    return f"pip install {'-e ' if directory.get('editable') else ''}{shlex.quote(f'{origin}[{extra}]')}"
+    """Return the command that adds an extra to this installation."""
+    from deltacli.core.installation import adding_extra
 
-
-_SPARKS = {"spark", "spark-local"}
-"""Extras of which one environment can have one only."""
-
-
-def extras() -> dict[str, bool]:
-    """Return the extras of deltacli, and whether the packages of each are installed."""
-    from importlib.metadata import PackageNotFoundError, requires
-
-    try:
-        named = re.findall(r"extra == ['\"]([\w-]+)", "\n".join(requires("deltacli") or []))
-    except PackageNotFoundError:
-        return {}
-    return {extra: _has_extra("deltacli", extra) for extra in sorted(set(named))}
-
-
-def _has_extra(package: str, extra: str) -> bool:
-    """Return whether a package is installed, with all that one of its extras ("": none) needs on every system."""
-    from importlib.metadata import PackageNotFoundError, requires
-
-    try:
-        lines = requires(package) or []
-    except PackageNotFoundError:
-        return False
-    needed = [re.fullmatch(r"([\w.-]+)(?:\[(.*)\])?[^;]*; extra == ['\"](.+)['\"]", line) for line in lines]
-    return all(
-        _has_extra(one[1], nested)
-        for one in needed
-        if one is not None and one[3] == extra
-        for nested in (one[2] or "").split(",")
-    )
-
-
-def _installed_from() -> tuple[str, dict[str, bool] | None]:
-    """Return the directory or the file from which deltacli was installed, else its name on an index, and what is known
-    of the directory, None where it is none.
-    """
-    import json
-    from importlib.metadata import PackageNotFoundError, distribution
-    from urllib.parse import unquote
-
-    try:
-        found = json.loads(distribution("deltacli").read_text("direct_url.json") or "{}")
-    except PackageNotFoundError:
-        found = {}
-    origin = found.get("url", "")
-    is_here = origin.startswith("file:///")
-    return unquote(origin.removeprefix("file://")) if is_here else "deltacli", found.get("dir_info")
+    return adding_extra(extra)
 
 
 def command_of_paimon(operation: str) -> str:
@@ -517,6 +469,7 @@ def _parent(table: str) -> str:
 
 # DeltacliError                 exit   what it says
 # ├── UsageError                   2   the command line is wrong: option, column, value, scheme, missing extra
+# │   ├── CatalogNameUnknown           a catalog has no such catalog, schema or table
 # │   └── PaimonTable                  a Paimon table where a Delta table is needed
 # ├── Unreadable                   3   path, table or version absent, log incomplete or corrupt, reader feature unknown
 # │   ├── NotATable                    nothing there, a file, or a directory without a usable log
@@ -524,6 +477,7 @@ def _parent(table: str) -> str:
 # │   ├── CommitCorrupt                a commit file that cannot be parsed: file, line, byte
 # │   ├── CheckpointUnreadable         a checkpoint, part or sidecar that cannot be opened or lacks what it must hold
 # │   ├── DataUnreadable               a data file or deletion vector that is not what the log says
+# │   │   └── CatalogAnswerInvalid         a catalog answered what it must not answer
 # │   ├── VersionAbsent                never written, or no longer reconstructable
 # │   └── ProtocolUnsupported          the table asks for a reader that deltacli is not
 # ├── Refused                      4   a guard stopped it, nothing changed
@@ -532,8 +486,10 @@ def _parent(table: str) -> str:
 # ├── PartlyDone                   5   run again
 # ├── ConflictLost                 6   other writers won every retry
 # ├── StorageFailed                7   network, permission, credentials, throttling, no space
+# │   ├── CatalogUnavailable           a catalog cannot be reached, or fails
 # │   ├── FileMissing                  a referenced file is missing
 # │   ├── PermissionRefused            access denied
+# │   │   └── CatalogDenied                a catalog refuses access, or gives no credentials
 # │   ├── CredentialsMissing           nothing to ask for access with
 # │   └── NoSpace                      the disk, or the quota, is full
 # ├── ClusterFailed                7   a cluster that cannot be reached, or a job that failed there
@@ -649,6 +605,12 @@ class PaimonTable(UsageError):
     code = "table.format"
 
 
+class CatalogNameUnknown(UsageError):
+    """A catalog has no catalog, schema or table of a name."""
+
+    code = "catalog.not-found"
+
+
 class NotATable(Unreadable):
     """Nothing at the path, a file, or a directory without a usable `_delta_log`."""
 
@@ -683,6 +645,12 @@ class DataUnreadable(Unreadable):
     """A data file, or a deletion vector, that is missing, damaged, or not what the table says it is."""
 
     code = "data.not-parquet"
+
+
+class CatalogAnswerInvalid(DataUnreadable):
+    """A catalog answered against its interface, refused a request as wrong, or sent more than is accepted."""
+
+    code = "catalog.answer"
 
 
 class VersionAbsent(Unreadable):
@@ -827,6 +795,18 @@ class PermissionRefused(StorageFailed):
     code = "storage.permission"
     place: str | None = None
     """The local path that is not accessible."""
+
+
+class CatalogDenied(PermissionRefused):
+    """A catalog does not accept the token, refuses access, or gives no credentials for the location of a table."""
+
+    code = "catalog.denied"
+
+
+class CatalogUnavailable(StorageFailed):
+    """A catalog cannot be reached, or fails."""
+
+    code = "catalog.unavailable"
 
 
 class CredentialsMissing(StorageFailed):

@@ -126,11 +126,16 @@ def no_atomic_create(uri: str, why: str) -> NoAtomicCreate:
 
 
 def require_writable(storage: ReadStorage) -> None:
-    """Raise NoAtomicCreate for a store that is known to be read-only, without a request; UsageError for a share."""
+    """Raise NoAtomicCreate for a store that is known to be read-only, without a request; UsageError for a share.
+
+    A store with the credentials of a server asks for those to write.
+    """
     if isinstance(storage, StoreOfVersions | StoreWithBounds):
         raise storage.refusal()
     if not storage.capabilities.atomic_create:
         raise no_atomic_create(storage.uri, "this store is not known to create files atomically")
+    if isinstance(storage, StoreWithGrant):
+        storage.begin_to_write()
 
 
 class Draft(Protocol):
@@ -305,6 +310,11 @@ class StoreOfVersions(Protocol):
         """Return the last version committed at or before a time."""
 
 
+def managed_store(storage: ReadStorage) -> Any:  # Any: a ManagedStore of `deltacli.catalogs`, which stands above
+    """Return the store of a table that a catalog manages, also behind one that remembers files; None for another."""
+    return getattr(storage, "catalog_store", None)
+
+
 Place = tuple[str, int, int]
 """The identity of a directory: the kernel that numbers devices, since its start, the device and the inode."""
 
@@ -344,6 +354,20 @@ class StoreOfPrefix(Protocol):
 
     def with_above(self, name: str) -> str | None:
         """Return the URI of the nearest prefix above the root that has a directory of a name; None without one."""
+
+
+@runtime_checkable
+class StoreWithGrant(Protocol):
+    """A store that may have been opened with credentials that a server gave to this process."""
+
+    def begin_to_write(self) -> None:
+        """Ask for credentials that suffice to write, once, where those so far are to read."""
+
+
+def is_of_this_process(storage: ReadStorage) -> bool:
+    """Return True for a store that no other process can open: what a server or a catalog gave to this one."""
+    has_grant = getattr(storage, "grant", None) is not None
+    return has_grant or isinstance(storage, StoreOfVersions) or managed_store(storage) is not None
 
 
 @runtime_checkable

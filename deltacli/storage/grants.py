@@ -125,11 +125,18 @@ _KNOWN: Mapping[str, frozenset[str]] = {
 class HeldGrant:
     """The grant of one location, from which each request takes its credentials. Thread-safe.
 
-    A grant is renewed before it ends, by one thread while the others wait. `clock`: epoch seconds.
+    A grant is renewed before it ends, by one thread while the others wait. `clock`: epoch seconds. `ask_to_write` lets
+    `renew` ask for credentials to write from then on; None: it does already, or never may.
     """
 
-    def __init__(self, location: Location, renew: Renew, clock: Callable[[], float] = time.time) -> None:
-        self._location, self._renew, self._clock = location, renew, clock
+    def __init__(
+        self,
+        location: Location,
+        renew: Renew,
+        clock: Callable[[], float] = time.time,
+        ask_to_write: Callable[[], None] | None = None,
+    ) -> None:
+        self._location, self._renew, self._clock, self._ask_to_write = location, renew, clock, ask_to_write
         self._lock = Lock()
         self._taken = self._life = 0.0
         self._grant = Grant("", {})
@@ -159,6 +166,14 @@ class HeldGrant:
             if self._grant.options == refused and not self._is_too_soon():
                 self._take(is_forced=True)
             return self._grant.options != refused
+
+    def begin_to_write(self) -> None:
+        """Ask for credentials that suffice to write, once, where those so far are to read."""
+        with self._lock:
+            if self._ask_to_write is not None:
+                self._ask_to_write()
+                self._take(is_forced=True)
+                self._ask_to_write = None
 
     def _is_due(self) -> bool:
         """Return whether less is left than min(max(60 s, 10 %), half its life)."""

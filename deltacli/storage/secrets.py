@@ -24,7 +24,7 @@ _WORDS = (
     *("account_key", "connection_string", "private_key", "sas"),
 )
 _NAMED_SECRET = rf"(?i)(?:{'|'.join(_WORDS)})\w*[\"']?\s*[:=]\s*[\"']?[^\s\"'{{}}]"
-_CLOUDS = ("AWS_", "AZURE_", "GOOGLE_", "GCS_", "GCLOUD_")
+_CLOUDS = ("AWS_", "AZURE_", "DATABRICKS_", "GOOGLE_", "GCS_", "GCLOUD_", "UC_")
 _OF_CLOUDS = r"(?i)(?:ACCESS_KEY|SECRET|PASSWORD|TOKEN|STORAGE_KEY|ACCOUNT_KEY|CONNECTION_STRING|SAS)"
 _SHORTEST_SECRET = 8  # a shorter secret would mask parts of ordinary words
 _BLANK = "\u2026"

@@ -36,19 +36,19 @@ def open_vended(
     options: Mapping[str, str] | None = None,
     retry: Retry | None = None,
     clock: Callable[[], float] = time.time,
+    ask_to_write: Callable[[], None] | None = None,
 ) -> Storage:
     """Return the store of a percent-encoded URI with the credentials of `renew`, which is called at once and again
     before they end. `options`: those of the user that are no credentials, such as `region` and `endpoint_url`.
+    `ask_to_write` is called before the first change; from then on `renew` returns credentials that suffice for it.
 
     Raises UsageError for a URI or an option that cannot be used, StorageFailed for a grant that is unfit.
     """
-    given = dict(options or {})
-    _require_no_credentials(given)
     try:
         location = read_location(uri)
     except ValueError as fault:
         raise UsageError(f"the location of the table cannot be used: {fault}", code="usage.table") from None
-    return open_held(location, HeldGrant(location, renew, clock), options=given, retry=retry)
+    return open_held(location, HeldGrant(location, renew, clock, ask_to_write), options=options, retry=retry)
 
 
 def open_held(
@@ -61,19 +61,21 @@ def open_held(
         case "s3":
             from deltacli.storage.s3.store import open_s3
 
-            return open_s3(location.uri, given, retry=retry, held=held)
+            store = open_s3(location.uri, given, retry=retry, held=held)
         case "gs":
             from deltacli.storage.gcs.store import open_gcs
 
-            return open_gcs(location.uri, given, retry=retry, held=held)
+            store = open_gcs(location.uri, given, retry=retry, held=held)
         case "abfss":
             from deltacli.storage.azure.store import open_azure
 
-            return open_azure(location.uri, given, retry=retry, held=held)
+            store = open_azure(location.uri, given, retry=retry, held=held)
         case _:
             from deltacli.storage.local import LocalStorage
 
             return LocalStorage(f"/{'/'.join(location.segments)}")
+    store.grant = held
+    return store
 
 
 def _require_no_credentials(options: Mapping[str, str]) -> None:

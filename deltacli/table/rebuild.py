@@ -37,7 +37,7 @@ from deltacli.delta.log.segment import (
 )
 from deltacli.delta.log.state import StateBuilder, in_commit_keys, parse_integer, plain_action
 from deltacli.delta.protocol.features import require_readable
-from deltacli.storage.base import StoreOfVersions, StoreWithBounds
+from deltacli.storage.base import StoreOfVersions, StoreWithBounds, managed_store
 from deltacli.table.api_arguments import VersionTime, moment_ms, named, optional_version
 from deltacli.table.find_log import Log, find_log, list_log
 from deltacli.table.handle import TableHandle
@@ -182,7 +182,7 @@ def _read_state(
         sidecars=len(sidecars),
         raw_protocol=plain_action(state.raw_protocol or {}),
         raw_metadata=plain_action(state.raw_metadata or {}),
-        _problems=_problems(log, segment, state, rejected),
+        _problems=_problems(table, log, segment, state, rejected),
         _log=log,
         _tail=tail,
         _inline=survived,
@@ -231,10 +231,15 @@ def _layout(checkpoint: CheckpointInstance | None, contents: CheckpointContents 
 
 
 def _problems(
-    log: Log, segment: LogSegment, state: StateBuilder, rejected: Mapping[CheckpointInstance, str]
+    table: TableHandle,
+    log: Log,
+    segment: LogSegment,
+    state: StateBuilder,
+    rejected: Mapping[CheckpointInstance, str],
 ) -> frozenset[str]:
     found = {*log.hint_problems, *segment.problems, *rejected.values()}
-    if state.protocol is not None and state.protocol.is_catalog_managed:
+    is_managed = state.protocol is not None and state.protocol.is_catalog_managed
+    if is_managed and managed_store(table.storage) is None:
         found.add("catalog.unpublished-possible")
     if state.metadata is not None and state.metadata.schema_string is None:
         found.add("action.missing-required")  # metaData without schemaString, read as an empty schema

@@ -46,6 +46,7 @@ DECIDES = {
         "operations/vacuum/rechecking.py": "before each batch, with newer commits and protected tables",
     },
     FAILURE: {
+        "catalogs/publishing.py": "copies that the catalog was not told of, or that others should have followed",
         "changing/change.py": "an error after the first act",
         "changing/plan.py": "files that could not be deleted",
         "operations/change/stats.py": "files that could not be read",

@@ -27,6 +27,7 @@ ENVIRONMENT = {
     "AWS_ACCESS_KEY_ID": "x",
     "AWS_SECRET_ACCESS_KEY": "x",
     "STORAGE_EMULATOR_HOST": NOWHERE,
+    "UC_ENDPOINT": NOWHERE,
     "DELTACLI_RETRY_BUDGET": "0s",
     "WITHOUT_RICH": "",  # no command imports it without a terminal
 }

@@ -85,6 +85,10 @@ LONGEST = ("30 MB", "30 MB of dots")
 _PAIRS = ("K=V", "K=V|K")
 LINES: dict[str, str] = {
     "alter": "alter tbl add tax int --yes",
+    "catalog ls": "catalog ls uc://main.sales --retry-budget 0s",
+    "catalog publish": "catalog publish uc://main.sales.orders --retry-budget 0s --yes",
+    "catalog staged": "catalog staged uc://main.sales.orders --retry-budget 0s",
+    "catalog status": "catalog status uc://main.sales.orders --retry-budget 0s",
     "changes": "changes tbl --from 1",
     "checkpoint": "checkpoint tbl",
     "clone": "clone tbl made --yes",

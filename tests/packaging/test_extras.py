@@ -19,6 +19,7 @@ REACHED: Mapping[str, tuple[str, ...]] = {
     "azure": ("storage.azure.", "storage.signing.azure", "storage.objects."),
     "share": ("sharing.server.", "sharing.configuration.", "cli.commands.share.serve"),
     "share-client": ("sharing.client.", "sharing.conformance.", "sharing.pulling.", "cli.commands.share.test"),
+    "catalog": ("catalogs.unity.",),
     "paimon": ("paimon.", "operations.paimon."),
     "constraints": ("work.rows.",),
 }
@@ -38,6 +39,7 @@ _MISSING: Mapping[str, tuple[Sequence[str], int, str]] = {
     "azure": (("history", "abfss://container@account.dfs.core.windows.net/x"), 7, "no usable credentials of Azure"),
     "share": (("share", "check", "--config", "shares.yaml"), 1, "usage.missing-extra"),
     "share-client": (("share", "ls", "token-less.share"), 2, "bearerToken"),
+    "catalog": (("history", "uc://main.sales.orders"), 2, "no catalog is configured"),
     "paimon": (("history", "s3://nosuch/x"), 2, "pip install 'deltacli[s3]'"),
     "constraints": (("history", "s3://nosuch/x"), 2, "pip install 'deltacli[s3]'"),
 }

@@ -34,10 +34,14 @@ ADDED = {
     "rowtracking.materialised-beyond-mark": (Severity.ERROR, Level.DATA),
     "data.manifest-stale": (Severity.WARNING, Level.STORAGE),
     "dv.names-nothing": (Severity.ERROR, Level.LOG),
+    "catalog.diverged": (Severity.ERROR, Level.LOG),
 }
 """Rules that the reference does not have."""
 
-PROVEN_OTHERWISE = {"commit.huge": "a gigabyte, or a million lines: test_action_rules.py shows a view of them"}
+PROVEN_OTHERWISE = {
+    "commit.huge": "a gigabyte, or a million lines: test_action_rules.py shows a view of them",
+    "catalog.diverged": "what only a catalog knows: tests/catalogs/test_commands.py asks one",
+}
 
 MILDER = {"schema.invalid-chars": Severity.WARNING}
 """Where real tables show that the reference is too strict: the protocol allows it, and one engine alone does not."""

@@ -15,7 +15,7 @@ from deltacli.core.units import parse_duration
 
 _KEYS = frozenset(
     {"format", "color", "progress", "quiet", "retry_budget", "storage_options", "allow_external"}
-    | {"engine", "master", "remote", "spark_conf"}
+    | {"catalog_profile", "engine", "master", "remote", "spark_conf"}
 )
 
 
@@ -66,8 +66,11 @@ def read_configuration(path: str | None, profile: str | None = None) -> dict[str
     profiles = settings.pop("profile", {})
     if not isinstance(profiles, dict) or not all(isinstance(one, dict) for one in profiles.values()):
         raise UsageError(f"profile in the configuration {path} is not a table of tables", code="usage.config")
+    catalogs = settings.pop("catalog", {})
+    if not isinstance(catalogs, dict) or not all(isinstance(one, dict) for one in catalogs.values()):
+        raise UsageError(f"catalog in the configuration {path} is not a table of tables", code="usage.config")
     known = {name: _checked(one, path, f"[profile.{name}] of ") for name, one in profiles.items()}
-    found = _checked(settings, path)
+    found = _checked(settings, path) | ({"catalog": catalogs} if catalogs else {})
     if not profile:
         return found
     if profile not in known:
@@ -85,7 +88,7 @@ _TABLES = ("storage_options", "spark_conf")
 def _checked(settings: Mapping[str, Toml], path: str, place: str = "") -> dict[str, Toml]:
     """Return the content of the file, or of one of its tables, with each of `_TABLES`. Raises UsageError."""
     if unknown := sorted(set(settings) - _KEYS):
-        known = _KEYS if place else _KEYS | {"profile"}
+        known = _KEYS if place else _KEYS | {"catalog", "profile"}
         raise UsageError(
             f"{place}the configuration {path} has an unknown key: {unknown[0]}{_asked(unknown[0], known)}",
             code="usage.config",
@@ -95,6 +98,57 @@ def _checked(settings: Mapping[str, Toml], path: str, place: str = "") -> dict[s
         raise UsageError(f"quiet in {place}the configuration {path} is neither true nor false", code="usage.config")
     _check_prefixes(path, settings.get("allow_external", []))
     return {**settings, **{name: _texts(settings, name, place + path) for name in _TABLES}}
+
+
+CatalogChoice = tuple[str, Mapping[str, Toml], str]
+"""The name of a `[catalog.NAME]`, its keys, and the configuration file that has it."""
+
+
+def catalog_profile_of(chosen: CatalogChoice | None) -> dict[str, str] | None:
+    """Return the keys of the chosen catalog, secrets read from their files; None for that of the environment.
+
+    Raises UsageError.
+    """
+    if chosen is None:
+        return None
+    from deltacli.catalogs.unity.profiles import SECRET_KEYS
+
+    name, settings, path = chosen
+    place = f"[catalog.{name}] of the configuration {path}"
+    found: dict[str, str] = {}
+    for key, value in settings.items():
+        if not isinstance(value, str):
+            raise UsageError(f"{place}: {key} is not a string", code="usage.config")
+        if key in SECRET_KEYS and not value.startswith("@"):
+            raise UsageError(
+                f"{place}: {key} is a secret, and is read from a file",
+                code="usage.secret",
+                facts={"instead": f'{key} = "@FILE"'},
+            )
+        directory = os.path.dirname(os.path.abspath(path))
+        is_file = value.startswith("@")
+        found[key] = _read_text(os.path.join(directory, value[1:]), f"{place}: {key}") if is_file else value
+    return found
+
+
+def choose_catalog(given: str | None, settings: Mapping[str, Toml], path: str | None) -> CatalogChoice | None:
+    """Return the catalog that an option, or else the configuration, names; None: that of the environment. Raises
+    UsageError for an unknown name.
+    """
+    name = given if given is not None else settings.get("catalog_profile")
+    if name is None:
+        return None
+    catalogs = settings.get("catalog", {})
+    if not path or name not in catalogs:
+        near = nearest_name(str(name), sorted(catalogs))
+        raise UsageError(
+            f"--catalog-profile {name}: "
+            + (f"the configuration {path} has no [catalog.{name}]" if path else "there is no configuration file"),
+            code="usage.config",
+            facts={"catalogs": ", ".join(sorted(catalogs)) or "none"},
+            hint=None if near is None else again_with(invocation.arguments, "--catalog-profile", near),
+        )
+    return name, catalogs[name], path
 
 
 def _unknown_profile(path: str, profile: str, known: Iterable[str]) -> UsageError:

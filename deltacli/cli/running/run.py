@@ -29,6 +29,7 @@ from deltacli.core.progress import SILENT, Progress
 from deltacli.core.units import format_size, format_timestamp, plural, some_of
 
 if TYPE_CHECKING:
+    from deltacli.cli.options.configuration import CatalogChoice
     from deltacli.cli.render.data.rows import Written
     from deltacli.cli.render.fleet.check import FleetListing
     from deltacli.core.errors import UsageError
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 
 if TYPE_CHECKING:
     from deltacli.api.table import Table
+    from deltacli.catalogs.unity.unity import UnityCatalog
     from deltacli.cli.render.columns import Section
     from deltacli.cli.results import Result
     from deltacli.engine.base import Engine
@@ -68,6 +70,8 @@ if TYPE_CHECKING:
 
 
 _NEXT, _NOTE = "next: ", "note: "
+CATALOG = "uc://"
+"""How addresses of tables in a catalog begin."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -101,6 +105,8 @@ class Run:
     """The command may run on a cluster."""
     cluster: SparkSettings | None = None
     """The cluster that does the work; None: this process."""
+    catalog: CatalogChoice | None = None
+    """The catalog of tables `uc://…`; None: that of the environment."""
     of_one_format: dict[str, str] = field(default_factory=dict)
     """The given options that work on one format only, with the format."""
     confirmed: list[Result] = field(default_factory=list)
@@ -288,12 +294,19 @@ class Run:
         self.note(f"note: {why}; on a Spark cluster: {again_with(invocation.arguments, '--engine', 'spark')}")
 
     def location_of(self, storage: ReadStorage) -> StoreLocation | None:
-        """Return where other processes find the store of a table; None for a shared one."""
-        from deltacli.storage.base import StoreOfVersions
+        """Return where other processes find the store of a table; None for a shared one. Raises UsageError for a table
+        of a catalog, whose credentials stay in this process.
+        """
+        from deltacli.storage.base import StoreOfVersions, is_of_this_process
         from deltacli.storage.location import StoreLocation
 
         if isinstance(storage, StoreOfVersions):
             return None
+        if is_of_this_process(storage):
+            raise UsageError(
+                "--engine spark does not work on tables of a catalog: its credentials and commits stay in this process",
+                code="cluster.catalog",
+            )
         budget = None if self.retry_budget_ms is None else self.retry_budget_ms / 1_000
         return StoreLocation.of(storage.uri, self.storage_options, self.allowed, budget)
 
@@ -302,6 +315,20 @@ class Run:
         if not self._stores:
             self.make_stores()
         return self._stores[0].open(uri, writes=writes)
+
+    def open_catalog(self) -> UnityCatalog:
+        """Return the catalog of tables `uc://…`. Raises UsageError where none is configured."""
+        if not self._stores:
+            self.make_stores()
+        return self._stores[0].open_catalog()
+
+    def expand_in_catalog(self, pattern: str) -> list[str]:
+        """Return the addresses of the tables of a catalog that match a pattern. Raises UsageError, and what a catalog
+        raises.
+        """
+        from deltacli.catalogs.unity.opening import addresses_matching
+
+        return addresses_matching(self.open_catalog(), pattern)
 
     def throttled(self, calls_per_second: float | None) -> Run:
         """Return this run with stores of its own, whose requests to each host are limited to a rate, if one is given;
@@ -315,8 +342,8 @@ class Run:
         """Return what opens stores with the options of this run, with a policy of retries of its own."""
 
         note = None if self.quiet else self.note
-        stores = Stores(self.storage_options, self.allowed, self.retry_budget_ms, note, calls_per_second, self.access)
-        self._stores.append(stores)
+        given = (self.storage_options, self.allowed, self.retry_budget_ms, note, calls_per_second)
+        self._stores.append(Stores(*given, access=self.access, catalog=self.catalog))
         return self._stores[-1]
 
     def sink(self, *, content: Format | None = None) -> AbstractContextManager[BinaryIO]:
@@ -394,12 +421,16 @@ class Stores:
         retry_budget_ms: int | None = None,
         note: Callable[[str], None] | None = None,
         calls_per_second: float | None = None,
+        *,
         access: str = "auto",
+        catalog: CatalogChoice | None = None,
     ) -> None:
-        self._options, self._allowed, self._note, self._access = options, allowed, note, access
+        self._options, self._allowed, self._note = options, allowed, note
+        self._access, self._catalog = access, catalog
         self._retry_budget_ms, self._calls_per_second = retry_budget_ms, calls_per_second
         self._policy: Retry | None = None
         self._has_noted = False
+        self._opened_catalog: UnityCatalog | None = None
 
     def open(self, uri: str, *, writes: bool = False) -> Storage:
         """Open a store that the command `writes` to or only reads.
@@ -409,6 +440,8 @@ class Stores:
         from deltacli.storage import open_storage
         from deltacli.storage.base import require_writable
 
+        if uri[: len(CATALOG)].lower() == CATALOG:
+            return self._open_in_catalog(uri, writes=writes)
         if "#" in uri and (share := self._open_share(uri, writes=writes)) is not None:
             return share
         if "://" not in uri or uri.lower().startswith("file:"):
@@ -430,6 +463,26 @@ class Stores:
         if self._note is not None and "--storage-option" in given and not is_elsewhere and not self._has_noted:
             self._has_noted = True
             self._note("note: --storage-option has no effect on a table on a disk")
+
+    def _open_in_catalog(self, uri: str, *, writes: bool) -> Storage:
+        """Open a table by its name in a catalog."""
+        from deltacli.catalogs.unity.addresses import parse_table
+        from deltacli.catalogs.unity.opening import open_in_catalog
+
+        parse_table(uri)  # what is wrong with it is said before the configuration is read
+        capture_logging()
+        return open_in_catalog(
+            self.open_catalog(), uri, options=self._options, retry=self.policy(), writes=writes, note=self._note
+        )
+
+    def open_catalog(self) -> UnityCatalog:
+        """Return the catalog of the run. Raises UsageError where none is configured."""
+        from deltacli.catalogs.unity.opening import open_catalog
+        from deltacli.cli.options.configuration import catalog_profile_of
+
+        if self._opened_catalog is None:
+            self._opened_catalog = open_catalog(catalog_profile_of(self._catalog), self.policy())
+        return self._opened_catalog
 
     def _open_share(self, uri: str, *, writes: bool) -> Storage | None:
         """Open a shared table; None where the name is not the address of one."""

@@ -142,7 +142,15 @@ def _with_opening(advice: str, arguments: Sequence[str]) -> str:
     return CommandLine(line + comment + remark)
 
 
-_OF_OPENING = ("--storage-option", "--allow-external", "--table-format", "--access", "--config", "--profile-name")
+_OF_OPENING = (
+    "--storage-option",
+    "--allow-external",
+    "--table-format",
+    "--access",
+    "--config",
+    "--profile-name",
+    "--catalog-profile",
+)
 
 
 def _given(arguments: Sequence[str], *names: str) -> list[str]:

@@ -213,17 +213,17 @@ def base_of_new_table(request: CommitRequest) -> Base:
     return Base(-1, read_protocol(request.protocol, _OURS), read_metadata(request.metadata, _OURS), committed_ms=-1)
 
 
-def require_allowed(request: CommitRequest, base: Base) -> None:
+def require_allowed(request: CommitRequest, base: Base, *, by_catalog: bool = False) -> None:
     """Raise Refused if the base's protocol, or the requested one, prevents deltacli from making this commit, or if no
-    version or no in-commit timestamp can follow those of the base. Raises ValueError for an invalid request. Spec:
-    Protocol Evolution; Domain Metadata.
+    version or no in-commit timestamp can follow those of the base. A catalog may manage the table where it ratifies the
+    commit. Raises ValueError for an invalid request. Spec: Protocol Evolution; Domain Metadata.
     """
-    require_committable(base.protocol, base.metadata.configuration, base.version)
+    require_committable(base.protocol, base.metadata.configuration, base.version, by_catalog=by_catalog)
     _require_room(request, base)
     protocol, metadata = _after(request, base)
     if request.protocol is not None:
         require_readable(protocol, base.version + 1)
-        require_committable(protocol, metadata.configuration, base.version + 1)
+        require_committable(protocol, metadata.configuration, base.version + 1, by_catalog=by_catalog)
         lost = sorted(base.protocol.supported_features - protocol.supported_features - {*request.drops})
         if lost:
             raise ValueError(f"a commit must not remove features without naming them: {', '.join(lost)}")

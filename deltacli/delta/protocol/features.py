@@ -342,18 +342,20 @@ def require_derivable(protocol: Protocol, version: int) -> None:
         )
 
 
-def require_committable(protocol: Protocol, properties: Mapping[str, str], version: int) -> None:
-    """Raise Refused unless deltacli may write the commit after this version, which neither a catalog nor another table
-    decides. Spec: Table Features; Catalog-managed tables.
+def require_committable(
+    protocol: Protocol, properties: Mapping[str, str], version: int, *, by_catalog: bool = False
+) -> None:
+    """Raise Refused unless deltacli may write the commit after this version, which no other table decides, and no
+    catalog unless the commit is ratified `by_catalog`. Spec: Table Features; Catalog-managed tables.
     """
     require_derivable(protocol, version)
-    if protocol.is_catalog_managed or properties.get(_COMMIT_COORDINATOR):
-        catalogs = sorted(protocol.supported_features & CATALOG_FEATURES)
+    catalogs = sorted(protocol.supported_features & CATALOG_FEATURES)
+    if (catalogs and not (by_catalog and catalogs == ["catalogManaged"])) or properties.get(_COMMIT_COORDINATOR):
         raise Refused(
             f"version {version} is managed by a catalog, and only the catalog commits to this table",
             code="catalog.managed",
             facts={"because of": ", ".join(catalogs) or _COMMIT_COORDINATOR},
-            hint="make the change through the catalog",
+            hint="pass the table as its catalog names it: uc://CATALOG.SCHEMA.TABLE",
         )
     redirects = [name for name in _REDIRECTS if name in protocol.supported_features or properties.get(f"delta.{name}")]
     if redirects:

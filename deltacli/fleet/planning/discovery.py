@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from deltacli.core.errors import DeltacliError, FileMissing, NotATable
 from deltacli.core.progress import SILENT, Progress
 from deltacli.delta.log.segment import LOG_DIRECTORY
-from deltacli.fleet.policy_file.model import Entry, Group
+from deltacli.fleet.policy_file.model import Entry, Group, is_catalog_pattern
 from deltacli.storage import LocalStorage
 from deltacli.table.discover import DEEPEST
 from deltacli.table.find_log import is_paimon_directory, table_directories
@@ -80,6 +80,8 @@ def _part(part: str) -> str:
 
 
 Opener = Callable[[str], "Storage"]
+Expander = Callable[[str], Sequence[str]]
+"""Returns the addresses of the tables of a catalog that match a pattern `uc://CATALOG.SCHEMA.PATTERN`."""
 
 _OF_S3 = re.compile(r"s3[an]://")
 
@@ -120,10 +122,19 @@ class Discovery(NamedTuple):
     others: tuple[str, ...]
 
 
-def discover(groups: Sequence[Group], open_: Opener, engine: Engine, *, progress: Progress = SILENT) -> Discovery:
-    """Return the tables of the groups. A table that several groups include belongs to the first one."""
+def discover(
+    groups: Sequence[Group],
+    open_: Opener,
+    engine: Engine,
+    *,
+    progress: Progress = SILENT,
+    expand: Expander | None = None,
+) -> Discovery:
+    """Return the tables of the groups. A table that several groups include belongs to the first one. `expand` lists
+    the tables of catalogs; None: a pattern for them leads to no table.
+    """
     with progress.step("looking for tables", unit="directories") as step:
-        search = _Search(open_, engine, step.advance)
+        search = _Search(open_, engine, step.advance, expand)
         for group in groups:
             search.add(group)
         search.run()
@@ -155,8 +166,8 @@ class _Look(NamedTuple):
 
 
 class _Search:
-    def __init__(self, open_: Opener, engine: Engine, advance: Callable[[int], None]) -> None:
-        self._open, self._engine, self._advance = open_, engine, advance
+    def __init__(self, open_: Opener, engine: Engine, advance: Callable[[int], None], expand: Expander | None) -> None:
+        self._open, self._engine, self._advance, self._expand = open_, engine, advance, expand
         self._stores: dict[str, Storage] = {}
         self._excluded: dict[str, re.Pattern[str] | None] = {}
         self._found: dict[str, list[FoundTable]] = {}
@@ -170,15 +181,26 @@ class _Search:
         """Add the entries of a group: its tables are taken as they are, its directories are searched."""
         self._excluded[group.name] = exclusion(group.exclude)
         self._found[group.name] = []
-        for entry in group.tables:
-            if self._is_excluded(group, entry.text) or not (store := self._store(group, entry, entry.text)):
+        named = [(one, name) for one in group.tables for name in self._names(group, one)]
+        for entry, name in named:
+            if self._is_excluded(group, name) or not (store := self._store(group, entry, name)):
                 continue
             if not self._is_excluded(group, _identity(store, "")):
-                self._found[group.name].append(FoundTable(entry.text, group, store, ""))
+                self._found[group.name].append(FoundTable(name, group, store, ""))
         for entry in (*group.globs, *group.prefixes):
             pattern = split_pattern(entry.text) if entry in group.globs else (entry.text, ())
             if store := self._store(group, entry, pattern[0]):
                 self._level.append(_Place(group, entry, store, pattern[0], "", pattern[1], 0))
+
+    def _names(self, group: Group, entry: Entry) -> Sequence[str]:
+        """Return the names of the tables of an entry: itself, or those of a catalog that match it."""
+        if self._expand is None or not is_catalog_pattern(entry.text):
+            return [entry.text]
+        try:
+            return self._expand(entry.text)
+        except DeltacliError as fault:
+            self._failures.append(Failure(entry.text, group.name, entry.line, fault))
+            return []
 
     def _store(self, group: Group, entry: Entry, uri: str) -> Storage | None:
         if uri not in self._stores:

@@ -33,7 +33,7 @@ from deltacli.core.units import format_age, format_duration, format_size, format
 from deltacli.delta.checkpoint.last_checkpoint_content import Hint
 from deltacli.delta.log.segment import choose_segment, read_listing
 from deltacli.delta.log.state import DEFAULT_LOG_RETENTION_MS, log_cutoff_ms
-from deltacli.fleet.planning.discovery import Discovery, FoundTable, Opener, discover
+from deltacli.fleet.planning.discovery import Discovery, Expander, FoundTable, Opener, discover
 from deltacli.fleet.policy_file.model import (
     DESTRUCTIVE,
     CheckpointPolicy,
@@ -481,16 +481,17 @@ def plan_fleet(
     past_of: Callable[[str], Past] = lambda _: NO_PAST,
     progress: Progress = SILENT,
     read: FactsReader | None = None,
+    expand: Expander | None = None,
 ) -> FleetPlan:
     """Find the tables, read their cheap facts in parallel, and decide what is due. `read` reads the facts (default:
-    threads of this process). Raises UsageError.
+    threads of this process), `expand` lists the tables of catalogs. Raises UsageError.
 
     A table that cannot be read is part of the plan, with its problem and without steps.
     """
     groups = choose_groups(file, only)
     chosen = {group.name for group in groups}
     until = file.groups.index(groups[-1]) + 1 if groups else 0  # earlier groups may have tables of a chosen one
-    found = discover(file.groups[:until], open_, engine, progress=progress)
+    found = discover(file.groups[:until], open_, engine, progress=progress, expand=expand)
     tables = [table for table in found.tables if table.group.name in chosen]
     asked = [(table, expiry_cutoff_ms(table.group.policy, now_ms)) for table in tables]
     plans = []

@@ -419,6 +419,11 @@ class Entry(NamedTuple):
     line: int
 
 
+def is_catalog_pattern(text: str) -> bool:
+    """Return True for a name of tables that is a pattern for those of a catalog, such as `uc://prod.sales.*`."""
+    return text[:5].lower() == "uc://" and any(letter in text for letter in "*?[")
+
+
 @dataclass(frozen=True, slots=True)
 class Group:
     """Tables with one policy: at and below the directories that match `globs` or are `prefixes`, and the given

@@ -39,6 +39,7 @@ from deltacli.fleet.policy_file.model import (
     RunSettings,
     VacuumPolicy,
     Webhook,
+    is_catalog_pattern,
 )
 from deltacli.operations.vacuum.plan import DeletionLimit
 
@@ -578,7 +579,7 @@ class _Reader:
                 place = _spelled(("policies", group.policy.name, step))
                 self._fault(at, f"{step} is planned but never run: {place} lacks consent = true", is_error=False)
             for table in group.tables:
-                if "*" in table.text:
+                if "*" in table.text and not is_catalog_pattern(table.text):
                     message = f"{table.text} is read as the name of one table; patterns belong in globs"
                     self._fault(("groups", group.name, "tables"), message, is_error=False)
 

@@ -29,7 +29,7 @@ from deltacli.core.release import VERSION
 from deltacli.core.typing import Json
 from deltacli.core.units import DAY_MS
 from deltacli.delta.log.segment import commit_name
-from deltacli.fleet.planning.discovery import Opener
+from deltacli.fleet.planning.discovery import Expander, Opener
 from deltacli.fleet.planning.due import (
     FleetPlan,
     LastRun,
@@ -425,6 +425,8 @@ class FleetSession:
     note: Callable[[str], None] = lambda _: None
     is_part: bool = False
     """The file has only some tables of its groups: the others are not gone, and not judged."""
+    expand: Expander | None = None
+    """Lists the tables of catalogs."""
     report: FleetReport | None = field(default=None, init=False)
 
     @property
@@ -519,6 +521,7 @@ class FleetSession:
             past_of=journal.past_of,
             progress=self.progress,
             read=None if self.cluster is None else self.cluster.read_facts,
+            expand=self.expand,
         )
         groups = {group.name for group in choose_groups(self.file, self.request.only)}
         record_facts(plan, set() if self.is_part else groups, journal, writer, self.clock())

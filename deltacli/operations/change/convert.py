@@ -46,7 +46,7 @@ from deltacli.delta.schema.type_changes import digits_of_decimal, is_allowed_cha
 from deltacli.delta.schema.types import ID, MODE, PHYSICAL_NAME, PLAIN_TYPES, parse_schema
 from deltacli.operations.change.parquet_directory import Conflict, Listed, list_data_files, require_same_files
 from deltacli.storage import LocalStorage
-from deltacli.storage.base import StoreOfPrefix, require_writable
+from deltacli.storage.base import StoreOfPrefix, managed_store, require_writable
 from deltacli.table.find_log import list_log, refuse_paimon, table_around
 from deltacli.work.foreign_files import ForeignFile, read_foreign
 
@@ -243,6 +243,8 @@ class Convert:
         NotATable where there is none, or no file; UsageError for invalid partition columns; StorageFailed.
         """
         storage = table.storage
+        if (managed := managed_store(storage)) is not None:
+            managed.refuse("convert")
         if now is None:
             _require_no_table(storage)
         else:

@@ -60,6 +60,7 @@ from deltacli.operations.change.remove_mapping import files_to_rename, remove_ma
 from deltacli.operations.log.expire import ExpiryRequest, LogExpiry
 from deltacli.operations.optimize.request import OptimizeRequest
 from deltacli.operations.validate.inspect_storage import list_log_whole
+from deltacli.storage.base import managed_store
 from deltacli.table.handle import TableHandle
 from deltacli.table.known_clients import clients_regained
 from deltacli.table.rebuild import read_snapshot
@@ -344,6 +345,8 @@ def plan_drop(
     """
     require_free(commit_metadata)
     snapshot = now or read_snapshot(table)
+    if (managed := managed_store(table.storage)) is not None:
+        managed.require_droppable(name)
     removal = _required(snapshot, name, truncates=truncate_history)
     rewrites = name in (VECTORS, MAPPING) or removal.rewrites_types(name)
     require_possible(snapshot, CommitRequest(_DROP), Act.ADD if rewrites else Act.COMMIT)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from deltacli.changing.basis import Act
 from deltacli.changing.manifests import ManifestsOutcome, ManifestsPlan, plan_manifests, write_manifests
+from deltacli.storage.base import managed_store
 from deltacli.table.find_log import list_log
 
 if TYPE_CHECKING:
@@ -23,6 +24,8 @@ class Manifests:
 
     def plan(self, table: TableHandle, now: Snapshot | None = None) -> ManifestsPlan:
         """Compare those in the directory with the version. Raises as `plan_manifests`."""
+        if (managed := managed_store(table.storage)) is not None:
+            managed.refuse("manifest")
         return plan_manifests(table, now)
 
     def outcome(self, plan: ManifestsPlan) -> ManifestsOutcome:

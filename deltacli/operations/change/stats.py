@@ -47,6 +47,7 @@ from deltacli.delta.stats.schema import (
     indexed_columns,
 )
 from deltacli.operations.optimize.execute import WatchedFiles
+from deltacli.storage.base import managed_store
 from deltacli.table.live_files import PartitionCondition, file_keys
 from deltacli.table.rebuild import read_snapshot
 from deltacli.work.file_facts import ListedFile
@@ -246,6 +247,8 @@ def plan_stats(
     require_free(request.commit_metadata)
     snapshot = now or read_snapshot(table)
     require_possible(snapshot, CommitRequest(OPERATION, new_rows=1), Act.ADD)
+    if (managed := managed_store(table.storage)) is not None:
+        managed.require_permission("DATA_REORGANIZATION", "commit files again", asks=False)
     condition = None if request.where is None else PartitionCondition(snapshot.config, request.where)
     plan = StatsPlan(basis_of(snapshot), request, snapshot, _wanted(snapshot, request.columns), condition)
 

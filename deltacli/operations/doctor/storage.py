@@ -449,7 +449,10 @@ class Command(NamedTuple):
     needs: tuple[str, ...]
 
 
-_READERS = "history, snapshot, read, changes, diff, validate, reach, explain, schema, log cat, streams, doctor table"
+_READERS = (
+    "history, snapshot, read, changes, diff, validate, reach, explain, schema, log cat, streams, doctor table, "
+    "catalog status, catalog staged"
+)
 
 
 def commands() -> tuple[Command, ...]:
@@ -458,7 +461,8 @@ def commands() -> tuple[Command, ...]:
     return (
         Command(f"{_READERS} and every {trials}", READING),
         Command(
-            "properties, features, widen-type, alter, optimize, stats, restore, clone, convert, log crc, log compact",
+            "properties, features, widen-type, alter, optimize, stats, restore, clone, convert, log crc, log compact, "
+            "catalog publish",
             (*READING, "create"),
         ),
         Command("checkpoint, log restore, undelete", (*READING, "create", "replace")),

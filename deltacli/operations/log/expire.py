@@ -12,7 +12,7 @@ from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from deltacli.changing.basis import Act, Basis, basis_of, require_clock, require_same, with_digest
+from deltacli.changing.basis import Act, Basis, basis_of, require_clock, require_committable, require_same, with_digest
 from deltacli.changing.lease import permit, require_progress
 from deltacli.changing.plan import Failures
 from deltacli.core.documents import short_repr
@@ -71,6 +71,7 @@ from deltacli.delta.protocol.features import require_writable
 from deltacli.operations.checkpoint.verify import CheckpointVerdict, facts_of, verify_checkpoint
 from deltacli.operations.read.snapshot import summarize_with_digests
 from deltacli.operations.validate.inspect_storage import WholeLog, list_log_whole
+from deltacli.storage.base import managed_store
 from deltacli.table.api_arguments import optional_count, version_number
 from deltacli.table.checksum_guard import contradiction
 from deltacli.table.file_history import RULE as MISSING_ADD
@@ -388,7 +389,11 @@ def _expired(
         else:
             continue
         found.append((file.version, rank, file.name, _named(file, reason)))
+    managed = managed_store(table.storage)
+    held = set() if managed is None else managed.held_names
     for stored in whole.staged:
+        if stored.path in held:
+            continue
         digits = stored.path.split(".", 1)[0]
         version = int(digits) if len(digits) == 20 and digits.isascii() and digits.isdigit() else None
         if version is not None and version <= boundary:
@@ -453,10 +458,7 @@ def refusals_of(
         require_writable(snapshot.protocol, snapshot.version)
     except Refused as fault:
         yield Refusal(fault.code, fault.message, hint=fault.hint or command("features"))
-    if snapshot.protocol.is_catalog_managed:
-        yield Refusal(
-            "catalog.managed", "the catalog of this table decides when its log is cleaned", hint=command("features")
-        )
+    yield from _refusals_of_catalog(snapshot)
     if is_false(properties, LOG_CLEANUP):
         message = f"{LOG_CLEANUP} is false: the table keeps its whole log"
         yield Refusal("expire.disabled", message, hint=command("properties"))
@@ -480,6 +482,21 @@ def refusals_of(
             f"but the kept log would begin at {boundary}"
         )
         yield Refusal("expire.checkpoint-protection", message, hint=command("properties"))
+
+
+def _refusals_of_catalog(snapshot: Snapshot) -> Iterator[Refusal]:
+    """Yield why the log of a table that a catalog manages is not cleaned: by path never."""
+    managed = managed_store(snapshot.table.storage)
+    if managed is not None:
+        try:
+            require_committable(snapshot)
+            managed.require_permission("METADATA_CLEANUP", "clean the log", asks=False)
+        except Refused as fault:
+            yield Refusal(fault.code, fault.reason, hint=fault.hint, facts=fault.facts)
+    elif snapshot.protocol.is_catalog_managed:
+        yield Refusal(
+            "catalog.managed", "the catalog of this table decides when its log is cleaned", hint=command("features")
+        )
 
 
 # -- the deletion, after a proof ---------------------------------------------------------------------------------------

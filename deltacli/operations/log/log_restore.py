@@ -53,7 +53,7 @@ from deltacli.operations.log.log_copy import (
     versioned,
 )
 from deltacli.storage import Created, Deleted, Existed, ReadStorage, Storage, Unknown, has_link, is_address_of
-from deltacli.storage.base import require_writable
+from deltacli.storage.base import managed_store, require_writable
 from deltacli.table.find_log import list_log, read_hint_file, refuse_paimon
 from deltacli.table.handle import TableHandle
 from deltacli.table.version import Snapshot
@@ -527,6 +527,8 @@ class LogRestore:
 
     def plan(self, table: TableHandle, now: Snapshot | None = None) -> LogRestorePlan:  # noqa: ARG002  (needs no version)
         """Plan it. Raises what `plan_restore` raises."""
+        if (managed := managed_store(table.storage)) is not None:
+            managed.refuse("log restore")
         return plan_log_restore(table, self.source, replace=self.replaces)
 
     def outcome(self, plan: LogRestorePlan) -> LogRestored:

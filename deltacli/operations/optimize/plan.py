@@ -54,6 +54,7 @@ from deltacli.operations.optimize.live_files import (
     select_ordered,
 )
 from deltacli.operations.optimize.request import COMMIT_BINS, COMMIT_BYTES, OptimizeRequest, target_of
+from deltacli.storage.base import managed_store
 from deltacli.table.handle import TableHandle
 from deltacli.table.live_files import (
     Mask,
@@ -399,6 +400,8 @@ def plan_of_files(
 def _require_writable(snapshot: Snapshot) -> None:
     require_readable_rows(snapshot.config, snapshot.version)
     require_possible(snapshot, CommitRequest("OPTIMIZE", new_rows=1), Act.ADD)
+    if (managed := managed_store(snapshot.table.storage)) is not None:
+        managed.require_permission("DATA_REORGANIZATION", "rewrite files", asks=False)
 
 
 def _plan(

@@ -75,6 +75,7 @@ from deltacli.operations.recover.sources import (
 )
 from deltacli.operations.recover.verify import Problem, verify
 from deltacli.storage import Created, Creation, Deleted, PathKind, Storage
+from deltacli.storage.base import managed_store
 from deltacli.storage.versions import NO_VERSIONS
 from deltacli.table.find_log import missing_log, refuse_paimon
 from deltacli.table.live_files import FileKind, NeededFiles, live_files, look_for, whole
@@ -569,6 +570,8 @@ class Undelete:
 
     def plan(self, table: TableHandle, now: Snapshot | None = None) -> UndeletePlan:  # noqa: ARG002  (needs no version)
         """Plan it. Raises as `plan_undelete`."""
+        if (managed := managed_store(table.storage)) is not None:
+            managed.refuse("undelete")
         return plan_undelete(table, self.request)
 
     def outcome(self, plan: UndeletePlan) -> UndeleteResult:

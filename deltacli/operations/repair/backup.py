@@ -38,7 +38,7 @@ from deltacli.operations.recover.log_files import fault_of_log_file
 from deltacli.operations.recover.sources import FileMap, MappedFile
 from deltacli.operations.vacuum.quarantine import open_quarantine
 from deltacli.storage import Created, ReadStorage, Storage, is_address_of
-from deltacli.storage.base import require_writable
+from deltacli.storage.base import managed_store, require_writable
 from deltacli.table.file_history import live_keys
 from deltacli.table.find_log import Log, list_log
 from deltacli.table.rebuild import rebuild
@@ -278,6 +278,8 @@ class Undo:
 
     def plan(self, table: TableHandle, now: Snapshot | None = None) -> UndoPlan:  # noqa: ARG002  (needs no version)
         """Plan it. Raises as `plan_undo`."""
+        if (managed := managed_store(table.storage)) is not None:
+            managed.refuse("taking back a repair")
         return plan_undo(table, self.backup)
 
     def outcome(self, plan: UndoPlan) -> PutBack:

@@ -69,7 +69,7 @@ from deltacli.operations.validate.findings import LevelChoice, RuleChoice, Valid
 from deltacli.operations.validate.validate import Validation, validate_table
 from deltacli.rules.framework.base import CATALOGUE, Finding, Severity
 from deltacli.rules.framework.repairs import Family, row_of
-from deltacli.storage.base import require_writable
+from deltacli.storage.base import managed_store, require_writable
 from deltacli.table.find_log import list_log, missing_log, refuse_paimon
 from deltacli.table.rebuild import read_snapshot
 from deltacli.work.commits.provenance import read_provenance
@@ -500,6 +500,8 @@ class Repair:
 
     def plan(self, table: TableHandle, now: Snapshot | None = None) -> RepairPlan:  # noqa: ARG002  (validates anew)
         """Plan it. Raises as `plan_repair`, and Refused where the saved plan does not cover it."""
+        if (managed := managed_store(table.storage)) is not None:
+            managed.refuse("repair")
         plan = plan_repair(table, self.request)
         if self.saved is not None:
             self.saved.require_covers(plan)

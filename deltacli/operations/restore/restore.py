@@ -60,6 +60,7 @@ from deltacli.operations.restore.metadata import (
     vector_refusals,
 )
 from deltacli.rules.framework.repairs import may_keep
+from deltacli.storage.base import managed_store
 from deltacli.table.api_arguments import moment_ms, version_number
 from deltacli.table.live_files import FileKind, Mask, PartitionCondition, chosen_actions, marked_actions, removes_of
 from deltacli.table.rebuild import find_snapshot, read_snapshot
@@ -344,7 +345,8 @@ class _Planning:
         plan = replace(plan, refusals=(*plan.refusals, *_file_refusals(plan)))
         if not plan.is_noop:
             require_possible(now, request_of(plan), act=None)
-            require_committable(after.protocol, after.properties, now.version + 1)  # of what comes back, too
+            by_catalog = managed_store(now.table.storage) is not None  # of what comes back, too
+            require_committable(after.protocol, after.properties, now.version + 1, by_catalog=by_catalog)
             plan = replace(plan, clients=tuple(_clients(plan, *states)))
         return plan
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
 from deltacli.arrow.rows import grouped
-from deltacli.changing.basis import Basis
+from deltacli.changing.basis import Basis, require_committable
 from deltacli.changing.change import files_of_manifests
 from deltacli.changing.plan import Amount
 from deltacli.core.errors import Refusal, Refused, StorageFailed, Unreadable, command, parameter
@@ -44,7 +44,6 @@ from deltacli.delta.log.state import (
     parse_interval,
     portable_file_retention_ms,
 )
-from deltacli.delta.protocol.features import require_committable
 from deltacli.operations.vacuum.candidates import (
     CandidateChoice,
     CandidateClassifier,
@@ -65,6 +64,7 @@ from deltacli.operations.vacuum.plan import (
 )
 from deltacli.operations.vacuum.rechecking import basis_of_plan, find_clones, open_protected, protected_table
 from deltacli.storage import folds_names
+from deltacli.storage.base import managed_store
 from deltacli.table.checksum_guard import contradiction
 from deltacli.table.file_history import RULE, NamedKeys, live_keys, logical_keys
 from deltacli.table.find_log import Log, list_log
@@ -145,7 +145,9 @@ def prepare(
 
     Raises as `plan_vacuum`.
     """
-    require_committable(snapshot.protocol, snapshot.properties, snapshot.version)
+    require_committable(snapshot)
+    if (managed := managed_store(table.storage)) is not None:
+        managed.require_permission("DATA_CLEANUP", "delete data files", asks=False)
     now_ms = table.clock()
     own_ms = deleted_file_retention_ms(snapshot.properties)
     retention_ms = own_ms if request.retention_ms is None else request.retention_ms

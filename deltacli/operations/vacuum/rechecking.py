@@ -23,6 +23,7 @@ from deltacli.changing.basis import (
     digest_of,
     past_of,
     require_clock,
+    require_committable,
     require_past,
     require_same,
     with_digest,
@@ -34,7 +35,6 @@ from deltacli.delta.data_files import canonical, key_text
 from deltacli.delta.listing import PathKeys, binary_paths
 from deltacli.delta.log.segment import LOG_DIRECTORY, LogFile, LogFileKind, LogListing, make_log_file
 from deltacli.delta.log.state import DELETED_FILE_RETENTION, deleted_file_retention_ms
-from deltacli.delta.protocol.features import require_committable
 from deltacli.operations.vacuum.plan import ProtectedTable, VacuumPlan
 from deltacli.storage import folds_names, is_address_of, link_targets
 from deltacli.storage.base import OTHER_PLACE
@@ -57,7 +57,7 @@ def open_protected(table: TableHandle, uri: str) -> Snapshot:
     other = table.beside(uri)
     with of_protected(other.uri):
         snapshot = read_snapshot(other)
-        require_committable(snapshot.protocol, snapshot.properties, snapshot.version)
+        require_committable(snapshot)
     return snapshot
 
 
@@ -210,7 +210,7 @@ class NewerCommits:
             with with_codes_of_vacuum():
                 require_same(plan.made_from, listing)
                 require_clock(self._table, plan.now_ms, past_of(listing, snapshot.version))
-        require_committable(snapshot.protocol, snapshot.properties, snapshot.version)
+        require_committable(snapshot)
         own_ms = deleted_file_retention_ms(snapshot.properties)
         if own_ms > plan.own_retention_ms and plan.cutoff_ms > self._table.clock() - own_ms:
             raise Refused(
@@ -254,7 +254,7 @@ class NewerCommits:
                 references, is_other = tail.read_on()
                 if is_other:
                     snapshot = read_snapshot(tail.table)
-                    require_committable(snapshot.protocol, snapshot.properties, snapshot.version)
+                    require_committable(snapshot)
                     self._require_retention(snapshot)
                 self._take([rows._replace(path=made_absolute(rows.path, tail.table.uri)) for rows in references])
 

@@ -36,7 +36,7 @@ from deltacli.operations.validate.inspect_storage import (
 from deltacli.rules.framework.base import Finding, Severity
 from deltacli.rules.framework.repairs import LOST, Condition
 from deltacli.rules.framework.views import HistoryView, ListingView, StateView, StorageView
-from deltacli.storage.base import StoreOfVersions, StoreWithBounds
+from deltacli.storage.base import StoreOfVersions, StoreWithBounds, managed_store
 from deltacli.table.find_log import has_clone_notes
 
 if TYPE_CHECKING:
@@ -124,6 +124,10 @@ OF_THE_LOG = (
 """Rules that say nothing about a shared table, whose log is made here."""
 
 
+UNPUBLISHED = "catalog.unpublished-possible"
+"""The rule of a table whose catalog was not asked."""
+
+
 def validate_table(
     table: TableHandle,
     request: ValidateRequest,
@@ -141,7 +145,9 @@ def validate_table(
     """
     storage, engine, progress, now_ms = table.storage, table.engine, table.progress, table.clock()
     level = request.level
-    left_out = OF_THE_LOG if isinstance(storage, StoreOfVersions) else ()
+    left_out: tuple[str, ...] = OF_THE_LOG if isinstance(storage, StoreOfVersions) else ()
+    if managed_store(storage) is not None:
+        left_out = (UNPUBLISHED,)
     choice = RuleChoice(level, request.select, (*request.ignore, *left_out))
     collector = Collector(choice, request.max_findings, on_finding)
     with foreseen(progress, level, is_far=storage.capabilities.parallel_reads > 1) as plan:
@@ -159,7 +165,7 @@ def validate_table(
             if isinstance(storage, StoreWithBounds):
                 metadata = state.config.metadata if state else None
                 storage.require_announced(metadata.id if metadata else None, log.listing.newest_version)
-            _look_at_log(collector, log, inspector, state, now_ms)
+            _look_at_log(collector, log, inspector, state, now_ms, _of_catalog(storage))
             step.advance(live.files)
         files = None
         if level != "log":
@@ -204,8 +210,23 @@ def _validation(
     )
 
 
+def _of_catalog(storage: ReadStorage) -> Sequence[tuple[int, str]]:
+    """Return where the catalog of a table that was opened there has other commits than the log."""
+    managed = managed_store(storage)
+    if managed is None:
+        return ()
+    from deltacli.operations.catalog.status import log_divergence
+
+    return log_divergence(managed)
+
+
 def _look_at_log(
-    collector: Collector, log: WholeLog, inspector: LogInspector, state: StateView | None, now_ms: int
+    collector: Collector,
+    log: WholeLog,
+    inspector: LogInspector,
+    state: StateView | None,
+    now_ms: int,
+    of_catalog: Sequence[tuple[int, str]],
 ) -> None:
     """Check the result of the walk through the log: its listing, its history, its newest state."""
     config = inspector.last_known
@@ -221,6 +242,7 @@ def _look_at_log(
         log.exists,
         inspector.named_sidecars(),
         collector.versions_of_errors("checkpoint.", "sidecar."),
+        of_catalog,
     )
     collector.look(view, view.place())
     history = HistoryView(

@@ -275,6 +275,8 @@ class ListingView:
     "Names of the sidecars that complete checkpoints name, or None if one of these could not be read."
     wrong_checkpoints: frozenset[int] = frozenset()
     "Versions whose checkpoints have errors, as far as their rules were selected."
+    of_catalog: Sequence[tuple[int, str]] = ()
+    "Versions of which the catalog that was asked has another commit than the log, with what differs in words."
 
     def place(self, name: str = "", version: int | None = None) -> Place:
         """Return a place in the log."""

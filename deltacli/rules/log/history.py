@@ -338,6 +338,15 @@ PUBLISH_ORDER = COMMIT_TIME_AREA.error(
     loss="the changes of the missing version, if the catalog no longer has it",
     example="00000000000000000007.json, 00000000000000000009.json",
 )
+CATALOG_DIVERGED = COMMIT_TIME_AREA.error(
+    "catalog.diverged",
+    "The catalog that manages the table has ratified another commit than the log has.",
+    spec="Catalog-managed tables; Publishing Commits",
+    broken="readers by path see other rows than readers by the catalog, and nothing more is published",
+    repair="only the owner of the catalog can put it right: the catalog decides which commit is the version",
+    loss="the changes of the commit that is given up",
+    example="00000000000000000007.json with other lines than the staged commit of version 7 that the catalog names",
+)
 READABLE_PARTIALLY = COMMIT_TIME_AREA.warning(
     "amt.readable-partially",
     "The table keeps its state in manifests (adaptiveMetadata). Only its log was checked.",
@@ -472,6 +481,13 @@ def state_outside_the_log(view: ListingView) -> Iterator[Finding]:
     if names := sorted(view.config.features & ADAPTIVE):
         message = "the state of this table is partly in manifests, so only its log was checked"
         yield READABLE_PARTIALLY.at(view.place(), message, seen=", ".join(names))
+
+
+@COMMIT_TIME_AREA.check(ListingView, CATALOG_DIVERGED)
+def other_commits_than_ratified(view: ListingView) -> Iterator[Finding]:
+    """Spec: Catalog-managed tables (a ratified commit is immutable)."""
+    for version, difference in view.of_catalog:
+        yield CATALOG_DIVERGED.at(view.place(f"{version:020d}.json", version), f"version {version}: {difference}")
 
 
 @COMMIT_TIME_AREA.check(CommitView, TXNID_MISSING)

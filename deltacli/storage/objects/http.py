@@ -13,6 +13,7 @@ import io
 import json
 import os
 import re
+import time
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
@@ -188,6 +189,8 @@ class Request:
     """What the request is counted as, where its method does not say it."""
     limit: int = LARGEST_ANSWER
     """Most bytes of the answer. One that is longer is not read."""
+    seconds: float | None = None
+    """Most seconds from the first byte of the answer's body to its last, each wait for bytes aside."""
     reads_object: bool = False
     """The answer has bytes of an object, as they are stored: the range that `limit` is the length of, or, with status
     200, as many as it declares.
@@ -224,12 +227,21 @@ class Answer:
 
 
 class Transport:
-    """Connections to one endpoint. `verify`: False, or a file of certificates. `tally` counts requests. Thread-safe."""
+    """Connections to one endpoint. `verify`: False, or a file of certificates. `tally` counts requests. `is_direct`: no
+    proxy of the environment is used. Thread-safe.
+    """
 
-    def __init__(self, endpoint: str, verify: bool | str = True) -> None:
+    def __init__(
+        self,
+        endpoint: str,
+        verify: bool | str = True,
+        *,
+        is_direct: bool = False,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
         self.endpoint = endpoint.rstrip("/")
         self.tally: HostTally | None = None
-        self._verify = verify
+        self._verify, self._is_direct, self._now = verify, is_direct, now
         self._lock = Lock()
 
     @property
@@ -277,7 +289,8 @@ class Transport:
             limit = LARGEST_UNDECLARED if found.length_remaining is None else found.length_remaining
         encoding = answer.headers.get("content-encoding", "identity")
         seen = "" if is_object or encoding == "identity" else f"compressed ({said_of(encoding)[:20]})"
-        data = None if seen or (found.length_remaining or 0) > limit else read_up_to(limit, found.read)
+        read = found.read if request.seconds is None else self._within(request.seconds, found.read1)
+        data = None if seen or (found.length_remaining or 0) > limit else read_up_to(limit, read)
         if data is None:
             found.close()
             seen = f"{seen or f'more than {limit:,} bytes'}, from {self.host}"
@@ -287,10 +300,21 @@ class Transport:
         found.release_conn()
         return data
 
+    def _within(self, seconds: float, read: Callable[[int], bytes]) -> Callable[[int], bytes]:
+        """Return what reads the next bytes of a body. It raises TimeoutError when the time is over."""
+        until = self._now() + seconds
+
+        def read_next(most: int) -> bytes:
+            if self._now() > until:
+                raise TimeoutError("the body of the answer took too long")
+            return read(most)
+
+        return read_next
+
     @cached_property
     def _pool(self) -> Any:  # Any: a PoolManager or a ProxyManager
         with self._lock:
-            return _make_pool(self.endpoint, self._verify)
+            return _make_pool(self.endpoint, self._verify, is_direct=self._is_direct)
 
 
 def read_up_to(limit: int, read: Callable[[int], bytes]) -> bytes | None:
@@ -321,7 +345,9 @@ def said_of(text: str) -> str:
     return " ".join(without_secrets(text).split())[:_LONGEST_SAID]
 
 
-def _make_pool(endpoint: str, verify: bool | str) -> Any:  # Any: a PoolManager or a ProxyManager
+def _make_pool(
+    endpoint: str, verify: bool | str, *, is_direct: bool = False
+) -> Any:  # Any: a PoolManager or a ProxyManager
     import urllib3
 
     parts = urlsplit(endpoint)
@@ -331,7 +357,7 @@ def _make_pool(endpoint: str, verify: bool | str) -> Any:  # Any: a PoolManager 
         "cert_reqs": "CERT_REQUIRED" if verify else "CERT_NONE",
         "ca_certs": verify if isinstance(verify, str) else None,
     }
-    proxy = proxy_of(parts)
+    proxy = None if is_direct else proxy_of(parts)
     return urllib3.PoolManager(**options) if proxy is None else urllib3.ProxyManager(proxy, **options)
 
 

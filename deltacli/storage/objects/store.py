@@ -44,6 +44,7 @@ from deltacli.storage.retry import CREATE_FIRST_WAIT, DELETE_FIRST_WAIT, Retry, 
 from deltacli.storage.versions import Keeping, ObjectVersion, VersionState
 
 if TYPE_CHECKING:
+    from deltacli.storage.grants import HeldGrant
     from deltacli.storage.versions import VersionedObjects
 
 # -- creating and copying an object by one conditional request ---------------------------------------------------------
@@ -223,6 +224,13 @@ class ObjectStorage:
         self._retry = retry or Retry()
         self._lock = Lock()
         self._is_atomic: bool | None = None
+        self.grant: HeldGrant | None = None
+        """The credentials that the store was opened with, where a server gave them."""
+
+    def begin_to_write(self) -> None:
+        """Ask for credentials that suffice to write, where those of a server so far are to read."""
+        if self.grant is not None:
+            self.grant.begin_to_write()
 
     @property
     def uri(self) -> str:

@@ -279,14 +279,16 @@ def fleet_plan(
     found = require_fleet_file(file)
     journal = Journal(Path(choice.state or found.settings.state), run.clock)
     journal.refresh()
+    on_tables = run.throttled(found.settings.calls_per_second)
     planned = plan_fleet(
         found,
-        run.throttled(found.settings.calls_per_second).open_other,
+        on_tables.open_other,
         run.engine,
         run.clock(),
         only=choice.only,
         past_of=journal.past_of,
         progress=run.progress,
+        expand=on_tables.expand_in_catalog,
     )
     exact = _add_exact_plans(run, planned, save_plans) if details or save_plans is not None else {}
     result = plan_result(planned, exact)

@@ -97,6 +97,7 @@ def _make_session(run: Run, found: FleetFile, request: FleetRunRequest) -> Fleet
         _cluster_of(run, found, open_table, request.jobs),
         progress=run.progress,
         note=run.note,
+        expand=on_tables.expand_in_catalog,
     )
 
 

@@ -1,0 +1,196 @@
+"""The metadata of a commit as the catalog is told in the same request, and which changes it cannot be told.
+
+The log stays right where both differ, and nothing repairs that: so each change that a staged file carries goes along.
+
+Spec: Catalog-managed tables.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from deltacli.core.errors import NOTHING_CHANGED, Refused, command
+from deltacli.core.typing import Json, JsonObject
+from deltacli.delta.log.actions import Action
+from deltacli.delta.log.state import ICT_ENABLEMENT_TIMESTAMP, ICT_ENABLEMENT_VERSION
+from deltacli.delta.protocol.features import Protocol
+
+if TYPE_CHECKING:
+    from deltacli.delta.log.commit_content import Base, CommitRequest
+
+MANAGED, PREVIEW = "catalogManaged", "catalogOwned-preview"
+CLUSTERING, ROW_TRACKING = "delta.clustering", "delta.rowTracking"
+REQUIRED = (MANAGED, "deletionVectors", "inCommitTimestamp", "v2Checkpoint", "vacuumProtocolCheck")
+"""The features that tables have as long as the catalog manages them."""
+_IN_COMMIT_TIMESTAMPS = "delta.enableInCommitTimestamps"
+TABLE_IDS = ("io.unitycatalog.tableId", "ucTableId")
+_SETTLED = (_IN_COMMIT_TIMESTAMPS, ICT_ENABLEMENT_VERSION, ICT_ENABLEMENT_TIMESTAMP, *TABLE_IDS)
+"""Properties that nobody changes as long as the catalog manages the table."""
+_UNIFORM = "delta.universalFormat.enabledFormats"
+_SYNTHETIC = (
+    "delta.minReaderVersion",
+    "delta.minWriterVersion",
+    "delta.clusteringColumns",
+    "clusteringColumns",
+    "delta.rowTracking.rowIdHighWaterMark",
+    "delta.lastUpdateVersion",
+    "delta.lastCommitTimestamp",
+)
+_WIRE_KEYS = {
+    "elementType": "element-type",
+    "containsNull": "contains-null",
+    "keyType": "key-type",
+    "valueType": "value-type",
+    "valueContainsNull": "value-contains-null",
+}
+
+
+def is_synthetic(key: str) -> bool:
+    """Return whether a catalog makes up a property, which is no configuration of the table."""
+    return key in _SYNTHETIC or key.startswith("delta.feature.")
+
+
+def on_the_wire(data_type: Json) -> Json:
+    """Return a type of a schema in the spelling of catalogs, metadata of fields as they are."""
+    if not isinstance(data_type, Mapping):
+        return data_type
+    return {
+        _WIRE_KEYS.get(key, key): value
+        if key == "metadata"
+        else [on_the_wire(one) for one in value]
+        if isinstance(value, list)
+        else on_the_wire(value)
+        for key, value in data_type.items()
+    }
+
+
+def require_managed(protocol: Protocol, properties: Mapping[str, str], version: int, uuid: str) -> None:
+    """Raise Refused unless a version is of the table that the catalog manages under an id, as commits to it need."""
+    needed = {*(protocol.reader_features or ())} & {*(protocol.writer_features or ())}
+    if MANAGED not in needed:
+        names = sorted(needed & {PREVIEW})
+        raise Refused(
+            f"version {version} has {'the feature ' + names[0] if names else 'no feature ' + MANAGED}, and commits "
+            f"through a catalog need {MANAGED}",
+            said_first=NOTHING_CHANGED,
+            code="catalog.managed",
+            facts={"writerFeatures": ", ".join(protocol.writer_features or ())},
+            hint=command("catalog status"),
+        )
+    named = next((properties[key] for key in TABLE_IDS if properties.get(key)), None)
+    if named != uuid:
+        raise Refused(
+            f"version {version} is of table {named or 'without an id of a catalog'}, and the catalog has {uuid}",
+            said_first=NOTHING_CHANGED,
+            code="catalog.diverged",
+            facts={"property": TABLE_IDS[0], "log": named or "none", "catalog": uuid},
+            hint=command("catalog status"),
+        )
+    if properties.get(_IN_COMMIT_TIMESTAMPS) != "true" or "inCommitTimestamp" not in (protocol.writer_features or ()):
+        raise _refused(f"version {version} has no in-commit timestamps, which the catalog needs", "catalog.ict-missing")
+
+
+def require_ratifiable(request: CommitRequest, base: Base, *, has_uniform: bool) -> None:
+    """Raise Refused where the catalog could not be told what a request changes."""
+    actions: list[tuple[str, Action]] = []
+    if request.protocol is not None:
+        actions.append(("protocol", request.protocol))
+    if request.metadata is not None:
+        actions.append(("metaData", request.metadata))
+    actions += [("domainMetadata", action) for action in request.domains]
+    updates_of(actions, base, has_uniform=has_uniform)
+
+
+def updates_of(actions: Iterable[tuple[str, Action]], base: Base, *, has_uniform: bool) -> tuple[JsonObject, ...]:
+    """Return the actions of a request that say the same as the protocol, metadata and domains of a commit after a
+    version, as far as they change it. Raises Refused.
+    """
+    before = base.metadata.configuration
+    if has_uniform or "iceberg" in before.get(_UNIFORM, "").lower():
+        raise _refused(
+            "the table is kept readable as Iceberg, whose metadata each commit needs and deltacli does not write",
+            "catalog.uniform",
+        )
+    updates: list[JsonObject] = []
+    domains: dict[str, JsonObject] = {}
+    removed: list[str] = []
+    for kind, action in actions:
+        if kind == "protocol":
+            updates.append(_protocol(action, base.protocol))
+        elif kind == "metaData":
+            updates += _metadata(action, base)
+        elif kind == "domainMetadata":
+            name = str(action.get("domain"))
+            if name not in (CLUSTERING, ROW_TRACKING):
+                raise _refused(
+                    f"the change writes the domain {name}, which catalogs have no form for", "catalog.domain"
+                )
+            if action.get("removed") is True:
+                removed.append(name)
+            else:
+                domains[name] = _domain(name, action)
+    if domains:
+        updates.append({"action": "set-domain-metadata", "updates": domains})
+    if removed:
+        updates.append({"action": "remove-domain-metadata", "domains": removed})
+    return tuple(updates)
+
+
+def _protocol(action: Action, before: Protocol) -> JsonObject:
+    reader, writer = (list(action.get(name) or ()) for name in ("readerFeatures", "writerFeatures"))
+    for name in REQUIRED:
+        if name in before.supported_features and name not in (*reader, *writer):
+            raise _refused(
+                f"the feature {name} cannot be dropped as long as a catalog manages the table", "catalog.feature"
+            )
+    for name in ("catalogManaged", "catalogOwned-preview", "coordinatedCommits-preview"):
+        if name not in before.supported_features and name in (*reader, *writer):
+            raise _refused(f"the feature {name} cannot be added by a client", "catalog.feature")
+    return {
+        "action": "set-protocol",
+        "protocol": {
+            "min-reader-version": action.get("minReaderVersion"),
+            "min-writer-version": action.get("minWriterVersion"),
+            "reader-features": reader,
+            "writer-features": writer,
+        },
+    }
+
+
+def _metadata(action: Action, base: Base) -> Iterator[JsonObject]:
+    old = base.metadata
+    was: Mapping[str, Any] = old.as_json()
+    new: Mapping[str, str] = action.get("configuration") or {}
+    changed = {key for key in {*new, *old.configuration} if new.get(key) != old.configuration.get(key)}
+    if settled := sorted(changed & {*_SETTLED}):
+        raise _refused(f"{settled[0]} cannot be changed as long as a catalog manages the table", "catalog.property")
+    if "iceberg" in str(new.get(_UNIFORM, "")).lower():
+        raise _refused(f"{_UNIFORM} with iceberg needs metadata that deltacli does not write", "catalog.uniform")
+    made_up = sorted(key for key in changed if is_synthetic(key))
+    if made_up and any(key in new for key in made_up):
+        raise _refused(f"{made_up[0]} is made up by the catalog, and no property of the log", "catalog.property")
+    if action.get("schemaString") != was.get("schemaString"):
+        yield {"action": "set-columns", "columns": on_the_wire(json.loads(action.get("schemaString") or "{}"))}
+    if list(action.get("partitionColumns") or ()) != list(was.get("partitionColumns") or ()):
+        yield {"action": "set-partition-columns", "partition-columns": list(action.get("partitionColumns") or ())}
+    if given := {key: new[key] for key in sorted(changed) if key in new}:
+        yield {"action": "set-properties", "updates": given}
+    if gone := sorted(key for key in changed if key not in new and not is_synthetic(key)):
+        yield {"action": "remove-properties", "removals": gone}
+    if (action.get("description") or "") != (was.get("description") or ""):
+        yield {"action": "set-table-comment", "comment": action.get("description") or ""}
+
+
+def _domain(name: str, action: Action) -> JsonObject:
+    key = "clusteringColumns" if name == CLUSTERING else "rowIdHighWaterMark"
+    try:
+        content = json.loads(action.get("configuration") or "")
+        return {key: content[key]}
+    except (ValueError, KeyError, TypeError):
+        raise _refused(f"the domain {name} has no {key}, which the catalog is told", "catalog.domain") from None
+
+
+def _refused(message: str, code: str) -> Refused:
+    return Refused(message, said_first=NOTHING_CHANGED, code=code, hint=command("catalog status"))

@@ -1,0 +1,464 @@
+"""The store of a table that a catalog manages: its log is what the catalog says, and a commit is what it ratifies.
+
+Reading `_delta_log/<v>.json` reads the staged file of a version that is not published yet. Creating that path stages a
+file and proposes it. What the store is asked to publish, to check and to permit on the way is asked here, so no
+operation can forget it. Everything else is the store of the location.
+
+Spec: Catalog-managed tables.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar
+
+from deltacli.catalogs.base import Maintenance
+from deltacli.catalogs.lockstep import REQUIRED, require_managed, require_ratifiable
+from deltacli.catalogs.publishing import is_published, publish
+from deltacli.catalogs.ratified import (
+    DIVERGED,
+    STAGED_DIRECTORY,
+    RatifiedLog,
+    commit_version,
+    missing_permission,
+    staged_path,
+    stat_of,
+)
+from deltacli.catalogs.ratifying import Content, Ratification, content_of
+from deltacli.core.clock import MACHINE, Machine
+from deltacli.core.errors import (
+    NOTHING_CHANGED,
+    CommitCorrupt,
+    DataUnreadable,
+    FileMissing,
+    LogIncomplete,
+    Refused,
+    command,
+)
+from deltacli.core.typing import BinaryFile
+from deltacli.delta.checkpoint.last_checkpoint_content import Hint, read_hint
+from deltacli.delta.log.segment import (
+    AFTER_VERSIONED_NAMES,
+    HINT_NAME,
+    LOG_DIRECTORY,
+    LogFileKind,
+    commit_name,
+    parse_log_path,
+)
+from deltacli.delta.protocol.features import Protocol, require_committable
+from deltacli.storage.base import (
+    Capabilities,
+    Draft,
+    FileStat,
+    PathKind,
+    Place,
+    ShouldDescend,
+    StoreWithGrant,
+    StoreWithPlace,
+)
+from deltacli.storage.outcomes import Creation, Deletion, Failed
+
+if TYPE_CHECKING:
+    from deltacli.catalogs.base import Catalog, CatalogTable, Ratified
+    from deltacli.delta.log.commit_content import Base, CommitRequest
+    from deltacli.storage import Storage
+    from deltacli.storage.base import WalkEntry
+    from deltacli.storage.versions import VersionedObjects
+
+T = TypeVar("T")
+_HINT = f"{LOG_DIRECTORY}/{HINT_NAME}"
+_FILES_A_BATCH = 1_000
+_DERIVED = (
+    LogFileKind.CLASSIC_CHECKPOINT,
+    LogFileKind.MULTI_PART_CHECKPOINT,
+    LogFileKind.UUID_CHECKPOINT,
+    LogFileKind.COMPACTED_COMMIT,
+)
+"""Files of the log that may only be there for versions that are published."""
+
+
+def open_managed(
+    store: Storage,
+    catalog: Catalog,
+    table: CatalogTable,
+    *,
+    machine: Machine = MACHINE,
+    note: Callable[[str], None] = lambda _: None,
+) -> ManagedStore:
+    """Return the store of a table that its catalog manages, from its answer and the store of its location; `note` gets
+    what a reader should know. Raises CatalogAnswerInvalid.
+    """
+    return ManagedStore(store, RatifiedLog(catalog, table, machine=machine, note=note))
+
+
+class ManagedStore:
+    """The store of one table. A handle that is held for a change asks the catalog at each listing."""
+
+    def __init__(self, inner: Storage, log: RatifiedLog) -> None:
+        self.inner, self.log = inner, log
+        self._bases: dict[int, Base] = {}
+        self._ratifications: dict[tuple[int, bytes], Ratification] = {}
+        self._lacking: set[int] = set()
+        """Versions whose staged file is gone and whose published one is read."""
+
+    @property
+    def catalog_store(self) -> ManagedStore:
+        """The store itself, which others find by this name behind a store that remembers files."""
+        return self
+
+    @property
+    def held_names(self) -> set[str]:
+        """The names of the staged commits that the catalog holds."""
+        return {commit.file_name for commit in self.log.view.commits.values()}
+
+    def follow(self, base: Base) -> None:
+        """Take what the next commit follows, for what the catalog is told of its changes."""
+        self._bases = {base.version: base}
+
+    # -- what may be changed -----------------------------------------------------------------------------------------
+
+    def require_committable(self, protocol: Protocol, properties: Mapping[str, str], version: int) -> None:
+        """Raise Refused unless commits can follow a version of the table that the catalog manages."""
+        require_committable(protocol, properties, version, by_catalog=True)
+        require_managed(protocol, properties, version, self.log.view.table.uuid)
+
+    def require_ratifiable(self, request: CommitRequest, base: Base) -> None:
+        """Raise Refused where the table is not that of the catalog, or the catalog could not be told of a request."""
+        table = self.log.view.table
+        if not table.takes_commits:
+            raise Refused(
+                "the catalog of the table is too old to take commits, so it can only be read",
+                said_first=NOTHING_CHANGED,
+                code="catalog.read-only",
+            )
+        require_managed(base.protocol, base.metadata.configuration, base.version, table.uuid)
+        require_ratifiable(request, base, has_uniform=table.has_uniform)
+
+    def begin_to_write(self) -> None:
+        """Ask for credentials that suffice to write, once, where those so far are to read."""
+        if isinstance(self.inner, StoreWithGrant):
+            self.inner.begin_to_write()
+
+    def require_droppable(self, feature: str) -> None:
+        """Raise Refused for a feature that tables have as long as the catalog manages them."""
+        if feature in REQUIRED:
+            raise Refused(
+                f"the feature {feature} cannot be dropped as long as a catalog manages the table",
+                said_first=NOTHING_CHANGED,
+                code="catalog.feature",
+            )
+
+    def require_permission(self, needed: str, what: str, *, asks: bool = True) -> None:
+        """Raise Refused (`catalog.permission`), naming what is missing, unless the catalog permits a maintenance: now,
+        or as it said last.
+        """
+        view = self.log.reload() if asks else self.log.view
+        if needed not in (view.table.permissions or ()):
+            raise missing_permission(view, Maintenance(needed), what)
+
+    def refuse(self, what: str) -> NoReturn:
+        """Raise Refused for an operation on files that the catalog decides."""
+        raise Refused(
+            f"{what} does not work on a table that a catalog manages: the catalog decides what its log is",
+            said_first=NOTHING_CHANGED,
+            code="catalog.managed",
+            hint=command("catalog status"),
+        )
+
+    # -- the place of a local table ----------------------------------------------------------------------------------
+
+    @property
+    def place(self) -> Place | None:
+        """The directory that the store is bound to, None without one."""
+        return self.inner.place if isinstance(self.inner, StoreWithPlace) else None
+
+    def held(self, place: Place | None = None) -> ManagedStore:
+        """Return the store for a change, bound to the directory at its path. Raises Refused (`plan.other-place`)."""
+        self.log.is_changing = True
+        inner = self.inner.held(place) if isinstance(self.inner, StoreWithPlace) else self.inner
+        return self if inner is self.inner else ManagedStore(inner, self.log)
+
+    def require_place(self) -> None:
+        """Raise Refused (`plan.other-place`) where another directory is at the path."""
+        if isinstance(self.inner, StoreWithPlace):
+            self.inner.require_place()
+
+    # -- reading -----------------------------------------------------------------------------------------------------
+
+    @property
+    def uri(self) -> str:
+        return self.inner.uri
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return self.inner.capabilities._replace(cheap_listing=False)
+
+    @property
+    def aliases(self) -> tuple[str, ...]:
+        return self.inner.aliases
+
+    @property
+    def versions(self) -> VersionedObjects | None:
+        return self.inner.versions
+
+    def list_from(self, directory: str, start: str = "") -> Iterator[FileStat]:
+        if directory != LOG_DIRECTORY:
+            yield from self.inner.list_from(directory, start)
+            return
+        if start >= AFTER_VERSIONED_NAMES:
+            yield from self.inner.list_from(directory, start)
+            return
+        rest: list[Iterator[FileStat]] = []
+
+        def versioned() -> Iterator[FileStat]:
+            entries = self.inner.list_from(LOG_DIRECTORY, start)
+            for stat in entries:
+                if stat.name >= AFTER_VERSIONED_NAMES:
+                    rest[:] = [chain([stat], entries)]
+                    return
+                yield stat
+
+        yield from self.log.listed(versioned, start)
+        for entries in rest:
+            yield from entries
+
+    def list_directories(self, directory: str) -> list[str]:
+        return self.inner.list_directories(directory)
+
+    def walk(self, directory: str, enter: ShouldDescend) -> Iterator[WalkEntry]:
+        return self.inner.walk(directory, enter)
+
+    def read(self, path: str) -> bytes:
+        def read(place: str) -> bytes:
+            data = self.inner.read(place)
+            version = commit_version(path)
+            commit = None if version is None else self.log.view.commits.get(version)
+            if commit is not None and place == staged_path(commit) and len(data) != commit.size_bytes:
+                raise CommitCorrupt(
+                    f"{place} has {len(data)} bytes, and the catalog ratified {commit.size_bytes}",
+                    file=path.rpartition("/")[2],
+                    code=DIVERGED,
+                    facts={"version": str(version)},
+                    hint=command("catalog status"),
+                )
+            return data
+
+        return self._reading(path, read)
+
+    def read_range(self, path: str, offset: int, length: int) -> bytes:
+        data = self._reading(path, lambda place: self.inner.read_range(place, offset, length))
+        if path == _HINT and offset == 0:
+            hint = read_hint(data)
+            if isinstance(hint, Hint) and hint.version > self.log.newest_seen:
+                raise FileMissing(f"{path} names version {hint.version}, which is not ratified")
+        return data
+
+    def open(self, path: str) -> BinaryFile:
+        return self._reading(path, self.inner.open)
+
+    def tag(self, path: str, opened: Any) -> str:  # Any: a file, as in the port
+        return self._reading(path, lambda place: self.inner.tag(place, opened))
+
+    def kind_of(self, path: str) -> PathKind:
+        try:
+            return self._reading(path, self.inner.kind_of)
+        except FileMissing:
+            return PathKind.MISSING
+
+    def stat(self, path: str) -> FileStat:
+        version = commit_version(path)
+        if version is not None and (commit := self.log.view.commits.get(version)) is not None:
+            return stat_of(commit)
+        found = self._reading(path, self.inner.stat)
+        known = None if version is None else self.log.seen.get(version)
+        return stat_of(known) if known is not None and known.size_bytes == found.size_bytes else found
+
+    def stat_many(self, paths: Sequence[str]) -> tuple[list[int], list[int]]:
+        return self.inner.stat_many(paths)
+
+    def _reading(self, path: str, read: Callable[[str], T]) -> T:
+        """Read a file, of a commit that the catalog holds the staged one. Raises FileMissing for a version above the
+        latest, whatever is in the log.
+        """
+        version = commit_version(path)
+        if version is None:
+            return read(path)
+        if version > self.log.newest_seen:
+            raise FileMissing(f"{path} is of a version that is not ratified")
+        commit = self.log.view.commits.get(version)
+        if commit is None or version in self._lacking:
+            return read(path)
+        try:
+            found = read(staged_path(commit))
+            if found is not PathKind.MISSING:
+                return found
+        except FileMissing:
+            pass
+        return read(self._published_instead(commit, path))
+
+    def _published_instead(self, commit: Ratified, path: str) -> str:
+        """Return the path of the published file of a version whose staged one is gone: someone has published it.
+
+        Raises LogIncomplete where the version is lost, DataUnreadable where the file is another one.
+        """
+        version = commit.version
+        if version not in self.log.reload().commits:
+            return path
+        lost = {"staged": staged_path(commit), "published": commit_name(version)}
+        try:
+            found = self.inner.stat(path)
+        except FileMissing:
+            raise LogIncomplete(
+                f"version {version} is lost: the catalog ratified it, but it is neither staged nor published",
+                facts=lost,
+                hint=command("catalog status"),
+            ) from None
+        if found.size_bytes != commit.size_bytes:
+            raise DataUnreadable(
+                f"the staged file of version {version} is gone, and the published one has {found.size_bytes} bytes "
+                f"instead of {commit.size_bytes}",
+                code=DIVERGED,
+                facts=lost,
+                hint=command("catalog status"),
+            )
+        why = f"the staged file of version {version} is gone, although the catalog holds it"
+        self._lacking.add(version)
+        self.log.unsound = why
+        self.log.note(f"{why}: the published one, of the same size, is read")
+        return path
+
+    # -- writing -----------------------------------------------------------------------------------------------------
+
+    def put_if_absent(self, path: str, data: bytes, *, modified_ms: int | None = None) -> Creation:
+        version = commit_version(path)
+        if version is None:
+            self._require_published(path)
+            return self.inner.put_if_absent(path, data, modified_ms=modified_ms)
+        key = version, hashlib.sha256(data).digest()
+        if key not in self._ratifications:
+            self._ratifications = {key: self._ratification(version, lambda at: self.inner.put_if_absent(at, data))}
+        return self._ratifications[key].send(lambda: content_of(data.splitlines(keepends=True), commit_name(version)))
+
+    def put(self, path: str, data: bytes, *, modified_ms: int | None = None) -> None:
+        if commit_version(path) is not None or path.startswith(f"{STAGED_DIRECTORY}/"):
+            raise _not_replaced(path)
+        self.inner.put(path, data, modified_ms=modified_ms)
+
+    def draft(self, path: str) -> Draft:
+        version = commit_version(path)
+        if version is None:
+            return _DerivedDraft(self.inner.draft(path), lambda: self._require_published(path))
+        return _CommitDraft(self, version)
+
+    def copy_within(self, source: str, target: str) -> Creation:
+        if commit_version(target) is not None:
+            raise _not_replaced(target)
+        return self._reading(source, lambda place: self.inner.copy_within(place, target))
+
+    def delete_many(self, paths: Iterable[str]) -> Iterator[tuple[str, Deletion]]:
+        """Delete as the port says, a batch at a time, and ask the catalog before each. Raises Refused
+        (`catalog.permission`) where it does not permit the clean-up of these files.
+        """
+        rest = iter(paths)
+        while batch := list(islice(rest, _FILES_A_BATCH)):
+            view = self.log.reload()
+            needed = {
+                Maintenance.METADATA_CLEANUP if path.startswith(f"{LOG_DIRECTORY}/") else Maintenance.DATA_CLEANUP
+                for path in batch
+            }
+            for one in sorted(needed - (view.table.permissions or frozenset())):
+                raise missing_permission(view, one, "delete files")
+            kept = {staged_path(commit) for commit in view.commits.values()}
+            done = iter(self.inner.delete_many([path for path in batch if path not in kept]))
+            for path in batch:
+                if path in kept:
+                    yield path, Failed("the catalog holds this commit")
+                elif (answer := next(done, None)) is not None:
+                    yield answer
+
+    def remove_directory(self, path: str) -> Deletion:
+        return self.inner.remove_directory(path)
+
+    def _ratification(self, version: int, stage: Callable[[str], Creation]) -> Ratification:
+        self.log.is_changing = True
+        return Ratification(self.log, self.inner, version, self._bases.get(version - 1), stage)
+
+    def _require_published(self, path: str) -> None:
+        """Publish what a checkpoint or a compaction stands on. Raises Refused where that is not possible.
+
+        Spec: Catalog-managed tables (maintenance operations).
+        """
+        directory, _, name = path.rpartition("/")
+        found = parse_log_path(name)
+        if directory != LOG_DIRECTORY or found.kind not in _DERIVED:
+            return
+        view = self.log.view if found.newest not in self.log.view.commits else self.log.reload()
+        if found.newest in view.commits:
+            publish(self.log, self.inner, view, up_to=found.newest)
+        elif not is_published(self.inner, found.newest):
+            raise Refused(
+                f"version {found.newest} is not published, and no {found.kind} may be there before",
+                code="checkpoint.unpublished",
+                hint=command("catalog status"),
+            )
+
+
+class _CommitDraft:
+    """A commit of any size, which is staged and proposed when it is published."""
+
+    def __init__(self, store: ManagedStore, version: int) -> None:
+        self._version = version
+        self._ratification = store._ratification(version, lambda _: self._draft.publish())
+        self._draft = store.inner.draft(self._ratification.path)
+
+    @property
+    def place(self) -> str:
+        return self._draft.place
+
+    def publish(self, *, replace: bool = False) -> Creation:
+        if replace:
+            raise _not_replaced(commit_name(self._version))
+        return self._ratification.send(self._content)
+
+    def _content(self) -> Content:
+        with open(self.place, "rb") as file:
+            return content_of(file, commit_name(self._version))
+
+    def __enter__(self) -> Self:
+        self._draft.__enter__()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._draft.__exit__(*exception)
+
+
+class _DerivedDraft:
+    """A file that may have to wait for a publication before it appears."""
+
+    def __init__(self, draft: Draft, before: Callable[[], None]) -> None:
+        self._draft, self._before = draft, before
+
+    @property
+    def place(self) -> str:
+        return self._draft.place
+
+    def publish(self, *, replace: bool = False) -> Creation:
+        self._before()
+        return self._draft.publish(replace=replace)
+
+    def __enter__(self) -> Self:
+        self._draft.__enter__()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._draft.__exit__(*exception)
+
+
+def _not_replaced(path: str) -> Refused:
+    return Refused(
+        f"{path} is a commit, which the catalog of the table decides",
+        code="catalog.managed",
+        hint=command("catalog status"),
+    )

@@ -1,0 +1,186 @@
+"""Publication of ratified commits: copies in order, read back and compared, and only then reported to the catalog.
+
+Running it again is harmless, whoever ran it before and wherever it stopped. Spec: Catalog-managed tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import zip_longest
+from typing import TYPE_CHECKING, NamedTuple
+
+import orjson
+
+from deltacli.catalogs.ratified import DIVERGED, RatifiedLog, View, staged_path
+from deltacli.core.errors import (
+    CommitCorrupt,
+    DeltacliError,
+    FileMissing,
+    PartlyDone,
+    Refused,
+    StorageFailed,
+    command,
+)
+from deltacli.delta.log.actions import split_lines
+from deltacli.delta.log.segment import LOG_DIRECTORY, commit_name
+from deltacli.storage.outcomes import Created
+
+if TYPE_CHECKING:
+    from deltacli.catalogs.base import Ratified
+    from deltacli.storage import ReadStorage, Storage
+
+UNREPORTED = "catalog.published-unreported"
+_BLOCK_BYTES = 4 << 20
+
+
+class Publication(NamedTuple):
+    """What was published: the versions that are now there and compared, those among them that were there before, and
+    the newest one that the catalog was told of.
+    """
+
+    published: tuple[int, ...] = ()
+    there: tuple[int, ...] = ()
+    reported: int | None = None
+
+
+def publish(log: RatifiedLog, store: Storage, view: View | None = None, *, up_to: int | None = None) -> Publication:
+    """Publish the commits that the catalog holds, oldest first, up to a version or all, and report the newest one.
+
+    Raises Refused (`catalog.diverged`) where a commit is not what the catalog ratified, a published file has other
+    content, or an earlier version is missing; PartlyDone where copies are there that could not be reported
+    (`catalog.published-unreported`), or where a later one failed; StorageFailed. What was published before is reported.
+    """
+    view = log.reload() if view is None else view
+    due = [commit for version, commit in sorted(view.commits.items()) if up_to is None or version <= up_to]
+    published, there = list[int](), list[int]()
+    fault: DeltacliError | None = None
+    try:
+        for commit in due:
+            if not published:
+                _require_before(store, commit.version)
+            if not _publish_one(store, commit):
+                there.append(commit.version)
+            published.append(commit.version)
+    except DeltacliError as failed:
+        fault = failed
+    reported = _report(log, view, published[-1]) if published else None
+    if fault is not None:
+        if published:
+            raise PartlyDone.after(fault, f"published up to version {published[-1]}") from fault
+        raise fault
+    return Publication(tuple(published), tuple(there), reported)
+
+
+def _report(log: RatifiedLog, view: View, version: int) -> int:
+    """Tell the catalog. Versions that were ratified before this process began are reported as well as own ones."""
+    try:
+        log.take(log.catalog.report_published(view.table, version))
+    except DeltacliError as fault:
+        raise PartlyDone(
+            f"commits up to version {version} are published, but the catalog was not told: {fault.reason}",
+            code=UNREPORTED,
+            facts=fault.facts,
+            hint=command("catalog publish"),
+        ) from fault
+    return version
+
+
+def is_published(store: ReadStorage, version: int) -> bool:
+    """Return whether the published file of a version is there, whatever is in it."""
+    try:
+        store.stat(_published_path(version))
+    except FileMissing:
+        return False
+    return True
+
+
+def _require_before(store: ReadStorage, version: int) -> None:
+    if version > 0 and not is_published(store, version - 1):
+        raise _diverged(
+            f"version {version - 1} is not published and the catalog does not hold it, so nothing can follow it",
+            version - 1,
+        )
+
+
+def require_publishable(store: ReadStorage, commit: Ratified, *, is_first: bool) -> bool:
+    """Return whether a commit is published already, with the same content. Raises Refused (`catalog.diverged`) where it
+    cannot be.
+    """
+    if is_first:
+        _require_before(store, commit.version)
+    _require_as_ratified(store, commit)
+    if not is_published(store, commit.version):
+        return False
+    _require_same(store, commit)
+    return True
+
+
+def _publish_one(store: Storage, commit: Ratified) -> bool:
+    """Copy a commit; return False where the copy was there already."""
+    _require_as_ratified(store, commit)
+    made = store.copy_within(staged_path(commit), _published_path(commit.version))
+    _require_same(store, commit)
+    return made == Created()
+
+
+def _require_same(store: ReadStorage, commit: Ratified) -> None:
+    if not same_lines(store, staged_path(commit), _published_path(commit.version)):
+        raise _diverged(
+            f"version {commit.version} is published with other content than the catalog ratified", commit.version
+        )
+
+
+def _require_as_ratified(store: ReadStorage, commit: Ratified) -> None:
+    """Raise Refused unless a staged file has the size and the time that the catalog has, and is a whole commit."""
+    version, size = commit.version, 0
+    stamp: object = None
+    try:
+        for number, line in enumerate(split_lines(_blocks(store, staged_path(commit)), commit.file_name)):
+            size += len(line) + 1
+            action = orjson.loads(line)
+            if number == 0:
+                stamp = action["commitInfo"].get("inCommitTimestamp")
+            elif type(action) is not dict:
+                raise ValueError(line[:40])
+    except FileMissing:
+        raise _diverged(f"the staged file of version {version} is gone, and the catalog holds it", version) from None
+    except (ValueError, KeyError, TypeError, AttributeError, CommitCorrupt) as fault:
+        raise _diverged(f"the staged file of version {version} is no whole commit", version) from fault
+    if size not in (commit.size_bytes, commit.size_bytes + 1):  # the last line may lack its end
+        raise _diverged(
+            f"the staged file of version {version} has {size} bytes, and the catalog has {commit.size_bytes}", version
+        )
+    if stamp != commit.timestamp_ms:
+        raise _diverged(
+            f"the staged file of version {version} was committed at {stamp}, and the catalog has {commit.timestamp_ms}",
+            version,
+        )
+
+
+def same_lines(store: ReadStorage, source: str, target: str) -> bool:
+    """Return whether two files have the same lines. Raises StorageFailed where the second cannot be read."""
+    try:
+        pairs = zip_longest(split_lines(_blocks(store, source), source), split_lines(_blocks(store, target), target))
+        return all(one == other for one, other in pairs)
+    except FileMissing:
+        raise StorageFailed(f"{target} was written and is not there") from None
+    except CommitCorrupt:
+        return False
+
+
+def _blocks(store: ReadStorage, path: str) -> Iterator[bytes]:
+    offset = 0
+    while True:
+        block = store.read_range(path, offset, _BLOCK_BYTES)
+        yield block
+        offset += len(block)
+        if len(block) < _BLOCK_BYTES:
+            return
+
+
+def _published_path(version: int) -> str:
+    return f"{LOG_DIRECTORY}/{commit_name(version)}"
+
+
+def _diverged(message: str, version: int) -> Refused:
+    return Refused(message, code=DIVERGED, facts={"version": str(version)}, hint=command("catalog status"))

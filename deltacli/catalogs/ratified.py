@@ -1,0 +1,258 @@
+"""What a catalog says of the commits of a table, checked, and the log as it decides it.
+
+Spec: Catalog-managed tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from deltacli.core.clock import MACHINE, Machine
+from deltacli.core.errors import NOTHING_CHANGED, CatalogAnswerInvalid, LogIncomplete, Refused, command
+from deltacli.core.made_once import pattern
+from deltacli.delta.log.segment import (
+    LOG_DIRECTORY,
+    LogFileKind,
+    LogPath,
+    commit_name,
+    make_log_file,
+    parse_log_path,
+    read_listing,
+)
+from deltacli.storage.base import FileStat
+
+if TYPE_CHECKING:
+    from deltacli.catalogs.base import Catalog, CatalogTable, Maintenance, Ratified
+
+STAGED_DIRECTORY = f"{LOG_DIRECTORY}/_staged_commits"
+FRESH_SECONDS = 5.0
+"""The age up to which an answer is used for another listing of a table that only is read."""
+DIVERGED = "catalog.diverged"
+_STAGED_NAME = pattern(r"([0-9]+)\.[^./\\%]+\.json")
+
+
+def staged_version(name: str) -> int | None:
+    """Return the version in the name of a staged commit; None for another name."""
+    match = _STAGED_NAME.fullmatch(name)
+    return int(match[1]) if match is not None else None
+
+
+def staged_path(commit: Ratified) -> str:
+    """Return the path of a staged commit below the table."""
+    return f"{STAGED_DIRECTORY}/{commit.file_name}"
+
+
+def commit_version(path: str) -> int | None:
+    """Return the version of the path of a commit below the table; None for another path."""
+    directory, _, name = path.rpartition("/")
+    found = parse_log_path(name) if directory == LOG_DIRECTORY else None
+    return found.version if found is not None and found.kind is LogFileKind.COMMIT else None
+
+
+class View(NamedTuple):
+    """One answer of a catalog: `commits` by version are those that it holds, up to `latest`."""
+
+    table: CatalogTable
+    latest: int
+    commits: Mapping[int, Ratified]
+
+    @property
+    def published(self) -> int:
+        """The newest version that the catalog knows to be published."""
+        return min(self.commits) - 1 if self.commits else self.latest
+
+
+def view_of(table: CatalogTable) -> View:
+    """Return an answer, checked: no version twice or missing, none above the latest, each staged in a file of its own
+    that is named after it. Raises CatalogAnswerInvalid.
+    """
+    latest = table.latest
+    if type(latest) is not int or not 0 <= latest < 2**63:
+        raise _invalid(table, f"the latest version is {latest!r}")
+    commits: dict[int, Ratified] = {}
+    for commit in sorted(table.commits):
+        if not commit.file_name:
+            raise _invalid(table, f"version {commit.version} is inline, in no file, which deltacli does not read")
+        if commit.version in commits:
+            raise _invalid(table, f"version {commit.version} comes twice")
+        if commit.version > latest:
+            raise _invalid(table, f"version {commit.version} is above the latest, {latest}")
+        if staged_version(commit.file_name) != commit.version:
+            raise _invalid(table, f"version {commit.version} is in {commit.file_name!r}, which is no name for it")
+        if commits and commit.version - 1 not in commits:
+            raise _invalid(table, f"version {commit.version - 1} is missing between others")
+        if commit.size_bytes <= 0:
+            raise _invalid(table, f"version {commit.version} has {commit.size_bytes} bytes")
+        commits[commit.version] = commit
+    return View(table, latest, commits)
+
+
+def _invalid(table: CatalogTable, what: str) -> CatalogAnswerInvalid:
+    return CatalogAnswerInvalid(f"the catalog contradicts itself: {what}", facts={"table": str(table.name)})
+
+
+class RatifiedLog:
+    """The commits of one table as its catalog knows them, for one run: the table must stay the same one, by its uuid.
+
+    `note` gets what a reader should know although reading goes on. Thread-safe: answers are replaced as a whole.
+    """
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        table: CatalogTable,
+        *,
+        machine: Machine = MACHINE,
+        note: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self.catalog, self.machine, self.note = catalog, machine, note
+        self.view = view_of(table)
+        self.is_changing = False
+        """Whether the table is being changed: then each listing asks the catalog first."""
+        self.unsound: str | None = None
+        """Why nothing may be changed, although reading goes on."""
+        self.seen: dict[int, Ratified] = dict(self.view.commits)
+        """Every commit that was ratified and not published yet at some time of the run."""
+        self.newest_seen = self.view.latest
+        self.beyond: frozenset[int] = frozenset()
+        """Versions above the latest that had a published commit when the log was listed."""
+        self._loaded_at, self._is_unused = machine.monotonic(), True
+
+    @property
+    def uri(self) -> str:
+        """The address of the table in its catalog."""
+        return str(self.view.table.name)
+
+    def reload(self) -> View:
+        """Ask the catalog again. Raises Refused where the name has another table, or none that it manages."""
+        began = self.machine.monotonic()
+        self.take(self.catalog.load(self.view.table.name))
+        self._loaded_at = began
+        return self.view
+
+    def take(self, table: CatalogTable) -> View:
+        """Take the state of an answer. Raises as `reload`."""
+        own = self.view.table
+        if table.uuid != own.uuid:
+            raise Refused(
+                f"{own.name} is another table by now",
+                said_first=NOTHING_CHANGED,
+                code="plan.other-table",
+                facts={"opened": f"table {own.uuid}", "found": f"table {table.uuid}"},
+            )
+        if not table.is_managed:
+            raise Refused(
+                f"{own.name} is no longer managed by the catalog, and what it staged may be lost",
+                said_first=NOTHING_CHANGED,
+                code="catalog.managed",
+                facts={"opened with": "the feature catalogManaged", "found": "a table without it"},
+                hint=command("catalog status"),
+            )
+        view = view_of(table)
+        self.seen |= view.commits
+        self.newest_seen = max(self.newest_seen, view.latest)
+        self.view = view
+        return view
+
+    def view_to_list(self) -> View:
+        """Return the answer for a listing that begins now: that of the opening is used once, and while the table is
+        only read for some seconds; else the catalog is asked again.
+        """
+        is_fresh = 0 <= self.machine.monotonic() - self._loaded_at <= FRESH_SECONDS
+        was_unused, self._is_unused = self._is_unused, False
+        if (is_fresh and was_unused) if self.is_changing else (is_fresh or was_unused):
+            return self.view
+        return self.reload()
+
+    def listed(self, list_files: Callable[[], Iterable[FileStat]], start: str) -> Iterator[FileStat]:
+        """Return the files of the log from a name on, as the catalog decides them: no version above the latest, its own
+        commits in the place of published ones. Where a version is in neither, a publisher may have worked between the
+        two requests, so both are sent once more. Raises LogIncomplete where the latest version is in neither.
+        """
+        view = self.view_to_list()
+        files = self._files(view, list_files(), start)
+        if _has_gap(files, view.latest, start):
+            view = self.reload()
+            files = self._files(view, list_files(), start)
+        if view.commits and view.latest not in view.commits and _newest_checkpoint(files) < max(view.commits):
+            what = f"version {view.latest} is the latest, and the newest of the commits is {max(view.commits)}"
+            raise _invalid(view.table, what)
+        if not _has_latest(files, view.latest, start):
+            raise LogIncomplete(
+                f"version {view.latest} is lost: the catalog ratified it, but it is neither staged nor published",
+                facts={"needed": commit_name(view.latest)},
+                hint=command("catalog status"),
+            )
+        return iter([files[name] for name in sorted(files)])
+
+    def _files(self, view: View, listed: Iterable[FileStat], start: str) -> dict[str, FileStat]:
+        found, beyond = dict[str, FileStat](), set[int]()
+        for stat in listed:
+            path = parse_log_path(stat.name)
+            if path.newest > view.latest:
+                if path.kind is LogFileKind.COMMIT:
+                    beyond.add(path.version)
+            elif not _covers_staged(path, view):
+                known = self.seen.get(path.version) if path.kind is LogFileKind.COMMIT else None
+                found[stat.name] = stat if known is None else _stat_of(known, stat)
+        for commit in view.commits.values():
+            if (name := commit_name(commit.version)) >= start:
+                found[name] = _stat_of(commit)
+        self.beyond = frozenset(beyond)
+        return found
+
+
+def _stat_of(commit: Ratified, published: FileStat | None = None) -> FileStat:
+    """Return what is listed for a commit: during a run the same before and after it is published."""
+    if published is not None and published.size_bytes != commit.size_bytes:
+        return published
+    return FileStat(commit_name(commit.version), commit.size_bytes, commit.modified_ms)
+
+
+def stat_of(commit: Ratified) -> FileStat:
+    """Return name, size and time of a commit as it is listed."""
+    return _stat_of(commit)
+
+
+def _covers_staged(path: LogPath, view: View) -> bool:
+    """Return whether a file is a compaction of commits that the catalog holds: its bytes may be those of other ones."""
+    return path.kind is LogFileKind.COMPACTED_COMMIT and any(
+        path.version <= version <= path.last_version for version in view.commits
+    )
+
+
+def _has_gap(files: Mapping[str, FileStat], latest: int, start: str) -> bool:
+    """Return whether a version up to the latest cannot be rebuilt from what was listed for lack of a commit."""
+    base = max(_newest_checkpoint(files), _first_of(start) - 1)
+    return any(commit_name(version) not in files for version in range(base + 1, latest + 1))
+
+
+def _has_latest(files: Mapping[str, FileStat], latest: int, start: str) -> bool:
+    return commit_name(latest) in files or _first_of(start) > latest or _newest_checkpoint(files) == latest
+
+
+def _newest_checkpoint(files: Mapping[str, FileStat]) -> int:
+    listing = read_listing(make_log_file(*stat[:3]) for name, stat in files.items() if ".checkpoint." in name)
+    return max((one.version for one in listing.checkpoints), default=-1)
+
+
+def _first_of(start: str) -> int:
+    """Return the first version whose commit is listed from a name on."""
+    digits = start[:20]
+    if len(digits) < 20 or not digits.isdigit():
+        return 0
+    return int(digits) + (commit_name(int(digits)) < start)
+
+
+def missing_permission(view: View, needed: Maintenance, what: str) -> Refused:
+    """Return the error for a maintenance that the catalog does not permit, which names it."""
+    allowed = view.table.permissions
+    named = "nothing: the catalog names no maintenance" if allowed is None else ", ".join(sorted(allowed)) or "nothing"
+    return Refused(
+        f"the catalog does not permit clients to {what}: {needed} is missing",
+        said_first=NOTHING_CHANGED,
+        code="catalog.permission",
+        facts={"needed": str(needed), "permitted": named},
+        hint=command("catalog status"),
+    )

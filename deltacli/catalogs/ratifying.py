@@ -1,0 +1,253 @@
+"""One commit on its way to ratification: staged, sent, and sent again in the same bytes as long as nobody knows.
+
+An answer that is an error proves nothing once a request may have arrived. Then only the state of the catalog decides,
+which `changing/commit.py` reads: here the same body is sent, which takes effect at most once, whenever it arrives.
+
+Spec: Catalog-managed tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, NamedTuple
+
+from deltacli.catalogs.base import Maintenance, Proposal, Ratified, Verdict
+from deltacli.catalogs.lockstep import updates_of
+from deltacli.catalogs.publishing import publish
+from deltacli.catalogs.ratified import DIVERGED, RatifiedLog, missing_permission, staged_path
+from deltacli.core.errors import (
+    NOTHING_CHANGED,
+    CatalogUnavailable,
+    ConflictLost,
+    DeltacliError,
+    FileMissing,
+    Refused,
+    StorageFailed,
+    command,
+)
+from deltacli.core.units import format_ranges
+from deltacli.delta.log.actions import Action, read_actions
+from deltacli.delta.log.segment import commit_name
+from deltacli.storage.outcomes import Created, Creation, Existed, Unknown
+
+if TYPE_CHECKING:
+    from deltacli.delta.log.commit_content import Base
+    from deltacli.storage import Storage
+
+MOST_WAITS = 6
+"""How often a proposal that was not ratified is sent again in one go."""
+_PAUSES = (0.0, 0.2, 0.8, 3.0, 6.0, 12.0)
+"""Seconds before each time that a proposal is sent whose outcome is unknown."""
+_LONGEST_WAIT = 60.0
+_OF_FILES = (b'{"add":', b'{"remove":', b'{"cdc":')
+_REARRANGED = b'"dataChange":false'
+
+
+class Content(NamedTuple):
+    """What a commit file says, but for its files: their number and whether some only were rearranged."""
+
+    size_bytes: int
+    timestamp_ms: int
+    actions: tuple[tuple[str, Action], ...]
+    is_rearranged: bool
+
+
+def content_of(lines: Iterable[bytes], name: str) -> Content:
+    """Read the lines of a new commit. Raises ValueError unless each ends with LF and the first is a commitInfo with a
+    txnId and a time: servers compare the bytes of files, and other engines publish them line by line.
+    """
+    size, is_rearranged = 0, False
+    actions: list[tuple[str, Action]] = []
+    for line in lines:
+        if not line.endswith(b"\n") or not line.strip():
+            raise ValueError(f"{name} has a line without an end, or an empty one")
+        size += len(line)
+        if line.startswith(_OF_FILES):
+            is_rearranged = is_rearranged or _REARRANGED in line
+        else:
+            actions += read_actions(line, name)
+    kind, info = actions[0]
+    stamp = info.get("inCommitTimestamp")
+    if kind != "commitInfo" or not info.get("txnId") or type(stamp) is not int:
+        raise ValueError(f"{name} does not begin with a commitInfo that has a txnId and an in-commit timestamp")
+    return Content(size, stamp, tuple(actions), is_rearranged)
+
+
+class Ratification:
+    """One version of one content. `stage` creates the staged file at a path; it is called with one path only."""
+
+    def __init__(
+        self, log: RatifiedLog, store: Storage, version: int, base: Base | None, stage: Callable[[str], Creation]
+    ) -> None:
+        self._log, self._store, self._version, self._base, self._stage = log, store, version, base, stage
+        self.file_name = f"{version:020d}.{log.machine.new_uuid()}.json"
+        self._body: bytes | None = None
+        self._sent = 0
+        self._unknown: str | None = None
+        """Why it may be ratified, although no answer says so."""
+
+    @property
+    def path(self) -> str:
+        """Where it is staged, below the table."""
+        return staged_path(Ratified(self._version, self.file_name, 0, 0, 0))
+
+    def send(self, content: Callable[[], Content]) -> Creation:
+        """Propose the commit: Created where it is ratified, Existed where another one may have the version, Unknown
+        where nobody knows. Sends the same bytes whenever it is called again.
+
+        Raises Refused where it cannot be ratified, ConflictLost where too many commits are not published, and
+        StorageFailed, all with nothing ratified.
+        """
+        if self._body is None:
+            if (view := self._log.view).latest >= self._version:
+                return Existed()
+            self._require_follows(view.latest)
+            self._body = self._staged(content())
+        self._log.machine.sleep(_PAUSES[min(self._sent, len(_PAUSES) - 1)])
+        return self._propose(self._body)
+
+    def _require_follows(self, latest: int) -> None:
+        if self._log.unsound is not None:
+            raise _diverged(self._log.unsound, self._version)
+        if latest != self._version - 1 or self._version == 0:
+            raise Refused(
+                f"version {self._version} cannot follow version {latest}, which the catalog has as the latest",
+                said_first=NOTHING_CHANGED,
+                code="plan.newer",
+                hint=command("catalog status"),
+            )
+        if self._version in self._log.beyond and self._log.reload().latest < self._version:
+            raise _diverged(
+                f"{commit_name(self._version)} is published, and the catalog has not ratified it", self._version
+            )
+
+    def _staged(self, content: Content) -> bytes:
+        """Create the staged file, look at it, and return the body of the request."""
+        log, table = self._log, self._log.view.table
+        before = log.view.commits.get(self._version - 1)
+        if before is not None and content.timestamp_ms <= before.timestamp_ms:
+            raise Refused(
+                f"version {self._version} would not be later than version {before.version}",
+                said_first=NOTHING_CHANGED,
+                code="ict.not-increasing",
+                facts={"before": str(before.timestamp_ms), "now": str(content.timestamp_ms)},
+            )
+        if content.is_rearranged:
+            require_permission(log, Maintenance.DATA_REORGANIZATION, "rearrange files")
+        updates = () if self._base is None else updates_of(content.actions, self._base, has_uniform=table.has_uniform)
+        if self._base is None and any(kind in ("metaData", "protocol") for kind, _ in content.actions):
+            raise ValueError("metadata is committed by `commit` only, which knows what it follows")
+        self._create(content)
+        found = self._store.stat(self.path)
+        if found.size_bytes != content.size_bytes:
+            raise StorageFailed(f"{self.path} has {found.size_bytes} bytes, and {content.size_bytes} were written")
+        commit = Ratified(
+            self._version, self.file_name, found.size_bytes, max(found.modified_ms, 1), content.timestamp_ms
+        )
+        return log.catalog.request_of(table, Proposal(commit, updates))
+
+    def _create(self, content: Content) -> None:
+        """Create the staged file, also where an answer of the store is lost: nobody else has its name."""
+        for asked in range(MOST_WAITS):
+            match self._stage(self.path):
+                case Created():
+                    return
+                case Existed() | Unknown():
+                    try:
+                        if self._store.stat(self.path).size_bytes == content.size_bytes:
+                            return
+                    except FileMissing:
+                        self._log.machine.sleep(_PAUSES[min(asked, len(_PAUSES) - 1)])
+        raise StorageFailed(f"{self.path} could not be written")
+
+    def _propose(self, body: bytes) -> Creation:
+        log = self._log
+        for asked in range(MOST_WAITS):
+            self._sent += 1
+            try:
+                answer = log.catalog.ratify(log.view.table, body)
+            except StorageFailed:
+                if self._unknown is None:
+                    raise  # an error means that nothing was sent
+                return Unknown(self._unknown)
+            match answer.verdict:
+                case Verdict.RATIFIED:
+                    if answer.table is not None and not self._is_own(answer.table):
+                        return self._open("the catalog answered with another state than asked for")
+                    publish_after_commit(log, self._store, self._version)
+                    return Created()
+                case Verdict.LOST:
+                    return Existed()
+                case Verdict.UNKNOWN:
+                    return self._open(answer.said)
+                case Verdict.REFUSED:
+                    if self._unknown is not None:
+                        return Unknown(self._unknown)
+                    raise Refused(
+                        f"the catalog refuses the commit: {answer.said}",
+                        said_first=NOTHING_CHANGED,
+                        code="catalog.refused",
+                        facts={"staged": self.path},
+                        hint=command("catalog status"),
+                    )
+                case Verdict.PUBLISH_FIRST:
+                    self._publish_first(answer.said)
+                case Verdict.AGAIN:
+                    pauses = _PAUSES[min(asked + 1, len(_PAUSES) - 1)]
+                    log.machine.sleep(min(max(answer.wait_seconds, pauses), _LONGEST_WAIT))
+            if log.reload().latest >= self._version:
+                return Existed()  # perhaps by this commit, which its reader finds out
+        if self._unknown is not None:
+            return Unknown(self._unknown)
+        raise CatalogUnavailable(f"nothing was committed: the catalog asks to wait: {answer.said}")
+
+    def _open(self, why: str) -> Unknown:
+        self._unknown = f"{why or 'no answer'}; the commit is in {self.path}"
+        return Unknown(self._unknown)
+
+    def _is_own(self, table: object) -> bool:
+        """Take the state that came with a success; return False where another file has the version."""
+        try:
+            view = self._log.take(table)  # type: ignore[arg-type]
+        except DeltacliError:
+            return False
+        named = view.commits.get(self._version)
+        return view.latest >= self._version and (named is None or named.file_name == self.file_name)
+
+    def _publish_first(self, said: str) -> None:
+        """Publish what the catalog holds. Raises ConflictLost where that is not possible."""
+        try:
+            publish(self._log, self._store)
+        except DeltacliError as fault:
+            view = self._log.view
+            raise ConflictLost(
+                f"nothing was committed: too many commits are not published, and they cannot be: {fault.reason}",
+                code="catalog.unpublished-limit",
+                facts={"not published": format_ranges(view.commits), "catalog": said, **fault.facts},
+                hint=command("catalog publish"),
+            ) from fault
+
+
+def publish_after_commit(log: RatifiedLog, store: Storage, version: int) -> None:
+    """Publish what is due behind a commit, which is done whatever happens here: the next commit publishes again."""
+    try:
+        publish(log, store, log.view if log.view.latest >= version else None)
+    except DeltacliError as fault:
+        log.note(f"the commit is ratified and not published yet: {fault.message}")
+
+
+def require_permission(log: RatifiedLog, needed: Maintenance, what: str) -> None:
+    """Ask the catalog what it permits now. Raises Refused (`catalog.permission`), naming what is missing."""
+    view = log.reload()
+    if needed not in (view.table.permissions or ()):
+        raise missing_permission(view, needed, what)
+
+
+def _diverged(why: str, version: int) -> Refused:
+    return Refused(
+        why,
+        said_first=NOTHING_CHANGED,
+        code=DIVERGED,
+        facts={"version": str(version)},
+        hint=command("catalog status"),
+    )

@@ -1,0 +1,1 @@
+"""Unity Catalog: its addresses, its interface over HTTP, and tables opened by their names."""

@@ -1,0 +1,408 @@
+"""Requests to a Unity Catalog: each sent once, with a token for its own origin only; what its errors say.
+
+No redirect is followed, bodies are bounded in bytes and in time, and no library repeats anything.
+
+Spec: Unity Catalog API, errors; OAuth 2.0, Client Credentials Grant.
+"""
+
+from __future__ import annotations
+
+import base64
+import time
+from collections.abc import Callable, Mapping
+from threading import Lock
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+from urllib.parse import quote, quote_plus, urlencode, urlsplit
+
+import orjson
+
+from deltacli.catalogs.unity.profiles import is_header_text
+from deltacli.core.clock import Clock, system_clock
+from deltacli.core.errors import (
+    CatalogAnswerInvalid,
+    CatalogDenied,
+    CatalogNameUnknown,
+    CatalogUnavailable,
+    DeltacliError,
+    NotATable,
+    UsageError,
+    command,
+    install_command,
+)
+from deltacli.core.process import is_loopback
+from deltacli.storage.objects.http import Answer, Body, Fate, HttpFault, Request, Transport, passing_cause, said_of
+from deltacli.storage.retry import PASSING_STATUS, asked_seconds, tried
+from deltacli.storage.secrets import StoreFault, remember_secrets
+from deltacli.storage.tally import Call
+
+if TYPE_CHECKING:
+    from deltacli.catalogs.unity.profiles import CatalogProfile
+    from deltacli.core.typing import Json, JsonObject
+    from deltacli.storage.retry import Retry
+
+LARGEST_ANSWER = 64 << 20
+BODY_SECONDS = 300.0
+_LONGEST_ASKED_S = 3_600.0
+_EARLY_MS = 30_000
+_USUAL_LIFETIME_S, _LONGEST_LIFETIME_S = 3_600, 30 * 86_400
+_REASON_OF_PRIVILEGE = ("UNITY_CATALOG_EXTERNAL_", "EXTERNAL_")
+
+_KINDS = {
+    **dict.fromkeys(("CATALOG_NOT_FOUND", "CATALOG_DOES_NOT_EXIST"), "NoSuchCatalog"),
+    **dict.fromkeys(("SCHEMA_NOT_FOUND", "SCHEMA_DOES_NOT_EXIST"), "NoSuchSchema"),
+    **dict.fromkeys(("TABLE_NOT_FOUND", "TABLE_DOES_NOT_EXIST"), "NoSuchTable"),
+    "PERMISSION_DENIED": "PermissionDenied",
+    "UNAUTHENTICATED": "NotAuthorized",
+    **dict.fromkeys(("INVALID_ARGUMENT", "INVALID_PARAMETER_VALUE"), "InvalidParameterValue"),
+    "RESOURCE_EXHAUSTED": "ResourceExhausted",
+    "COMMIT_VERSION_CONFLICT": "CommitVersionConflict",
+}
+"""Codes of older paths -> the names that the Delta API has for them."""
+
+
+class Refusal(NamedTuple):
+    """What an answer without success says. `kind`: the name of the error, without `Exception`; '' where it has none."""
+
+    status: int
+    kind: str = ""
+    message: str = ""
+    code: str = ""
+    """The reason in the details of the answer, such as `UNITY_CATALOG_EXTERNAL_…_DENIED`."""
+    request_id: str = ""
+    wait_seconds: float = 0.0
+
+    @property
+    def is_of_privilege(self) -> bool:
+        """Return True for a missing privilege, which no other token of the same user has."""
+        return self.status == 403 or (self.code.startswith(_REASON_OF_PRIVILEGE) and "DENIED" in self.code)
+
+    def facts(self) -> dict[str, str]:
+        """Return it as facts of an error."""
+        every = {
+            "status": str(self.status),
+            "error": self.kind,
+            "catalog says": self.message,
+            "reason": self.code,
+            "request": self.request_id,
+        }
+        return {name: text for name, text in every.items() if text}
+
+
+class RefusedCall(HttpFault):
+    """An answer without success."""
+
+    def __init__(self, refusal: Refusal) -> None:
+        super().__init__(Fate.ANSWERED, refusal.message, status=refusal.status, reason=refusal.kind)
+        self.refusal = refusal
+
+
+def _one_line(value: object) -> str:
+    text = value if isinstance(value, str) else ""
+    return said_of("".join(letter if letter.isprintable() else " " for letter in text))
+
+
+def refusal_of(answer: Answer, now_ms: int) -> Refusal:
+    """Return what an answer without success says: in the form of the Delta API, of the older paths, or in none."""
+    wait = min(asked_seconds(answer.headers.get("retry-after", ""), now_ms / 1_000), _LONGEST_ASKED_S)
+    try:
+        document = orjson.loads(answer.data)
+    except orjson.JSONDecodeError:
+        document = None
+    if not isinstance(document, dict):
+        return Refusal(answer.status, wait_seconds=wait)
+    inner = document.get("error")
+    body = inner if isinstance(inner, dict) else document
+    kind = _one_line(body.get("type") or body.get("error_code") or (inner if isinstance(inner, str) else ""))
+    kind = _KINDS.get(kind, kind.removesuffix("Exception"))
+    message = _one_line(body.get("message") or body.get("error_description"))
+    reason = request_id = ""
+    details = body.get("details") or document.get("details")
+    for one in details if isinstance(details, list) else ():
+        if isinstance(one, dict):
+            reason = reason or _one_line(one.get("reason"))
+            request_id = request_id or _one_line(one.get("request_id"))
+    return Refusal(answer.status, kind, message, reason, request_id, wait)
+
+
+# -- tokens ------------------------------------------------------------------------------------------------------------
+
+
+class Tokens(Protocol):
+    """The token of requests."""
+
+    def now(self) -> str:
+        """Return the token, '' for none."""
+
+    def renew(self, refused: str) -> bool:
+        """Forget a token that was refused; return True where another one can be had."""
+
+    def accepted(self) -> None:
+        """Note that the token was accepted."""
+
+
+class FixedToken:
+    """The same token for every request."""
+
+    def __init__(self, token: str) -> None:
+        self._token = token
+
+    def now(self) -> str:
+        return self._token
+
+    def renew(self, refused: str) -> bool:  # noqa: ARG002  (of the protocol)
+        return False
+
+    def accepted(self) -> None:
+        pass
+
+
+class ClientTokens:
+    """Tokens that an OAuth server gives a client, each used until shortly before it ends."""
+
+    def __init__(self, fetch: Callable[[], tuple[str, int]], clock: Clock) -> None:
+        """`fetch` returns a token and its seconds."""
+        self._fetch, self._clock, self._lock = fetch, clock, Lock()
+        self._token, self._until_ms, self._is_second = "", 0, False
+
+    def now(self) -> str:
+        with self._lock:
+            if not self._token or self._clock() >= self._until_ms:
+                self._token, seconds = self._fetch()
+                self._until_ms = self._clock() + max(seconds * 1_000 - _EARLY_MS, seconds * 500)
+            return self._token
+
+    def renew(self, refused: str) -> bool:
+        with self._lock:
+            if self._token != refused:
+                return True  # another thread has renewed it
+            if self._is_second:
+                return False
+            self._token, self._is_second = "", True
+            return True
+
+    def accepted(self) -> None:
+        self._is_second = False
+
+
+# -- requests ----------------------------------------------------------------------------------------------------------
+
+
+class Calls:
+    """Sends requests to one catalog, from any thread. Paths are below its base, each name encoded by `path_of`."""
+
+    def __init__(
+        self,
+        profile: CatalogProfile,
+        retry: Retry,
+        clock: Clock = system_clock,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        try:
+            import urllib3  # noqa: F401  (what the transport stands on)
+        except ImportError as fault:
+            raise UsageError(
+                "tables of catalogs require urllib3, which is not installed",
+                code="usage.missing-extra",
+                hint=install_command("catalog"),
+            ) from fault
+        self.profile, self._retry, self.clock, self._now = profile, retry, clock, now
+        self._transport = self._connect(profile.endpoint)
+        self._tokens: Tokens = FixedToken(profile.token)
+        if profile.client_id:
+            self._oauth = self._connect(profile.oauth_uri)
+            self._tokens = ClientTokens(self._fetch_token, clock)
+
+    def __repr__(self) -> str:
+        return f"Calls({self.profile.endpoint!r})"
+
+    def _connect(self, url: str) -> Transport:
+        parts = urlsplit(url)
+        transport = Transport(url, is_direct=is_loopback(parts.hostname or ""), now=self._now)
+        transport.tally = self._retry.tally.of(parts.netloc, None)
+        return transport
+
+    def ask(
+        self,
+        path: str,
+        query: Mapping[str, str | int] | None = None,
+        body: JsonObject | None = None,
+        *,
+        method: str = "GET",
+    ) -> Json:
+        """Return the JSON object of an answer to a request that changes nothing, repeated within the budget.
+
+        Raises HttpFault, RefusedCall for an answer without success, and what a token server makes of it.
+        """
+        request = self._request(method, path, query, None if body is None else orjson.dumps(body))
+        return self._repeated(lambda: self._fields(self._with_token(request)), self._transport.host)
+
+    def send_once(self, path: str, body: bytes) -> Json:
+        """Send a change once, and return the JSON object of the answer. Raises as `ask` does.
+
+        A token that was refused is replaced for the next request, and RefusedCall with status 401 has `reason`
+        'token-renewed'.
+        """
+        request = self._request("POST", path, None, body)
+        token = self._tokens.now()
+        with self._retry.watched(self._transport.host):
+            try:
+                return self._fields(self._send(request, token))
+            except RefusedCall as fault:
+                if _may_renew(fault.refusal) and self._tokens.renew(token):
+                    fault.reason = RENEWED
+                raise
+
+    def _request(self, method: str, path: str, query: Mapping[str, str | int] | None, body: bytes | None) -> Request:
+        url = f"{self.profile.base}{path}{'?' if query else ''}{urlencode(query or {})}"
+        headers = {"Accept": "application/json"} | ({} if body is None else {"Content-Type": "application/json"})
+        content = None if body is None else Body(body)
+        call = None if method == "POST" else Call.GET
+        return Request(method, url, headers, content, call, limit=LARGEST_ANSWER, seconds=BODY_SECONDS)
+
+    def _with_token(self, request: Request) -> Answer:
+        token = self._tokens.now()
+        try:
+            return self._send(request, token)
+        except RefusedCall as fault:
+            if not _may_renew(fault.refusal) or not self._tokens.renew(token):
+                raise
+        return self._send(request, self._tokens.now())
+
+    def _send(self, request: Request, token: str) -> Answer:
+        headers = {**request.headers, **({"Authorization": f"Bearer {token}"} if token else {})}
+        answer = self._transport.send(
+            Request(request.method, request.url, headers, request.body, request.call, request.limit, request.seconds)
+        )
+        if answer.status not in (200, 204):
+            raise RefusedCall(refusal_of(answer, self.clock()))
+        self._tokens.accepted()
+        return answer
+
+    def _fields(self, answer: Answer) -> Json:
+        """Return the JSON object of an answer. Raises HttpFault for anything else, also one that is nested too deep."""
+        try:
+            found = orjson.loads(answer.data)
+        except orjson.JSONDecodeError:
+            found = None
+        if not isinstance(found, dict):
+            raise answer.unexpected("no JSON object")
+        return found
+
+    def _repeated(self, send: Callable[[], Json], host: str) -> Json:
+        return self._retry.call(
+            send,
+            host=host,
+            faults=(HttpFault,),
+            passing=passing_cause,
+            asked=lambda fault: fault.refusal.wait_seconds if isinstance(fault, RefusedCall) else 0.0,
+        )
+
+    def _fetch_token(self) -> tuple[str, int]:
+        """Return a new token and its seconds. Raises CatalogDenied and CatalogUnavailable."""
+        pair = f"{quote_plus(self.profile.client_id)}:{quote_plus(self.profile.client_secret)}".encode()
+        headers = {
+            "Authorization": f"Basic {base64.b64encode(pair).decode()}",
+            "Content-Type": "application/x-www-form-urlencoded",
+            "Accept": "application/json",
+        }
+        form = Body(urlencode({"grant_type": "client_credentials", "scope": "all-apis"}).encode())
+        request = Request("POST", self.profile.oauth_uri, headers, form, seconds=BODY_SECONDS)
+
+        def send() -> Json:
+            answer = self._oauth.send(request)
+            if answer.status != 200:
+                raise RefusedCall(refusal_of(answer, self.clock()))
+            return self._fields(answer)
+
+        host = self._oauth.host
+        try:
+            answer = self._repeated(send, host)
+        except RefusedCall as fault:
+            if fault.status in PASSING_STATUS or not 400 <= fault.status < 500:
+                raise self._unavailable(fault, host) from StoreFault.of(fault)
+            facts = fault.refusal.facts()
+            raise CatalogDenied(f"the token server {host} refuses the client", facts=facts) from None
+        except HttpFault as fault:
+            raise self._unavailable(fault, host) from StoreFault.of(fault)
+        token, lifetime = answer.get("access_token"), answer.get("expires_in")
+        if not isinstance(token, str) or not is_header_text(token):
+            raise CatalogDenied(f"the token server {host} sent no access_token")
+        remember_secrets({"token": token})
+        is_number = isinstance(lifetime, int | float) and not isinstance(lifetime, bool)
+        return token, int(min(max(lifetime, 0), _LONGEST_LIFETIME_S)) if is_number else _USUAL_LIFETIME_S
+
+    # -- errors ------------------------------------------------------------------------------------------------------
+
+    def error_of(self, fault: HttpFault, what: str, name: str) -> DeltacliError:
+        """Return the error for a request about a table, schema or catalog of a name. `what` could not be done."""
+        found = self._judge(fault, what, name)
+        found.facts |= tried(fault)
+        found.__cause__ = StoreFault.of(fault)
+        return found
+
+    def _judge(self, fault: HttpFault, what: str, name: str) -> DeltacliError:
+        host = self._transport.host
+        if not isinstance(fault, RefusedCall):
+            if fault.fate is Fate.UNEXPECTED and fault.status not in PASSING_STATUS:
+                seen = {"seen": fault.said, "expected": "Unity Catalog instead of a proxy or a login page"}
+                return CatalogAnswerInvalid(f"{what}: the answer is not one of a catalog", facts=seen)
+            return self._unavailable(fault, host)
+        refusal = fault.refusal
+        if refusal.status in (401, 403):
+            return self._denied(refusal, what, name)
+        if refusal.status == 404:
+            return _unknown(refusal, name)
+        if refusal.kind == "UnsupportedTableFormat":
+            return NotATable(f"{name} is not a Delta table", code=NOT_DELTA, facts=refusal.facts())
+        if refusal.status in PASSING_STATUS or refusal.status >= 500:
+            return self._unavailable(fault, host)
+        if 300 <= refusal.status < 400:
+            return CatalogUnavailable(
+                f"the catalog {host} answers with a redirect, which is not followed", facts=refusal.facts()
+            )
+        if "EXTERNAL_WRITE_NOT_ALLOWED" in refusal.code:
+            return CatalogDenied(f"{what}: the catalog refuses writes by external clients", facts=refusal.facts())
+        return CatalogAnswerInvalid(f"{what}: the catalog refuses the request", facts=refusal.facts())
+
+    def _denied(self, refusal: Refusal, what: str, name: str) -> CatalogDenied:
+        hint = None
+        if refusal.is_of_privilege:
+            why = "the catalog denies access"
+            hint = (
+                f"ask an owner for USE CATALOG, USE SCHEMA, SELECT and, on Databricks, EXTERNAL USE SCHEMA for {name}"
+            )
+        elif not self.profile.token and not self.profile.client_id:
+            why, hint = "the catalog requires a token, and none is configured", "export UC_TOKEN=TOKEN"
+        else:
+            why, hint = "the catalog does not accept the token", f"check the token of {self.profile.source}"
+        return CatalogDenied(f"{what}: {why}", facts=refusal.facts(), hint=hint)
+
+    def _unavailable(self, fault: HttpFault, host: str) -> CatalogUnavailable:
+        facts = fault.refusal.facts() if isinstance(fault, RefusedCall) else {"reason": str(fault)}
+        if fault.fate is Fate.UNSENT:
+            hint = f"check the endpoint of {self.profile.source}, and HTTPS_PROXY and NO_PROXY"
+            return CatalogUnavailable(f"the catalog {host} cannot be reached", facts=facts, hint=hint)
+        return CatalogUnavailable(f"the catalog {host} failed", facts=facts)
+
+
+RENEWED = "token-renewed"
+NOT_DELTA = "catalog.not-delta"
+
+
+def _may_renew(refusal: Refusal) -> bool:
+    return refusal.status == 401 and not refusal.is_of_privilege
+
+
+def _unknown(refusal: Refusal, name: str) -> CatalogNameUnknown:
+    kind = {"NoSuchCatalog": "catalog", "NoSuchSchema": "schema"}.get(refusal.kind)
+    names = name.removeprefix("uc://").split(".")
+    if kind is None:
+        kind = ("catalog", "schema", "table")[min(len(names), 3) - 1]
+    count = ("catalog", "schema", "table").index(kind) + 1
+    hint = command("catalog ls", table=f"uc://{'.'.join(names[: count - 1])}") if count > 1 else None
+    return CatalogNameUnknown(f"the catalog has no {kind} {'.'.join(names[:count])}", facts=refusal.facts(), hint=hint)
+
+
+def path_of(*words: str) -> str:
+    """Return a path of these segments, each encoded whole."""
+    return "".join(f"/{quote(word, safe='')}" for word in words)

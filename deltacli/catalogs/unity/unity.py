@@ -1,0 +1,314 @@
+"""Unity Catalog as a catalog: the Delta API, and reading by the older paths where a server has no other.
+
+Spec: Unity Catalog API, versions 1.0 and preview.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from threading import Lock
+from typing import TYPE_CHECKING
+
+import orjson
+
+from deltacli.catalogs.base import Answer, CatalogTable, Listed, Operation, Proposal, Ratified, TableName, Verdict
+from deltacli.catalogs.unity.answers import (
+    commits_of,
+    each_commit,
+    features_of,
+    grant_of,
+    invalid,
+    is_managed_by,
+    is_synthetic,
+    latest_of,
+    location_of,
+    made_grant,
+    names_of,
+    table_of,
+    text_of,
+)
+from deltacli.catalogs.unity.calls import NOT_DELTA, RENEWED, RefusedCall, path_of
+from deltacli.core.errors import CatalogAnswerInvalid, CatalogUnavailable, DeltacliError, NotATable
+from deltacli.storage.objects.http import Fate, HttpFault
+
+if TYPE_CHECKING:
+    from deltacli.catalogs.unity.calls import Calls
+    from deltacli.core.typing import Json, JsonObject
+    from deltacli.storage.vended import Grant
+
+_PAGE = 50
+_MOST_PAGES = 100_000
+_THROTTLED_SECONDS = 1.0
+
+_configured: dict[tuple[str, str], bool] = {}
+"""Endpoint and catalog -> whether the server has the Delta API: asked once per process."""
+_configuring = Lock()
+
+
+def forget_configurations() -> None:
+    """Ask for the configuration of each catalog again."""
+    _configured.clear()
+
+
+class UnityCatalog:
+    """Implements the port `Catalog`."""
+
+    def __init__(self, calls: Calls) -> None:
+        self._calls = calls
+        self._is_local = calls.profile.is_local
+
+    def __repr__(self) -> str:
+        return f"UnityCatalog({self._calls.profile.endpoint!r})"
+
+    # -- reading -----------------------------------------------------------------------------------------------------
+
+    def load(self, name: TableName) -> CatalogTable:
+        """Return the table now. Raises as the port says."""
+        what = f"{name} cannot be loaded"
+        try:
+            if not self._has_delta_api(name.catalog):
+                return self._load_preview(name)
+            answer = self._calls.ask(_path(name))
+        except HttpFault as fault:
+            raise self._calls.error_of(fault, what, str(name)) from fault.__cause__
+        return table_of(name, answer, is_local=self._is_local)
+
+    def _has_delta_api(self, catalog: str) -> bool:
+        key = (self._calls.profile.endpoint, catalog)
+        with _configuring:
+            if key not in _configured:
+                _configured[key] = self._ask_configuration(catalog)
+            return _configured[key]
+
+    def _ask_configuration(self, catalog: str) -> bool:
+        try:
+            found = self._calls.ask("/delta/v1/config", {"catalog": catalog, "protocol-versions": "1.0"})
+        except RefusedCall as fault:
+            if fault.status == 404 and fault.refusal.kind == "NoSuchCatalog":
+                raise
+            if fault.status == 404 or fault.refusal.kind == "InvalidParameterValue":
+                return False
+            raise
+        version = found.get("protocol-version")
+        return isinstance(version, str) and version.partition(".")[0] == "1"
+
+    def grant(self, table: CatalogTable, operation: Operation) -> Grant:
+        """Return credentials for the location of a table. Raises as the port says."""
+        what = f"{table.name}: no credentials to {'read' if operation is Operation.READ else 'change'} it"
+        try:
+            if not self._has_delta_api(table.name.catalog):
+                return self._grant_preview(table, operation)
+            answer = self._calls.ask(f"{_path(table.name)}/credentials", {"operation": operation.value})
+        except HttpFault as fault:
+            raise self._calls.error_of(fault, what, str(table.name)) from fault.__cause__
+        return grant_of(table.name, table.location, answer.get("storage-credentials"))
+
+    # -- changing ----------------------------------------------------------------------------------------------------
+
+    def request_of(self, table: CatalogTable, proposal: Proposal) -> bytes:
+        """Return the body of a proposal."""
+        updates = [{"action": "add-commit", "commit": _wire_commit(proposal.commit)}, *proposal.updates]
+        if proposal.published is not None:
+            updates.append(_report(proposal.published))
+        return _body(table, updates)
+
+    def ratify(self, table: CatalogTable, body: bytes) -> Answer:
+        """Send a proposal once. Raises nothing for what the catalog, or its token server, answers."""
+        if not table.takes_commits:
+            return Answer(Verdict.REFUSED, said="the catalog is too old to take commits")
+        try:
+            answer = self._calls.send_once(_path(table.name), body)
+        except RefusedCall as fault:
+            return _verdict_of(fault)
+        except HttpFault as fault:
+            return Answer(Verdict.AGAIN if fault.fate is Fate.UNSENT else Verdict.UNKNOWN, said=str(fault))
+        except CatalogUnavailable as fault:  # of the token server: nothing was sent
+            return Answer(Verdict.AGAIN, said=fault.message)
+        except DeltacliError as fault:
+            return Answer(Verdict.REFUSED, said=fault.message)
+        try:
+            found = table_of(table.name, answer, is_local=self._is_local)
+        except DeltacliError as fault:
+            return Answer(Verdict.UNKNOWN, said=fault.message)
+        return _accepted(table, found, body)
+
+    def report_published(self, table: CatalogTable, version: int) -> CatalogTable:
+        """Tell the catalog that all versions up to one are published. Raises as the port says.
+
+        It never moves back there, so a report may be repeated.
+        """
+        what = f"{table.name}: the published versions cannot be reported"
+        if not table.takes_commits:
+            raise CatalogAnswerInvalid(f"{what}: the catalog is too old to take reports")
+        request = orjson.loads(_body(table, [_report(version)]))
+        try:
+            answer = self._calls.ask(_path(table.name), body=request, method="POST")
+        except HttpFault as fault:
+            raise self._calls.error_of(fault, what, str(table.name)) from fault.__cause__
+        found = table_of(table.name, answer, is_local=self._is_local)
+        if found.uuid != table.uuid:
+            raise invalid(table.name, "the table is another one now", found.uuid)
+        return found
+
+    # -- listing -----------------------------------------------------------------------------------------------------
+
+    def tables_of(self, catalog: str, schema: str | None) -> list[Listed]:
+        """Return the tables of a catalog or of one of its schemas, by name. Raises as the port says."""
+        name = f"uc://{catalog}" + ("" if schema is None else f".{schema}")
+        try:
+            schemas = [schema] if schema is not None else self._schemas_of(catalog)
+            found = {one.name: one for each in schemas for one in self._tables_of_schema(catalog, each)}
+        except HttpFault as fault:
+            raise self._calls.error_of(fault, f"{name} cannot be listed", name) from fault.__cause__
+        return [found[key] for key in sorted(found)]
+
+    def _schemas_of(self, catalog: str) -> list[str]:
+        pages = self._pages("/schemas", "schemas", {"catalog_name": catalog})
+        return list(dict.fromkeys(name for page in pages for name in names_of(page, "name")))
+
+    def _tables_of_schema(self, catalog: str, schema: str) -> Iterator[Listed]:
+        for page in self._pages("/tables", "tables", {"catalog_name": catalog, "schema_name": schema}):
+            for one in page:
+                if not isinstance(one, dict) or not isinstance(name := one.get("name"), str) or not name:
+                    raise CatalogAnswerInvalid(f"uc://{catalog}.{schema}: a table of the listing has no name")
+                kind, data_format = (
+                    value if isinstance(value := one.get(key), str) else ""
+                    for key in ("table_type", "data_source_format")
+                )
+                yield Listed(TableName(catalog, schema, name), kind, data_format)
+
+    def _pages(self, path: str, key: str, query: Mapping[str, str]) -> Iterator[list[Json]]:
+        """Yield the pages of a listing; some are empty. Raises CatalogAnswerInvalid where a token comes again."""
+        token, seen = "", set[str]()
+        for _ in range(_MOST_PAGES):
+            more = {"page_token": token} if token else {}
+            found = self._calls.ask(path, {**query, "max_results": _PAGE, **more})
+            page, token = found.get(key), found.get("next_page_token") or ""
+            if page is not None and not isinstance(page, list):
+                raise CatalogAnswerInvalid(f"a listing of the catalog has no {key}")
+            yield page or []
+            if not token:
+                return
+            if not isinstance(token, str) or token in seen:
+                raise CatalogAnswerInvalid("a listing of the catalog does not end: a page token is repeated")
+            seen.add(token)
+        raise CatalogAnswerInvalid(f"a listing of the catalog has more than {_MOST_PAGES:,} pages")
+
+    # -- older servers -----------------------------------------------------------------------------------------------
+
+    def _load_preview(self, name: TableName) -> CatalogTable:
+        found = self._calls.ask(f"/tables{path_of('.'.join(name))}")
+        kind, data_format = found.get("table_type"), found.get("data_source_format")
+        if data_format != "DELTA" or kind not in ("MANAGED", "EXTERNAL"):
+            facts = {"type": str(kind)[:40], "format": str(data_format)[:40]}
+            raise NotATable(f"{name} is not a Delta table", code=NOT_DELTA, facts=facts)
+        properties = found.get("properties") or {}
+        if not isinstance(properties, dict) or not all(isinstance(value, str) for value in properties.values()):
+            raise invalid(name, "properties is not an object with texts")
+        uuid, place = text_of(name, found, "table_id"), text_of(name, found, "storage_location")
+        is_managed = is_managed_by(properties)
+        latest, commits = self._preview_commits(name, uuid, place) if is_managed else (None, ())
+        return CatalogTable(
+            name=name,
+            uuid=uuid,
+            location=location_of(name, place, is_local=self._is_local),
+            is_managed=is_managed,
+            table_type=kind,
+            latest=latest,
+            commits=commits,
+            properties={key: value for key, value in properties.items() if not is_synthetic(key)},
+            features=features_of(properties),
+            takes_commits=False,
+        )
+
+    def _preview_commits(self, name: TableName, uuid: str, place: str) -> tuple[int, tuple[Ratified, ...]]:
+        """Return the latest version and the commits, which a server sends some at a time."""
+        found: dict[int, Json] = {}
+        start, latest = 0, -1
+        while True:
+            body = {"table_id": uuid, "table_uri": place, "start_version": start}
+            answer = self._calls.ask("/delta/preview/commits", body=body)
+            version = answer.get("latest_table_version")
+            latest = 0 if version == -1 else latest_of(name, version)
+            page = answer.get("commits")
+            versions = [one.version for one in each_commit(name, page, "_")]
+            if len({*versions}) != len(versions):
+                raise invalid(name, "two commits have the same version")
+            found |= dict(zip(versions, page or (), strict=True))
+            if not versions or max(versions) < start or max(versions) >= latest:
+                return latest, commits_of(name, [*found.values()], latest, "_")
+            start = max(versions) + 1
+
+    def _grant_preview(self, table: CatalogTable, operation: Operation) -> Grant:
+        body = {"table_id": table.uuid, "operation": operation.value}
+        found = self._calls.ask("/temporary-table-credentials", body=body, method="POST")
+        config: dict[str, Json] = {}
+        for kind, keys in _PREVIEW_KEYS.items():
+            given = found.get(kind)
+            if isinstance(given, dict):
+                config |= {key: given[name] for name, key in keys.items() if given.get(name) is not None}
+        location = table.location
+        return made_grant(table.name, location, location, config, found.get("expiration_time"))
+
+
+_PREVIEW_KEYS: Mapping[str, Mapping[str, str]] = {
+    "aws_temp_credentials": {
+        "access_key_id": "s3.access-key-id",
+        "secret_access_key": "s3.secret-access-key",
+        "session_token": "s3.session-token",
+    },
+    "azure_user_delegation_sas": {"sas_token": "azure.sas-token"},
+    "gcp_oauth_token": {"oauth_token": "gcs.oauth-token"},
+}
+
+
+def _path(name: TableName) -> str:
+    return "/delta/v1" + path_of("catalogs", name.catalog, "schemas", name.schema, "tables", name.table)
+
+
+def _wire_commit(commit: Ratified) -> JsonObject:
+    return {
+        "version": commit.version,
+        "timestamp": commit.timestamp_ms,
+        "file-name": commit.file_name,
+        "file-size": commit.size_bytes,
+        "file-modification-timestamp": commit.modified_ms,
+    }
+
+
+def _report(version: int) -> JsonObject:
+    return {"action": "set-latest-backfilled-version", "latest-published-version": version}
+
+
+def _body(table: CatalogTable, updates: list[JsonObject]) -> bytes:
+    requirements = [{"type": "assert-table-uuid", "uuid": table.uuid}]
+    return orjson.dumps({"requirements": requirements, "updates": updates})
+
+
+def _verdict_of(fault: RefusedCall) -> Answer:
+    """Return what an answer without success proves of a first attempt. After an unknown one only a reload does."""
+    refusal = fault.refusal
+    said, wait = " ".join(filter(None, (f"HTTP {refusal.status}", refusal.kind, refusal.message))), refusal.wait_seconds
+    if fault.reason == RENEWED:
+        return Answer(Verdict.AGAIN, said=said, wait_seconds=wait)
+    if refusal.status == 409:
+        return Answer(Verdict.LOST, said=said, wait_seconds=wait)
+    if refusal.status == 429:
+        is_throttled = refusal.kind == "TooManyRequests"
+        wait = wait or (0.0 if refusal.kind == "ResourceExhausted" else _THROTTLED_SECONDS)
+        return Answer(Verdict.AGAIN if is_throttled else Verdict.PUBLISH_FIRST, said=said, wait_seconds=wait)
+    is_final = 400 <= refusal.status < 500 and refusal.status not in (408, 425)
+    return Answer(Verdict.REFUSED if is_final else Verdict.UNKNOWN, said=said, wait_seconds=wait)
+
+
+def _accepted(table: CatalogTable, found: CatalogTable, body: bytes) -> Answer:
+    """Return what a success proves, by the state of the table that came with it."""
+    update = next(one for one in orjson.loads(body)["updates"] if one["action"] == "add-commit")
+    version, file_name = update["commit"]["version"], update["commit"]["file-name"]
+    if found.uuid != table.uuid:
+        return Answer(Verdict.UNKNOWN, said="the answer is about another table")
+    if found.latest is None or found.latest < version:
+        return Answer(Verdict.UNKNOWN, said=f"the answer is older than version {version}")
+    if any(one.version == version and one.file_name != file_name for one in found.commits):
+        return Answer(Verdict.UNKNOWN, said=f"the answer has another file for version {version}")
+    return Answer(Verdict.RATIFIED, found)

@@ -1,0 +1,1 @@
+"""`deltacli catalog`: tables of Unity Catalog."""

@@ -1,0 +1,365 @@
+"""`catalog status`: how far a catalog and the log are, what differs; `catalog staged`: what became of staged files.
+
+Nothing is changed, and nothing is repaired: the log stays right where both differ. Spec: Catalog-managed tables.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Set
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import count
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from deltacli.catalogs.lockstep import CLUSTERING, ROW_TRACKING, TABLE_IDS, is_synthetic
+from deltacli.catalogs.publishing import is_published, same_lines
+from deltacli.catalogs.ratified import STAGED_DIRECTORY, View, staged_path, staged_version
+from deltacli.core.documents import short_repr
+from deltacli.core.errors import FileMissing, Unreadable, UsageError, command
+from deltacli.core.typing import Json
+from deltacli.delta.log.segment import LOG_DIRECTORY, LogFileKind, commit_name, make_log_file, parse_log_path
+from deltacli.delta.protocol.features import READER_FEATURES_VERSION
+from deltacli.storage import is_address_of
+from deltacli.storage.base import managed_store
+from deltacli.table.rebuild import read_snapshot
+from deltacli.work.commits.provenance import read_provenance
+
+if TYPE_CHECKING:
+    from deltacli.catalogs.base import Ratified
+    from deltacli.catalogs.managed_store import ManagedStore
+    from deltacli.storage import ReadStorage
+    from deltacli.table.handle import TableHandle
+    from deltacli.table.version import Snapshot
+
+
+def require_managed(table: TableHandle) -> ManagedStore:
+    """Return the store of a table that its catalog manages. Raises UsageError for another."""
+    managed: ManagedStore | None = managed_store(table.storage)
+    if managed is None:
+        raise UsageError(
+            "no catalog manages this table, or it was not opened there",
+            code="catalog.not-managed",
+            facts={"table": table.uri},
+            hint="pass the table as its catalog names it: uc://CATALOG.SCHEMA.TABLE",
+        )
+    return managed
+
+
+# -- status ------------------------------------------------------------------------------------------------------------
+
+
+class DivergenceKind(StrEnum):
+    """What differs between log and catalog."""
+
+    SCHEMA = "schema"
+    PROTOCOL = "protocol"
+    PROPERTY = "property"
+    DOMAIN = "domain"
+    LOCATION = "location"
+    VERSION = "version"
+    MISSING_STAGED = "missing-staged"
+
+
+class Divergence(NamedTuple):
+    """One difference: what it is, what the log has, and what the catalog has; None: nothing."""
+
+    kind: DivergenceKind
+    name: str
+    log: Json
+    catalog: Json
+
+    def as_json(self) -> dict[str, Json]:
+        """Return it as in a document."""
+        return {"kind": self.kind.value, "name": self.name, "log": self.log, "catalog": self.catalog}
+
+
+class Unpublished(NamedTuple):
+    """A ratified version that is not published, and for how long."""
+
+    version: int
+    age_ms: int
+
+
+@short_repr("latest_ratified", "latest_published", "unpublished", "divergence")
+@dataclass(frozen=True, repr=False)
+class CatalogStatus:
+    """Where a catalog and the log of a table stand."""
+
+    table: str
+    latest_ratified: int
+    latest_published: int | None
+    """The newest version up to which all are published; None where none is known to be."""
+    unpublished: tuple[Unpublished, ...]
+    permissions: tuple[str, ...] | None
+    """The maintenance that clients may do; None where the catalog names none, which permits nothing."""
+    divergence: tuple[Divergence, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def agrees(self) -> bool:
+        """Return True where nothing differs."""
+        return not self.divergence
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the document `deltacli.catalog-status`, without the envelope."""
+        return {
+            "latestRatified": self.latest_ratified,
+            "latestPublished": self.latest_published,
+            "unpublished": [{"version": one.version, "ageMs": one.age_ms} for one in self.unpublished],
+            "permissions": None if self.permissions is None else list(self.permissions),
+            "divergence": [one.as_json() for one in self.divergence],
+        }
+
+
+def catalog_status(table: TableHandle) -> CatalogStatus:
+    """Ask the catalog, list the log, and compare both. Raises UsageError where no catalog manages the table, and what
+    the catalog and the store raise; a log that cannot be read is a divergence.
+    """
+    managed = require_managed(table)
+    store, notes, found = managed.inner, list[str](), list[Divergence]()
+    managed.log.reload()
+    try:
+        snapshot = read_snapshot(table)
+        found += _of_metadata(snapshot, managed.log.view, notes)
+    except Unreadable as fault:
+        latest = managed.log.view.latest
+        found.append(Divergence(DivergenceKind.VERSION, str(latest), fault.message, "ratified"))
+    published = _published(store)
+    found += _of_versions(managed, published)
+    view, now_ms = managed.log.view, table.clock()
+    if not is_address_of(store, _normal(view.table.location)):
+        found.append(Divergence(DivergenceKind.LOCATION, "location", store.uri, view.table.location))
+    waiting = [commit for version, commit in sorted(view.commits.items()) if version not in published]
+    if view.table.has_uniform:
+        notes.append("the table is kept readable as Iceberg: deltacli does not change it")
+    return CatalogStatus(
+        str(view.table.name),
+        view.latest,
+        _latest_published(published, view.latest),
+        tuple(Unpublished(commit.version, max(now_ms - commit.timestamp_ms, 0)) for commit in waiting),
+        None if view.table.permissions is None else tuple(sorted(view.table.permissions)),
+        tuple(found),
+        tuple(notes),
+    )
+
+
+def log_divergence(managed: ManagedStore) -> list[tuple[int, str]]:
+    """Return the versions of which the log has another commit than the catalog, with what differs in words."""
+    found = _of_versions(managed, _published(managed.inner))
+    words = ((int(one.name), one.log, one.catalog) for one in found)
+    return [
+        (version, f"the log has {'nothing' if log is None else log}, and the catalog {catalog or 'nothing'}")
+        for version, log, catalog in words
+    ]
+
+
+def _published(store: ReadStorage) -> set[int]:
+    """Return the versions that have a published file, whatever is in it."""
+    paths = (parse_log_path(stat.name) for stat in store.list_from(LOG_DIRECTORY))
+    return {path.version for path in paths if path.kind is LogFileKind.COMMIT}
+
+
+def _latest_published(published: Set[int], latest: int) -> int | None:
+    """Return the newest version of the last run of published commits that has no gap, at most the latest."""
+    known = [version for version in published if version <= latest]
+    if not known:
+        return None
+    first = min(known)
+    return next(version for version in count(first) if version + 1 not in published or version == latest)
+
+
+def _normal(location: str) -> str:
+    """Return the address of a table in the spelling of stores."""
+    return re.sub(r"^s3[an]://", "s3://", location.rstrip("/"))
+
+
+def _of_versions(managed: ManagedStore, published: Set[int]) -> Iterator[Divergence]:
+    """Yield where commits differ. A version that was published behind an answer is looked for in another one."""
+    store, view = managed.inner, managed.log.view
+    if max(published, default=-1) > view.latest:
+        view = managed.log.reload()
+    for version in sorted(version for version in published if version > view.latest):
+        yield Divergence(DivergenceKind.VERSION, str(version), commit_name(version), None)
+    first = min(view.commits, default=view.latest + 1)
+    known = [version for version in published if version < first]
+    if known and first - 1 not in published and first > 0:
+        yield Divergence(DivergenceKind.VERSION, str(first - 1), None, "ratified")
+    for version, commit in sorted(view.commits.items()):
+        path = staged_path(commit)
+        try:
+            size = store.stat(path).size_bytes
+        except FileMissing:
+            yield Divergence(DivergenceKind.MISSING_STAGED, str(version), None, path)
+            continue
+        if size != commit.size_bytes:
+            yield Divergence(DivergenceKind.VERSION, str(version), f"{size} bytes", f"{commit.size_bytes} bytes")
+            continue
+        stamp = _stamp(store, commit)
+        if stamp != commit.timestamp_ms:
+            yield Divergence(DivergenceKind.VERSION, str(version), stamp, commit.timestamp_ms)
+        if version in published and not same_lines(store, path, f"{LOG_DIRECTORY}/{commit_name(version)}"):
+            yield Divergence(DivergenceKind.VERSION, str(version), commit_name(version), path)
+
+
+def _stamp(store: ReadStorage, commit: Ratified) -> int | None:
+    """Return the in-commit timestamp in a staged file."""
+
+    class _Staged:
+        """The store, under the names that a log has."""
+
+        def read(self, _: str) -> bytes:
+            return store.read(staged_path(commit))
+
+        def read_range(self, _: str, offset: int, length: int) -> bytes:
+            return store.read_range(staged_path(commit), offset, length)
+
+    file = make_log_file(commit_name(commit.version), commit.size_bytes, commit.modified_ms)
+    return read_provenance(_Staged(), file).in_commit_timestamp  # type: ignore[arg-type]
+
+
+def _of_metadata(snapshot: Snapshot, view: View, notes: list[str]) -> Iterator[Divergence]:
+    table = view.table
+    yield from _of_protocol(snapshot, table.features)
+    if table.columns is not None:
+        log = _columns(json.loads(snapshot.metadata.schema_string or '{"fields":[]}'))
+        catalog = _columns(table.columns)
+        for name in dict.fromkeys([*log, *catalog]):
+            if log.get(name) != catalog.get(name):
+                yield Divergence(DivergenceKind.SCHEMA, name, log.get(name), catalog.get(name))
+        if [*log] != [*catalog] and {*log} == {*catalog}:
+            yield Divergence(DivergenceKind.SCHEMA, "order of columns", [*log], [*catalog])
+    columns = list(snapshot.metadata.partition_columns)
+    if table.partition_columns is not None and columns != [*table.partition_columns]:
+        yield Divergence(DivergenceKind.SCHEMA, "partition columns", columns, [*table.partition_columns])
+    own = {key: value for key, value in snapshot.properties.items() if not is_synthetic(key)}
+    for key, value in sorted(own.items()):
+        if table.properties.get(key) != value:
+            yield Divergence(DivergenceKind.PROPERTY, key, value, table.properties.get(key))
+    named = next((own[key] for key in TABLE_IDS if key in own), None)
+    if named != table.uuid:
+        yield Divergence(DivergenceKind.PROPERTY, TABLE_IDS[0], named, table.uuid)
+    yield from _of_domains(snapshot, table.domains, notes)
+
+
+def _of_protocol(snapshot: Snapshot, features: frozenset[str]) -> Iterator[Divergence]:
+    protocol = snapshot.protocol
+    if protocol.min_reader_version < READER_FEATURES_VERSION:
+        yield Divergence(DivergenceKind.PROTOCOL, "minReaderVersion", protocol.min_reader_version, None)
+    own = {*(protocol.reader_features or ()), *(protocol.writer_features or ())}
+    for name in sorted(own ^ features):
+        log, catalog = ("supported" if name in one else None for one in (own, features))
+        yield Divergence(DivergenceKind.PROTOCOL, name, log, catalog)
+
+
+def _columns(schema: Json) -> dict[str, Json]:
+    """Return the columns of a schema by name, types without the spaces that catalogs put into them."""
+    fields = schema.get("fields", ()) if isinstance(schema, Mapping) else ()
+    return {str(one.get("name")): _plain(one) for one in fields if isinstance(one, Mapping)}
+
+
+def _plain(value: Json) -> Json:
+    if isinstance(value, Mapping):
+        return {
+            key: inner.replace(" ", "") if key.lower().endswith("type") and isinstance(inner, str) else _plain(inner)
+            for key, inner in value.items()
+            if not (key == "metadata" and not inner)
+        }
+    return [_plain(one) for one in value] if isinstance(value, list) else value
+
+
+def _of_domains(snapshot: Snapshot, catalog: Mapping[str, Any], notes: list[str]) -> Iterator[Divergence]:
+    """Yield where the two domains that catalogs know differ, as far as the catalog says anything of them."""
+    log = {one.domain: one.configuration for one in snapshot.domains}
+    for name, key in ((CLUSTERING, "clusteringColumns"), (ROW_TRACKING, "rowIdHighWaterMark")):
+        if name not in catalog:
+            continue
+        try:
+            own = json.loads(log[name]).get(key)
+        except (KeyError, ValueError, AttributeError):
+            own = None
+        told = catalog[name].get(key)
+        if name == ROW_TRACKING and type(own) is int and type(told) is int and told < own:
+            notes.append(f"the catalog knows row ids up to {told}, and the log has {own}")
+        elif own != told:
+            yield Divergence(DivergenceKind.DOMAIN, name, own, told)
+
+
+# -- staged files ------------------------------------------------------------------------------------------------------
+
+
+class StagedClass(StrEnum):
+    """What became of a staged file: the version, not the version, or nobody knows yet."""
+
+    RATIFIED = "ratified"
+    LOST = "lost"
+    UNKNOWN = "unknown"
+
+
+class StagedFile(NamedTuple):
+    """A staged file; the version is that of its name, None where it has none."""
+
+    path: str
+    version: int | None
+    fate: StagedClass
+    size_bytes: int
+    age_ms: int
+
+    def as_json(self) -> dict[str, Json]:
+        """Return it as in a document."""
+        return {
+            "path": self.path,
+            "version": self.version,
+            "class": self.fate.value,
+            "sizeBytes": self.size_bytes,
+            "ageMs": self.age_ms,
+        }
+
+
+@short_repr("items")
+@dataclass(frozen=True, repr=False)
+class StagedFiles:
+    """The staged files of a table, by name."""
+
+    table: str
+    items: tuple[StagedFile, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the document `deltacli.catalog-staged`, without the envelope."""
+        return {"items": [one.as_json() for one in self.items]}
+
+
+def staged_files(table: TableHandle) -> StagedFiles:
+    """List the staged files and say what became of each. Raises as `catalog_status`."""
+    managed = require_managed(table)
+    store, now_ms = managed.inner, table.clock()
+    try:
+        listed = [stat for stat in store.list_from(STAGED_DIRECTORY) if not stat.name.startswith(".")]
+    except FileMissing:
+        listed = []
+    view = managed.log.reload()  # behind the listing: what was ratified meanwhile is not lost
+    items = []
+    for stat in listed:
+        version, path = staged_version(stat.name), f"{STAGED_DIRECTORY}/{stat.name}"
+        fate = StagedClass.UNKNOWN if version is None else _fate(store, view, version, path)
+        items.append(StagedFile(path, version, fate, stat.size_bytes, max(now_ms - stat.modified_ms, 0)))
+    return StagedFiles(str(view.table.name), tuple(items))
+
+
+def _fate(store: ReadStorage, view: View, version: int, path: str) -> StagedClass:
+    """Return what became of a staged file of a version."""
+    if version > view.latest:
+        return StagedClass.UNKNOWN  # in flight, or left behind
+    commit = view.commits.get(version)
+    if commit is not None:
+        return StagedClass.RATIFIED if staged_path(commit) == path else StagedClass.LOST
+    if not is_published(store, version):
+        return StagedClass.UNKNOWN
+    is_same = same_lines(store, path, f"{LOG_DIRECTORY}/{commit_name(version)}")
+    return StagedClass.RATIFIED if is_same else StagedClass.LOST
+
+
+def way_to_publish(status: CatalogStatus) -> str | None:
+    """Return the command that publishes what is due; None where nothing is, or where it would be refused."""
+    return command("catalog publish") if status.unpublished and status.agrees else None

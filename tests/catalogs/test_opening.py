@@ -1,0 +1,365 @@
+"""Tables by their names in a catalog: which requests a command sends, with which credentials, and what stops it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from deltacli import Table, open_table
+from deltacli.catalogs.unity.opening import open_catalog, open_in_catalog
+from deltacli.core.clock import Machine
+from deltacli.core.errors import DeltacliError
+from deltacli.engine.base import EmbeddedEngine
+from deltacli.fleet.planning.discovery import discover
+from deltacli.fleet.policy_file.reading import read_fleet_file
+from deltacli.storage import LocalStorage, Storage
+from deltacli.storage.retry import Retry
+from tests.cli.support import Result, deltacli
+from tests.support.builder import TableBuilder
+from tests.support.catalog_state import NAME, Body
+from tests.support.cloud import Said, answers
+from tests.support.fake_catalog import CLIENT, PREVIEW, SECRET, TOKEN, FakeCatalog, s3_credentials
+from tests.support.managed_tables import ManagedTable
+from tests.support.s3 import S3Server, says
+
+ADDRESS = "uc://main.sales.orders"
+CONFIG, LOAD, GRANT = "/delta/v1/config", "/tables/orders", "/tables/orders/credentials"
+
+
+def asked(server: FakeCatalog) -> list[str]:
+    """The kinds of the requests."""
+
+    def kind(target: str) -> str:
+        path = target.partition("?")[0]
+        return next((one for one in (CONFIG, GRANT, LOAD) if path.endswith(one)), path)
+
+    return [f"{one.method} {kind(one.target)}" for one in server.requests]
+
+
+@pytest.fixture
+def managed(server: FakeCatalog, tmp_path: Path) -> ManagedTable:
+    """A table on this disk: versions 0 to 3 are published, 4 to 6 staged and ratified."""
+    place = tmp_path / "lake" / "orders"
+    place.mkdir(parents=True)
+    table = ManagedTable(range(4), range(4, 7), store=LocalStorage(str(place)))
+    table.server.location = f"file://{place}"
+    server.state.tables[NAME] = table.server
+    assert table.store is not None
+    return table
+
+
+def run(server: FakeCatalog, *words: str, **environment: str) -> Result:
+    return deltacli(*words, "--retry-budget", "0s", cwd=None, **{**server.environment, **environment})
+
+
+# -- managed tables ----------------------------------------------------------------------------------------------------
+
+
+def test_a_read_takes_two_requests_and_the_configuration(server: FakeCatalog, managed: ManagedTable) -> None:
+    found = run(server, "snapshot", ADDRESS, "--json")
+
+    assert (found.code, found.document["version"], found.document["files"]["count"]) == (0, 6, 7)
+    assert asked(server) == [f"GET {CONFIG}", f"GET {LOAD}", f"GET {GRANT}"]
+    assert server.grants == [(NAME, "READ")]
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "shown"),
+    [
+        (["history", ADDRESS], 0, "6  2023-11-14T22:13:26"),
+        (["snapshot", ADDRESS, "--version", "5"], 0, "version       5"),
+        (["snapshot", ADDRESS, "--timestamp", "2023-11-14T22:13:25.5Z"], 0, "version       5"),
+        (["diff", ADDRESS, "3", "5"], 1, "2 files"),
+        (["log", "cat", ADDRESS, "5"], 0, "t5"),
+        (["snapshot", ADDRESS, "--version", "7"], 3, ""),
+        (["snapshot", "UC://main.sales.orders"], 0, "version       6"),
+    ],
+)
+def test_commands_read_what_is_ratified(
+    server: FakeCatalog, managed: ManagedTable, words: list[str], code: int, shown: str
+) -> None:
+    found = run(server, *words)
+
+    assert found.code == code, found.err
+    assert shown in found.out
+    assert set(server.grants) == {(NAME, "READ")}
+
+
+def test_a_change_is_ratified_and_published(server: FakeCatalog, managed: ManagedTable) -> None:
+    found = run(server, "properties", ADDRESS, "set", "owner=ops", "--yes")
+
+    assert found.code == 0, found.err
+    assert set(server.grants) == {(NAME, "READ_WRITE")}
+    now = server.state.tables[NAME]
+    assert (now.latest, now.properties["owner"], now.unpublished) == (7, "ops", [])
+    assert managed.published_versions() == [*range(8)]
+
+
+def test_python_asks_for_more_before_the_first_change(server: FakeCatalog, managed: ManagedTable) -> None:
+    table = open_table(ADDRESS, catalog_profile=server.profile)
+
+    assert table.snapshot().version == 6
+    assert server.grants == [(NAME, "READ")]
+    table.set_properties({"owner": "ops"})
+
+    assert table.snapshot().version == 7
+    assert server.state.tables[NAME].properties["owner"] == "ops"
+
+
+def test_81_an_older_server_is_read_only(managed: ManagedTable) -> None:
+    server = FakeCatalog(PREVIEW)
+    server.state = managed.state
+    try:
+        read = run(server, "snapshot", ADDRESS, "--json")
+        changed = run(server, "properties", ADDRESS, "set", "a=b", "--yes")
+        from_python = open_table(ADDRESS, catalog_profile=server.profile)
+        with pytest.raises(DeltacliError, match="too old to take commits"):
+            from_python.set_properties({"a": "b"})
+    finally:
+        server.stop()
+
+    assert (read.code, read.document["version"]) == (0, 6)
+    assert (changed.code, "too old to take commits" in changed.err) == (4, True)
+    assert server.asked("POST", "/commits") == 0
+    assert len(managed.staged_names()) == 3
+
+
+# -- external tables, with credentials of the catalog ------------------------------------------------------------------
+
+
+def _external(server: FakeCatalog, s3: S3Server) -> str:
+    """A table on S3 whose versions its log decides; return where it is."""
+    bucket = s3.make_bucket()
+    for path, file in TableBuilder().commits(2).files.items():
+        s3.put(bucket, f"lake/orders/{path}", file.data)
+    place = f"s3://{bucket}/lake/orders"
+    server.add(ADDRESS, place)
+    server.credentials = s3_credentials
+    return place
+
+
+def _opened(server: FakeCatalog, s3: S3Server, now: Callable[[], int]) -> Storage:
+    retry = Retry(pause=lambda _: None)
+    catalog = open_catalog(server.profile, retry)
+    machine = Machine(now_ms=now)
+    return open_in_catalog(catalog, ADDRESS, options={"endpoint_url": s3.url}, retry=retry, machine=machine)
+
+
+@pytest.mark.usefixtures("no_keys")
+def test_25_an_external_table_is_read_with_vended_keys(server: FakeCatalog, s3: S3Server) -> None:
+    _external(server, s3)
+    options = ["--storage-option", f"endpoint_url={s3.url}"]
+
+    read = run(server, "snapshot", ADDRESS, "--json", *options)
+    assert (read.code, read.document["version"], server.grants) == (0, 1, [(NAME, "READ")])
+    server.grants.clear()
+    changed = run(server, "properties", ADDRESS, "set", "a=b", "--yes", *options)
+
+    assert changed.code == 0, changed.err
+    assert server.grants == [(NAME, "READ_WRITE")]
+    assert server.asked("POST") == 0
+
+
+@pytest.fixture
+def no_keys(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The user has no keys of the store."""
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.delenv(name)
+
+
+@pytest.mark.usefixtures("no_keys")
+def test_python_writes_to_an_external_table(server: FakeCatalog, s3: S3Server) -> None:
+    _external(server, s3)
+    table: Table = open_table(ADDRESS, catalog_profile=server.profile, storage_options={"endpoint_url": s3.url})
+    table.snapshot()
+
+    table.set_properties({"a": "b"})
+    table.set_properties({"a": "c"})
+
+    assert [operation for _, operation in server.grants] == ["READ", "READ_WRITE"]
+
+
+def test_65_keys_that_end_meanwhile_are_renewed_once(server: FakeCatalog, s3: S3Server) -> None:
+    _external(server, s3)
+    now, tokens = [1_781_000_000_000], iter("ab")
+
+    def other_keys(*given: Any) -> list[Body]:
+        [found] = s3_credentials(*given)
+        return [found | {"config": found["config"] | {"s3.session-token": f"token-{next(tokens)}"}}]
+
+    server.credentials = other_keys
+    store = _opened(server, s3, lambda: now[0])
+    now[0] += 60_000
+    s3.fail("GET", "0.json", says("400 Bad Request", "ExpiredToken"))
+
+    assert store.read(f"_delta_log/{0:020d}.json")
+    assert [operation for _, operation in server.grants] == ["READ", "READ"]
+
+
+def test_66_keys_that_have_ended_are_asked_for_once(server: FakeCatalog, s3: S3Server) -> None:
+    _external(server, s3)
+    now = 1_781_000_000_000
+    server.credentials = lambda *given: s3_credentials(*given, expires_ms=now - 1)
+
+    with pytest.raises(DeltacliError) as found:
+        _opened(server, s3, lambda: now)
+    assert (found.value.exit_code, len(server.grants), s3.requests) == (7, 1, [])
+
+
+def test_68_keys_of_another_place_are_not_tried(server: FakeCatalog, s3: S3Server) -> None:
+    place = _external(server, s3)
+    server.credentials = lambda *given: s3_credentials(*given, prefix=f"{place}2")
+
+    with pytest.raises(DeltacliError) as found:
+        _opened(server, s3, lambda: 0)
+    assert (found.value.code, s3.requests) == ("catalog.denied", [])
+
+
+def test_a_disk_of_another_machine_is_refused() -> None:
+    from deltacli.catalogs.unity.answers import location_of
+
+    with pytest.raises(DeltacliError, match="another machine"):
+        location_of(ADDRESS, "file:///etc", is_local=False)
+
+
+# -- where the catalog is ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("prod", None), ("machine", None), ("plain", "is a secret"), ("nosuch", "has no [catalog.nosuch]")],
+)
+def test_the_catalog_of_a_configuration(
+    server: FakeCatalog, managed: ManagedTable, tmp_path: Path, name: str, said: str | None
+) -> None:
+    server.tokens = {TOKEN}
+    (tmp_path / "token.txt").write_text(f"{TOKEN if name == 'prod' else SECRET}\n")
+    settings = tmp_path / "deltacli.toml"
+    endpoint = json.dumps(server.url)
+    settings.write_text(
+        f"""
+        [catalog.prod]
+        endpoint = {endpoint}
+        token = "@token.txt"
+        [catalog.machine]
+        endpoint = {endpoint}
+        client-id = "{CLIENT}"
+        client-secret = "@token.txt"
+        [catalog.plain]
+        endpoint = {endpoint}
+        token = "{TOKEN}"
+        """
+    )
+
+    found = deltacli("snapshot", ADDRESS, "--json", "--config", settings, "--catalog-profile", name)
+
+    assert found.code == (0 if said is None else 2), found.err
+    assert (said or "") in found.err
+    assert TOKEN not in found.out + found.err
+
+
+def test_the_configuration_may_choose(server: FakeCatalog, managed: ManagedTable, tmp_path: Path) -> None:
+    settings = tmp_path / "deltacli.toml"
+    settings.write_text(
+        f'catalog_profile = "a"\n[profile.x]\ncatalog_profile = "b"\n'
+        f'[catalog.a]\nendpoint = "{server.url}"\n[catalog.b]\nendpoint = "http://127.0.0.1:1"\n'
+    )
+
+    assert deltacli("snapshot", ADDRESS, "--config", settings).code == 0
+    lost = deltacli("snapshot", ADDRESS, "--config", settings, "--profile-name", "x", "--retry-budget", "0s")
+    assert (lost.code, "cannot be reached" in lost.err) == (7, True)
+
+
+@pytest.mark.parametrize(
+    ("words", "environment", "code", "said"),
+    [
+        (["snapshot", ADDRESS], {}, 2, "no catalog is configured"),
+        (["snapshot", ADDRESS], {"DATABRICKS_HOST": "127.0.0.1"}, 2, "but no credentials"),
+        (["snapshot", "uc://main.sales"], {}, 2, "2 names instead of three"),
+        (["snapshot", "uc://main.sales.*"], {}, 2, "is a pattern"),
+        (["snapshot", ADDRESS, "--catalog-profile", "x"], {}, 2, "no configuration file"),
+        (["snapshot", ADDRESS, "--catalog-profile", ""], {}, 2, "is empty"),
+        (["catalog", "ls", ADDRESS], {}, 2, "neither a catalog nor a schema"),
+    ],
+)
+def test_what_is_wrong_on_the_command_line(words: list[str], environment: dict[str, str], code: int, said: str) -> None:
+    found = deltacli(*words, cwd=None, **environment)
+
+    assert (found.code, said in found.err) == (code, True), found.err
+
+
+@pytest.mark.parametrize(
+    ("answer", "code", "name"),
+    [
+        (Said(401), 7, "catalog.denied"),
+        (Said(403), 7, "catalog.denied"),
+        (Said(503), 7, "catalog.unavailable"),
+        (Said(200, b"<html>"), 3, "catalog.answer"),
+    ],
+)
+def test_30_exit_codes(server: FakeCatalog, managed: ManagedTable, answer: Said, code: int, name: str) -> None:
+    server.tokens = {TOKEN}
+    server.fail("GET", LOAD, answers(answer))
+
+    found = run(server, "snapshot", ADDRESS, "--log-format", "json")
+
+    assert (found.code, found.error["code"]) == (code, name)
+    assert "Traceback" not in found.err
+
+
+def test_83_tokens_are_in_no_output(server: FakeCatalog, managed: ManagedTable) -> None:
+    server.tokens = {TOKEN}
+    shown = run(server, "snapshot", ADDRESS, "-vv")
+    server.fail("GET", LOAD, answers(Said(400, f'{{"error":{{"message":"bad {TOKEN}"}}}}'.encode())))
+    failed = run(server, "snapshot", ADDRESS, "-vv")
+
+    assert (shown.code, failed.code) == (0, 3)
+    assert TOKEN not in shown.out + shown.err + failed.out + failed.err
+
+
+# -- many tables -------------------------------------------------------------------------------------------------------
+
+
+def test_catalog_ls(server: FakeCatalog, managed: ManagedTable) -> None:
+    server.add("uc://main.hr.people", "s3://b/people")
+
+    listed = run(server, "catalog", "ls", "uc://main", "--json").document
+    rows = run(server, "catalog", "ls", "uc://main.sales", "--format", "csv").out.splitlines()
+
+    assert [one["name"] for one in listed["items"]] == ["main.hr.people", "main.sales.orders"]
+    assert listed["items"][0] == {"name": "main.hr.people", "type": "EXTERNAL", "format": "DELTA", "managed": False}
+    assert rows == ["name,type,format,managed", "main.sales.orders,MANAGED,DELTA,true"]
+
+
+def test_a_fleet_finds_the_tables_of_a_schema(server: FakeCatalog, managed: ManagedTable, tmp_path: Path) -> None:
+    for name in ("others", "lines"):
+        server.add(f"uc://main.sales.{name}", f"file://{tmp_path}/lake/{name}")
+    server.others[NAME._replace(table="orc")] = {"table_type": "EXTERNAL", "data_source_format": "ORC"}
+    policy = tmp_path / "fleet.toml"
+    policy.write_text(
+        '[policies.p.checkpoint]\n[groups.g]\npolicy = "p"\n'
+        'tables = ["uc://main.sales.o*"]\nexclude = ["uc://main.sales.oth*"]\n'
+    )
+
+    found = run(server, "fleet", "plan", str(policy), "--state", str(tmp_path / "state"), "--json")
+
+    assert [one["table"] for one in found.document["tables"]] == [ADDRESS], found.err
+
+
+def test_a_catalog_that_does_not_answer_is_a_failure_of_its_group(tmp_path: Path) -> None:
+    policy = tmp_path / "fleet.toml"
+    policy.write_text('[policies.p.checkpoint]\n[groups.g]\npolicy = "p"\ntables = ["uc://main.sales.*"]\n')
+
+    def expand(pattern: str) -> list[str]:
+        return [str(one.name) for one in catalog.tables_of("main", "sales")]
+
+    catalog = open_catalog({"endpoint": "http://127.0.0.1:1"}, Retry(0.0))
+    file = read_fleet_file(str(policy))
+    found = discover(file.groups, LocalStorage, EmbeddedEngine(), expand=expand)
+
+    assert file.problems == ()
+    assert [(one.name, one.fault.code) for one in found.failures] == [("uc://main.sales.*", "catalog.unavailable")]
