@@ -331,12 +331,27 @@ def test_an_echo_of_secrets_is_not_shown(server: Vending) -> None:
     assert not [secret for secret in (SECRET, "c2VjcmV0", "a-long-bearer-token") if secret in shown]
 
 
+def test_credentials_that_do_not_end_are_noted_and_r2_needs_an_endpoint(server: Vending) -> None:
+    notes, keys = list[str](), {"accessKeyId": "AKIALONG", "secretAccessKey": "long-lived", "sessionToken": "st"}
+    server.change = _with(awsTempCredentials=keys)
+
+    assert 6 == len(rows_of(server.open(note=notes.append)))
+    assert [
+        "note: awsTempCredentials has a long-lived access key (AKIA…): ask the provider for temporary credentials"
+    ] == (notes)
+    server.change = _with(awsTempCredentials="absent", r2Credentials=keys)
+    assert 6 == len(rows_of(server.open()))
+    with pytest.raises(UsageError, match="is in R2"):
+        server.open(options={})
+
+
 def test_a_client_reads_the_directory_and_spark_does_not(server: Vending) -> None:
     client = Client(server.proxy.profile, clock=lambda: server.now_ms)
 
     found = client.table("Sales.Main.t", access="dir", storage_options=server.options).read(where="id > 10")
 
     assert [11, 12] == sorted(found.read_all()["id"].to_pylist())
+    assert server.root == client.table("Sales.Main.t").metadata().access.location
     assert [server.root] == server.vended
     with pytest.raises(UsageError, match="not sent to executors"):
         share_batch_options({"path": server.address, "access": "dir"})
