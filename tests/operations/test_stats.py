@@ -186,6 +186,64 @@ def test_a_column(name: str, read: str) -> None:
     assert not table.stats(read=read, all=True).versions  # 96: nothing is wrong
 
 
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [
+        ("integer", pa.array([1, 1 << 31], pa.int64())),
+        ("short", pa.array([-(1 << 15) - 1, 1], pa.int32())),
+        ("byte", pa.array([1, 128], pa.int32())),
+        ("decimal(4,2)", pa.array([Decimal("-100.00"), Decimal("1.00")], pa.decimal128(9, 2))),
+    ],
+)
+def test_bounds_that_a_column_cannot_have_are_left_out(kind: str, values: pa.Array) -> None:
+    """
+    A file of a wider type, which no reader takes for one of the column.
+    """
+    table = Files(field("x", kind)).file("a.parquet", parquet({"x": values})).table()
+
+    table.stats()
+
+    found = stats_of(table)["a.parquet"]
+    assert ({}, {}, {"x": 0}) == (found["minValues"], found["maxValues"], found["nullCount"])
+
+
+JAVA = b"parquet-mr version 1.18.0 (build"
+"""As long as the name of Arrow's writer."""
+TYPE_ORDER, IEEE_ORDER = b"\x19\x1c\x1c\x00\x00", b"\x19\x1c\x2c\x00\x00"
+"""The orders of one column, in a footer."""
+
+
+@pytest.mark.parametrize(
+    ("values", "order", "expected"),
+    [
+        ([1.5, 2.5], TYPE_ORDER, ({"x": 1.5}, {"x": 2.5})),
+        ([-0.0, 0.0], TYPE_ORDER, ({"x": 0}, {"x": 0})),
+        ([1.5, float("inf")], TYPE_ORDER, ({}, {})),
+        ([float("-inf"), 1.5], TYPE_ORDER, ({}, {})),
+        ([1.5, float("nan")], IEEE_ORDER, ({}, {})),  # NaN is counted and is in no bound: it is above all
+    ],
+)
+@pytest.mark.parametrize("kind", ["float", "double"])
+def test_floats_of_parquets_java_library(kind: str, values: list[float], order: bytes, expected: Any) -> None:
+    column = pa.array(values, pa.float32() if kind == "float" else pa.float64())
+    data = parquet({"x": column}, store_schema=False)
+    assert data.count(TYPE_ORDER) == 1
+    writer = pq.ParquetFile(io.BytesIO(data)).metadata.created_by.encode()
+    assert (len(JAVA), 1) == (len(writer), data.count(writer))
+    table = (
+        Files(field("x", kind))
+        .file("a.parquet", data.replace(writer, JAVA).replace(TYPE_ORDER, order))
+        .file("b.parquet", parquet({"x": column}, store_schema=False))
+        .table()
+    )
+
+    table.stats()
+
+    found = stats_of(table)
+    assert expected == (found["a.parquet"]["minValues"], found["a.parquet"]["maxValues"])
+    assert ({}, {}) == (found["b.parquet"]["minValues"], found["b.parquet"]["maxValues"])  # Arrow leaves out NaN
+
+
 def test_a_row_group_without_statistics_leaves_the_column_without_bounds() -> None:
     """
     Taken for one without values, it would lose the rows that are in it.
@@ -381,6 +439,33 @@ def test_groups_and_what_others_do_between_them(monkeypatch: pytest.MonkeyPatch)
 
     assert {"c.parquet"} == with_stats(table) == set(stats_of(table))
     assert (1, 2) == (done.committed, done.dropped)
+
+
+@pytest.mark.parametrize("files_a_commit", [1, 22_000])
+def test_a_path_that_is_live_twice_is_left_alone(monkeypatch: pytest.MonkeyPatch, files_a_commit: int) -> None:
+    """
+    Also where the files are of two commits, or one of them has statistics: either add would be in the place of both.
+    """
+    monkeypatch.setattr("deltacli.operations.change.stats.COMMIT_FILES", files_a_commit)
+    files, data = Files(field("x", "long")), parquet({"x": [1, 2]})
+    files.file("a b.parquet", data)
+    files.builder.commit(
+        commit_info(),
+        remove("a b.parquet"),
+        add("a%20b.parquet", size=len(data)),
+        add("a%20b.parquet", size=len(data), vector=inline([0])),
+        add("c.parquet", size=len(data), stats='{"numRecords":2}'),
+        add("./c.parquet", size=len(data), vector=inline([0])),
+    )
+    files.builder.file("c.parquet", data)
+    table = files.file("d.parquet", data).table()
+
+    with pytest.raises(PartlyDone) as caught:
+        table.stats()
+
+    assert "action.readd-without-remove" == caught.value.code
+    assert {"c.parquet", "d.parquet"} == with_stats(table)
+    assert {"numRecords": 2} == stats_of(table)["c.parquet"]
 
 
 def test_unreadable_files_are_left_alone() -> None:
