@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deltacli.api.table import Table
-from deltacli.core.errors import PartlyDone, UsageError
+from deltacli.core.errors import PartlyDone, Refused, UsageError
 from deltacli.delta.schema.types import DataType, PrimitiveType
 from deltacli.delta.stats.merged import merged
 from deltacli.operations.change.stats import ComputeStats, StatsRequest
@@ -691,3 +691,38 @@ def test_bounds_that_hold_for_all_rows_stay_and_others_do_not(
     if found is not None:
         parsed = json.loads(found, parse_float=Decimal)
         assert parsed == json.loads(bounds(*rows), parse_float=Decimal)
+
+
+@pytest.mark.parametrize(
+    ("newer", "codes"),
+    [
+        (
+            protocol(3, 7, reader_features=[], writer_features=["rowTracking", "domainMetadata", "newThing"]),
+            ("protocol.unknown-feature", "protocol.unknown-feature"),
+        ),
+        (protocol(1, 8), ("protocol.version-out-of-range", "protocol.version-out-of-range")),
+    ],
+)
+def test_files_of_a_newer_protocol_are_not_added_again(newer: Line, codes: tuple[str, str]) -> None:
+    """
+    Adds of it may have fields that deltacli does not know and would lose.
+    """
+    builder, data = TableBuilder(), parquet(WHOLE)
+    builder.file("a.parquet", data)
+    schema = json.dumps({"type": "struct", "fields": [field("x", "long")]})
+    builder.commit(commit_info(), newer, metadata(schema_string=schema, partition_columns=[]))
+    action = add("a.parquet", size=len(data))
+    action["add"]["newField"] = {"a": 1}
+    builder.commit(commit_info(), action)
+    table = open_at(builder.in_memory())
+
+    acts: list[Callable[[], object]] = [table.stats, lambda: table.set_properties(ROW_IDS, upgrade_protocol=True)]
+    for code, act in zip(codes, acts, strict=True):
+        with pytest.raises(Refused) as caught:
+            act()
+        assert code == caught.value.code
+
+    assert 1 == table.snapshot().version
+
+
+ROW_IDS = {"delta.enableRowTracking": "true"}
