@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any, ClassVar, NamedTuple
 
 from deltacli.arrow import compute as pc
@@ -25,7 +26,7 @@ from deltacli.delta.log.file_actions import action_schemas
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.schema.file_columns import FileColumns
 from deltacli.delta.schema.to_arrow import arrow_schema, file_schema, stored_columns
-from deltacli.delta.schema.types import DataType
+from deltacli.delta.schema.types import DataType, decimal_parts
 from deltacli.delta.stats.collect import (
     BOUNDED,
     KNOWN_TIMES,
@@ -219,6 +220,8 @@ class _Texts:
                 low = pc.if_else(pc.equal(low, 0.0), -0.0, low)  # zero has two signs, which some readers order
                 high = pc.if_else(pc.equal(high, 0.0), 0.0, high)
                 low, high = (pc.if_else(usable, one, pa.scalar(None, one.type)) for one in (low, high))
+            case StatKind.WHOLE | StatKind.DECIMAL:
+                low, high = _of_type(column, low, high)
             case StatKind.DATE:
                 low, high = (pc.cast(pc.cast(pc.divide(one, 86_400), pa.int32()), pa.date32()) for one in (low, high))
                 low, high = _of_known_years(column.kind, low, high)
@@ -254,6 +257,24 @@ def _cut(
     is_low, is_high = is_low or may_be_wide, is_high or may_be_wide
     # Of a truncated maximum the last character may be another one.
     return cut_below(least, is_whole=is_low), cut_above(most if is_high else most[:-1], is_whole=is_high)
+
+
+_BITS = {"byte": 7, "short": 15, "integer": 31}
+
+
+def _of_type(column: StatColumn, low: Any, high: Any) -> tuple[ArrowArray, ArrowArray]:
+    """Return numbers that the column's type has: a file may have a wider one, which no reader takes for it."""
+    import pyarrow as pa
+
+    if (parts := decimal_parts(column.type_name)) is not None:
+        limit = pa.scalar(Decimal(10) ** (parts[0] - parts[1]), low.type)
+        usable = pc.and_(*(pc.less(pc.abs(one), limit) for one in (low, high)))
+    elif column.type_name in _BITS:
+        limit = 1 << _BITS[column.type_name]
+        usable = pc.and_(pc.greater_equal(low, -limit), pc.less(high, limit))
+    else:
+        return low, high
+    return tuple(pc.if_else(usable, one, pa.scalar(None, one.type)) for one in (low, high))
 
 
 def _of_known_years(kind: StatKind, low: Any, high: Any) -> tuple[ArrowArray, ArrowArray]:

@@ -190,8 +190,10 @@ def test_what_is_refused(home: Path, arguments: list[str], code: int, said: str)
     [
         ("reach ./tbl", ""),
         ("doctor table ./tbl", ""),
-        ("restore ./tbl --version 9 --dry-run", "a commit that removes files stops it"),
-        ("alter ./tbl add tax int --dry-run", "a commit that changes columns"),
+        ("restore ./tbl --version 9 --dry-run", "the commit removes files: it stops without skipChangeCommits"),
+        ("restore ./tbl --version 11 --dry-run", ""),
+        ("alter ./tbl add tax int --dry-run", "it stops once, and goes on after a restart"),
+        ("alter ./tbl comment id key --dry-run", ""),
     ],
 )
 def test_other_commands_name_the_queries_that_they_concern(home: Path, line: str, said: str) -> None:
@@ -200,10 +202,24 @@ def test_other_commands_name_the_queries_that_they_concern(home: Path, line: str
 
     found = deltacli(*line.split(), "--checkpoints", "chk/*", "--now", NOW, cwd=home)
 
+    assert found.code == 0, found.err
     assert "query dead is dead: offsets/7 cannot be read: it is empty" in found.err
-    assert bool(said) == ("query orders" in found.err)
+    assert bool(said) == ("query orders reads the table" in found.err) == ("query late reads the table" in found.err)
     assert said in found.err
     assert "query files" not in found.err
+
+
+def test_a_change_of_a_property_stops_only_queries_that_track_the_schema(home: Path) -> None:
+    entry = {"tableId": TABLE_ID, "deltaCommitVersion": 11, "dataSchemaJson": "{}", "partitionSchemaJson": "{}"}
+    log = home / "chk" / "orders" / f"_schema_log_{TABLE_ID}"
+    log.mkdir()
+    (log / "0").write_text("v1\n" + json.dumps(entry))
+
+    words = ["comment", "id", "key", "--dry-run", "--checkpoints", "chk/*", "--now", NOW]
+    found = deltacli("alter", "./tbl", *words, cwd=home)
+
+    assert "query orders reads the table: the commit changes the schema, a property or the protocol" in found.err
+    assert "query late reads" not in found.err
 
 
 def test_python_raises_what_the_command_refuses(home: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deltacli.api.table import Table
-from deltacli.core.errors import PartlyDone, UsageError
+from deltacli.core.errors import PartlyDone, Refused, UsageError
 from deltacli.delta.schema.types import DataType, PrimitiveType
 from deltacli.delta.stats.merged import merged
 from deltacli.operations.change.stats import ComputeStats, StatsRequest
@@ -184,6 +184,64 @@ def test_a_column(name: str, read: str) -> None:
     assert before == repr(rows_of(table))
     assert not wrong(table)
     assert not table.stats(read=read, all=True).versions  # 96: nothing is wrong
+
+
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [
+        ("integer", pa.array([1, 1 << 31], pa.int64())),
+        ("short", pa.array([-(1 << 15) - 1, 1], pa.int32())),
+        ("byte", pa.array([1, 128], pa.int32())),
+        ("decimal(4,2)", pa.array([Decimal("-100.00"), Decimal("1.00")], pa.decimal128(9, 2))),
+    ],
+)
+def test_bounds_that_a_column_cannot_have_are_left_out(kind: str, values: pa.Array) -> None:
+    """
+    A file of a wider type, which no reader takes for one of the column.
+    """
+    table = Files(field("x", kind)).file("a.parquet", parquet({"x": values})).table()
+
+    table.stats()
+
+    found = stats_of(table)["a.parquet"]
+    assert ({}, {}, {"x": 0}) == (found["minValues"], found["maxValues"], found["nullCount"])
+
+
+JAVA = b"parquet-mr version 1.18.0 (build"
+"""As long as the name of Arrow's writer."""
+TYPE_ORDER, IEEE_ORDER = b"\x19\x1c\x1c\x00\x00", b"\x19\x1c\x2c\x00\x00"
+"""The orders of one column, in a footer."""
+
+
+@pytest.mark.parametrize(
+    ("values", "order", "expected"),
+    [
+        ([1.5, 2.5], TYPE_ORDER, ({"x": 1.5}, {"x": 2.5})),
+        ([-0.0, 0.0], TYPE_ORDER, ({"x": 0}, {"x": 0})),
+        ([1.5, float("inf")], TYPE_ORDER, ({}, {})),
+        ([float("-inf"), 1.5], TYPE_ORDER, ({}, {})),
+        ([1.5, float("nan")], IEEE_ORDER, ({}, {})),  # NaN is counted and is in no bound: it is above all
+    ],
+)
+@pytest.mark.parametrize("kind", ["float", "double"])
+def test_floats_of_parquets_java_library(kind: str, values: list[float], order: bytes, expected: Any) -> None:
+    column = pa.array(values, pa.float32() if kind == "float" else pa.float64())
+    data = parquet({"x": column}, store_schema=False)
+    assert data.count(TYPE_ORDER) == 1
+    writer = pq.ParquetFile(io.BytesIO(data)).metadata.created_by.encode()
+    assert (len(JAVA), 1) == (len(writer), data.count(writer))
+    table = (
+        Files(field("x", kind))
+        .file("a.parquet", data.replace(writer, JAVA).replace(TYPE_ORDER, order))
+        .file("b.parquet", parquet({"x": column}, store_schema=False))
+        .table()
+    )
+
+    table.stats()
+
+    found = stats_of(table)
+    assert expected == (found["a.parquet"]["minValues"], found["a.parquet"]["maxValues"])
+    assert ({}, {}) == (found["b.parquet"]["minValues"], found["b.parquet"]["maxValues"])  # Arrow leaves out NaN
 
 
 def test_a_row_group_without_statistics_leaves_the_column_without_bounds() -> None:
@@ -381,6 +439,33 @@ def test_groups_and_what_others_do_between_them(monkeypatch: pytest.MonkeyPatch)
 
     assert {"c.parquet"} == with_stats(table) == set(stats_of(table))
     assert (1, 2) == (done.committed, done.dropped)
+
+
+@pytest.mark.parametrize("files_a_commit", [1, 22_000])
+def test_a_path_that_is_live_twice_is_left_alone(monkeypatch: pytest.MonkeyPatch, files_a_commit: int) -> None:
+    """
+    Also where the files are of two commits, or one of them has statistics: either add would be in the place of both.
+    """
+    monkeypatch.setattr("deltacli.operations.change.stats.COMMIT_FILES", files_a_commit)
+    files, data = Files(field("x", "long")), parquet({"x": [1, 2]})
+    files.file("a b.parquet", data)
+    files.builder.commit(
+        commit_info(),
+        remove("a b.parquet"),
+        add("a%20b.parquet", size=len(data)),
+        add("a%20b.parquet", size=len(data), vector=inline([0])),
+        add("c.parquet", size=len(data), stats='{"numRecords":2}'),
+        add("./c.parquet", size=len(data), vector=inline([0])),
+    )
+    files.builder.file("c.parquet", data)
+    table = files.file("d.parquet", data).table()
+
+    with pytest.raises(PartlyDone) as caught:
+        table.stats()
+
+    assert "action.readd-without-remove" == caught.value.code
+    assert {"c.parquet", "d.parquet"} == with_stats(table)
+    assert {"numRecords": 2} == stats_of(table)["c.parquet"]
 
 
 def test_unreadable_files_are_left_alone() -> None:
@@ -606,3 +691,38 @@ def test_bounds_that_hold_for_all_rows_stay_and_others_do_not(
     if found is not None:
         parsed = json.loads(found, parse_float=Decimal)
         assert parsed == json.loads(bounds(*rows), parse_float=Decimal)
+
+
+@pytest.mark.parametrize(
+    ("newer", "codes"),
+    [
+        (
+            protocol(3, 7, reader_features=[], writer_features=["rowTracking", "domainMetadata", "newThing"]),
+            ("protocol.unknown-feature", "protocol.unknown-feature"),
+        ),
+        (protocol(1, 8), ("protocol.version-out-of-range", "protocol.version-out-of-range")),
+    ],
+)
+def test_files_of_a_newer_protocol_are_not_added_again(newer: Line, codes: tuple[str, str]) -> None:
+    """
+    Adds of it may have fields that deltacli does not know and would lose.
+    """
+    builder, data = TableBuilder(), parquet(WHOLE)
+    builder.file("a.parquet", data)
+    schema = json.dumps({"type": "struct", "fields": [field("x", "long")]})
+    builder.commit(commit_info(), newer, metadata(schema_string=schema, partition_columns=[]))
+    action = add("a.parquet", size=len(data))
+    action["add"]["newField"] = {"a": 1}
+    builder.commit(commit_info(), action)
+    table = open_at(builder.in_memory())
+
+    acts: list[Callable[[], object]] = [table.stats, lambda: table.set_properties(ROW_IDS, upgrade_protocol=True)]
+    for code, act in zip(codes, acts, strict=True):
+        with pytest.raises(Refused) as caught:
+            act()
+        assert code == caught.value.code
+
+    assert 1 == table.snapshot().version
+
+
+ROW_IDS = {"delta.enableRowTracking": "true"}

@@ -91,6 +91,15 @@ def mark_that_is_no_number() -> TableBuilder:
     return table
 
 
+@damage("rowtracking.high-water-mark")
+def ids_beyond_the_largest_number() -> TableBuilder:
+    """Ten rows from the last but one number on: their ids are negative if nobody looks."""
+    table = tracked_table()
+    table.add(3)["baseRowId"] = (1 << 63) - 2
+    table.commits[3][-1] = mark((1 << 63) - 1)
+    return table
+
+
 @damage("rowtracking.high-water-mark-decreased")
 def mark_goes_down() -> TableBuilder:
     """Still above every id that is in use."""

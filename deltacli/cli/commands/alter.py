@@ -142,11 +142,11 @@ def _edit(
     wanted: AlterOptions,
     asked: Asked[AlterationRequest],
 ) -> None:
+    streams = None
     if wanted.checkpoints:
         from deltacli.cli.running.stream_notes import note_streams
 
-        effect = "a commit that changes columns or properties may stop it; start it again afterwards"
-        note_streams(opened.run, opened.table, wanted.checkpoints, effect)
+        streams = note_streams(opened.run, opened.table, wanted.checkpoints)
     opened.alter(
         change,
         words,
@@ -157,6 +157,7 @@ def _edit(
         branch=wanted.branch,
         allow_lossy=wanted.allow_lossy,
         with_options=wanted.with_options,
+        **({} if streams is None else {"streams": streams}),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -79,19 +80,29 @@ def restore(run: Run, table: TableArgument, *, asked: Asked[RestoreRequest], how
         return None if outcome.committed_version is None else f"deltacli history {quoted_table(table)} --limit 3"
 
     mode = Mode(how.dry_run, how.yes, how.check)
+    opened = run.open_table(table, writes=not mode.only_plans)
+
+    def stopped(plan: RestorePlan) -> Iterable[str]:
+        if report is None or plan.is_noop:
+            return ()
+        from deltacli.cli.running.stream_notes import stopped_streams
+
+        small, removes = plan.small, bool(plan.difference.removed_amount.files)
+        return stopped_streams(report, metadata=small.metadata, protocol=small.protocol, removes_files=removes)
+
+    report = None
+    if how.checkpoints:
+        from deltacli.cli.running.stream_notes import note_streams
+
+        report = note_streams(run, opened, how.checkpoints)
     wording = Wording(
         question=_question,
         planned=lambda plan, is_plan: restore_result(plan, None, is_plan=is_plan),
         done=lambda outcome: restore_result(outcome.plan, outcome, is_plan=False),
         following=following,
         overrides={"restore.append-only": "--allow-removals"},
+        notes=stopped,
     )
-    opened = run.open_table(table, writes=not mode.only_plans)
-    if how.checkpoints:
-        from deltacli.cli.running.stream_notes import note_streams
-
-        effect = "a commit that removes files stops it, unless it has skipChangeCommits or ignoreChanges"
-        note_streams(run, opened, how.checkpoints, effect)
     run_change(run, opened, Restore(request), wording, mode)
 
 

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from deltacli.operations.streams.checkpoints import Verdict
-from deltacli.operations.streams.streams import StreamsRequest, find_streams
+from deltacli.operations.streams.judge import stop_by
+from deltacli.operations.streams.streams import StreamsReport, StreamsRequest, find_streams
 
 if TYPE_CHECKING:
     from deltacli.cli.running.run import Run
+    from deltacli.delta.log.actions import Action
     from deltacli.table.handle import TableHandle
 
 
-def note_streams(run: Run, table: TableHandle, checkpoints: Sequence[str], effect: str = "") -> None:
-    """Write a note on each query that cannot continue, or may not for long; and with an `effect` of a change on each
-    query that reads the table. Raises what `find_streams` raises.
+def note_streams(run: Run, table: TableHandle, checkpoints: Sequence[str]) -> StreamsReport:
+    """Write a note on each query that cannot continue, or may not for long, and return all queries that read the table.
+    Raises what `find_streams` raises.
     """
     request = StreamsRequest(checkpoints=checkpoints)
     report = find_streams(request, [table], run.open_other, run.engine, is_one_table=True, progress=run.progress)
@@ -23,5 +25,21 @@ def note_streams(run: Run, table: TableHandle, checkpoints: Sequence[str], effec
         finding = query.finding
         if finding.verdict is not Verdict.OK:
             run.note(f"note: query {query.name} is {finding.verdict.value}: {finding.because}")
-        if effect and finding.verdict is not Verdict.DEAD:
-            run.note(f"note: query {query.name} reads the table: {effect}")
+    return report
+
+
+def stopped_streams(
+    report: StreamsReport, *, metadata: Action | None, protocol: Action | None, removes_files: bool = False
+) -> Iterator[str]:
+    """Yield a note on each query that a commit stops, which has these actions."""
+    for query in report.queries:
+        if query.finding.verdict is Verdict.DEAD:
+            continue
+        judged = [source.judgement for source in query.sources if source.judgement is not None]
+        stops = (
+            stop_by(one, metadata=metadata, protocol=protocol, removes_files=removes_files)
+            for one in judged
+            if one.rows.verdict is not Verdict.DEAD
+        )
+        if (why := next((stop for stop in stops if stop is not None), None)) is not None:
+            yield f"query {query.name} reads the table: {why}"

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from deltacli.operations.explain import ExplainRequest, Explanation
     from deltacli.operations.paimon.facts import PaimonSnapshot
     from deltacli.operations.schemas.described import DescribedSchema
+    from deltacli.operations.streams.streams import StreamsReport
     from deltacli.operations.vacuum.plan import VacuumRequest
     from deltacli.operations.validate.findings import ValidateRequest
     from deltacli.operations.validate.validate import Validation
@@ -142,9 +143,12 @@ class DeltaHandle(_Handle):
         *,
         mode: Mode,
         read: Callable[[], bytes],
+        streams: StreamsReport | None = None,
         **_: object,
     ) -> None:
-        """Make the changes of the table. Raises UsageError, also for what another command does."""
+        """Make the changes of the table; notes name those of the queries that stop. Raises UsageError, also for what
+        another command does.
+        """
         from deltacli.cli.options.declared import Asked
         from deltacli.cli.render.schemas.altering import wording_of_alteration
         from deltacli.cli.running.changing import run_change
@@ -160,7 +164,7 @@ class DeltaHandle(_Handle):
             raise only_for(OF_PAIMON, f"alter {change}", facts, hint)
         changes = read_changes(read()) if change is None else changes_of(change, words, details)
         request = Asked(AlterationRequest, {**asked.values, "changes": changes}).request()
-        run_change(self.run, self.table, Alteration(request), wording_of_alteration(self.name), mode)
+        run_change(self.run, self.table, Alteration(request), wording_of_alteration(self.name, streams), mode)
 
     def widen_type(self, words: Sequence[str], asked: Asked[WidenRequest], *, mode: Mode, **_: object) -> None:
         """Give columns wider types. Raises UsageError."""

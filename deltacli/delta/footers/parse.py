@@ -291,10 +291,14 @@ _SIGNATURE_BYTES = 28
 
 _ROWS, _COUNT, _PART_ENCRYPTED, _WRITER = range(4)
 _PART_PLACES = 4
+_OTHER_ORDERS = _COUNT
+"""In the tail: how many columns have bounds in another order than that of their type."""
 _ARROW = b"parquet-cpp"
 """How the C++ library of Arrow names itself as a writer."""
 _ORDERS_NAN = made_once.pattern(rb"parquet-mr version 1\.[1-9]\d")
-"""Parquet's Java library: since 1.10 a column with NaN has no bounds, or NaN is one. Others leave it out."""
+"""Parquet's Java library: since 1.10 a column with NaN has no bounds, or NaN is one. Others leave it out, and so does
+this library in the order of IEEE 754.
+"""
 _CODEC, _VALUES, _NULLS, _LOW, _HIGH, _OLD_LOW, _OLD_HIGH, _LOW_EXACT, _HIGH_EXACT, _ENCRYPTED = range(10)
 _CHUNK_PLACES = 10
 _BOUNDS = {1: _OLD_HIGH, 2: _OLD_LOW, 5: _HIGH, 6: _LOW}
@@ -391,7 +395,8 @@ class Footer:
     @property
     def orders_nan(self) -> bool:
         """Return whether bounds of floats are those of all values: others have none where one is NaN."""
-        return _ORDERS_NAN.match(self._plan.writer) is not None
+        has_other = bool(self._values[self._plan.tail + _OTHER_ORDERS])
+        return not has_other and _ORDERS_NAN.match(self._plan.writer) is not None
 
     @property
     def groups(self) -> tuple[GroupFacts, ...]:
@@ -573,8 +578,22 @@ def _walk_tail(part: PartReader) -> None:
     for field, kind in part.reader.fields(after=4):
         if field == 6 and kind == BINARY:
             part.values[_WRITER] = part.reader.binary()
+        elif field == 7 and kind == LIST:
+            part.values[_OTHER_ORDERS] = _other_orders(CompactReader(part.reader.data, part.reader.position))
+            part.skip(kind)
         else:
             _walk_field(part, field, kind, encryption=(8,))
+
+
+def _other_orders(reader: CompactReader) -> int:
+    """Return how many of some column orders are not that of the type."""
+    count, kind = reader.elements()
+    found = 0
+    for _ in range(count if kind == STRUCT else 0):
+        for field, kind in reader.fields():
+            found += field != 1
+            reader.skip(kind)
+    return found
 
 
 def _walk_field(part: PartReader, field: int, kind: int, *, encryption: tuple[int, ...] = ()) -> None:

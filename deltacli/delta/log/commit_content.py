@@ -24,7 +24,7 @@ from deltacli.core.typing import ArrowArray
 from deltacli.delta.data_files import canonical, canonical_column, unique_id, unique_id_column
 from deltacli.delta.log.actions import NO_METADATA, Action, too_deep
 from deltacli.delta.log.file_actions import key_column, num_records_column, parse_num_records
-from deltacli.delta.log.row_ids import DOMAIN, ENABLED, FEATURE, NO_MARK, assigns_row_ids, mark_action
+from deltacli.delta.log.row_ids import DOMAIN, ENABLED, FEATURE, MAX_ROW_ID, NO_MARK, assigns_row_ids, mark_action
 from deltacli.delta.log.segment import MAX_TIME_MS, MAX_VERSION
 from deltacli.delta.log.state import (
     ICT_ENABLEMENT_TIMESTAMP,
@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     import pyarrow
 
 # -- the content of a new commit, the live files that it depends on ----------------------------------------------------
-
-MAX_ROW_ID = (1 << 63) - 1
 
 _OURS = "the new commit"
 _ROWS_KEPT = {"delta.rowTracking.preserved": "true"}

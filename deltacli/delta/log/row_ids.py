@@ -21,6 +21,7 @@ MATERIALIZED_NAMES = (
 
 NO_MARK = -1
 """The high-water mark of a table in which no row has an id."""
+MAX_ROW_ID = (1 << 63) - 1
 
 
 def assigns_row_ids(protocol: Protocol, metadata: Metadata) -> bool:

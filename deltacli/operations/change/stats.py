@@ -13,7 +13,7 @@ Spec: Add File and Remove File; Per-file Statistics; Row Tracking.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import chain
@@ -29,6 +29,7 @@ from deltacli.core.typing import ArrowArray, Json, RecordBatch
 from deltacli.core.units import plural
 from deltacli.delta.clustering.clustering_columns import clustering_paths
 from deltacli.delta.data_files import canonical, canonical_column
+from deltacli.delta.encoding.many_values import fingerprints, repeated
 from deltacli.delta.log.actions import NO_METADATA, require_free
 from deltacli.delta.log.commit_content import CommitRequest, OnConflict, Slot, encoded_files
 from deltacli.delta.log.file_actions import num_records_column, parse_num_records
@@ -136,6 +137,8 @@ class StatsPlan:
     size_bytes: int = 0
     due: int | None = None
     refused: tuple[RefusedFile, ...] = ()
+    twice: Set[bytes] = frozenset()
+    """Canonical paths that several live files have: each would be added again in the place of the other."""
 
     @property
     def table(self) -> TableHandle:
@@ -252,19 +255,36 @@ def plan_stats(
     condition = None if request.where is None else PartitionCondition(snapshot.config, request.where)
     plan = StatsPlan(basis_of(snapshot), request, snapshot, _wanted(snapshot, request.columns), condition)
 
-    def count(adds: RecordBatch) -> tuple[int, int, int]:
+    def count(adds: RecordBatch) -> tuple[int, int, int, ArrowArray]:
         chosen = plan.chosen(adds)
-        return adds.num_rows, chosen.num_rows, pc.sum(chosen.column("size")).as_py() or 0
+        prints = fingerprints(canonical_column(adds.column("path")))
+        return adds.num_rows, chosen.num_rows, pc.sum(chosen.column("size")).as_py() or 0, prints
 
     fields = ("path", "size", "stats", "deletionVector", "partitionValues")
-    counts = list(snapshot.file_actions.map_actions("add", count, fields=fields))
-    live, files, size_bytes = (sum(column) for column in zip((0, 0, 0), *counts, strict=True))
-    plan = replace(plan, live=live, files=files, size_bytes=size_bytes)
+    found = list(snapshot.file_actions.map_actions("add", count, fields=fields))
+    live, files, size_bytes = (sum(one[part] for one in found) for part in range(3))
+    twice = _twice(snapshot, [prints for *_, prints in found]) if files else frozenset[bytes]()
+    plan = replace(plan, live=live, files=files, size_bytes=size_bytes, twice=twice)
     if not examines:
         return plan
     outcome = StatsOutcome(plan)
     due = sum(one.adds.num_rows for one in computed(plan, outcome))
     return replace(plan, due=due, refused=tuple(outcome.refused))
+
+
+def _twice(snapshot: Snapshot, prints: Sequence[ArrowArray]) -> Set[bytes]:
+    """Return the canonical paths that several live files of a version have, given fingerprints of all."""
+    import pyarrow as pa
+
+    if not len(often := repeated(pa.concat_arrays(prints))):
+        return frozenset()
+
+    def suspects(adds: RecordBatch) -> list[bytes]:
+        paths = canonical_column(adds.column("path"))
+        return list(pc.filter(paths, pc.is_in(fingerprints(paths), value_set=often)).to_pylist())
+
+    found = snapshot.file_actions.map_actions("add", suspects, fields=("path",))
+    return {path for path, count in Counter(chain.from_iterable(found)).items() if count > 1}
 
 
 # -- reading files -----------------------------------------------------------------------------------------------------
@@ -344,11 +364,10 @@ def _computed(plan: StatsPlan, adds: RecordBatch, outcome: StatsOutcome) -> Read
     types = dict(plan.wanted.columns)
     keeps_ids = "rowTracking" in plan.snapshot.config.features
     names_of_all = canonical_column(adds.column("path")).to_pylist()
-    twice = {name for name, count in Counter(names_of_all).items() if count > 1}
     texts: list[str | None] = []
     each_file = zip(paths, names_of_all, vectors, olds, chain.from_iterable(found), strict=True)
     for path, name, vector, old, one in each_file:
-        if name in twice:
+        if name in plan.twice:
             one = FileStatistics(code=TWICE, reason="it is in the table twice")
         text = None if one.code else merged(old, one.text, types, has_vector=vector is not None, from_rows=from_rows)
         if text is not None and old and keeps_ids and parse_num_records(old) not in (None, parse_num_records(text)):

@@ -28,6 +28,7 @@ from deltacli.operations.streams.needs import (
     ADD,
     REMOVE,
     Needs,
+    StreamCommit,
     began_unknown,
     needs_of,
     records_changes,
@@ -37,8 +38,9 @@ from deltacli.table.live_files import whole
 from deltacli.table.named_files import missing_files
 
 if TYPE_CHECKING:
+    from deltacli.delta.log.actions import Action
     from deltacli.operations.streams.checkpoints import SourceOffsets, StreamCheckpoint
-    from deltacli.operations.streams.needs import StreamCommit, TableHistory
+    from deltacli.operations.streams.needs import TableHistory
 
 HORIZON_MS = 2 * DAY_MS
 """A query is at risk if something that it needs may be deleted within this time."""
@@ -269,6 +271,11 @@ def _first_removal(history: TableHistory, removes: ArrowTable, files: ArrowTable
 # -- commits ahead that stop it ----------------------------------------------------------------------------------------
 
 
+_OPTIONS = "skipChangeCommits or ignoreChanges"
+_STOPS_ONCE = "it stops once, and goes on after a restart"
+_OF_TRACKED = f"changes the schema, a property or the protocol: {_STOPS_ONCE}"
+
+
 def _stops(found: SourceJudgement) -> Iterator[Finding]:
     """Yield the first commit ahead that stops a stream of rows although nothing is missing."""
     history, position = found.history, found.position
@@ -281,8 +288,7 @@ def _stops(found: SourceJudgement) -> Iterator[Finding]:
     )
     if rows.num_rows:
         version = pc.min(rows["version"]).as_py()
-        options = "skipChangeCommits or ignoreChanges"
-        yield Finding(Verdict.AT_RISK, f"commit {version} deletes or changes rows: it stops without {options}")
+        yield Finding(Verdict.AT_RISK, f"commit {version} deletes or changes rows: it stops without {_OPTIONS}")
     ahead = [one for one in history.commits.values() if one.version >= first]
     if any(one.metadata is not None or one.protocol is not None for one in ahead):
         yield from _of_columns(found, ahead)
@@ -296,17 +302,36 @@ def _of_columns(found: SourceJudgement, ahead: Sequence[StreamCommit]) -> Iterat
         if commit.metadata is None and commit.protocol is None:
             continue
         if is_tracked:
-            why = "changes the schema, a property or the protocol: it stops once, and goes on after a restart"
-            yield Finding(Verdict.AT_RISK, f"commit {commit.version} {why}")
+            yield Finding(Verdict.AT_RISK, f"commit {commit.version} {_OF_TRACKED}")
             return
         before = history.config_at(commit.version - 1)
         after = None if before is None else _config_after(before, commit)
         if before is None or after is None or schema_id(before) == schema_id(after):
             continue
-        what = next(differences(before, after), "the columns differ")
-        stop = "it stops once, and goes on after a restart" if _only_adds(before, after) else "it stops there"
-        yield Finding(Verdict.AT_RISK, f"commit {commit.version}: {what}: {stop}")
+        yield Finding(Verdict.AT_RISK, f"commit {commit.version}: {_stop_by_columns(before, after)}")
         return
+
+
+def _stop_by_columns(before: TableConfiguration, after: TableConfiguration) -> str:
+    what = next(differences(before, after), "the columns differ")
+    return f"{what}: {_STOPS_ONCE if _only_adds(before, after) else 'it stops there'}"
+
+
+def stop_by(
+    found: SourceJudgement, *, metadata: Action | None, protocol: Action | None, removes_files: bool
+) -> str | None:
+    """Return how a commit that somebody is about to make stops a source that reads rows; None where it goes on.
+    `metadata` and `protocol` are what the commit has of these.
+    """
+    if removes_files:
+        return f"the commit removes files: it stops without {_OPTIONS}"
+    if metadata is None and protocol is None:
+        return None
+    if read_schema_log(found.checkpoint, found.position.table_id) is not None:
+        return f"the commit {_OF_TRACKED}"
+    before = found.history.snapshot.config
+    after = _config_after(before, StreamCommit(found.history.newest + 1, metadata, protocol))
+    return None if after is None or schema_id(before) == schema_id(after) else _stop_by_columns(before, after)
 
 
 def _config_after(before: TableConfiguration, commit: StreamCommit) -> TableConfiguration | None:

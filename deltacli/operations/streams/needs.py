@@ -15,8 +15,9 @@ from deltacli.arrow import compute as pc
 from deltacli.core.errors import CommitCorrupt, FileMissing, Unreadable
 from deltacli.core.made_once import cached_property
 from deltacli.core.progress import reported
-from deltacli.core.typing import ArrowArray, ArrowTable, JsonObject
+from deltacli.core.typing import ArrowArray, ArrowTable, JsonObject, RecordBatch
 from deltacli.delta.data_files import no_vector_ids, unique_id, unique_id_column
+from deltacli.delta.encoding.many_values import KeyIndex
 from deltacli.delta.log.actions import Action
 from deltacli.delta.log.file_actions import num_records_column, stated_records
 from deltacli.delta.log.segment import LogListing, file_times
@@ -67,7 +68,7 @@ class TableHistory:
     commits: Mapping[int, StreamCommit] = field(repr=False)
     times: Mapping[int, int] = field(repr=False)
     with_rows: bool = False
-    _snapshots: dict[tuple[int, int], ArrowTable | str] = field(default_factory=dict, repr=False)
+    _snapshots: dict[tuple[int, int], SnapshotFiles | str] = field(default_factory=dict, repr=False)
     _configs: dict[int, TableConfiguration | None] = field(default_factory=dict, repr=False)
 
     @property
@@ -80,30 +81,51 @@ class TableHistory:
 
     @cached_property
     def _live(self) -> tuple[ArrowArray, ArrowArray, ArrowArray]:
-        """Return what identifies the live files: path and vector, path alone, vector alone; 16 bytes each."""
+        """Return what identifies the live files: path and vector, path alone, 16 bytes each, and vector alone."""
         import pyarrow as pa
 
         units, paths, vectors = ([pa.array([], kind)] for kind in (pa.binary(16), pa.binary(16), pa.string()))
         for batch in self.snapshot.file_actions.narrow():
             if (rows := batch.adds) is not None:
                 units.append(key_digests(rows["path"], rows["dv_id"]))
-                paths.append(key_digests(rows["path"], no_vector_ids(rows.num_rows)))
-                vectors.append(pc.unique(pc.filter(rows["dv_id"], pc.not_equal(rows["dv_id"], ""))))
-        return pa.concat_arrays(units), pa.concat_arrays(paths), pa.concat_arrays(vectors)
+                ids = pc.unique(pc.filter(rows["dv_id"], pc.not_equal(rows["dv_id"], "")))
+                paths.append(key_digests(rows["path"], no_vector_ids(rows.num_rows)) if len(ids) else units[-1])
+                vectors.append(ids)
+        keys = pa.concat_arrays(units)
+        return keys, pa.concat_arrays(paths) if sum(map(len, vectors)) else keys, pa.concat_arrays(vectors)
+
+    @cached_property
+    def _live_units(self) -> KeyIndex:
+        return KeyIndex(self._live[0])
+
+    @cached_property
+    def _live_paths(self) -> KeyIndex:
+        return self._live_units if self._live[1] is self._live[0] else KeyIndex(self._live[1])
 
     def not_live(self, rows: ArrowTable) -> ArrowTable:
         """Return the rows whose path and vector together are not live in the newest version."""
+        import pyarrow as pa
+
         if not rows.num_rows:
             return rows
-        return rows.filter(pc.invert(_are_among(rows["path"], rows["vector"], self._live[0])))
+        found = []
+        for some in rows.to_batches(max_chunksize=_ROWS_HELD):
+            is_live = self._live_units.contains(key_digests(some["path"], some["vector"]))
+            found.append(some.filter(pc.invert(is_live)))
+        return pa.Table.from_batches(found, rows.schema)
 
     def live_parts(self, rows: ArrowTable) -> tuple[ArrowArray, ArrowArray]:
         """Return whether the data file of each row is live, under any vector, and whether its vector is, or it has
         none.
         """
+        import pyarrow as pa
+
         vectors = whole(rows["vector"])
         has_live = pc.or_(pc.equal(vectors, ""), pc.is_in(vectors, value_set=self._live[2]))
-        return _are_among(rows["path"], None, self._live[1]), has_live
+        is_live = [pa.array([], pa.bool_())]
+        for some in rows.select(["path"]).to_batches(max_chunksize=_ROWS_HELD):
+            is_live.append(self._live_paths.contains(key_digests(some["path"], no_vector_ids(some.num_rows))))
+        return pa.concat_arrays(is_live), has_live
 
     def is_loadable(self, version: int) -> bool:
         """Return whether Spark can rebuild a version: it also wants one commit beside a checkpoint."""
@@ -128,32 +150,30 @@ class TableHistory:
                 self._configs[version] = None
         return self._configs[version]
 
-    def files_of_snapshot(self, version: int, delivered: int) -> ArrowTable | str:
-        """Return the live files of a version but the first ones that are delivered, in no order, with the columns of
-        `events`; why it cannot be rebuilt, in words.
+    def files_of_snapshot(self, version: int, delivered: int) -> SnapshotFiles | str:
+        """Return the live files of a version but the first ones that are delivered; why it cannot be rebuilt, in
+        words.
         """
         place = version, delivered
         if place not in self._snapshots:
+            assert self._live_units is not None  # before threads ask for it, and what it raises is not of this version
             self._snapshots.clear()  # one at a time: it may have millions of rows
             try:
-                files = _snapshot_files(self.table, version, with_rows=self.with_rows)
-                self._snapshots[place] = _undelivered(files, delivered).drop_columns(["modified_ms"])
+                self._snapshots[place] = _snapshot_files(self, version, delivered)
             except (Unreadable, CommitCorrupt, FileMissing) as fault:
                 self._snapshots[place] = fault.message
         return self._snapshots[place]
 
 
-def _are_among(paths: ArrowArray, vectors: ArrowArray | None, live: ArrowArray) -> ArrowArray:
-    """Return which paths and ids of vectors have one of the keys, made of some at a time: Python hashes them."""
-    import pyarrow as pa
+class SnapshotFiles(NamedTuple):
+    """Files of a snapshot: how many, their bytes, their rows where these were read and are known, and those that are
+    not live in the newest version, in no order, with the columns of `events`.
+    """
 
-    keys = [live.slice(0, 0)]
-    paths, vectors = whole(paths), None if vectors is None else whole(vectors)
-    for start in range(0, len(paths), _ROWS_HELD):
-        some = paths.slice(start, _ROWS_HELD)
-        ids = no_vector_ids(len(some)) if vectors is None else vectors.slice(start, _ROWS_HELD)
-        keys.append(key_digests(some, ids))
-    return pc.is_in(pa.concat_arrays(keys), value_set=live)
+    files: int
+    size_bytes: int
+    rows: int | None
+    not_live: ArrowTable
 
 
 def read_history(
@@ -267,43 +287,86 @@ def _changes_nothing(info: JsonObject) -> bool:
     return all(str(metrics.get(f"numTargetRows{what}")) == "0" for what in ("Inserted", "Updated", "Deleted"))
 
 
-def _snapshot_files(table: TableHandle, version: int, *, with_rows: bool) -> ArrowTable:
+def _snapshot_files(history: TableHistory, version: int, delivered: int) -> SnapshotFiles:
+    """Read the files of a version, a part at a time: together they have a hundred bytes each."""
     import pyarrow as pa
 
-    def columns_of(adds: Any) -> ArrowTable:  # Any: a record batch
-        count = adds.num_rows
-        columns = {
-            "version": pa.repeat(pa.scalar(version, pa.int64()), count),
-            "kind": pa.repeat(ADD, count),
-            "path": adds.column("path"),
-            "vector": unique_id_column(adds.column("deletionVector")),
-            "size": adds.column("size"),
-            "is_change": pa.repeat(True, count),
-            "removed_ms": pa.nulls(count, pa.int64()),
-            "rows": num_records_column(adds.column("stats")) if with_rows else pa.nulls(count, pa.int64()),
-            "modified_ms": pc.fill_null(adds.column("modificationTime"), 0),
-        }
-        return pa.table(columns).cast(schema)
+    snapshot = history.snapshot if version == history.newest else read_snapshot(history.table, version=version)
+    last = _last_delivered(snapshot, delivered) if delivered else None
+    if delivered and last is None:
+        return SnapshotFiles(0, 0, 0, _event_schema().empty_table())
 
-    schema = _event_schema().append(pa.field("modified_ms", pa.int64()))
-    fields = ("path", "size", "modificationTime", *(("stats",) if with_rows else ()))
-    found = read_snapshot(table, version=version).file_actions.map_actions("add", columns_of, fields=fields)
-    return pa.concat_tables([schema.empty_table(), *found])
+    def look(adds: RecordBatch) -> SnapshotFiles:
+        adds = adds.filter(_are_after(_order_of(adds), last)) if last is not None else adds
+        files = _events_of(version, adds, with_rows=history.with_rows)
+        rows = None if files["rows"].null_count else pc.sum(files["rows"]).as_py() or 0
+        return SnapshotFiles(files.num_rows, pc.sum(files["size"]).as_py() or 0, rows, history.not_live(files))
+
+    fields = ("path", "size", "modificationTime", *(("stats",) if history.with_rows else ()))
+    parts = list(snapshot.file_actions.map_actions("add", look, fields=fields))
+    rows = [one.rows for one in parts if one.rows is not None]
+    return SnapshotFiles(
+        sum(one.files for one in parts),
+        sum(one.size_bytes for one in parts),
+        sum(rows) if len(rows) == len(parts) else None,
+        pa.concat_tables([_event_schema().empty_table(), *(one.not_live for one in parts)]),
+    )
 
 
-def _undelivered(files: ArrowTable, delivered: int) -> ArrowTable:
-    """Return the files of a snapshot but the first ones, by their times and the bytes of their paths, as Delta
-    compares.
+def _events_of(version: int, adds: RecordBatch, *, with_rows: bool) -> ArrowTable:
+    import pyarrow as pa
+
+    count = adds.num_rows
+    columns = {
+        "version": pa.repeat(pa.scalar(version, pa.int64()), count),
+        "kind": pa.repeat(ADD, count),
+        "path": adds.column("path"),
+        "vector": unique_id_column(adds.column("deletionVector")),
+        "size": adds.column("size"),
+        "is_change": pa.repeat(True, count),
+        "removed_ms": pa.nulls(count, pa.int64()),
+        "rows": num_records_column(adds.column("stats")) if with_rows else pa.nulls(count, pa.int64()),
+    }
+    return pa.table(columns).cast(_event_schema())
+
+
+_Place = tuple[int, str]
+"""The time and the path of a file: Delta delivers a snapshot in the order of these."""
+
+
+def _order_of(adds: RecordBatch) -> RecordBatch:
+    import pyarrow as pa
+
+    columns = [pc.fill_null(adds.column("modificationTime"), 0), adds.column("path")]
+    return pa.RecordBatch.from_arrays(columns, names=["modified_ms", "path"])
+
+
+def _are_after(files: RecordBatch, last: _Place) -> ArrowArray:
+    is_later = pc.greater(files["modified_ms"], last[0])
+    is_equal = pc.equal(files["modified_ms"], last[0])
+    return pc.or_(is_later, pc.and_(is_equal, pc.greater(files["path"], last[1])))
+
+
+def _last_delivered(snapshot: Snapshot, delivered: int) -> _Place | None:
+    """Return the place of the last one of so many first files of a version, by their times and the bytes of their
+    paths, as Delta compares; None where it has no more files.
     """
-    if not delivered:
-        return files
-    if delivered >= files.num_rows:
-        return files.slice(0, 0)
-    order = pc.sort_indices(files, [("modified_ms", "ascending"), ("path", "ascending")])
-    last = files.take(order.slice(delivered - 1, 1)).to_pylist()[0]
-    is_later = pc.greater(files["modified_ms"], last["modified_ms"])
-    is_equal = pc.equal(files["modified_ms"], last["modified_ms"])
-    return files.filter(pc.or_(is_later, pc.and_(is_equal, pc.greater(files["path"], last["path"]))))
+    import pyarrow as pa
+
+    schema = pa.schema([("modified_ms", pa.int64()), ("path", pa.string())])
+    first, count = schema.empty_table(), 0
+    for some in snapshot.file_actions.map_actions("add", _order_of, fields=("path", "modificationTime")):
+        first, count = pa.concat_tables([first, pa.Table.from_batches([some])]), count + some.num_rows
+        if first.num_rows > 2 * delivered + _ROWS_HELD:
+            first = first.take(_in_order(first).slice(0, delivered))
+    if delivered >= count:
+        return None
+    last = first.slice(_in_order(first)[delivered - 1].as_py(), 1).to_pylist()[0]
+    return last["modified_ms"], last["path"]
+
+
+def _in_order(files: ArrowTable) -> ArrowArray:
+    return pc.sort_indices(files, [("modified_ms", "ascending"), ("path", "ascending")])
 
 
 def former_ids(table: TableHandle) -> frozenset[str]:
@@ -399,17 +462,19 @@ def needs_of(
     if of_feed:
         snapshots |= {one.version for one in begins if one.version <= history.newest}
     snapshots |= set(_for_columns(history, position, begins))
-    delivered, fault = files_to_deliver(history, position, of_feed=of_feed)
-    is_feed_file = pc.equal(delivered["kind"], CHANGE)
-    numbers = delivered["version"]
+    delivered = files_to_deliver(history, position, of_feed=of_feed)
+    events, whole_snapshot = delivered.events, delivered.of_snapshot
+    starts = [position.version] if whole_snapshot is not None and whole_snapshot.files else []
+    starts += [pc.min(events["version"]).as_py()] if events.num_rows else []
+    not_live = delivered.not_live(history)  # change files never are
     return Needs(
         first if first <= history.newest else None,
         tuple(sorted(one for one in snapshots if 0 <= one <= history.newest)),
-        history.not_live(delivered.filter(pc.invert(is_feed_file))),
-        delivered.filter(is_feed_file),
-        pc.sum(delivered["size"]).as_py() or 0,
-        pc.min(numbers).as_py() if delivered.num_rows else None,
-        fault,
+        not_live.filter(pc.not_equal(not_live["kind"], CHANGE)),
+        not_live.filter(pc.equal(not_live["kind"], CHANGE)),
+        (pc.sum(events["size"]).as_py() or 0) + (whole_snapshot.size_bytes if whole_snapshot is not None else 0),
+        min(starts, default=None),
+        delivered.fault,
         min(history.listing.commits, default=None) if is_unknown else None,
         _may_need(history, source.positions[-1], of_feed=of_feed)
         if is_unknown and not checkpoint.is_committed
@@ -420,7 +485,7 @@ def needs_of(
 def _may_need(history: TableHistory, end: Position, *, of_feed: bool) -> ArrowTable:
     """Return the files that batch 0 reads if it began at any commit that is there: option `startingVersion`."""
     earliest = replace(end, version=history.first, delivered=0, in_snapshot=False, is_barrier=False)
-    return history.not_live(files_to_deliver(history, earliest, of_feed=of_feed)[0])
+    return files_to_deliver(history, earliest, of_feed=of_feed).not_live(history)
 
 
 def _for_columns(history: TableHistory, position: Position, begins: Iterable[Position]) -> Iterator[int]:
@@ -436,21 +501,30 @@ def _for_columns(history: TableHistory, position: Position, begins: Iterable[Pos
         yield max(one.version for one in begins if one.version <= history.newest)
 
 
-def files_to_deliver(
-    history: TableHistory, position: Position, *, of_feed: bool = False
-) -> tuple[ArrowTable, str | None]:
-    """Return the files that are delivered from a position on, and why they are not known."""
-    import pyarrow as pa
+class Delivered(NamedTuple):
+    """The files that are delivered from a position on: those of commits, with the columns of `TableHistory.events`, and
+    those of a snapshot before them. `fault`: why the latter are not known.
+    """
 
-    events, fault = history.events, None
-    parts = []
+    events: ArrowTable
+    of_snapshot: SnapshotFiles | None = None
+    fault: str | None = None
+
+    def not_live(self, history: TableHistory) -> ArrowTable:
+        """Return the files that are not live in the newest version, with the columns of its events."""
+        import pyarrow as pa
+
+        parts = [] if self.of_snapshot is None else [self.of_snapshot.not_live]
+        return pa.concat_tables([*parts, history.not_live(self.events)])
+
+
+def files_to_deliver(history: TableHistory, position: Position, *, of_feed: bool = False) -> Delivered:
+    """Return the files that are delivered from a position on."""
+    events = history.events
+    of_snapshot: SnapshotFiles | str | None = None
     first, delivered = position.version, position.delivered
     if position.in_snapshot:
-        files = history.files_of_snapshot(position.version, delivered)
-        if isinstance(files, str):
-            fault = files
-        else:
-            parts.append(files)
+        of_snapshot = history.files_of_snapshot(position.version, delivered)
         first, delivered = first + 1, 0
     rows = events.filter(pc.and_(pc.greater_equal(events["version"], first), events["is_change"]))
     if of_feed:
@@ -464,7 +538,7 @@ def files_to_deliver(
         # Versions ascend: those of the first commit are the first rows. A commit with change files or vectors is
         # delivered whole to the feed.
         rows = rows.slice(count if is_whole else min(delivered, count))
-    return pa.concat_tables([*parts, rows]), fault
+    return Delivered(rows, None, of_snapshot) if isinstance(of_snapshot, str) else Delivered(rows, of_snapshot)
 
 
 def _recorded(history: TableHistory, rows: ArrowTable) -> ArrowTable:

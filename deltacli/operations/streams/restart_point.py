@@ -59,12 +59,15 @@ def find_restart(judgement: SourceJudgement) -> RestartPoint | None:
     if position.table_id != history.snapshot.metadata.id:
         return None
     start = _earliest(judgement, of_feed=False)
-    rows, _ = files_to_deliver(history, position)
-    first = position.version
-    is_before = pc.less(rows["version"], start)
+    delivered, first = files_to_deliver(history, position), position.version
+    of_snapshot = delivered.of_snapshot
     is_of_snapshot = position.in_snapshot and start == first + 1
-    lost = rows.filter(is_before)
-    versions = (first, start - 1) if start > first and (start - 1 > first or lost.num_rows or is_of_snapshot) else None
+    lost = delivered.events.filter(pc.less(delivered.events["version"], start))
+    files, rows = lost.num_rows, _rows(lost)
+    if of_snapshot is not None:
+        files += of_snapshot.files
+        rows = None if rows is None or of_snapshot.rows is None else rows + of_snapshot.rows
+    versions = (first, start - 1) if start > first and (start - 1 > first or files or is_of_snapshot) else None
     here = history.events.filter(
         pc.and_(
             pc.equal(history.events["version"], start),
@@ -74,9 +77,7 @@ def find_restart(judgement: SourceJudgement) -> RestartPoint | None:
     again = here.slice(0, position.delivered if start == first and not position.in_snapshot else 0)
     repeated = Delivery((start, start) if again.num_rows else None, again.num_rows, _rows(again))
     feed = None if judgement.feed is None else _earliest(judgement, of_feed=True)
-    return RestartPoint(
-        start, Delivery(versions, lost.num_rows, _rows(lost)), repeated, None if feed == start else feed
-    )
+    return RestartPoint(start, Delivery(versions, files, rows), repeated, None if feed == start else feed)
 
 
 def _rows(files: ArrowTable) -> int | None:
@@ -90,8 +91,7 @@ def _earliest(judgement: SourceJudgement, *, of_feed: bool) -> int:
     first = position.version + position.in_snapshot  # what is left of a snapshot cannot be named
     gone = [version for version in range(first, history.newest + 1) if version not in history.listing.commits]
     gone += [one.version for one in history.commits.values() if one.fault is not None]
-    files, _ = files_to_deliver(history, position, of_feed=of_feed)
-    files = history.not_live(files)
+    files = files_to_deliver(history, position, of_feed=of_feed).not_live(history)
     if files.num_rows:
         has_path, has_vector = history.live_parts(files)
         paths, vectors = whole(files["path"]), whole(files["vector"])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
 from deltacli.core.typing import ArrowArray
-from deltacli.delta.log.row_ids import DOMAIN, ENABLED, FEATURE, SUSPENDED, read_mark
+from deltacli.delta.log.row_ids import DOMAIN, ENABLED, FEATURE, MAX_ROW_ID, SUSPENDED, read_mark
 from deltacli.delta.log.segment import LOG_DIRECTORY, Place, commit_name
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.rules.framework.base import Area, Finding
@@ -173,6 +173,9 @@ def high_water_mark_is_below_ids(view: StateView) -> Iterator[Finding]:
     if mark is None:
         message = f"the domain {DOMAIN} has no high-water mark of row ids"
         yield HIGH_WATER_MARK.at(place, message, seen=configuration, expected=f'{{"rowIdHighWaterMark":{highest}}}')
+    elif highest > MAX_ROW_ID:
+        message = f"a live file has row ids up to {highest}, above {MAX_ROW_ID}, which is the last one"
+        yield HIGH_WATER_MARK.at(place, message, seen=highest, expected=f"at most {MAX_ROW_ID}")
     elif mark < highest:
         message = f"the high-water mark of row ids is {mark}, but a live file has ids up to {highest}"
         yield HIGH_WATER_MARK.at(place, message, seen=mark, expected=f"at least {highest}")
@@ -192,8 +195,12 @@ def _ranges(live: pyarrow.Table) -> tuple[ArrowArray, ArrowArray, ArrowArray] | 
 
 
 def _highest_id(live: pyarrow.Table) -> int | None:
-    base = live.column("base_row_id")
-    ends = pc.subtract(pc.add(base, pc.fill_null(live.column("num_records"), 1)), 1)
+    base, records = live.column("base_row_id"), pc.fill_null(live.column("num_records"), 1)
+    ends = pc.subtract(pc.add(base, records), 1)
+    wraps = pc.fill_null(pc.and_(pc.greater(records, 0), pc.less(ends, base)), False)
+    if pc.any(wraps).as_py():  # above the largest number of 64 bits
+        pairs = zip(pc.filter(base, wraps).to_pylist(), pc.filter(records, wraps).to_pylist(), strict=True)
+        return max(int(first) + int(count) - 1 for first, count in pairs)
     highest: int | None = pc.min_max(ends)["max"].as_py()
     return highest if highest is not None and highest >= 0 else None
 

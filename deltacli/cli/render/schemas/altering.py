@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from deltacli.cli.invocation import invocation
@@ -22,14 +22,33 @@ if TYPE_CHECKING:
     from deltacli.delta.log.actions import Action
     from deltacli.delta.protocol.clients import ClientAccess
     from deltacli.operations.change.alter import AlterationOutcome
+    from deltacli.operations.streams.streams import StreamsReport
 
 _CSV = ("change", "subject", "from", "to")
 
 
-def wording_of_alteration(name: str) -> Wording[AlterationOutcome, AlterationOutcome]:
-    """Return how the changes of a table are told; `name` is the table as the user wrote it."""
+def wording_of_alteration(
+    name: str, streams: StreamsReport | None = None
+) -> Wording[AlterationOutcome, AlterationOutcome]:
+    """Return how the changes of a table are told; `name` is the table as the user wrote it, `streams` are the queries
+    that may stop.
+    """
     history = f"deltacli history {quoted_table(name)} --limit 5"
+
+    def stopped(planned: AlterationOutcome) -> Iterable[str]:
+        if streams is None or planned.is_noop:
+            return ()
+        from deltacli.cli.running.stream_notes import stopped_streams
+
+        before, after = planned.evolution.before, planned.evolution.after
+        return stopped_streams(
+            streams,
+            metadata=None if after.metadata == before.metadata else after.metadata,
+            protocol=None if after.protocol == before.protocol else after.protocol,
+        )
+
     return Wording(
+        notes=stopped,
         question=_question,
         planned=alteration_result,
         done=lambda made: alteration_result(made, False),
