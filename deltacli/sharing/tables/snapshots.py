@@ -501,6 +501,11 @@ class SharedSnapshots:
             listed.listing.newest_version if listed is not None and is_fresh and not listed.listing.is_empty else None
         )
 
+    def is_kept(self, table: SharedTable, version: int) -> bool:
+        """Return whether a version is in memory."""
+        with self._lock:
+            return (place_of(table), version) in self._kept
+
     def at(self, table: SharedTable, version: int) -> SharedSnapshot:
         """Return a version of a table. Raises VersionAbsent."""
         key = place_of(table), version
