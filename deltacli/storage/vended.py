@@ -1,27 +1,74 @@
 """Stores that are opened with credentials that a server gave for one directory, and for a time.
 
-Nothing of the environment is used beside them: no profile, no metadata service, no anonymous access.
+Nothing of the environment is used beside them: no profile, no metadata service, no anonymous access, no endpoint.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+import time
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from deltacli.core.errors import UsageError, parameter
+from deltacli.storage.grants import Grant, HeldGrant, Location, Renew, read_location
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from deltacli.storage.base import Storage
+    from deltacli.storage.retry import Retry
+
+__all__ = ["Grant", "HeldGrant", "Location", "Renew", "open_vended", "read_location"]
+
+_ALLOWED = frozenset(
+    {
+        *("region", "aws_region", "aws_default_region", "region_name", "requester_pays", "user_project", "project"),
+        *("endpoint", "endpoint_url", "aws_endpoint", "aws_endpoint_url", "aws_endpoint_url_s3"),
+        *("google_endpoint", "azure_endpoint", "azure_storage_endpoint"),
+        *("verify", "use_ssl", "addressing_style"),
+    }
+)
+"""Options of a user that say where a store is and how it is reached, not who asks."""
 
 
-class Grant(NamedTuple):
-    """Credentials for a directory and what is below it.
+def open_vended(
+    uri: str,
+    renew: Renew,
+    *,
+    options: Mapping[str, str] | None = None,
+    retry: Retry | None = None,
+    clock: Callable[[], float] = time.time,
+) -> Storage:
+    """Return the store of a percent-encoded URI with the credentials of `renew`, which is called at once and again
+    before they end. `options`: those of the user that are no credentials, such as `region` and `endpoint_url`.
 
-    `location`: the URI that they cover, without a trailing slash. `options`: the credentials by the names of storage
-    options (`key`, `secret`, `token` of S3; `sas_token` of Azure; `access_token` of Google), empty for local files.
-    `expires_ms`: epoch milliseconds, None where they do not end.
+    Raises UsageError for a URI or an option that cannot be used, StorageFailed for a grant that is unfit.
     """
+    given = dict(options or {})
+    if others := sorted(name for name in given if name.lower() not in _ALLOWED):
+        option = parameter(f"storage_options.{others[0]}")
+        raise UsageError(
+            f"{option} cannot be used: the server of the table gives the credentials",
+            code="usage.storage-option",
+            facts={"allowed": "region, endpoint_url, verify, use_ssl, addressing_style, requester_pays, project"},
+        )
+    try:
+        location = read_location(uri)
+    except ValueError as fault:
+        raise UsageError(f"the location of the table cannot be used: {fault}", code="usage.table") from None
+    held = HeldGrant(location, renew, clock)
+    match location.family:
+        case "s3":
+            from deltacli.storage.s3.store import open_s3
 
-    location: str
-    options: Mapping[str, str]
-    expires_ms: int | None = None
+            return open_s3(location.uri, given, retry=retry, held=held)
+        case "gs":
+            from deltacli.storage.gcs.store import open_gcs
 
-    def __repr__(self) -> str:
-        return f"Grant({self.location!r})"
+            return open_gcs(location.uri, given, retry=retry, held=held)
+        case "abfss":
+            from deltacli.storage.azure.store import open_azure
+
+            return open_azure(location.uri, given, retry=retry, held=held)
+        case _:
+            from deltacli.storage.local import LocalStorage
+
+            return LocalStorage(f"/{'/'.join(location.segments)}")

@@ -51,6 +51,8 @@ class AzureServer(CloudServer):
         self.blocks: dict[tuple[str, str], dict[str, bytes]] = {}
         self.hierarchical: set[str] = set()
         self.token = ""
+        self.signature = ""
+        """Part of the query of requests that are authorized by it."""
         self.ignores_conditions = False
         self.has_batches = True
         self.page_size = PAGE
@@ -123,6 +125,8 @@ class AzureServer(CloudServer):
         if self.token and asked.target.startswith("/identity?"):
             return _token_answer(self.token)
         given = asked.headers.get("authorization", "")
+        if self.signature and self.signature in asked.target:
+            given = given or self.signature
         if not given or (self.token and given != f"Bearer {self.token}"):
             return problem(401, "InvalidAuthenticationInfo")
         with self._state:

@@ -16,14 +16,18 @@ from datetime import datetime
 from email.utils import formatdate
 from threading import Lock
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from urllib.parse import parse_qs, parse_qsl, unquote, urlsplit
 
 from deltacli.core.errors import CredentialsMissing, UsageError, parameter
 from deltacli.core.typing import AzureCredential
+from deltacli.storage.grants import SOURCE
 from deltacli.storage.objects.http import ANONYMOUS, answers_within, bounded_session
 from deltacli.storage.objects.options import certificates, endpoint, known_options, set_or_unset, truth, variables
 from deltacli.storage.secrets import StoreFault, remember_secrets
+
+if TYPE_CHECKING:
+    from deltacli.storage.grants import HeldGrant
 
 # -- addresses of containers -------------------------------------------------------------------------------------------
 
@@ -126,7 +130,9 @@ def is_of_the_cloud(host: str) -> bool:
 
 @dataclass(frozen=True)
 class AzureOptions:
-    """How an account is reached. Several credentials may be there; `used` says which of them authorize requests."""
+    """How an account is reached. Several credentials may be there; `used` says which of them authorize requests.
+    `held`: a signature that a server gave, and the only credentials then.
+    """
 
     endpoint: str
     account: str
@@ -139,10 +145,13 @@ class AzureOptions:
     token: str = field(default="", repr=False)
     """A token that was issued already."""
     verify: bool | str = True
+    held: HeldGrant | None = field(default=None, repr=False)
 
     @property
     def used(self) -> Literal["none", "key", "signature", "token"]:
         """Return what authorizes requests: the first that is there, in this order."""
+        if self.held is not None:
+            return "signature"
         return "none" if self.anonymous else "key" if self.account_key else "signature" if self.sas_token else "token"
 
 
@@ -289,6 +298,8 @@ class AzureCredentials:
     @property
     def identity(self) -> str:
         """Return the source of the credentials, for messages."""
+        if self._options.held is not None:
+            return SOURCE
         key, client = f"key of the account {self._options.account}", self._options.client
         token = f"application {client[1]}" if all(client) else "DefaultAzureCredential of azure-identity"
         token = "token that was given (AZURE_STORAGE_TOKEN)" if self._options.token else token
@@ -298,7 +309,7 @@ class AzureCredentials:
     @property
     def renewal(self) -> str:
         """Return how a shared access signature that has expired is renewed; '' for other credentials."""
-        if self._options.used != "signature":
+        if self._options.used != "signature" or self._options.held is not None:
             return ""
         try:
             expires = datetime.fromisoformat(parse_qs(self._options.sas_token)["se"][0].replace("Z", "+00:00"))
@@ -337,7 +348,9 @@ class AzureCredentials:
         return {"x-ms-copy-source": self._signed(url) if self._options.used == "signature" else url}
 
     def _signed(self, url: str) -> str:
-        return f"{url}{'&' if urlsplit(url).query else '?'}{self._options.sas_token}"
+        held = self._options.held
+        signature = self._options.sas_token if held is None else held.options()["sas_token"].removeprefix("?")
+        return f"{url}{'&' if urlsplit(url).query else '?'}{signature}"
 
     def renew(self, refused: Mapping[str, str]) -> bool:
         """Drop the token in refused headers, unless another thread has replaced it. Return False if requests are not

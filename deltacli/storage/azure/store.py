@@ -32,6 +32,7 @@ from deltacli.storage.azure.credentials import (
     read_azure_options,
 )
 from deltacli.storage.fsspec_storage import require_libraries
+from deltacli.storage.grants import ASK_PROVIDER
 from deltacli.storage.objects.calls import ABSENT, Content, Entry, ListedPage, Source, length_of
 from deltacli.storage.objects.http import (
     BATCH_CONTENT_TYPE,
@@ -57,6 +58,7 @@ from deltacli.storage.tally import AZURE_PRICES, Call
 from deltacli.storage.versions import Keeping, ObjectVersion, VersionState
 
 if TYPE_CHECKING:
+    from deltacli.storage.grants import HeldGrant
     from deltacli.storage.versions import VersionedObjects
 
 # -- the calls of a container of Azure Blob Storage --------------------------------------------------------------------
@@ -82,6 +84,8 @@ LARGEST_PAGE = 4 * LARGEST_LIST
 _XML_HEAD = '<?xml version="1.0" encoding="utf-8"?>'
 _NOT_PUBLIC = {"ResourceNotFound", "PublicAccessNotPermitted", "NoAuthenticationInformation"}
 """Codes of anonymous requests, with the statuses 404, 409 and 401, to what is not public."""
+_REFUSED = {"AuthenticationFailed", "InvalidAuthenticationInfo"}
+"""Codes for a signature that has ended or was revoked. An answer to HEAD has them in a header."""
 _NO_BATCHES = {400, 404, 405, 409, 501}
 _RANGE = re.compile(r"bytes (\d{1,19})-(\d{1,19})/(\d{1,19})")
 _NUMBER = re.compile(r"\d{1,19}")
@@ -94,12 +98,14 @@ class AzureCalls:
 
     deletes_per_request = 256
     starts_anywhere = False
-    dialect = DIALECT
+    dialect: Dialect = DIALECT
     uploads = None
     max_attempts = None
 
     def __init__(self, container: str, options: AzureOptions, credentials: AzureCredentials, retry: Retry) -> None:
         self._container, self.credentials, self._retry = container, credentials, retry
+        if options.held is not None:
+            self.dialect = replace(DIALECT, who=ASK_PROVIDER, list_holders=ASK_PROVIDER)
         self._transport = Transport(options.endpoint, options.verify)
         self._transport.tally = retry.tally.of(self.endpoint, AZURE_PRICES if self.is_known_atomic else None)
         self._has_batches = True
@@ -274,7 +280,7 @@ class AzureCalls:
         return self.url(f"/{quote(key, safe='/', errors='surrogateescape')}", **given)
 
     def translated(self, fault: HttpFault, place: str, what: str) -> StorageFailed:
-        return translate_fault(fault, place, what, DIALECT, self.endpoint, self.identity)
+        return translate_fault(fault, place, what, self.dialect, self.endpoint, self.identity)
 
     def url(self, path: str, **query: str) -> str:
         text = urlencode(query, quote_via=quote, safe="", errors="surrogateescape")
@@ -283,10 +289,17 @@ class AzureCalls:
     def send(self, request: Request, statuses: tuple[int, ...]) -> Answer:
         """Send a request once, and again with new credentials where the store refused the first ones."""
         length = {"Content-Length": str(request.body.size)} if request.body is not None else {}
+        held = self.credentials.options.held
         for is_last in (False, True):
+            given = held.options() if held is not None else {}
             url, headers = self.credentials.authorized(request.method, request.url, {**request.headers, **length})
             answer = self._transport.send(replace(request, url=url, headers=headers))
-            if answer.status != 401 or is_last or not self.credentials.renew(headers):
+            if is_last or answer.status not in (401, 403):
+                break
+            if held is not None:
+                if azure_fault(answer).reason not in _REFUSED or not held.replace_refused(given):
+                    break
+            elif answer.status == 403 or not self.credentials.renew(headers):
                 break
         if answer.status in statuses:
             return answer
@@ -559,10 +572,14 @@ def _version(blob: ElementTree.Element, entry: Entry, *, is_deleted: bool) -> Ob
 # -- tables in Azure Blob Storage --------------------------------------------------------------------------------------
 
 
-def open_azure(uri: str, options: Mapping[str, str], *, retry: Retry | None = None) -> ObjectStorage:
-    """Return the store of a URI of Azure. Raises UsageError."""
+def open_azure(
+    uri: str, options: Mapping[str, str], *, retry: Retry | None = None, held: HeldGrant | None = None
+) -> ObjectStorage:
+    """Return the store of a URI of Azure, with the credentials of a grant if there is one. Raises UsageError."""
     address = read_address(uri)
     read = read_azure_options(options, address)
+    if held is not None:
+        read = replace(read_azure_options(options, address, {}), held=held)
     scheme = uri.partition("://")[0]
     require_libraries(scheme, "urllib3")
     from deltacli.storage.azure.credentials import AzureCredentials

@@ -14,12 +14,17 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
+from typing import TYPE_CHECKING
 
 from deltacli.core.errors import CredentialsMissing, UsageError, parameter
 from deltacli.core.typing import GoogleAuth, Json
+from deltacli.storage.grants import SOURCE
 from deltacli.storage.objects.http import ANONYMOUS, answers_within, bounded_session
 from deltacli.storage.objects.options import certificates, endpoint, known_options, truth
 from deltacli.storage.secrets import StoreFault
+
+if TYPE_CHECKING:
+    from deltacli.storage.grants import HeldGrant
 
 # -- values of `--storage-option` for Google Cloud Storage -------------------------------------------------------------
 
@@ -40,14 +45,15 @@ _CANONICAL: Mapping[str, str] = {
 }
 _WITHOUT_EFFECT = ("access", "consistency", "default_location", "timeout")
 """Options of gcsfs that have no meaning here. They are accepted, because they were."""
-_KNOWN = ("anon", "token", "project", "requester_pays", "endpoint_url", "verify")
+_KNOWN = ("anon", "token", "access_token", "project", "requester_pays", "endpoint_url", "verify")
 _ENDPOINT = "https://storage.googleapis.com"
 
 
 @dataclass(frozen=True)
 class GcsOptions:
     """How a bucket is reached. `token`: '' for the application default credentials, a file or JSON of credentials.
-    `payer`: the project that pays for requests, '' for the owner of the bucket.
+    `access_token`: one that was issued already, which replaces them. `payer`: the project that pays for requests, ''
+    for the owner of the bucket. `held`: credentials that a server gave, and the only ones then.
     """
 
     endpoint: str
@@ -55,6 +61,8 @@ class GcsOptions:
     token: str = field(default="", repr=False)
     payer: str = ""
     verify: bool | str = True
+    access_token: str = field(default="", repr=False)
+    held: HeldGrant | None = field(default=None, repr=False)
 
 
 def read_gcs_options(options: Mapping[str, str], environment: Mapping[str, str] = os.environ) -> GcsOptions:
@@ -67,11 +75,25 @@ def read_gcs_options(options: Mapping[str, str], environment: Mapping[str, str] 
     named = pays if pays and pays.lower() not in ("true", "false", "1", "0", "yes", "no") else ""  # as gcsfs takes it
     return GcsOptions(
         endpoint=endpoint(given, emulator or _ENDPOINT),
-        anonymous=token == "anon" or truth(given, "anon") or bool(emulator and not token and not given.get("anon")),
+        anonymous=token == "anon"
+        or truth(given, "anon")
+        or bool(emulator and not token and not given.get("access_token") and not given.get("anon")),
         token="" if token in ("anon", "google_default", "cloud") else token,
         payer=named or (project if truth({"requester_pays": pays or "false"}, "requester_pays") else ""),
         verify=certificates(given),
+        access_token=_header_value(given.get("access_token", "")),
     )
+
+
+def _header_value(token: str) -> str:
+    """Return a token without surrounding white space. Raises UsageError, without the value, for some inside."""
+    stripped = token.strip()
+    if not stripped.isascii() or not stripped.isprintable() or " " in stripped:
+        raise UsageError(
+            f"{parameter('storage_options.access_token')} has a space or a character that no token has",
+            code="usage.credentials",
+        )
+    return stripped
 
 
 # -- credentials of Google Cloud by google-auth ------------------------------------------------------------------------
@@ -99,16 +121,22 @@ class GcsCredentials:
     @property
     def identity(self) -> str:
         """Return the account, or the source of the credentials, for messages."""
+        if self._options.held is not None:
+            return SOURCE
         if self._options.anonymous:
             return ANONYMOUS
+        if self._options.access_token:
+            return parameter("storage_options.access_token")
         account = getattr(self._found, "service_account_email", None)
         source = parameter("storage_options.token") if self._options.token else "application default credentials"
         return f"{account} ({source})" if account and "@" in account else source
 
     def headers(self) -> Mapping[str, str]:
-        """Return the header of a request. Raises CredentialsMissing."""
+        """Return the header of a request. Raises CredentialsMissing, and StorageFailed of a grant that has ended."""
         if self._options.anonymous:
             return {}
+        if token := self._given_token():
+            return {"Authorization": f"Bearer {token}"}
         from google.auth.exceptions import GoogleAuthError
 
         with self._lock:
@@ -122,19 +150,31 @@ class GcsCredentials:
 
     def renew(self, refused: Mapping[str, str]) -> bool:
         """Drop the credentials in refused headers, unless another thread has replaced them; their file is read again.
-        Return False for anonymous access.
+        Return False where there are no others.
         """
+        if self._options.held is not None:
+            return self._options.held.replace_refused({"access_token": refused["Authorization"].split()[-1]})
+        if self._options.access_token:
+            return False
         with self._lock:
             if self._found is not None and refused.get("Authorization") == f"Bearer {self._found.token}":
                 self._found = None
         return not self._options.anonymous
 
+    def _given_token(self) -> str:
+        """Return the token that was issued already, '' where google-auth gets one."""
+        held = self._options.held
+        return held.options()["access_token"] if held is not None else self._options.access_token
+
     def google(self) -> GoogleAuth:
         """Return the credentials, found on first use. Raises GoogleAuthError and UsageError."""
         if self._found is None:
             import google.auth
+            from google.oauth2.credentials import Credentials
 
-            if self._options.token:
+            if self._options.access_token:
+                self._found = Credentials(self._options.access_token)
+            elif self._options.token:
                 self._found = _given(self._options.token, self._scope)
             else:
                 _require_a_source()

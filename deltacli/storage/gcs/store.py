@@ -29,7 +29,8 @@ from deltacli.core.errors import FileMissing, PermissionRefused, StorageFailed, 
 from deltacli.core.typing import Json, JsonObject
 from deltacli.storage.fsspec_storage import require_libraries
 from deltacli.storage.gcs.credentials import GcsCredentials, GcsOptions, read_gcs_options
-from deltacli.storage.objects.calls import ABSENT, Content, Entry, ListedPage, Source, length_of
+from deltacli.storage.grants import ASK_PROVIDER
+from deltacli.storage.objects.calls import ABSENT, Content, Entry, ListedPage, Source, length_of, missing_fault
 from deltacli.storage.objects.http import (
     BATCH_CONTENT_TYPE,
     LARGEST_LIST,
@@ -54,6 +55,7 @@ from deltacli.storage.tally import GCS_PRICES, Call
 from deltacli.storage.versions import Keeping, ObjectVersion, VersionState
 
 if TYPE_CHECKING:
+    from deltacli.storage.grants import HeldGrant
     from deltacli.storage.versions import VersionedObjects
 
 # -- the calls of a bucket of Google Cloud Storage ---------------------------------------------------------------------
@@ -89,7 +91,7 @@ class GcsCalls:
 
     deletes_per_request = 100
     starts_anywhere = True
-    dialect = DIALECT
+    dialect: Dialect = DIALECT
     uploads = None
     max_attempts = None
 
@@ -97,6 +99,8 @@ class GcsCalls:
         self._bucket, self._payer, self._retry = bucket, options.payer, retry
         self._has_batches = True
         self.credentials = credentials
+        if options.held is not None:
+            self.dialect = replace(DIALECT, who=ASK_PROVIDER, list_holders=ASK_PROVIDER)
         self._transport = Transport(options.endpoint, options.verify)
         self._transport.tally = retry.tally.of(self.endpoint, GCS_PRICES if self.is_known_atomic else None)
 
@@ -121,7 +125,7 @@ class GcsCalls:
 
     def look(self, key: str) -> tuple[Entry, str]:
         url = self.url(object_path(key), fields=_PROPERTIES)
-        return gcs_properties(self.send(Request("GET", url, call=Call.HEAD), (200,)), key)
+        return gcs_properties(self._send_for(key, Request("GET", url, call=Call.HEAD), (200,)), key)
 
     def get(self, key: str, span: str, tag: str, version_id: str = "") -> Content:
         condition = {"ifGenerationMatch": tag} if tag else {}
@@ -129,7 +133,17 @@ class GcsCalls:
         url = self.url(object_path(key), alt="media", **condition)
         headers = {"Range": span} if span else {}
         request = Request("GET", url, headers, limit=length_of(span), reads_object=True)
-        return gcs_content(self.send(request, (200, 206) if span else (200,)), span)
+        return gcs_content(self._send_for(key, request, (200, 206) if span else (200,)), span)
+
+    def _send_for(self, key: str, request: Request, statuses: tuple[int, ...]) -> Answer:
+        """Send a request that reads an object."""
+        try:
+            return self.send(request, statuses)
+        except HttpFault as fault:
+            held = self.credentials.options.held
+            if held is None or fault.status != 403 or not (missing := missing_fault(self, key)):
+                raise
+            raise missing from None
 
     def write(self, key: str, body: Body, condition: str | None) -> None:
         generation = {} if condition is None else {"ifGenerationMatch": "0" if condition == ABSENT else condition}
@@ -184,7 +198,7 @@ class GcsCalls:
         return key not in _NO_NAMES and not any(character in key for character in _NOT_IN_NAMES)
 
     def translated(self, fault: HttpFault, place: str, what: str) -> StorageFailed:
-        return translate_fault(fault, place, what, DIALECT, self.endpoint, self.identity)
+        return translate_fault(fault, place, what, self.dialect, self.endpoint, self.identity)
 
     def url(self, path: str, *, base: str = "/storage/v1/b/", **query: str) -> str:
         given = {**query, **({"userProject": self._payer} if self._payer else {})}
@@ -540,8 +554,12 @@ _SCHEMES = ("gs", "gcs")
 LIBRARIES = ("urllib3", "google.auth.transport.requests")
 
 
-def open_gcs(uri: str, options: Mapping[str, str], *, retry: Retry | None = None) -> ObjectStorage:
-    """Return the store of a URI whose scheme is `gs` or `gcs`. Raises UsageError."""
+def open_gcs(
+    uri: str, options: Mapping[str, str], *, retry: Retry | None = None, held: HeldGrant | None = None
+) -> ObjectStorage:
+    """Return the store of a URI whose scheme is `gs` or `gcs`, with the credentials of a grant if there is one. Raises
+    UsageError.
+    """
     uri = uri.rstrip("/")
     scheme, _, rest = uri.partition("://")
     bucket, _, root = rest.partition("/")
@@ -554,8 +572,9 @@ def open_gcs(uri: str, options: Mapping[str, str], *, retry: Retry | None = None
     if not _BUCKET.fullmatch(bucket):
         said = f"invalid name of a bucket: {bucket!r}" if bucket else f"{scheme.rstrip(':')}:// does not name a bucket"
         raise UsageError(said, code="usage.table", hint="gs://BUCKET/PATH")
-    read = read_gcs_options(options)
-    require_libraries(scheme, *(LIBRARIES[:1] if read.anonymous else LIBRARIES))
+    read = read_gcs_options(options) if held is None else replace(read_gcs_options(options, {}), held=held)
+    has_token = read.anonymous or held is not None or read.access_token
+    require_libraries(scheme, *(LIBRARIES[:1] if has_token else LIBRARIES))
     from deltacli.storage.gcs.credentials import GcsCredentials
 
     policy = retry or Retry()

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol, TypeVar
 
 from deltacli.core.errors import StorageFailed, UsageError
-from deltacli.storage.objects.http import Body, Dialect, HttpFault, passing_cause
+from deltacli.storage.objects.http import Body, Dialect, Fate, HttpFault, passing_cause
 from deltacli.storage.outcomes import Creation
 from deltacli.storage.retry import Retry
 
@@ -71,6 +71,19 @@ def in_byte_order(entries: Iterable[Entry]) -> Iterator[Entry]:
             run.clear()
         yield entry
     yield from sorted(run)
+
+
+def missing_fault(calls: ObjectCalls, key: str) -> HttpFault | None:
+    """Return the fault of a missing object after a 403, where a listing agrees; else None.
+
+    A store says 404 only to those who may list all of it, which a grant for a directory does not permit.
+    """
+    try:
+        if any(entry.key == key for entry in calls.page(key, "", "", "", 1).entries):
+            return None
+    except HttpFault:
+        return None
+    return HttpFault(Fate.ANSWERED, "the object is not listed", status=404, reason="NoSuchKey")
 
 
 class Source(NamedTuple):

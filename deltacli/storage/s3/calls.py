@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 from deltacli.core.errors import StorageFailed, UsageError
 from deltacli.core.typing import Botocore
-from deltacli.storage.objects.calls import ABSENT, Content, Entry, ListedPage, Source, Uploads, length_of
+from deltacli.storage.objects.calls import ABSENT, Content, Entry, ListedPage, Source, Uploads, length_of, missing_fault
 from deltacli.storage.objects.http import (
     LARGEST_UNDECLARED,
     THROTTLED,
@@ -137,7 +137,7 @@ class S3Calls:
         )
 
     def look(self, key: str) -> tuple[Entry, str]:
-        return s3_properties(self.send(lambda client: client.head_object(**self.of(key))), key)
+        return s3_properties(self._send_for(key, lambda client: client.head_object(**self.of(key))), key)
 
     def get(self, key: str, span: str, tag: str, version_id: str = "") -> Content:
         """Return an object or a range, asked for again where its body breaks off: not one of `max_attempts`."""
@@ -156,7 +156,16 @@ class S3Calls:
                         raise
             raise AssertionError("unreachable")
 
-        return self.send(send)
+        return self._send_for(key, send)
+
+    def _send_for(self, key: str, call: Callable[[Botocore], Answer]) -> Answer:
+        """Make a call that reads an object."""
+        try:
+            return self.send(call)
+        except HttpFault as fault:
+            if self.options.held is None or fault.status != 403 or not (missing := missing_fault(self, key)):
+                raise
+            raise missing from None
 
     def write(self, key: str, body: Body, condition: str | None) -> None:
         given = {} if condition is None else if_of(condition)
@@ -212,21 +221,26 @@ class S3Calls:
         """
         from deltacli.storage.s3.faults import FAULTS, refuses_credentials, s3_fault
 
-        client = self.client
+        client, held = self.client, self.options.held
+        keys = held.options() if held is not None else {}
         try:
             try:
                 return call(client)
             except FAULTS as fault:
-                if not refuses_credentials(fault) or not self._has_others(client):
+                if not refuses_credentials(fault) or not self._has_others(client, keys):
                     raise
             return call(self.client)
         except FAULTS as fault:
             raise s3_fault(fault) from fault
 
-    def _has_others(self, refused: Botocore) -> bool:
-        """Return whether there are credentials that differ from those of a client, and use them from now on."""
+    def _has_others(self, refused: Botocore, keys: Mapping[str, str]) -> bool:
+        """Return whether there are credentials that differ from those of a client, or from the keys of a grant, and use
+        them from now on.
+        """
         from deltacli.storage.s3.faults import FAULTS
 
+        if self.options.held is not None:
+            return self.options.held.replace_refused(keys)
         with self._lock:
             if self._made is not refused:
                 return True

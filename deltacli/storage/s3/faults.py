@@ -13,6 +13,7 @@ from urllib3.exceptions import HTTPError
 
 from deltacli.core.errors import CredentialsMissing, FileMissing, StorageFailed, UsageError, parameter
 from deltacli.core.typing import Botocore
+from deltacli.storage.grants import ASK_PROVIDER, SOURCE
 from deltacli.storage.objects.http import Fate, HttpFault, refused, said_of
 from deltacli.storage.objects.options import set_or_unset, variables
 from deltacli.storage.retry import tried
@@ -278,6 +279,7 @@ def used_credentials(client: Botocore, options: S3Options) -> str:
         "env": "environment (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY)",
         "iam-role": "instance metadata",
         "container-role": "container metadata",
+        "vended": SOURCE,
     }.get(method := getattr(credentials, "method", None), str(method))
 
 
@@ -298,6 +300,8 @@ def renewal(fault: BaseException, client: Botocore, options: S3Options) -> str:
     is_of_session = isinstance(fault, _NO_CREDENTIALS) and "expired" in str(fault).lower()
     if not is_of_session and code_of(fault) not in _EXPIRED:
         return ""
+    if options.held is not None:
+        return ASK_PROVIDER
     credentials = getattr(getattr(client, "_request_signer", None), "_credentials", None)
     if is_of_session or getattr(credentials, "method", "") in ("sso", "login", "assume-role"):
         return f"aws sso login{_profile(options)}"
@@ -305,6 +309,8 @@ def renewal(fault: BaseException, client: Botocore, options: S3Options) -> str:
 
 
 def _ask_who(options: S3Options) -> str:
+    if options.held is not None:
+        return ASK_PROVIDER
     if options.anonymous:
         return f"omit {parameter('storage_options.anon', 'true')}"
     return f"aws sts get-caller-identity{_profile(options)}"

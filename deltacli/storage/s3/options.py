@@ -7,17 +7,20 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from deltacli.core.errors import UsageError, parameter
 from deltacli.core.typing import Botocore
 from deltacli.storage.base import CONNECT_SECONDS, PARALLEL_READS
 from deltacli.storage.objects.options import certificates, known_options, truth
+
+if TYPE_CHECKING:
+    from deltacli.storage.grants import HeldGrant
 
 _CANONICAL: Mapping[str, str] = {
     "aws_access_key_id": "key",
@@ -68,7 +71,7 @@ _NOT_IN_CREDENTIALS = re.compile(r"[\x00-\x20\x7f]")
 @dataclass(frozen=True, slots=True)
 class S3Options:
     """The arguments of a client. `client` and `config` are arguments of botocore. `max_attempts` limits the attempts of
-    a call within the budget of the run; None: no limit.
+    a call within the budget of the run; None: no limit. `held`: credentials that a server gave, and the only ones then.
     """
 
     anonymous: bool = False
@@ -77,6 +80,7 @@ class S3Options:
     max_attempts: int | None = None
     client: Mapping[str, Botocore] = field(default_factory=dict)
     config: Mapping[str, Any] = field(default_factory=dict)
+    held: HeldGrant | None = field(default=None, repr=False)
 
     @property
     def secrets(self) -> tuple[str, ...]:
@@ -117,15 +121,61 @@ def make_session(options: S3Options) -> Botocore:
 
     from deltacli.storage.s3.bounded_botocore import bound_metadata
 
+    if options.held is not None:
+        return _vended_session(options.held)
     session = botocore.session.Session(profile=options.profile)
     if region := os.environ.get("AWS_REGION"):  # as in all other SDKs of AWS; botocore reads AWS_DEFAULT_REGION only
         session.set_config_variable("region", region)
     with suppress(botocore.exceptions.UnknownCredentialError):  # a profile excludes the environment
         session.get_component("credential_provider").get_provider("env").environ = _environment()
     bound_metadata(session)
+    return _prepared(session)
+
+
+def _prepared(session: Botocore) -> Botocore:
     session.register_component("data_loader", _loader(session.get_config_variable("data_path")))
     session.get_component("response_parser_factory").set_parser_defaults(timestamp_parser=read_moment)
     return session
+
+
+class _VendedKeys:
+    """The keys of a held grant, as the object that botocore's signer asks for keys before each request."""
+
+    method = "vended"
+    account_id = None
+
+    def __init__(self, held: HeldGrant) -> None:
+        self._held = held
+
+    def get_frozen_credentials(self) -> Botocore:
+        """Return the keys now. Raises StorageFailed."""
+        from botocore.credentials import ReadOnlyCredentials
+
+        keys = self._held.options()
+        return ReadOnlyCredentials(keys["key"], keys["secret"], keys.get("token") or None)
+
+    def get_deferred_property(self, name: str) -> Callable[[], str | None]:
+        """Return what returns a property when it is needed."""
+        return lambda: getattr(self.get_frozen_credentials(), name, None)
+
+    def load_credentials(self) -> _VendedKeys:
+        """Return these keys as those of the chain."""
+        return self
+
+
+def _vended_session(held: HeldGrant) -> Botocore:
+    """Return a session with the credentials of a grant, without files and variables of AWS but the certificates."""
+    import botocore.session
+    from botocore.configprovider import ConstantProvider
+
+    session = botocore.session.Session()
+    values = {name: default for name, (_, _, default, _) in session.session_var_map.items()}
+    values |= {"config_file": os.devnull, "credentials_file": os.devnull, "ignore_configured_endpoint_urls": True}
+    values |= {"ca_bundle": os.environ.get("AWS_CA_BUNDLE")}
+    for name, value in values.items():
+        session.get_component("config_store").set_config_provider(name, ConstantProvider(value))
+    session.register_component("credential_provider", _VendedKeys(held))
+    return _prepared(session)
 
 
 def profile_of(options: S3Options) -> str:

@@ -17,6 +17,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Self
 from uuid import uuid4
@@ -42,6 +43,7 @@ from deltacli.storage.s3.options import read_s3_options
 from deltacli.storage.versions import Keeping, ObjectVersion, VersionState
 
 if TYPE_CHECKING:
+    from deltacli.storage.grants import HeldGrant
     from deltacli.storage.versions import VersionedObjects
 
 # -- versions of objects of S3 -----------------------------------------------------------------------------------------
@@ -194,8 +196,12 @@ def _version(entry: Mapping[str, Any], prefix: str, *, is_marker: bool) -> Objec
 _BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,254}")
 
 
-def open_s3(uri: str, options: Mapping[str, str], *, retry: Retry | None = None) -> ObjectStorage:
-    """Return the store of a URI whose scheme is `s3`, `s3a` or `s3n`. Raises UsageError."""
+def open_s3(
+    uri: str, options: Mapping[str, str], *, retry: Retry | None = None, held: HeldGrant | None = None
+) -> ObjectStorage:
+    """Return the store of a URI whose scheme is `s3`, `s3a` or `s3n`, with the credentials of a grant if there is one.
+    Raises UsageError.
+    """
     uri = uri.rstrip("/")
     scheme, _, rest = uri.partition("://")
     require_libraries(scheme, "botocore.session")
@@ -210,7 +216,7 @@ def open_s3(uri: str, options: Mapping[str, str], *, retry: Retry | None = None)
         said = f"invalid name of a bucket: {bucket!r}" if bucket else f"{scheme.rstrip(':')}:// does not name a bucket"
         raise UsageError(said, code="usage.table", hint="s3://BUCKET/PATH")
     policy = retry or Retry()
-    calls = S3Calls(uri, bucket, read_s3_options(options), policy)
+    calls = S3Calls(uri, bucket, replace(read_s3_options(options), held=held), policy)
     calls.uploads = S3Uploads(calls)
 
     def versions(store: ObjectStorage) -> VersionedObjects:
