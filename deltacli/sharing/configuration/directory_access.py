@@ -13,6 +13,13 @@ from urllib.parse import quote, urlsplit
 from deltacli.core.errors import DeltacliError
 from deltacli.sharing.configuration.fields import Fields
 from deltacli.sharing.model import URL_ONLY, AccessMode, SharedTable
+from deltacli.sharing.protocol.directories import (
+    LONGEST_COMMENT,
+    LONGEST_DISPLAY_NAME,
+    LONGEST_PROPERTY,
+    LONGEST_PROPERTY_NAME,
+    MOST_PROPERTIES,
+)
 from deltacli.storage.grants import Location, read_location
 from deltacli.storage.minting.policies import (
     LONGEST_EXPRESSION,
@@ -40,10 +47,6 @@ def read_modes(fields: Fields, inherited: tuple[AccessMode, ...]) -> tuple[Acces
     if not found or not set(found) <= set(AccessMode) or len(set(found)) < len(found):
         raise fields.fault("accessModes", f"is {', '.join(found)[:60]!r}", expected="[url], [dir], or [url, dir]")
     return tuple(mode for mode in AccessMode if mode in found)
-
-
-LONGEST_DISPLAY_NAME, LONGEST_COMMENT = 255, 65_536
-MOST_PROPERTIES, LONGEST_PROPERTY_NAME, LONGEST_PROPERTY = 50, 255, 1_000
 
 
 def read_about(fields: Fields) -> dict[str, str | Mapping[str, str]]:

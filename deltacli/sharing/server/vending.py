@@ -19,15 +19,15 @@ from typing import NamedTuple
 
 from deltacli.core.errors import DeltacliError
 from deltacli.core.typing import Json
-from deltacli.sharing.configuration.directory_access import roots_of
+from deltacli.sharing.configuration.directory_access import roots_of, uri_of
 from deltacli.sharing.configuration.shares_yaml import Settings
 from deltacli.sharing.model import URL_ONLY, AccessMode, SharedTable
-from deltacli.sharing.protocol.directories import Directory, DirectoryFault, read_directory
 from deltacli.sharing.protocol.parameters import ErrorCode, WireError, invalid_parameter, unsupported
 from deltacli.sharing.server.connections import Metrics, too_many
 from deltacli.sharing.server.exchange import NAME, Access, Caller
 from deltacli.sharing.tables.directory_refusals import refusal_now
 from deltacli.sharing.tables.snapshots import SharedSnapshots, SingleFlight, place_of
+from deltacli.storage.grants import Location, read_location
 from deltacli.storage.minting.values import LEAST_SECONDS, CannotMint, Minted
 from deltacli.storage.signing.values import AzureSource
 
@@ -36,6 +36,7 @@ _LOG = logging.getLogger(NAME)
 LIST_STALE_MS = 60_000
 """How old what lists say of a table may be. Credentials are only given after another look at its newest version."""
 _MOST_KEPT = 10_000
+_CLOUDS = {"s3": "aws", "abfss": "azure", "gs": "gcp"}
 _AT_ONCE = 8
 _RETRY_SECONDS = 5
 
@@ -105,9 +106,11 @@ class DirectoryAnswers:
         version, key = self.snapshots.newest_version(table), (place_of(table), table.auxiliary_locations)
         known = self.vault.verdicts.get(key)
         if known is None or known.version != version:
-            reason = self.vault.flights.run(
-                ("verdict", key, version), lambda: refusal_now(self.snapshots, table, version)
-            )
+            work = ("verdict", key, version)
+            try:
+                reason = self.vault.flights.run(work, lambda: refusal_now(self.snapshots, table, version))
+            except CannotMint as fault:
+                return str(fault)
             known = self.vault.verdicts[key] = _Verdict(version, reason, self.clock())
         return known.reason
 
@@ -126,8 +129,8 @@ class DirectoryAnswers:
         if reason is not None:
             return {"accessModes": [mode for mode in table.access_modes if mode is not AccessMode.DIR]}
         root, *others = roots_of(table)
-        found: dict[str, Json] = {"location": root.uri, "accessModes": list(map(str, table.access_modes))}
-        return found | ({"auxiliaryLocations": [other.uri for other in others]} if others else {})
+        found: dict[str, Json] = {"location": uri_of(root), "accessModes": list(map(str, table.access_modes))}
+        return found | ({"auxiliaryLocations": [uri_of(other) for other in others]} if others else {})
 
     def credentials(self, access: Access, table: SharedTable, location: str | None) -> Vended:
         """Return a credential for a directory of a table; without a location, for its root.
@@ -145,12 +148,12 @@ class DirectoryAnswers:
         try:
             minted = self._minted(access.caller, table, directory, seconds)
         except CannotMint as fault:
-            self.metrics.credentials.labels(directory.cloud, "failed").inc()
+            self.metrics.credentials.labels(_CLOUDS[directory.family], "failed").inc()
             _LOG.error("no credential for %s: %s", name, fault)
             raise _not_minted(name, is_transient=fault.is_transient) from None
-        about: dict[str, Json] = {"cloud": directory.cloud, "credentialExpiresMs": minted.expires_ms}
+        about: dict[str, Json] = {"cloud": _CLOUDS[directory.family], "credentialExpiresMs": minted.expires_ms}
         about |= {"credentialKey": minted.key_end} if minted.key_end else {}
-        given = {"location": directory.uri, minted.member: dict(minted.fields), "expirationTime": minted.expires_ms}
+        given = {"location": uri_of(directory), minted.member: dict(minted.fields), "expirationTime": minted.expires_ms}
         return Vended({"credentials": given}, about)
 
     def _seconds(self, caller: Caller) -> int:
@@ -160,42 +163,42 @@ class DirectoryAnswers:
             return lifetime
         return min(lifetime, (caller.expires_ms - self.clock()) // 1_000)
 
-    def _minted(self, caller: Caller, table: SharedTable, directory: Directory, seconds: int) -> Minted:
+    def _minted(self, caller: Caller, table: SharedTable, directory: Location, seconds: int) -> Minted:
         """Return a credential that is kept, or another one, of which one is made at a time."""
         owner = (caller.name, caller.epoch, caller.token_epoch, caller.expires_ms)
-        key = (owner, table.full_name, table.table_id, place_of(table), table.delegation, directory.uri)
+        key = (owner, table.full_name, table.table_id, place_of(table), table.delegation, uri_of(directory))
         return self._kept(key, directory) or self.vault.flights.run(
             key, lambda: self._kept(key, directory) or self._keep(key, caller, table, directory, seconds)
         )
 
-    def _kept(self, key: Hashable, directory: Directory) -> Minted | None:
+    def _kept(self, key: Hashable, directory: Location) -> Minted | None:
         with self.vault.lock:
             known = self.vault.kept.get(key)
             if known is None or known.until_ms <= self.clock():
                 self.vault.kept.pop(key, None)
                 return None
-        self.metrics.credentials.labels(directory.cloud, "kept").inc()
+        self.metrics.credentials.labels(_CLOUDS[directory.family], "kept").inc()
         return known.minted
 
     def _keep(
-        self, key: Hashable, caller: Caller, table: SharedTable, directory: Directory, seconds: int
+        self, key: Hashable, caller: Caller, table: SharedTable, directory: Location, seconds: int
     ) -> Minted:
         self._require_allowance(caller)
         begun_ms = self.clock()
         minted = self._mint(caller, table, directory, seconds)
         if caller.expires_ms is not None and minted.expires_ms > caller.expires_ms:
             raise _ends_too_soon(table)
-        self.metrics.credentials.labels(directory.cloud, "made").inc()
+        self.metrics.credentials.labels(_CLOUDS[directory.family], "made").inc()
         with self.vault.lock:
             self.vault.kept[key] = _Kept(minted, begun_ms + (minted.expires_ms - begun_ms) // 2)
             while len(self.vault.kept) > _MOST_KEPT:
                 self.vault.kept.popitem(last=False)
         return minted
 
-    def _mint(self, caller: Caller, table: SharedTable, directory: Directory, seconds: int) -> Minted:
-        place = directory.holder, directory.path
-        match directory.cloud:
-            case "aws":
+    def _mint(self, caller: Caller, table: SharedTable, directory: Location, seconds: int) -> Minted:
+        place = directory.authority, "/".join(directory.segments)
+        match directory.family:
+            case "s3":
                 from deltacli.storage.minting.aws import mint_session
 
                 if seconds < LEAST_SECONDS:
@@ -203,7 +206,7 @@ class DirectoryAnswers:
                 return mint_session(
                     place, table.storage_options, table.delegation, recipient=caller.name, seconds=seconds
                 )
-            case "gcp":
+            case "gs":
                 from deltacli.storage.minting.gcs import mint_token
 
                 return mint_token(place, table.storage_options, table.delegation)
@@ -213,7 +216,7 @@ class DirectoryAnswers:
         if source is None:
             source = self.vault.sources[place_of(table)] = delegated_source(table.location, table.storage_options)
         now_ms = self.clock()
-        return mint_directory_sas(source, directory.path, expires_ms=now_ms + seconds * 1_000, now_ms=now_ms)
+        return mint_directory_sas(source, place, expires_ms=now_ms + seconds * 1_000, now_ms=now_ms)
 
     def _require_allowance(self, caller: Caller) -> None:
         """Count a credential that is made. Raises WireError (429)."""
@@ -230,17 +233,17 @@ def _plain(table: SharedTable) -> Mapping[str, Json]:
     return {} if table.access_modes == URL_ONLY else {"accessModes": list(map(str, table.access_modes))}
 
 
-def _asked(table: SharedTable, location: str | None) -> Directory:
+def _asked(table: SharedTable, location: str | None) -> Location:
     """Return the directory that is asked for. Raises WireError, which does not quote it."""
     roots = roots_of(table)
     if location is None:
         return roots[0]
-    announced = next((root for root in roots if root.uri == location), None)
+    announced = next((root for root in roots if uri_of(root) == location), None)
     if announced is not None:
         return announced
     try:
-        directory = read_directory(location)
-    except DirectoryFault:
+        directory = read_location(location)
+    except ValueError:
         raise invalid_parameter("location is not a directory of a store") from None
     if not any(root.covers(directory) for root in roots):
         raise invalid_parameter(f"location is outside the table {table.full_name}")

@@ -32,8 +32,10 @@ def delegated_source(uri: str, options: Mapping[str, str]) -> AzureSource:
         raise CannotMint(str(fault)) from None
 
 
-def mint_directory_sas(source: AzureSource, *, expires_ms: int, now_ms: int) -> Minted:
-    """Return a signature that reads and lists below the directory of a source. Raises CannotMint."""
+def mint_directory_sas(source: AzureSource, place: tuple[str, str], *, expires_ms: int, now_ms: int) -> Minted:
+    """Return a signature that reads and lists below a directory, given as `container@host` and path, by the keys of a
+    source of the same account. Raises CannotMint.
+    """
     try:
         signing = source(expires_ms)
     except CredentialsMissing as fault:
@@ -46,14 +48,14 @@ def mint_directory_sas(source: AzureSource, *, expires_ms: int, now_ms: int) -> 
     seconds = min(expires_ms, key.expires_ms) // 1_000
     if seconds * 1_000 <= now_ms:
         raise CannotMint("the user delegation key has expired", is_transient=True)
-    resource = signing.resource.rstrip("/")
-    depth = len(resource.split("/")) - 4  # '', blob, account, container
+    container, _, host = place[0].partition("@")
+    resource = f"/blob/{host.partition('.')[0]}/{container}/{place[1]}"
     sas = {
         "sp": _RIGHTS,
         "se": datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         "spr": "https",
         "sr": "d",
-        "sdd": str(depth),
+        "sdd": str(place[1].count("/") + 1),
         "sv": _VERSION,
         **{name: key.claims.get(name, "") for name in _CLAIMS},
     }
