@@ -196,6 +196,9 @@ class DirectoryAnswers:
         return minted
 
     def _mint(self, caller: Caller, table: SharedTable, directory: Location, seconds: int) -> Minted:
+        def seconds_of() -> float:
+            return self.clock() / 1_000
+
         place = directory.authority, "/".join(directory.segments)
         match directory.family:
             case "s3":
@@ -209,12 +212,13 @@ class DirectoryAnswers:
             case "gs":
                 from deltacli.storage.minting.gcs import mint_token
 
-                return mint_token(place, table.storage_options, table.delegation)
+                return mint_token(place, table.storage_options, table.delegation, seconds_of)
         from deltacli.storage.minting.azure import delegated_source, mint_directory_sas
 
         source = self.vault.sources.get(place_of(table))
         if source is None:
-            source = self.vault.sources[place_of(table)] = delegated_source(table.location, table.storage_options)
+            source = delegated_source(table.location, table.storage_options, seconds_of)
+            self.vault.sources[place_of(table)] = source
         now_ms = self.clock()
         return mint_directory_sas(source, place, expires_ms=now_ms + seconds * 1_000, now_ms=now_ms)
 

@@ -13,7 +13,7 @@ from deltacli.core.errors import DeltacliError
 from deltacli.delta.data_files import locate
 from deltacli.delta.log.segment import LOG_DIRECTORY
 from deltacli.delta.protocol.features import stable_name
-from deltacli.sharing.configuration.directory_access import roots_of, static_refusal
+from deltacli.sharing.configuration.directory_access import NoDirectory, roots_of, static_refusal
 from deltacli.sharing.model import SharedTable
 from deltacli.sharing.tables.snapshots import SharedSnapshot, SharedSnapshots, vector_place, vectors_of
 from deltacli.storage import open_storage
@@ -34,6 +34,10 @@ def refusal_now(snapshots: SharedSnapshots, table: SharedTable, version: int) ->
 
     Raises what reading the table raises, and CannotMint where the cloud does not answer.
     """
+    try:
+        roots = roots_of(table)
+    except NoDirectory as fault:
+        return str(fault)
     if reason := static_refusal(table):
         return reason
     snapshot = snapshots.at(table, version)
@@ -41,9 +45,9 @@ def refusal_now(snapshots: SharedSnapshots, table: SharedTable, version: int) ->
     if _OF_CATALOGS & set(map(stable_name, features)):
         return "a catalog manages it, so its log in the store may lack commits"
     uri = snapshots.handle(table).storage.uri
-    if snapshot.fault is not None and (reason := _outside(snapshot, uri, roots_of(table)[1:])):
+    if snapshot.fault is not None and (reason := _outside(snapshot, uri, roots[1:])):
         return reason
-    return _of_account(table, roots_of(table)[0])
+    return _of_account(table, roots[0])
 
 
 def _of_account(table: SharedTable, root: Location) -> str | None:
@@ -100,9 +104,10 @@ def nested_refusal(table: SharedTable, storage: ReadStorage) -> str | None:
     Raises what listing raises.
     """
     for entry in storage.walk("", lambda _, names: names):
-        if LOG_DIRECTORY in entry.directory.split("/")[1:]:
-            above = entry.directory.split("/")
-            return f"another table is below it, at {'/'.join(above[: above.index(LOG_DIRECTORY, 1)])}"
+        for name in entry.names:
+            path = f"{entry.directory}/{name}"
+            if f"/{LOG_DIRECTORY}/" in path and not path.lstrip("/").startswith(f"{LOG_DIRECTORY}/"):
+                return f"another table is below it, at {path.lstrip('/').partition(f'/{LOG_DIRECTORY}/')[0]}"
     root = roots_of(table)[0]
     above = table.location.rstrip("/")
     for _ in root.segments:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import base64
 import hmac
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from urllib.parse import quote
 
@@ -22,12 +23,12 @@ _CLAIMS = ("skoid", "sktid", "skt", "ske", "sks", "skv")
 _RIGHTS = "rl"
 
 
-def delegated_source(uri: str, options: Mapping[str, str]) -> AzureSource:
+def delegated_source(uri: str, options: Mapping[str, str], clock: Callable[[], float] = time.time) -> AzureSource:
     """Return the source of user delegation keys for a directory. Raises CannotMint and UsageError."""
     if read_azure_options(options, read_address(uri)).used != "token":
         raise CannotMint("its credentials are not those of an identity, which a user delegation key needs")
     try:
-        return azure_source(uri, options)
+        return azure_source(uri, options, clock)
     except CannotSign as fault:
         raise CannotMint(str(fault)) from None
 
@@ -75,9 +76,9 @@ def text_to_sign(resource: str, sas: Mapping[str, str]) -> str:
 def is_hierarchical(uri: str, options: Mapping[str, str]) -> bool:
     """Return whether the account of a location has directories. Raises CannotMint where it does not say so."""
     from deltacli.storage.azure.store import AzureCalls
-    from deltacli.storage.objects.calls import Call
     from deltacli.storage.objects.http import HttpFault, Request
     from deltacli.storage.retry import Retry
+    from deltacli.storage.tally import Call
 
     address = read_address(uri)
     read = read_azure_options(options, address)
