@@ -22,6 +22,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 
@@ -92,8 +93,8 @@ class QueryStore:
     """Keeps queries, a file for each in a directory for each recipient. `clock` is in epoch milliseconds. All methods
     raise StorageFailed where the directory cannot be used.
 
-    The time of a file is that of the last poll; that of the file beside it, which says how the query ended, is when it
-    did. An end never changes.
+    The time of a file is that of the last poll. The file beside it says how and when the query ended, which never
+    changes.
     """
 
     directory: Path
@@ -145,8 +146,7 @@ class QueryStore:
     def end(self, caller: Caller, kept: KeptQuery, failure: str = "") -> None:
         """Note how a query ended: without a failure, it has an answer."""
         place = self._home(caller) / f"{kept.query_id[:43]}.end"
-        if write_private(place, json.dumps({"failure": failure}).encode(), replace=False):
-            self._stamp(place)
+        write_private(place, json.dumps({"failure": failure, "atMs": self.clock()}).encode(), replace=False)
 
     def is_wanted(self, caller: Caller, kept: KeptQuery) -> bool:
         """Return whether a query is still asked about."""
@@ -156,11 +156,8 @@ class QueryStore:
 
     def failure_of(self, caller: Caller, kept: KeptQuery) -> str | None:
         """Return why a query failed, '' for one that has an answer, None for one that is pending."""
-        try:
-            found = json.loads((self._home(caller) / f"{kept.query_id[:43]}.end").read_bytes())
-        except (OSError, ValueError):
-            return None
-        return str(found["failure"])
+        found = _end_of(self._home(caller) / f"{kept.query_id[:43]}.json")
+        return None if found is None else str(found["failure"])
 
     def _home(self, caller: Caller) -> Path:
         return self.directory / sha256(caller.name.encode("utf-8", "surrogatepass")).hexdigest()[:32]
@@ -174,7 +171,7 @@ class QueryStore:
             if self._is_over(place):
                 return None
             return KeptQuery(**json.loads(place.read_bytes()))
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return None
         except (OSError, ValueError, TypeError) as fault:
             raise StorageFailed(f"the query {place} cannot be read") from fault
@@ -192,11 +189,9 @@ class QueryStore:
     def _is_over(self, place: Path) -> bool:
         """Return whether a query is kept no longer. Raises OSError."""
         polled_ms = os.stat(place).st_mtime_ns // 1_000_000
-        try:
-            ended_ms = os.stat(place.with_suffix(".end")).st_mtime_ns // 1_000_000
-        except FileNotFoundError:
-            return self.clock() - polled_ms > ABANDONED_MS
-        return self.clock() - ended_ms > self.kept_ms
+        end = _end_of(place)
+        since_ms, kept_ms = (polled_ms, ABANDONED_MS) if end is None else (int(end["atMs"]), self.kept_ms)
+        return self.clock() - since_ms > kept_ms
 
     def _records(self, home: Path) -> Iterator[tuple[Path, bool]]:
         """Yield the queries of a recipient, with whether they have ended, and delete those that are over."""
@@ -221,6 +216,15 @@ class QueryStore:
             for home in list(os.scandir(self.directory)):
                 if home.is_dir(follow_symlinks=False):
                     list(self._records(Path(home.path)))
+
+
+def _end_of(place: Path) -> dict[str, Any] | None:
+    """Return how the query of a file ended, None for one that is pending."""
+    try:
+        found: dict[str, Any] = json.loads(place.with_suffix(".end").read_bytes())
+    except (OSError, ValueError):
+        return None
+    return found
 
 
 def _owner(caller: Caller, table: SharedTable) -> str:
@@ -264,14 +268,18 @@ class LaterQueries:
         if store is None or len(body) > _LARGEST_KEPT:
             return None
         digest = digest_parameters(query, wishes)
-        known = await run_in_threadpool(store.find_by_key, access, table, key, digest)
+        try:
+            known = await run_in_threadpool(store.find_by_key, access, table, key, digest)
+        except StorageFailed as fault:
+            _LOG.error("a query is answered at once: %s", fault)
+            return None
         if known is not None:
             return await run_in_threadpool(self._standing, access.caller, known)
         version = await run_in_threadpool(self.tables.begin, access, table, query, wishes)
         if self.after_ms and self.tables.snapshots.is_kept(table, version):
             return Pinned(version)
         job = self._threads.submit(self.tables.prepare, table, version, wishes)
-        if await self._is_done(job):
+        if self.after_ms and await self._is_done(job):
             job.result()
             return Pinned(version)
         kept_headers = {name: headers[name] for name in (wire.HEADER, HASH_HEADER) if name in headers}
@@ -311,6 +319,8 @@ class LaterQueries:
 
     async def _is_done(self, job: Future[None]) -> bool:
         """Wait for a job as long as queries are answered at once."""
+        if job.done():
+            return True
         done, _ = await asyncio.wait({asyncio.wrap_future(job)}, timeout=self.after_ms / 1_000)
         for one in done:
             one.exception()  # seen, so that the loop does not report it
