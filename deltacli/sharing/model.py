@@ -44,7 +44,7 @@ class SharedTable:
     storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
     access_modes: tuple[AccessMode, ...] = URL_ONLY
     auxiliary_locations: tuple[str, ...] = ()
-    delegation: Delegation = Delegation()
+    delegation: Delegation = field(default_factory=Delegation)
     is_feed_hidden: bool = False
 
     @property

@@ -71,9 +71,7 @@ def read_about(fields: Fields) -> dict[str, str | Mapping[str, str]]:
     return about | {"properties": properties}
 
 
-def _require_readable(
-    fields: Fields, key: str, text: str, longest: int, *, may_have_lines: bool = False
-) -> None:
+def _require_readable(fields: Fields, key: str, text: str, longest: int, *, may_have_lines: bool = False) -> None:
     if len(text) > longest:
         raise fields.fault(key, f"has {len(text):,} characters", expected=f"at most {longest:,}")
     plain = text.replace("\n", "").replace("\t", "") if may_have_lines else text
@@ -154,7 +152,7 @@ def _directory(place: str, options: Mapping[str, str]) -> Location:
         found = read_location(f"{scheme}://{authority}/{quote(path, errors='surrogateescape')}")
     except ValueError as fault:
         raise NoDirectory(f"its location is not one of a cloud store that gives credentials: {fault}") from None
-    if found.family == "file" or found.family != "abfss" and found.authority != authority:
+    if found.family == "file" or (found.family != "abfss" and found.authority != authority):
         raise NoDirectory("its location is not one of a cloud store that gives credentials")
     if not found.segments:
         raise NoDirectory("it is the root of a bucket or container, and a credential would be for all of that")

@@ -312,9 +312,7 @@ def parse_idempotency_key(body: bytes, most_levels: int) -> str | None:
 def parse_poll(body: bytes, most_levels: int) -> PagedRequest:
     """Return the page that is asked for of a query that is answered later. Raises WireError."""
     fields = _read_object(body, most_levels)
-    return PagedRequest(
-        max_files=_number(fields, "maxFiles", _INT32, least=1), page_token=_text(fields, "pageToken")
-    )
+    return PagedRequest(max_files=_number(fields, "maxFiles", _INT32, least=1), page_token=_text(fields, "pageToken"))
 
 
 def parse_location(body: bytes, most_levels: int) -> str | None:

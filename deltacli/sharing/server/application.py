@@ -98,7 +98,7 @@ class Lists:
     ) -> Document:
         def show(shown: Sequence[SharedTable]) -> list[Document]:
             members = self.directories.members_of(shown)
-            return [_table_item(table, share) | more for table, more in zip(shown, members, strict=True)]
+            return [_table_item(table, share) | dict(more) for table, more in zip(shown, members, strict=True)]
 
         return self._page(access, scope, tables, request, _full_name, show)
 
@@ -181,6 +181,10 @@ Every further thread of the first kind delays requests for the version: with ten
 instead of 50 ms while 200 clients asked."""
 
 
+VENDING_THREADS = 8
+"""How many requests wait for credentials at a time: clouds may be slow, and other requests must not wait for them."""
+
+
 class _LineStream:
     """Makes the bodies of answers, in a limited number of threads."""
 
@@ -217,6 +221,7 @@ class Application:
     directories: DirectoryAnswers
     prefix: str
     streams: _LineStream = field(default_factory=_LineStream)
+    vending: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(VENDING_THREADS))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -352,12 +357,12 @@ async def _query(
     if isinstance(standing, Answer):
         return _streamed(app, request, standing)
     pinned = standing
-    return _streamed(app, request, await _in_thread(table, lambda: app.tables.query(access, table, query, wishes, pinned)))
+    return _streamed(
+        app, request, await _in_thread(table, lambda: app.tables.query(access, table, query, wishes, pinned))
+    )
 
 
-async def _poll(
-    app: Application, request: Request, access: Access, table: SharedTable, query_id: str
-) -> Response:
+async def _poll(app: Application, request: Request, access: Access, table: SharedTable, query_id: str) -> Response:
     page = parse_poll(await request.body(), app.tables.settings.limits.json_depth)
     _require_mode(table, AccessMode.URL)
     with _table_faults(table):
@@ -368,7 +373,8 @@ async def _credentials(
     app: Application, request: Request, access: Access, table: SharedTable, _parameters: Parameters
 ) -> Response:
     location = parse_location(await request.body(), app.tables.settings.limits.json_depth)
-    vended = await _in_thread(table, lambda: app.directories.credentials(access, table, location))
+    with _table_faults(table):
+        vended = await to_thread.run_sync(app.directories.credentials, access, table, location, limiter=app.vending)
     note_route(request.scope, None, **vended.about)
     return _document(vended.document, {"Cache-Control": "no-store"})
 

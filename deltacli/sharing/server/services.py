@@ -199,9 +199,7 @@ def _make_application(
     proxy = settings.proxy_files
     urls = FileUrls(keys, settings.base_url, clock, proxy)
     directories = DirectoryAnswers(snapshots, clock, settings, guard.metrics, vault)
-    tables = TableAnswers(
-        snapshots, urls.for_table, seal, clock, settings, access_members=directories.members
-    )
+    tables = TableAnswers(snapshots, urls.for_table, seal, clock, settings, access_members=directories.members)
     return Application(
         guard,
         Lists(seal, clock, directories),

@@ -180,9 +180,7 @@ class DirectoryAnswers:
         self.metrics.credentials.labels(_CLOUDS[directory.family], "kept").inc()
         return known.minted
 
-    def _keep(
-        self, key: Hashable, caller: Caller, table: SharedTable, directory: Location, seconds: int
-    ) -> Minted:
+    def _keep(self, key: Hashable, caller: Caller, table: SharedTable, directory: Location, seconds: int) -> Minted:
         self._require_allowance(caller)
         begun_ms = self.clock()
         minted = self._mint(caller, table, directory, seconds)

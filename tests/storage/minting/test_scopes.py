@@ -34,7 +34,26 @@ DIRECTORIES = [
     "a\tb",
     "x" * 300,
 ]
-LETTERS = ["t1", "t10", "t", "grid", "meters", "/", "//", "..", ".", "%2F", "%2e%2e", "*", "?", "$", "\\", "\n", "é", "0"]
+LETTERS = [
+    "t1",
+    "t10",
+    "t",
+    "grid",
+    "meters",
+    "/",
+    "//",
+    "..",
+    ".",
+    "%2F",
+    "%2e%2e",
+    "*",
+    "?",
+    "$",
+    "\\",
+    "\n",
+    "é",
+    "0",
+]
 
 
 def outside(directory: str, count: int) -> Iterator[str]:
@@ -75,7 +94,10 @@ def test_a_session_of_aws_is_for_one_directory(directory: str, *, uses_kms: bool
         assert not aws_allows(policy, "s3:ListBucket", other, {"s3:prefix": f"{directory}/"})
     context = {"kms:ViaService": "s3.eu-west-1.amazonaws.com", "kms:EncryptionContext:aws:s3:arn": store}
     assert uses_kms == aws_allows(policy, "kms:Decrypt", "arn:aws:kms:::key/k", context)
-    for wrong in ({"kms:ViaService": "rds.eu-west-1.amazonaws.com"}, {"kms:EncryptionContext:aws:s3:arn": f"{store}/x"}):
+    for wrong in (
+        {"kms:ViaService": "rds.eu-west-1.amazonaws.com"},
+        {"kms:EncryptionContext:aws:s3:arn": f"{store}/x"},
+    ):
         assert not aws_allows(policy, "kms:Decrypt", "arn:aws:kms:::key/k", {**context, **wrong})
 
 
@@ -93,7 +115,12 @@ def test_a_signature_of_azure_is_for_one_directory(directory: str) -> None:
     for key in INSIDE:
         assert sas_allows(token, KEY, "lakes", "data", f"{directory}/{key}", "r")
         assert not sas_allows(token, b"another key", "lakes", "data", f"{directory}/{key}", "r")
-        for account, container, right in [("lakes", "data", "w"), ("lakes", "data", "d"), ("lakes", "other", "r"), ("lake", "data", "r")]:
+        for account, container, right in [
+            ("lakes", "data", "w"),
+            ("lakes", "data", "d"),
+            ("lakes", "other", "r"),
+            ("lake", "data", "r"),
+        ]:
             assert not sas_allows(token, KEY, account, container, f"{directory}/{key}", right)
     assert sas_allows(token, KEY, "lakes", "data", directory, "l")
     for key in outside(directory, 10_000 // len(DIRECTORIES)):

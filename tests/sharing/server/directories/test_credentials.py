@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,11 +12,11 @@ import pytest
 
 from deltacli.sharing.configuration.recipients import Recipient, Recipients, TokenRecord
 from deltacli.sharing.configuration.secrets import digest_token
-from deltacli.sharing.configuration.shares_yaml import Limits
+from deltacli.sharing.configuration.shares_yaml import Audit, Limits
 from deltacli.sharing.model import AccessMode, Grant
 from deltacli.sharing.server.exchange import AuditFile
-from deltacli.sharing.configuration.shares_yaml import Audit
 from deltacli.sharing.server.guard import ServingState
+from tests.sharing.asgi import call_together
 from tests.sharing.served import NOW_MS, PREFIX, TOKEN, Served
 from tests.sharing.server.directories.offered import (
     BOTH,
@@ -53,7 +52,7 @@ def bucket(s3: S3Server) -> str:
 @pytest.fixture
 def served(s3: S3Server, bucket: str, services: TokenServices) -> Served:
     table = stored(s3, plain_table(), bucket, auxiliary_locations=(f"s3://{bucket}/moved/old",))
-    return offering(table, services)
+    return offering(table, services, limits=Limits(requests_per_second=0, concurrent_requests=0))
 
 
 @pytest.mark.parametrize("body", [b"", b"{}", b" \n", b'{"location":null}', b'{"else":1}'])
@@ -181,12 +180,12 @@ def test_faults_of_the_cloud(served: Served, services: TokenServices, said: Said
 
 
 def test_a_hundred_at_once_get_one_session(served: Served, services: TokenServices) -> None:
-    served.application  # made once, before the threads
-    with ThreadPoolExecutor(20) as pool:
-        found = list(pool.map(lambda _: granted(served.post(CREDENTIALS)), range(100)))
+    headers = {"Authorization": f"Bearer {TOKEN}"}
+    replies = call_together(served.app, "POST", f"{PREFIX}{CREDENTIALS}", count=100, headers=headers)
 
     assert 1 == len(services.sessions())
-    assert all(found[0] == other for other in found)
+    assert {replies[0].body} == {reply.body for reply in replies}
+    assert granted(replies[0])
 
 
 def test_a_session_is_kept_for_half_its_life(served: Served, services: TokenServices) -> None:
@@ -247,9 +246,7 @@ def test_sessions_are_of_one_recipient(served: Served, services: TokenServices) 
     assert ["deltacli-acme", "deltacli-other"] == [one["RoleSessionName"] for one in services.sessions()]
 
 
-def test_new_credentials_are_limited_by_the_minute(
-    s3: S3Server, bucket: str, services: TokenServices
-) -> None:
+def test_new_credentials_are_limited_by_the_minute(s3: S3Server, bucket: str, services: TokenServices) -> None:
     limits = Limits(requests_per_second=0, credentials_per_minute=3)
     served = offering(stored(s3, plain_table(), bucket), services, limits=limits)
 
@@ -276,8 +273,10 @@ def test_secrets_are_in_the_answer_only(
 
     lines = [json.loads(line) for line in (tmp_path / "audit.log").read_text().splitlines()]
     assert "temporary-table-credentials" == lines[0]["route"]
-    assert {"cloud": "aws", "credentialExpiresMs": NOW_MS + HOUR_MS, "credentialKey": "WXYZ"}.items() <= lines[0].items()
-    texts = f"{lines} {caplog.text} {guard.metrics.text().decode()} {served.live.vault!r} {services.sessions()[0]['Policy']}"
+    about = {"cloud": "aws", "credentialExpiresMs": NOW_MS + HOUR_MS, "credentialKey": "WXYZ"}
+    assert about.items() <= lines[0].items()
+    policy = services.sessions()[0]["Policy"]
+    texts = f"{lines} {caplog.text} {guard.metrics.text().decode()} {served.live.vault!r} {policy}"
     key_id = given["awsTempCredentials"]["accessKeyId"]
     assert [] == [secret for secret in (SECRET, SESSION, key_id, "an-external-id") if secret in texts]
     assert 'deltacli_share_credentials_total{cloud="aws",outcome="made"} 1.0' in guard.metrics.text().decode()
@@ -299,4 +298,3 @@ def test_a_table_that_becomes_unfit_loses_its_directory(s3: S3Server, bucket: st
     assert (["url"], None) == (about["accessModes"], about.get("location"))
     (item,) = served.get(f"{TABLE.rpartition('/')[0]}").json["items"]
     assert (["url"], None) == (item["accessModes"], item.get("location"))
-    assert PREFIX

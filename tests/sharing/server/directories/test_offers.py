@@ -209,7 +209,7 @@ def test_what_the_file_shows_keeps_the_server_from_starting(tmp_path: Path, text
 
     assert "s.c.t must not be given by directory" in refused.value.message
     assert reason in refused.value.message
-    assert f"shares.yaml:6" in refused.value.message
+    assert "shares.yaml:6" in refused.value.message
 
 
 @pytest.mark.parametrize(
@@ -297,7 +297,9 @@ def test_a_check_finds_tables_within_tables(s3: S3Server, bucket: str) -> None:
     (message,) = checked(table)
     assert "Sales.Main.t must not be given by directory: another table is below it, at below/inner" == message
     inner = replace(inner, delegation=table.delegation)
-    assert ["Sales.Main.t must not be given by directory: it is inside another table, whose directory shows this one, too"] == checked(inner)
+    assert [
+        "Sales.Main.t must not be given by directory: it is inside another table, whose directory shows this one, too"
+    ] == checked(inner)
 
 
 def test_a_check_names_files_elsewhere(s3: S3Server, bucket: str) -> None:

@@ -125,7 +125,9 @@ def test_accounts_without_scoped_credentials(
 def test_azure_does_not_delegate(azure: NamedAzure, status: int, answered: int) -> None:
     _, table = azure_table(azure, is_hierarchical=True)
     served = Served((table,))
-    said = Said(status, b"<Error><Code>AuthorizationFailure</Code></Error>", {"x-ms-error-code": "AuthorizationFailure"})
+    said = Said(
+        status, b"<Error><Code>AuthorizationFailure</Code></Error>", {"x-ms-error-code": "AuthorizationFailure"}
+    )
     azure.fail("POST", "userdelegationkey", *[lambda *_: said] * 9)
 
     assert answered == served.post(CREDENTIALS).status
