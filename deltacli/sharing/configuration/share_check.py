@@ -186,13 +186,13 @@ def check_table(
     """Return what recipients meet at a table. Raises nothing."""
     try:
         snapshot = snapshots.at(table, snapshots.newest_version(table))
-        if AccessMode.URL in table.access_modes:
+        needs, has_urls = snapshot.needs, AccessMode.URL in table.access_modes
+        if has_urls:
             snapshot.require_shareable()
-        needs = snapshot.needs
-        choose_access(table.location, table.storage_options, proxy=proxy)
+            choose_access(table.location, table.storage_options, proxy=proxy)
         storage = snapshots.handle(table).storage
         gates = tuple(_gate_problems(table, snapshot, storage))
-        missing = tuple(_file_problems(table, snapshot, storage) if has_files else ())
+        missing = tuple(_file_problems(table, snapshot, storage) if has_files and has_urls else ())
         gates += tuple(_directory_problems(table, snapshots, snapshot, storage))
     except DeltacliError as fault:
         message = f"{table.full_name} cannot be read: {without_secrets(fault.message)}"

@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 from deltacli.core.errors import DeltacliError
 from deltacli.core.typing import Json
+from deltacli.delta.log.segment import LogFile
 from deltacli.sharing.configuration.directory_access import roots_of, uri_of
 from deltacli.sharing.configuration.shares_yaml import Settings
 from deltacli.sharing.model import URL_ONLY, AccessMode, SharedTable
@@ -51,7 +52,7 @@ class Vended(NamedTuple):
 class _Verdict(NamedTuple):
     """Why a version of a table must not be given by directory, None if it may; `at_ms`: when it was looked at."""
 
-    version: int
+    newest: tuple[int, LogFile | None]
     reason: str | None
     at_ms: int
 
@@ -103,15 +104,15 @@ class DirectoryAnswers:
 
     def refusal(self, table: SharedTable) -> str | None:
         """Return why the newest version of a table must not be given by directory. Raises what reading it raises."""
-        version, key = self.snapshots.newest_version(table), (place_of(table), table.auxiliary_locations)
+        newest, key = self.snapshots.newest_commit(table), (place_of(table), table.auxiliary_locations)
         known = self.vault.verdicts.get(key)
-        if known is None or known.version != version:
-            work = ("verdict", key, version)
+        if known is None or known.newest != newest:
+            work = ("verdict", key, newest)
             try:
-                reason = self.vault.flights.run(work, lambda: refusal_now(self.snapshots, table, version))
+                reason = self.vault.flights.run(work, lambda: refusal_now(self.snapshots, table, newest[0]))
             except CannotMint as fault:
                 return str(fault)
-            known = self.vault.verdicts[key] = _Verdict(version, reason, self.clock())
+            known = self.vault.verdicts[key] = _Verdict(newest, reason, self.clock())
         return known.reason
 
     def _listed(self, table: SharedTable) -> str | None:

@@ -493,6 +493,11 @@ class SharedSnapshots:
             raise NotATable("the log has no commit and no complete checkpoint")
         return newest
 
+    def newest_commit(self, table: SharedTable) -> tuple[int, LogFile | None]:
+        """Return the newest version and the file of its commit, which is another one where the log was replaced."""
+        version = self.newest_version(table)
+        return version, self._listed[place_of(table)].listing.commits.get(version)
+
     def known_newest_version(self, table: SharedTable) -> int | None:
         """Return the newest version where it is known already and not too old, without any I/O."""
         listed = self._listed.get(place_of(table))
