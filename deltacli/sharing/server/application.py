@@ -375,6 +375,7 @@ async def _credentials(
     location = parse_location(await request.body(), app.tables.settings.limits.json_depth)
     with _table_faults(table):
         vended = await to_thread.run_sync(app.directories.credentials, access, table, location, limiter=app.vending)
+    find_table(app.guard.look_again(request), table.share, table.schema, table.name)  # the cloud may have been slow
     note_route(request.scope, None, **vended.about)
     return _document(vended.document, {"Cache-Control": "no-store"})
 

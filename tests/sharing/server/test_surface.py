@@ -77,8 +77,19 @@ segments = st.one_of(
 )
 paths = st.one_of(
     st.lists(segments, max_size=8).map(lambda parts: "/" + "/".join(parts)),
-    st.sampled_from([ALL, f"{ALL}/version", f"{ALL}/metadata", f"{ALL}/query", f"{ALL}/changes", "/shares",
-                     f"{ALL}/temporary-table-credentials", f"{ALL}/queries/{'q' * 65}", f"{ALL}/queries/q"]),
+    st.sampled_from(
+        [
+            ALL,
+            f"{ALL}/version",
+            f"{ALL}/metadata",
+            f"{ALL}/query",
+            f"{ALL}/changes",
+            "/shares",
+            f"{ALL}/temporary-table-credentials",
+            f"{ALL}/queries/{'q' * 65}",
+            f"{ALL}/queries/q",
+        ]
+    ),
     st.sampled_from(["query", "metadata", "changes"]).map(
         lambda what: f"/shares/sales/schemas/main/tables/vectors/{what}"
     ),
@@ -104,7 +115,15 @@ headers = st.dictionaries(
     st.sampled_from(["delta-sharing-capabilities", "fileidhash", "Range", "Content-Encoding", "Authorization"]),
     st.one_of(
         st.sampled_from(
-            [DELTA, f"{DELTA};includeEndStreamAction=TRUE", f"{DELTA};asyncquery=true", "responseformat=,;=;x", "DELTA", "bytes=0-", "gzip"]
+            [
+                DELTA,
+                f"{DELTA};includeEndStreamAction=TRUE",
+                f"{DELTA};asyncquery=true",
+                "responseformat=,;=;x",
+                "DELTA",
+                "bytes=0-",
+                "gzip",
+            ]
         ),
         st.text(alphabet=st.characters(min_codepoint=32, max_codepoint=255), max_size=20),
     ),

@@ -29,7 +29,7 @@ from tests.sharing.server.directories.offered import (
     stored,
 )
 from tests.support.actions import add
-from tests.support.cloud import Said
+from tests.support.cloud import Asked, CloudServer, Said
 from tests.support.granted import aws_allows, policy_of
 from tests.support.s3 import S3Server
 from tests.support.token_services import SECRET, SESSION, TokenServices, sts_problem
@@ -233,6 +233,19 @@ def test_who_is_revoked_gets_nothing_from_what_is_kept(served: Served, services:
     recipients(served, Grant("Sales"))
     assert 200 == served.post(CREDENTIALS).status
     assert 1 == len(services.sessions())
+
+
+def test_who_is_revoked_while_the_cloud_is_asked_gets_nothing(served: Served, services: TokenServices) -> None:
+    recipients(served, Grant("Sales"))
+
+    def revoke(server: CloudServer, asked: Asked) -> Said:
+        recipients(served)
+        return server.answer(asked)
+
+    services.fail("POST", "/", revoke)
+    reply = served.post(CREDENTIALS)
+    assert (401, 1) == (reply.status, len(services.sessions()))
+    assert SECRET not in str(reply.body)
 
 
 def test_sessions_are_of_one_recipient(served: Served, services: TokenServices) -> None:
