@@ -7,9 +7,21 @@ Concepts; Names.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
 
 from deltacli.core.made_once import cached_property
+from deltacli.storage.minting.values import Delegation
+
+
+class AccessMode(StrEnum):
+    """How recipients may read a table: by the URLs of its files, or by credentials for its directory."""
+
+    URL = "url"
+    DIR = "dir"
+
+
+URL_ONLY = (AccessMode.URL,)
 
 
 @dataclass(frozen=True)
@@ -18,6 +30,8 @@ class SharedTable:
 
     `table_id` stays the same as long as the table is shared under this name, or is what the configuration says.
     Without `history_shared` only the newest version is readable; no version before `start_version` ever is.
+    `access_modes` are the configured ones: a table that must not be given by directory loses that one. `is_feed_hidden`
+    is `cdfEnabled: false`.
     """
 
     share: str
@@ -28,6 +42,10 @@ class SharedTable:
     history_shared: bool = False
     start_version: int = 0
     storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    access_modes: tuple[AccessMode, ...] = URL_ONLY
+    auxiliary_locations: tuple[str, ...] = ()
+    delegation: Delegation = field(default_factory=Delegation)
+    is_feed_hidden: bool = False
 
     @property
     def full_name(self) -> str:
@@ -53,11 +71,14 @@ class SharedSchema:
 
 @dataclass(frozen=True)
 class Share:
-    """A share, with its schemas in the order of the configuration. `share_id` is None where none is configured."""
+    """A share, with its schemas in the order of the configuration. `share_id` is None where none is configured.
+    `about`: the members of its item that are for people (`displayName`, `comment`, `properties`).
+    """
 
     name: str
     schemas: tuple[SharedSchema, ...]
     share_id: str | None = None
+    about: Mapping[str, str | Mapping[str, str]] = field(default_factory=dict)
 
     def find_schema(self, name: str) -> SharedSchema | None:
         return self._by_name.get(name.casefold())
@@ -106,7 +127,7 @@ class Catalog:
             schemas = (_covered(schema, grants) for schema in share.schemas)
             kept = tuple(schema for schema in schemas if schema.tables or _names_schema(grants, schema))
             if kept or any(grant == Grant(grant.share) and _same(grant.share, share.name) for grant in grants):
-                shares.append(Share(share.name, kept, share.share_id))
+                shares.append(replace(share, schemas=kept))
         return Catalog(tuple(shares))
 
     @cached_property

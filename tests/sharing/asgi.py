@@ -38,6 +38,17 @@ def call(
     return asyncio.run(_call(app, method, target, body, headers or {}))
 
 
+def call_together(
+    app: ASGIApp, method: str, target: str, *, count: int, body: bytes = b"", headers: Mapping[str, str]
+) -> list[Reply]:
+    """Send so many equal requests at once and return their answers."""
+
+    async def send_all() -> list[Reply]:
+        return await asyncio.gather(*(_call(app, method, target, body, headers) for _ in range(count)))
+
+    return asyncio.run(send_all())
+
+
 async def _call(app: ASGIApp, method: str, target: str, body: bytes, headers: Mapping[str, str]) -> Reply:
     path, _, query = target.partition("?")
     sent: list[MutableMapping[str, Any]] = []

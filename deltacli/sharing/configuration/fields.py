@@ -182,6 +182,13 @@ class _Builder:
             self._root = node
 
 
+def _is_no_string(text: str) -> bool:
+    import yaml
+
+    known = yaml.SafeLoader.yaml_implicit_resolvers
+    return any(pattern.match(text) for _, pattern in (*known.get(text[:1], ()), *known.get(None, ())))
+
+
 CODE = "share.config"
 USUAL = "shares.yaml"
 """The file that commands read without `--config`."""
@@ -293,6 +300,13 @@ class Fields:
         if "\0" in node.text:
             raise self.fault(key, "contains a NUL character")
         return node.text
+
+    def string(self, key: str) -> str | None:
+        """Return a text that YAML takes for one: a number, a date, yes and no must be quoted. Raises UsageError."""
+        text, node = self.text(key), self._node.items.get(key)
+        if text is not None and isinstance(node, Scalar) and not node.is_quoted and _is_no_string(text):
+            raise self.fault(key, f"is {text[:40]}, which YAML takes for another type", expected="the text in quotes")
+        return text
 
     def required(self, key: str) -> str:
         """Return a text that must be there. Raises UsageError."""

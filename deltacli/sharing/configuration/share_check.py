@@ -18,10 +18,11 @@ from deltacli.rules.framework.repairs import recover_command, row_of
 from deltacli.sharing.configuration.recipients import Recipients, TokenState, spelled
 from deltacli.sharing.configuration.secrets import others_may_read
 from deltacli.sharing.configuration.shares_yaml import Configuration, Settings
-from deltacli.sharing.model import Problem, SharedTable
+from deltacli.sharing.model import AccessMode, Problem, SharedTable
 from deltacli.sharing.protocol.parameters import ReadingNeeds
 from deltacli.sharing.signing.choose import Proxy, choose_access
 from deltacli.sharing.tables.snapshots import SharedSnapshots, unavailable_files
+from deltacli.storage.minting.values import CannotMint
 from deltacli.storage.secrets import without_secrets
 
 if TYPE_CHECKING:
@@ -185,12 +186,14 @@ def check_table(
     """Return what recipients meet at a table. Raises nothing."""
     try:
         snapshot = snapshots.at(table, snapshots.newest_version(table))
-        snapshot.require_shareable()
-        needs = snapshot.needs
-        choose_access(table.location, table.storage_options, proxy=proxy)
+        needs, has_urls = snapshot.needs, AccessMode.URL in table.access_modes
+        if has_urls:
+            snapshot.require_shareable()
+            choose_access(table.location, table.storage_options, proxy=proxy)
         storage = snapshots.handle(table).storage
         gates = tuple(_gate_problems(table, snapshot, storage))
-        missing = tuple(_file_problems(table, snapshot, storage) if has_files else ())
+        missing = tuple(_file_problems(table, snapshot, storage) if has_files and has_urls else ())
+        gates += tuple(_directory_problems(table, snapshots, snapshot, storage))
     except DeltacliError as fault:
         message = f"{table.full_name} cannot be read: {without_secrets(fault.message)}"
         if row_of(str(fault.code)).steps and (line := recover_command(without_secrets(table.location))):
@@ -226,6 +229,22 @@ def _gate_problems(table: SharedTable, snapshot: SharedSnapshot, storage: ReadSt
     if not snapshot.config.is_on(CHANGE_FEED):
         message = f"the history of {name} is shared without a change data feed, which changes and streams need"
         yield Problem("share.no-change-feed", message, is_error=False)
+
+
+def _directory_problems(
+    table: SharedTable, snapshots: SharedSnapshots, snapshot: SharedSnapshot, storage: ReadStorage
+) -> Iterator[Problem]:
+    """Yield why a table that is configured so must not be given by directory."""
+    if AccessMode.DIR not in table.access_modes:
+        return
+    from deltacli.sharing.tables.directory_refusals import nested_refusal, refusal_now
+
+    try:
+        reason = refusal_now(snapshots, table, snapshot.version) or nested_refusal(table, storage)
+    except CannotMint as fault:
+        reason = str(fault)
+    if reason:
+        yield Problem("share.directory", f"{table.full_name} must not be given by directory: {reason}")
 
 
 def _file_problems(table: SharedTable, snapshot: SharedSnapshot, storage: ReadStorage) -> Iterator[Problem]:

@@ -20,11 +20,19 @@ from urllib.parse import urlsplit
 
 from deltacli.core.errors import FileMissing
 from deltacli.core.process import is_loopback
+from deltacli.sharing.configuration.directory_access import (
+    Inherited,
+    read_about,
+    read_delegation,
+    read_modes,
+    static_refusal,
+)
 from deltacli.sharing.configuration.fields import ConfigurationFile, Fields, Node, fault_in_name
 from deltacli.sharing.model import Catalog, Share, SharedSchema, SharedTable
 from deltacli.sharing.signing.choose import Proxy
 from deltacli.storage import open_storage
 from deltacli.storage.base import PathKind
+from deltacli.storage.minting.values import LEAST_SECONDS
 from deltacli.storage.secrets import is_secret_name, remember_secrets
 
 if TYPE_CHECKING:
@@ -49,6 +57,7 @@ class Limits:
     concurrent_requests: int = 64
     connections: int = 1_000
     connections_per_address: int = 256
+    credentials_per_minute: int = 60
 
 
 @dataclass(frozen=True)
@@ -72,6 +81,15 @@ class Audit:
     file: Path
     rotate_bytes: int = 64 * 1024 * 1024
     keep: int = 10
+
+
+@dataclass(frozen=True)
+class AsyncQueries:
+    """Which queries are answered later, and where they are kept meanwhile. Without a directory, none is."""
+
+    directory: Path | None = None
+    after_ms: int = 10_000
+    pending_per_recipient: int = 100
 
 
 @dataclass(frozen=True)
@@ -104,6 +122,9 @@ class Settings:
     key_file: Path | None = None
     """The key that page tokens and file URLs are signed with; None: one that lives as long as the server."""
     wildcard_refresh_seconds: int = 300
+    credential_lifetime_seconds: int = 3_600
+    """For how long credentials for directories are asked for."""
+    async_queries: AsyncQueries = field(default_factory=AsyncQueries)
 
     @property
     def base_url(self) -> str:
@@ -149,7 +170,7 @@ class ShareKey(NamedTuple):
     `limits`: the least and the greatest number.
     """
 
-    kind: Literal["text", "texts", "flag", "number", "mapping", "list", "options", "proxy"]
+    kind: Literal["text", "texts", "modes", "flag", "number", "mapping", "list", "options", "proxy"]
     meaning: str
     of: Mapping[str, ShareKey] = MappingProxyType({})
     is_required: bool = False
@@ -158,6 +179,16 @@ class ShareKey(NamedTuple):
 
 Keys = Mapping[str, ShareKey]
 _OPTIONS = ShareKey("options", "Options of the store for everything below. Secrets are ${NAME} or file:PATH.")
+_DIRECTORY_ACCESS: Keys = {
+    "roleArn": ShareKey("text", "AWS: the role that sessions for a directory are made with."),
+    "externalId": ShareKey("text", "AWS: the external id that the role asks for."),
+    "stsEndpoint": ShareKey("text", "AWS, Google: URL of the token service, where it is not the usual one."),
+    "kmsDecrypt": ShareKey("flag", "AWS: the bucket is encrypted with a key of KMS. Default: false."),
+}
+_ACCESS: Keys = {
+    "accessModes": ShareKey("modes", "url: by URLs of files; dir: by credentials for the directory. Default: [url]."),
+    "directoryAccess": ShareKey("mapping", "With what credentials for directories are made.", _DIRECTORY_ACCESS),
+}
 _TABLE: Keys = {
     "name": ShareKey("text", "Name of the table. Where location has a wildcard, it contains ${dir}."),
     "location": ShareKey("text", "Path or URI of the table; * in one directory shares every match.", is_required=True),
@@ -166,17 +197,24 @@ _TABLE: Keys = {
     "cdfEnabled": ShareKey("flag", "The former name of historyShared."),
     "startVersion": ShareKey("number", "The oldest version that is shared. Default: 0."),
     "storageOptions": _OPTIONS,
+    **_ACCESS,
+    "auxiliaryLocations": ShareKey("texts", "Where files are that the log names outside the table; for dir only."),
 }
 _SCHEMA: Keys = {
     "name": ShareKey("text", "Name of the schema.", is_required=True),
     "tables": ShareKey("list", "Tables of the schema.", _TABLE),
     "storageOptions": _OPTIONS,
+    **_ACCESS,
 }
 _SHARE: Keys = {
     "name": ShareKey("text", "Name of the share.", is_required=True),
     "id": ShareKey("text", "Id of the share."),
     "schemas": ShareKey("list", "Schemas of the share.", _SCHEMA),
     "storageOptions": _OPTIONS,
+    **_ACCESS,
+    "displayName": ShareKey("text", "Name of the share for people; recipients use its name. At most 255 characters."),
+    "comment": ShareKey("text", "What the share is, for people. At most 65,536 characters."),
+    "properties": ShareKey("options", "Texts by name, for recipients. At most 50."),
 }
 
 
@@ -195,16 +233,21 @@ class CatalogReader:
         """Return everything that was added."""
         return Catalog(tuple(self._shares.values()))
 
-    def add_shares(self, top: Fields, inherited: Mapping[str, str]) -> None:
+    def add_shares(self, top: Fields, inherited: Inherited) -> None:
         """Add the shares of a file. Raises UsageError, and StorageFailed for wildcards."""
-        inherited = self.options_of(top, inherited)
+        inherited = self.inherit(top, inherited)
         for node in top.items("shares"):
             fields = Fields(top.source, node, "the share")
             fields.require_known(_SHARE)
             name = self._name(fields, "share", (), may_have_dots=True)
-            options = self.options_of(fields, inherited)
-            schemas = tuple(self._schema(fields, name, item, options) for item in fields.items("schemas"))
-            self._shares[name.casefold()] = Share(name, schemas, fields.text("id") or None)
+            below = self.inherit(fields, inherited)
+            schemas = tuple(self._schema(fields, name, item, below) for item in fields.items("schemas"))
+            self._shares[name.casefold()] = Share(name, schemas, fields.text("id") or None, read_about(fields))
+
+    def inherit(self, fields: Fields, above: Inherited) -> Inherited:
+        """Return what is below takes from a mapping, and from what that is in. Raises UsageError."""
+        options = self.options_of(fields, above.options)
+        return Inherited(options, read_modes(fields, above.modes), read_delegation(fields, above.delegation))
 
     def options_of(self, fields: Fields, inherited: Mapping[str, str]) -> Mapping[str, str]:
         """Return the options of the store for what is below, with references to secrets resolved. Raises UsageError."""
@@ -224,25 +267,25 @@ class CatalogReader:
         remember_secrets(options)
         return options
 
-    def _schema(self, share: Fields, share_name: str, node: Node, inherited: Mapping[str, str]) -> SharedSchema:
+    def _schema(self, share: Fields, share_name: str, node: Node, inherited: Inherited) -> SharedSchema:
         fields = Fields(share.source, node, "the schema")
         fields.require_known(_SCHEMA)
         name = self._name(fields, "schema", (share_name,))
-        options = self.options_of(fields, inherited)
+        below = self.inherit(fields, inherited)
         tables: list[SharedTable] = []
         for item in fields.items("tables"):
-            tables += self._tables(Fields(share.source, item, "the table"), (share_name, name), options)
+            tables += self._tables(Fields(share.source, item, "the table"), (share_name, name), below)
         return SharedSchema(share_name, name, tuple(tables))
 
-    def _tables(self, fields: Fields, above: tuple[str, str], inherited: Mapping[str, str]) -> list[SharedTable]:
+    def _tables(self, fields: Fields, above: tuple[str, str], inherited: Inherited) -> list[SharedTable]:
         """Return the tables of an entry: one, or those that its wildcard matches."""
         fields.require_known(_TABLE)
         location = _location(fields)
-        options = self.options_of(fields, inherited)
+        below = self.inherit(fields, inherited)
         if not _is_wildcard(location):
             if DIRECTORY in (fields.text("name") or ""):
                 raise fields.fault("name", f"contains {DIRECTORY}, but location has no wildcard")
-            return [self._table(fields, above, fields.required("name"), location, options)]
+            return [self._table(fields, above, fields.required("name"), location, below)]
         self.has_wildcards = True
         if "id" in fields:
             raise fields.fault("id", "is the same for all tables of a wildcard", hint="omit id")
@@ -251,9 +294,9 @@ class CatalogReader:
             raise fields.fault("name", f"is the same for all tables of a wildcard; it must contain {DIRECTORY}")
         if self.open_store is None:
             return []
-        found = _find_directories(fields, location, options, self.open_store)
+        found = _find_directories(fields, location, below.options, self.open_store)
         return [
-            self._table(fields, above, pattern.replace(DIRECTORY, one.directory), one.location, options)
+            self._table(fields, above, pattern.replace(DIRECTORY, one.directory), one.location, below)
             for one in found
             if self._is_nameable(fields, pattern.replace(DIRECTORY, one.directory), one.location)
         ]
@@ -267,14 +310,14 @@ class CatalogReader:
         return reason is None
 
     def _table(
-        self, fields: Fields, above: tuple[str, str], name: str, location: str, options: Mapping[str, str]
+        self, fields: Fields, above: tuple[str, str], name: str, location: str, inherited: Inherited
     ) -> SharedTable:
         self._require_name(fields, "table", above, name)
         full_name = ".".join((*above, name))
         self.lines[full_name.lower()] = f"{fields.source.path}:{fields.line}"
         if len(self.lines) > MOST_TABLES:
             raise fields.source.fault(fields.line, f"there are more than {MOST_TABLES:,} tables")
-        return SharedTable(
+        table = SharedTable(
             share=above[0],
             schema=above[1],
             name=name,
@@ -282,8 +325,17 @@ class CatalogReader:
             table_id=self._table_id(fields, above[0], full_name),
             history_shared=self._shares_history(fields),
             start_version=fields.whole("startVersion", 0),
-            storage_options=options,
+            storage_options=inherited.options,
+            access_modes=inherited.modes,
+            auxiliary_locations=fields.texts("auxiliaryLocations"),
+            delegation=inherited.delegation,
+            is_feed_hidden=not fields.flag("cdfEnabled", default=True),
         )
+        if reason := static_refusal(table):
+            key = "accessModes" if "accessModes" in fields else "location"
+            hint = f"accessModes: [url] for {full_name}"
+            raise fields.fault(key, f"{full_name} must not be given by directory: {reason}", hint=hint)
+        return table
 
     @staticmethod
     def _shares_history(fields: Fields) -> bool:
@@ -392,7 +444,6 @@ _WITHOUT_EFFECT = {
     "deltaTableCacheSize": "the cache is limited by bytes: cacheBytes",
     "stalenessAcceptable": "answers always have the newest version",
     "requestTimeoutSeconds": "answers that have begun are limited by limits.streamSeconds",
-    "temporaryCredentialValiditySeconds": "temporary credentials are not handed out",
     "evaluateJsonPredicateHintsV2": "there is one evaluation of hints: evaluateJsonPredicateHints",
 }
 """Keys of the reference server that change nothing here -> why."""
@@ -410,6 +461,7 @@ _LIMITS = {
     "concurrentRequests": ("concurrent_requests", 0, 100_000),
     "connections": ("connections", 1, 1_000_000),
     "connectionsPerAddress": ("connections_per_address", 0, 1_000_000),
+    "credentialsPerMinute": ("credentials_per_minute", 1, 1_000_000),
 }
 _LIMIT_KEYS: Keys = {
     key: ShareKey("number", f"Default: {getattr(Limits, name):,}.", limits=(least, most))
@@ -426,6 +478,13 @@ _AUDIT: Keys = {
     "rotateBytes": ShareKey("number", "Size at which the file is rotated.", limits=(4_096, 2**50)),
     "keep": ShareKey("number", "Number of old files that are kept.", limits=(1, 10_000)),
 }
+_ASYNC: Keys = {
+    "directory": ShareKey("text", "Where queries are kept, for all workers. Default: beside keyFile, else none."),
+    "afterMs": ShareKey("number", "Milliseconds after which a query is answered later. Default: 10,000.",
+                        limits=(0, 600_000)),
+    "pendingPerRecipient": ShareKey("number", "Queries of a recipient that are not done. Default: 100.",
+                                    limits=(1, 10_000)),
+}  # fmt: skip
 _AUTHORIZATION: Keys = {
     "bearerToken": ShareKey("text", "Token for everything, as ${NAME} or file:PATH.", is_required=True),
 }
@@ -440,6 +499,9 @@ _OF_REFERENCE: Keys = {
     "queryTablePageSizeLimit": ShareKey("number", "Files per page of an answer."),
     "queryTablePageTokenTtlMs": ShareKey("number", "Milliseconds for which the token of a page is valid."),
     "refreshTokenTtlMs": ShareKey("number", "Milliseconds for which a refresh token is valid."),
+    "temporaryCredentialValiditySeconds": ShareKey(
+        "number", "Seconds for which credentials for directories are valid. Default: 3,600.", limits=(0, 604_800)
+    ),
 }
 _OUR_OWN: Keys = {
     "publicUrl": ShareKey("text", "The address in profiles, where recipients reach the server by another one."),
@@ -452,6 +514,7 @@ _OUR_OWN: Keys = {
     "proxyFiles": ShareKey("proxy", "Whether URLs of files lead to this server, which reads the store itself."),
     "keyFile": ShareKey("text", "File with the keys that sign tokens and URLs of files."),
     "wildcardRefreshSeconds": ShareKey("number", "Seconds after which wildcards are looked up again."),
+    "asyncQueries": ShareKey("mapping", "Which queries clients ask about again until they are done.", _ASYNC),
 }
 _SERVER: Keys = {
     **_OF_REFERENCE,
@@ -497,6 +560,8 @@ def read_settings(top: Fields) -> Settings:
         audit=_audit(top),
         key_file=top.path("keyFile"),
         wildcard_refresh_seconds=whole("wildcardRefreshSeconds", Settings.wildcard_refresh_seconds, most=86_400),
+        credential_lifetime_seconds=_credential_lifetime(top),
+        async_queries=_async_queries(top),
     )
 
 
@@ -595,6 +660,30 @@ def _audit(top: Fields) -> Audit | None:
     )
 
 
+def _credential_lifetime(top: Fields) -> int:
+    """Return the seconds of a credential; 0 is the default, as on the reference server, and no cloud gives less than
+    900.
+    """
+    seconds = top.whole("temporaryCredentialValiditySeconds", 0, most=7 * 86_400)
+    return max(seconds, LEAST_SECONDS) if seconds else Settings.credential_lifetime_seconds
+
+
+def _async_queries(top: Fields) -> AsyncQueries:
+    key_file = top.path("keyFile")
+    beside = None if key_file is None else key_file.with_name(f"{key_file.name}.queries")
+    fields = top.fields("asyncQueries")
+    if fields is None:
+        return AsyncQueries(beside)
+    fields.require_known(_ASYNC)
+    return AsyncQueries(
+        directory=fields.path("directory") or beside,
+        after_ms=fields.whole("afterMs", AsyncQueries.after_ms, most=600_000),
+        pending_per_recipient=fields.whole(
+            "pendingPerRecipient", AsyncQueries.pending_per_recipient, least=1, most=10_000
+        ),
+    )
+
+
 VERSION = 1
 _INCLUDED: Keys = {
     "version": ShareKey("number", "Version of the format of this file.", is_required=True, limits=(VERSION, VERSION)),
@@ -627,10 +716,10 @@ def read_configuration(
     top.require_known(TOP_KEYS)
     _require_version(top)
     reader = CatalogReader(open_store)
-    options = reader.options_of(top, {})
-    reader.add_shares(top, options)
+    above = Inherited(reader.options_of(top, {}))
+    reader.add_shares(top, above)
     for included in _included(top):
-        reader.add_shares(_read_included(included), options)
+        reader.add_shares(_read_included(included), above)
     token = _read_authorization(top)
     recipients = top.path("recipients")
     if token is None and recipients is None:

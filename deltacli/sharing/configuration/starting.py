@@ -17,7 +17,7 @@ from deltacli.core.errors import NotATable, UsageError, command
 from deltacli.core.typing import Json
 from deltacli.sharing.configuration.fields import CODE, USUAL
 from deltacli.sharing.configuration.shares_yaml import TOP_KEYS, Keys, ShareKey
-from deltacli.sharing.model import Catalog, Share, SharedSchema, SharedTable
+from deltacli.sharing.model import AccessMode, Catalog, Share, SharedSchema, SharedTable
 from deltacli.sharing.signing.choose import Proxy
 from deltacli.storage import LocalStorage, PathKind
 
@@ -227,6 +227,9 @@ def _value(key: ShareKey) -> dict[str, Json]:
             return {"enum": [True, False, *map(str, Proxy), None]}
         case "texts":
             return {"type": ["string", "array", "null"], "items": {"type": "string"}}
+        case "modes":
+            item = {"enum": [*map(str, AccessMode)]}
+            return {"anyOf": [{"enum": [*map(str, AccessMode), None]}, {"type": "array", "items": item}]}
         case "options":
             return {"type": ["object", "null"], "additionalProperties": _TEXT}
         case "mapping":

@@ -14,6 +14,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -57,13 +58,15 @@ def metadata_line(
     version: int | None = None,
     totals: TableTotals | None = None,
     shows_change_data: bool = True,
+    access: Mapping[str, Json] = MappingProxyType({}),
 ) -> bytes:
     """Return the line of the metadata, in delta format verbatim. `shows_change_data`: the history is shared, so the
-    parquet format names the change data feed of the table.
+    parquet format names the change data feed of the table. `access`: how the table may be read, where that is said.
     """
     about: dict[str, Any] = {} if version is None else {"version": version}
     if totals is not None:
         about |= {"size": totals.size_bytes, "numFiles": totals.files}
+    about |= access
     if form is ResponseFormat.DELTA:
         return json_line({"metaData": {"deltaMetadata": _in_delta(raw), **about}})
     return json_line({"metaData": _in_parquet(metadata, shows_change_data=shows_change_data) | about})

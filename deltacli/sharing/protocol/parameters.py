@@ -24,7 +24,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
@@ -294,6 +294,36 @@ def parse_query(body: bytes, most_levels: int) -> QueryRequest:
     )
 
 
+def parse_idempotency_key(body: bytes, most_levels: int) -> str | None:
+    """Return the key of a query that may be answered later, by either of its spellings; None where there is none.
+
+    Raises WireError. Spec: Read Data from a Table (asyncquery); the Spark client and the reference server write it with
+    an underscore.
+    """
+    fields = _read_object(body, most_levels)
+    key = fields.get("idempotencyKey", fields.get("idempotency_key"))
+    if key is None:
+        return None
+    if not isinstance(key, str) or not 0 < len(key) <= _LONGEST_NAME or not key.isprintable():
+        raise invalid_parameter(f"idempotencyKey is not a string of 1 to {_LONGEST_NAME} printable characters")
+    return key
+
+
+def parse_poll(body: bytes, most_levels: int) -> PagedRequest:
+    """Return the page that is asked for of a query that is answered later. Raises WireError."""
+    fields = _read_object(body, most_levels)
+    return PagedRequest(max_files=_number(fields, "maxFiles", _INT32, least=1), page_token=_text(fields, "pageToken"))
+
+
+def parse_location(body: bytes, most_levels: int) -> str | None:
+    """Return the location that a credential is asked for; None for the table's own. Raises WireError."""
+    fields = _read_object(body, most_levels)
+    location = fields.get("location")
+    if location is not None and not isinstance(location, str):
+        raise malformed("location is not a string")
+    return location
+
+
 def parse_timestamp(text: str, name: str) -> int:
     """Return epoch milliseconds of an ISO 8601 time with `Z` or an offset. Raises WireError."""
     if not text.isascii() or not _MOMENT.fullmatch(text):
@@ -391,12 +421,13 @@ class ResponseFormat(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Capabilities:
     """The formats that a client reads, in its order; the reader features it supports, in lower case; whether it expects
-    `endStreamAction` as the last line.
+    `endStreamAction` as the last line; whether it takes the answer of a query later.
     """
 
     formats: tuple[ResponseFormat, ...] = (ResponseFormat.PARQUET,)
     reader_features: frozenset[str] = frozenset()
     end_stream_action: bool = False
+    takes_later: bool = field(default=False, repr=False)  # tokens are bound to the text of the other fields
 
 
 def parse_capabilities(header: str | None) -> Capabilities:
@@ -418,12 +449,16 @@ def parse_capabilities(header: str | None) -> Capabilities:
         formats or (ResponseFormat.PARQUET,),
         frozenset(values.get("readerfeatures", [])),
         values.get("includeendstreamaction", [])[-1:] == ["true"],
+        values.get("asyncquery", [])[-1:] == ["true"],
     )
 
 
-def answer_header(chosen: ResponseFormat, *, end_stream_action: bool) -> str:
-    """Return the value of the same header in an answer. Clients look for its text in lower case."""
-    return f"responseformat={chosen}" + (";includeendstreamaction=true" if end_stream_action else "")
+def answer_header(chosen: ResponseFormat, *, end_stream_action: bool, is_later: bool = False) -> str:
+    """Return the value of the same header in an answer. Clients look for its text in lower case. `is_later`: the answer
+    says where the query stands; clients look for that wherever the header has it.
+    """
+    ends = ";includeendstreamaction=true" if end_stream_action else ""
+    return f"responseformat={chosen}{ends}" + (";asyncquery=true" if is_later else "")
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
@@ -21,7 +22,7 @@ from starlette.types import Receive, Scope, Send
 
 from deltacli.core.errors import DeltacliError
 from deltacli.core.typing import Json
-from deltacli.sharing.model import Share, SharedSchema, SharedTable
+from deltacli.sharing.model import URL_ONLY, AccessMode, Share, SharedSchema, SharedTable
 from deltacli.sharing.protocol.lines import json_line
 from deltacli.sharing.protocol.parameters import (
     ErrorCode,
@@ -33,17 +34,23 @@ from deltacli.sharing.protocol.parameters import (
     of_fault,
     parse_changes,
     parse_choice,
+    parse_idempotency_key,
     parse_list,
+    parse_location,
+    parse_poll,
     parse_query,
     parse_timestamp,
     require_short_name,
     single_values,
     split_path,
+    unsupported,
 )
 from deltacli.sharing.server.exchange import NAME, Access, TokenSeal, note_route
 from deltacli.sharing.server.file_answers import FileAnswers
 from deltacli.sharing.server.guard import RequestGuard
-from deltacli.sharing.server.table_answers import Answer, ChangeAnswers, TableAnswers, read_wishes
+from deltacli.sharing.server.later import LaterQueries
+from deltacli.sharing.server.table_answers import Answer, ChangeAnswers, Pinned, TableAnswers, read_wishes
+from deltacli.sharing.server.vending import DirectoryAnswers
 from deltacli.sharing.signing.keys import SEGMENT, Bound
 
 # -- lists of shares, schemas and tables, page by page -----------------------------------------------------------------
@@ -61,10 +68,11 @@ class Lists:
 
     seal: TokenSeal
     clock: Callable[[], int]
+    directories: DirectoryAnswers
 
     def shares(self, access: Access, request: ListRequest) -> Document:
         """Return a page of the shares."""
-        return self._page(access, "", access.catalog.shares, request, lambda share: share.name, _share_item)
+        return self._page(access, "", access.catalog.shares, request, lambda share: share.name, _each(_share_item))
 
     def share(self, access: Access, name: str) -> Document:
         return {"share": _share_item(find_share(access, name))}
@@ -72,19 +80,27 @@ class Lists:
     def schemas(self, access: Access, share: str, request: ListRequest) -> Document:
         """Return a page of the schemas of a share."""
         found = find_share(access, share)
-        return self._page(access, found.name, found.schemas, request, lambda schema: schema.name, _schema_item)
+        return self._page(access, found.name, found.schemas, request, lambda schema: schema.name, _each(_schema_item))
 
     def tables(self, access: Access, share: str, schema: str, request: ListRequest) -> Document:
         """Return a page of the tables of a schema."""
         found, within = find_share(access, share), find_schema(access, share, schema)
-        scope = f"{found.name}/{within.name}"
-        return self._page(access, scope, within.tables, request, _full_name, lambda one: _table_item(one, found))
+        return self._tables(access, f"{found.name}/{within.name}", within.tables, request, found)
 
     def all_tables(self, access: Access, share: str, request: ListRequest) -> Document:
         """Return a page of all tables of a share."""
         found = find_share(access, share)
         tables = [table for schema in found.schemas for table in schema.tables]
-        return self._page(access, f"{found.name}/*", tables, request, _full_name, lambda one: _table_item(one, found))
+        return self._tables(access, f"{found.name}/*", tables, request, found)
+
+    def _tables(
+        self, access: Access, scope: str, tables: Sequence[SharedTable], request: ListRequest, share: Share
+    ) -> Document:
+        def show(shown: Sequence[SharedTable]) -> list[Document]:
+            members = self.directories.members_of(shown)
+            return [_table_item(table, share) | dict(more) for table, more in zip(shown, members, strict=True)]
+
+        return self._page(access, scope, tables, request, _full_name, show)
 
     def _page(
         self,
@@ -93,7 +109,7 @@ class Lists:
         items: Sequence[Item],
         request: ListRequest,
         name_of: Callable[[Item], str],
-        show: Callable[[Item], Document],
+        show: Callable[[Sequence[Item]], list[Document]],
     ) -> Document:
         bound = Bound(access.caller.name, access.caller.epoch, parameters=scope)
         ordered = sorted(items, key=lambda item: name_of(item).casefold())
@@ -104,12 +120,16 @@ class Lists:
         else:
             before = ""
         shown = ordered[: request.max_results]
-        document: Document = {"items": [show(item) for item in shown]}
+        document: Document = {"items": show(shown)}
         if len(ordered) > len(shown):
             after = name_of(shown[-1]).casefold() if shown else before
             expires_ms = self.clock() + PAGE_LIFETIME_MS
             document["nextPageToken"] = self.seal.seal(_KIND, {"after": after}, bound=bound, expires_ms=expires_ms)
         return document
+
+
+def _each(show: Callable[[Item], Document]) -> Callable[[Sequence[Item]], list[Document]]:
+    return lambda items: [show(item) for item in items]
 
 
 def find_share(access: Access, name: str) -> Share:
@@ -137,7 +157,7 @@ def find_table(access: Access, share: str, schema: str, name: str) -> SharedTabl
 
 
 def _share_item(share: Share) -> Document:
-    return {"name": share.name} | ({} if share.share_id is None else {"id": share.share_id})
+    return {"name": share.name} | ({} if share.share_id is None else {"id": share.share_id}) | dict(share.about)
 
 
 def _schema_item(schema: SharedSchema) -> Document:
@@ -159,6 +179,10 @@ THREADS, WAITING_THREADS = 2, 20
 """How many answers make lines at a time: those that take processor time only, and those that wait for other machines.
 Every further thread of the first kind delays requests for the version: with ten, the slowest 1 % of them took 105 ms
 instead of 50 ms while 200 clients asked."""
+
+
+VENDING_THREADS = 8
+"""How many requests wait for credentials at a time: clouds may be slow, and other requests must not wait for them."""
 
 
 class _LineStream:
@@ -193,8 +217,11 @@ class Application:
     tables: TableAnswers
     ranges: ChangeAnswers
     files: FileAnswers
+    later: LaterQueries
+    directories: DirectoryAnswers
     prefix: str
     streams: _LineStream = field(default_factory=_LineStream)
+    vending: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(VENDING_THREADS))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -245,22 +272,53 @@ class Application:
             case ["shares", share, "schemas", schema, "tables"]:
                 note_route(request.scope, "tables", share=share, schema=schema)
                 _require_method(request, "GET")
-                return _document(self.lists.tables(access, share, schema, parse_list(parameters)))
+                wanted = parse_list(parameters)
+                return await self._tables(access, share, lambda: self.lists.tables(access, share, schema, wanted))
             case ["shares", share, "all-tables"]:
                 note_route(request.scope, "all-tables", share=share)
                 _require_method(request, "GET")
-                return _document(self.lists.all_tables(access, share, parse_list(parameters)))
+                wanted = parse_list(parameters)
+                return await self._tables(access, share, lambda: self.lists.all_tables(access, share, wanted))
+            case ["shares", share, "schemas", schema, "tables", name, "queries", query_id]:
+                _require_method(request, "POST")
+                table = _noted(request, access, "queries", (share, schema, name))
+                return await _poll(self, request, access, table, query_id)
             case ["shares", share, "schemas", schema, "tables", name, *rest] if len(rest) <= 1:
                 action = _TABLE_ACTIONS.get(rest[0] if rest else "")
                 if action is None:
                     raise _no_route(segments)
                 _require_method(request, *action.methods)
-                route = rest[0] if rest else "version"
-                note_route(request.scope, route, share=share, schema=schema, table=name)
-                table = find_table(access, share, schema, name)
-                note_route(request.scope, route, share=table.share, schema=table.schema, table=table.name)
+                route = rest[0] if rest else "version" if request.method == "HEAD" else "table"
+                table = _noted(request, access, route, (share, schema, name))
                 return await action.run(self, request, access, table, parameters)
         raise _no_route(segments)
+
+    @staticmethod
+    async def _tables(access: Access, share: str, page: Callable[[], Document]) -> Response:
+        """Return a page of tables. Those that may be given by directory are looked at, which takes requests."""
+        schemas = find_share(access, share).schemas
+        is_known = all(table.access_modes == URL_ONLY for schema in schemas for table in schema.tables)
+        return _document(page() if is_known else await run_in_threadpool(page))
+
+
+def _noted(request: Request, access: Access, route: str, names: tuple[str, str, str]) -> SharedTable:
+    """Return the table of a request, which is noted with it. Raises WireError."""
+    share, schema, name = names
+    note_route(request.scope, route, share=share, schema=schema, table=name)
+    table = find_table(access, share, schema, name)
+    note_route(request.scope, route, share=table.share, schema=table.schema, table=table.name)
+    return table
+
+
+async def _table(
+    app: Application, request: Request, access: Access, table: SharedTable, parameters: Parameters
+) -> Response:
+    """Answer `GET` with what the table is, `HEAD` with its version. Spec: Get Table (OpenSharing)."""
+    if request.method == "HEAD":
+        return await _version(app, request, access, table, parameters)
+    headers = await _in_thread(table, lambda: app.tables.version(table, None))
+    item = _table_item(table, find_share(access, table.share)) | {"format": "delta"}
+    return _document(item, headers)
 
 
 async def _version(
@@ -284,16 +342,49 @@ async def _metadata(
 async def _query(
     app: Application, request: Request, access: Access, table: SharedTable, _parameters: Parameters
 ) -> Response:
-    wishes = read_wishes(request.headers)
-    query = parse_query(await request.body(), app.tables.settings.limits.json_depth)
-    answer = app.tables.query if query.starting_version is None else app.ranges.files_since
-    return _streamed(app, request, await _in_thread(table, lambda: answer(access, table, query, wishes)))
+    wishes, body = read_wishes(request.headers), await request.body()
+    levels = app.tables.settings.limits.json_depth
+    query = parse_query(body, levels)
+    _require_mode(table, AccessMode.URL)
+    if query.starting_version is not None:
+        changed = await _in_thread(table, lambda: app.ranges.files_since(access, table, query, wishes))
+        return _streamed(app, request, changed)
+    standing: Answer | Pinned | None = None
+    key = parse_idempotency_key(body, levels) if wishes.capabilities.takes_later else None
+    if key is not None and query.page_token is None:
+        with _table_faults(table):
+            standing = await app.later.submit(access, table, body, request.headers, key)
+    if isinstance(standing, Answer):
+        return _streamed(app, request, standing)
+    pinned = standing
+    return _streamed(
+        app, request, await _in_thread(table, lambda: app.tables.query(access, table, query, wishes, pinned))
+    )
+
+
+async def _poll(app: Application, request: Request, access: Access, table: SharedTable, query_id: str) -> Response:
+    page = parse_poll(await request.body(), app.tables.settings.limits.json_depth)
+    _require_mode(table, AccessMode.URL)
+    with _table_faults(table):
+        return _streamed(app, request, await app.later.poll(access, table, query_id, page, request.headers))
+
+
+async def _credentials(
+    app: Application, request: Request, access: Access, table: SharedTable, _parameters: Parameters
+) -> Response:
+    location = parse_location(await request.body(), app.tables.settings.limits.json_depth)
+    with _table_faults(table):
+        vended = await to_thread.run_sync(app.directories.credentials, access, table, location, limiter=app.vending)
+    find_table(app.guard.look_again(request), table.share, table.schema, table.name)  # the cloud may have been slow
+    note_route(request.scope, None, **vended.about)
+    return _document(vended.document, {"Cache-Control": "no-store"})
 
 
 async def _changes(
     app: Application, request: Request, access: Access, table: SharedTable, parameters: Parameters
 ) -> Response:
     wishes, wanted = read_wishes(request.headers), parse_changes(parameters)
+    _require_mode(table, AccessMode.URL)
     return _streamed(app, request, await _in_thread(table, lambda: app.ranges.changes(access, table, wanted, wishes)))
 
 
@@ -304,18 +395,26 @@ class _TableAction:
 
 
 _TABLE_ACTIONS: Mapping[str, _TableAction] = {
-    "": _TableAction(("HEAD",), _version),
+    "": _TableAction(("GET", "HEAD"), _table),
     "version": _TableAction(("GET", "HEAD"), _version),
     "metadata": _TableAction(("GET",), _metadata),
     "query": _TableAction(("POST",), _query),
     "changes": _TableAction(("GET",), _changes),
+    "temporary-table-credentials": _TableAction(("POST",), _credentials),
 }
 
 
 async def _in_thread(table: SharedTable, work: Callable[[], Any]) -> Any:  # Any: the result of the work
-    """Return the result of work that reads a table. Faults of the table become answers without its location."""
-    try:
+    """Return the result of work that reads a table."""
+    with _table_faults(table):
         return await run_in_threadpool(work)
+
+
+@contextmanager
+def _table_faults(table: SharedTable) -> Iterator[None]:
+    """Translate faults of a table into answers without its location."""
+    try:
+        yield
     except DeltacliError as fault:
         error = of_fault(fault, table.full_name)
         _log.warning("%s: %s: %s", table.full_name, fault.code, fault.message)
@@ -331,8 +430,14 @@ def _require_method(request: Request, *allowed: str) -> None:
         raise not_allowed(request.method, ", ".join(allowed))
 
 
-def _document(content: Mapping[str, Any]) -> Response:
-    return Response(json_line(content).rstrip(b"\n"), media_type=_JSON)
+def _require_mode(table: SharedTable, mode: AccessMode) -> None:
+    """Raise WireError for a table that is not given in this way."""
+    if mode not in table.access_modes:
+        raise unsupported(f"the table {table.full_name} is shared by its directory only; ask for credentials for it")
+
+
+def _document(content: Mapping[str, Any], headers: Mapping[str, str] | None = None) -> Response:
+    return Response(json_line(content).rstrip(b"\n"), media_type=_JSON, headers=dict(headers or {}))
 
 
 def _streamed(app: Application, request: Request, answer: Answer) -> Response:

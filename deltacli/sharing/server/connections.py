@@ -60,6 +60,7 @@ class Metrics:
         self.cache_hits = self._counter("snapshot_cache_hits", "Snapshots that were in the cache.")
         self.cache_misses = self._counter("snapshot_cache_misses", "Snapshots that had to be read.")
         self.audit_failures = self._counter("audit_failures", "Requests that could not be recorded.")
+        self.credentials = self._counter("credentials", "Credentials for directories.", ("cloud", "outcome"))
         self.reloads = self._counter("reloads", "Reloads of the configuration or the recipients.", ("outcome",))
         self.cache_bytes = self._gauge("snapshot_cache_bytes", "Size of the snapshot cache.", mode="livesum")
         self.running = self._gauge("running_requests", "Requests that are being answered.", mode="livesum")

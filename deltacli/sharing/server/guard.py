@@ -379,6 +379,13 @@ class RequestGuard:
         """Return the access of the bearer of a token, and count the request. Raises WireError (401, 429)."""
         return self._entered(request.scope, _authenticate(request.scope["headers"], self._state(), self.clock()))
 
+    def look_again(self, request: Request) -> Access:
+        """Return the access of an admitted request as it is now: a token or a grant may have been revoked since.
+
+        Raises WireError (401).
+        """
+        return _authenticate(request.scope["headers"], self._state(), self.clock())
+
     def readmit(self, name: str, token_epoch: int, request: Request | None = None) -> Access:
         """Return the access of the token that a signed URL was made with, unless it was revoked since.
 

@@ -26,8 +26,10 @@ from deltacli.sharing.server.connections import CONTENT_TYPE, Connections, Metri
 from deltacli.sharing.server.exchange import NAME, AuditFile, TokenSeal, open_audit
 from deltacli.sharing.server.file_answers import FileAnswers, FileUrls
 from deltacli.sharing.server.guard import POLL_SECONDS, Reloaded, Reloader, RequestGuard, ServingState
+from deltacli.sharing.server.later import LaterQueries
 from deltacli.sharing.server.serving import Certificate, Service, Sockets, bind, read_certificate
 from deltacli.sharing.server.table_answers import ChangeAnswers, TableAnswers
+from deltacli.sharing.server.vending import DirectoryAnswers, Vault
 from deltacli.sharing.signing.keys import KeyFile, Keys, Seal, ServerKeys
 from deltacli.sharing.tables.snapshots import SharedSnapshots
 
@@ -185,19 +187,27 @@ def open_sockets(configuration: Configuration) -> Sockets:
 
 
 def _make_application(
-    settings: Settings, guard: RequestGuard, keys: Keys, snapshots: SharedSnapshots, clock: Clock = system_clock
+    settings: Settings,
+    guard: RequestGuard,
+    keys: Keys,
+    snapshots: SharedSnapshots,
+    vault: Vault,
+    clock: Clock = system_clock,
 ) -> Application:
     """Return an application with these settings. `clock` is in epoch milliseconds."""
     seal = TokenSeal(Seal(keys), clock)
     proxy = settings.proxy_files
     urls = FileUrls(keys, settings.base_url, clock, proxy)
-    tables = TableAnswers(snapshots, urls.for_table, seal, clock, settings)
+    directories = DirectoryAnswers(snapshots, clock, settings, guard.metrics, vault)
+    tables = TableAnswers(snapshots, urls.for_table, seal, clock, settings, access_members=directories.members)
     return Application(
         guard,
-        Lists(seal, clock),
+        Lists(seal, clock, directories),
         tables,
         ChangeAnswers(tables),
         FileAnswers(urls, guard, snapshots),
+        LaterQueries.of(tables, settings.async_queries),
+        directories,
         settings.endpoint,
     )
 
@@ -211,6 +221,7 @@ class LiveApplication:
     keys: Keys
     snapshots: SharedSnapshots
     clock: Clock = system_clock
+    vault: Vault = field(default_factory=Vault)
     _made: tuple[Settings, Application] | None = field(default=None, init=False)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -223,7 +234,7 @@ class LiveApplication:
         settings = self.state().configuration.settings
         if self._made is None or self._made[0] is not settings:
             self.snapshots.limit(settings.cache_bytes)
-            made = _make_application(settings, self.guard, self.keys, self.snapshots, self.clock)
+            made = _make_application(settings, self.guard, self.keys, self.snapshots, self.vault, self.clock)
             self._made = settings, made
         return self._made[1]
 

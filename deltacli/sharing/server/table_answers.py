@@ -21,6 +21,7 @@ from hashlib import sha256
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from deltacli.core.typing import Json
 from deltacli.operations.read.changes import Break
 from deltacli.sharing.configuration.shares_yaml import Settings
 from deltacli.sharing.hints.file_selection import Hints, select_files
@@ -262,7 +263,7 @@ def _all(head: bytes, lines: Iterable[bytes], tail: bytes, *, reports_failure: b
 
 _VERSION_HEADER = "Delta-Table-Version"
 _NDJSON = "application/x-ndjson; charset=utf-8"
-_HASH_HEADER = "fileidhash"
+HASH_HEADER = "fileidhash"
 _HINTS_HEADER = "deltacli-hints"
 
 
@@ -276,6 +277,13 @@ class Answer:
     parts: Iterable[bytes]
     about: Mapping[str, object] = field(default_factory=dict)
     waits: bool = False
+
+
+class Pinned(NamedTuple):
+    """The version that a query has got. `query_id`: of one that is answered later, whose pages belong to it alone."""
+
+    version: int
+    query_id: str = ""
 
 
 @dataclass(frozen=True)
@@ -292,9 +300,9 @@ class Wishes:
 
 def read_wishes(headers: Mapping[str, str]) -> Wishes:
     """Return what the headers of a request ask for. Raises WireError."""
-    hash_by = headers.get(_HASH_HEADER)
+    hash_by = headers.get(HASH_HEADER)
     if hash_by is not None and hash_by.strip().lower() not in list(IdHash):
-        raise invalid_parameter(f"{_HASH_HEADER} {hash_by[:50]!r} is not available (expected: parquet, delta)")
+        raise invalid_parameter(f"{HASH_HEADER} {hash_by[:50]!r} is not available (expected: parquet, delta)")
     chosen = None if hash_by is None else IdHash(hash_by.strip().lower())
     return Wishes(wire.parse_capabilities(headers.get(wire.HEADER)), chosen)
 
@@ -309,7 +317,7 @@ def headers_of(version: int, form: ResponseFormat, wishes: Wishes, *, note: str 
     }
     if note:
         headers[_HINTS_HEADER] = note.encode("ascii", "replace").decode().replace("\n", " ")[:500]
-    return headers if wishes.id_hash is None else headers | {_HASH_HEADER: wishes.id_hash.value}
+    return headers if wishes.id_hash is None else headers | {HASH_HEADER: wishes.id_hash.value}
 
 
 _MOST_SHARED_BYTES = 32 << 20
@@ -327,6 +335,8 @@ class TableAnswers:
     settings: Settings
     lines: SharedSteps = field(default_factory=lambda: SharedSteps(_MOST_SHARED_BYTES))
     """The lines that equal queries get at the same time."""
+    access_members: Callable[[SharedTable], Mapping[str, Json]] = lambda _table: {}
+    """How a table may be read, where its metadata say so."""
 
     def version(self, table: SharedTable, starting_ms: int | None) -> dict[str, str]:
         """Return the header with the newest version, or the first one committed at or after a time."""
@@ -338,14 +348,34 @@ class TableAnswers:
         """Return protocol and metadata of a version."""
         snapshot = self.snapshots.at(table, choose_version(self.snapshots, table, choice))
         form = snapshot.needs.choose(wishes.capabilities, table.full_name)
-        head = head_of(table, snapshot, form, dated=not choice.is_newest)
+        head = self._head(table, snapshot, form, dated=not choice.is_newest)
         wishes = replace(wishes, capabilities=replace(wishes.capabilities, end_stream_action=False))
         return Answer(headers_of(snapshot.version, form, wishes), [head], {"version": snapshot.version})
 
-    def query(self, access: Access, table: SharedTable, request: QueryRequest, wishes: Wishes) -> Answer:
-        """Return the files of a version, or a page of them."""
-        tokens = self._tokens(access, table, request, wishes)
-        version, start = self._begin(tokens, table, request)
+    def begin(self, access: Access, table: SharedTable, request: QueryRequest, wishes: Wishes) -> int:
+        """Return the version that a query asks for. Raises WireError where the recipient may not read it."""
+        return self._begin(self._tokens(access, table, request, wishes), table, request)[0]
+
+    def prepare(self, table: SharedTable, version: int, wishes: Wishes) -> None:
+        """Do what an answer needs before its first byte and takes long. Raises what `query` raises."""
+        snapshot = self.snapshots.at(table, version)
+        snapshot.needs.choose(wishes.capabilities, table.full_name)
+        snapshot.require_shareable()
+
+    def query(
+        self,
+        access: Access,
+        table: SharedTable,
+        request: QueryRequest,
+        wishes: Wishes,
+        pinned: Pinned | None = None,
+    ) -> Answer:
+        """Return the files of a version, or a page of them. `pinned`: the version was chosen before."""
+        tokens = self._tokens(access, table, request, wishes, pinned.query_id if pinned else "")
+        if pinned is not None and request.page_token is None:
+            version, start = pinned.version, 0
+        else:
+            version, start = self._begin(tokens, table, request)
         snapshot = self.snapshots.at(table, version)
         form = snapshot.needs.choose(wishes.capabilities, table.full_name)
         snapshot.require_shareable()
@@ -368,7 +398,7 @@ class TableAnswers:
             following = tokens.next_page({"version": version, "start": start + (page.most or 0)}) if more else None
             refresh = tokens.refresh(version) if request.include_refresh_token else None
             tail = end_line(style.expires_ms, refresh_token=refresh, next_page_token=following)
-        head = head_of(table, snapshot, form, dated=dated)
+        head = self._head(table, snapshot, form, dated=dated)
         group = FileGroup(
             files.num_rows,
             lambda: ((style, batch) for batch in batches_of(files, ROWS_A_STEP)),
@@ -401,9 +431,12 @@ class TableAnswers:
         until = until if access.caller.expires_ms is None else min(until, access.caller.expires_ms)
         return source.signer.sign([], until).expires_ms
 
-    def _tokens(self, access: Access, table: SharedTable, request: QueryRequest, wishes: Wishes) -> PageTokens:
+    def _tokens(
+        self, access: Access, table: SharedTable, request: QueryRequest, wishes: Wishes, query_id: str = ""
+    ) -> PageTokens:
         others = replace(request, page_token=None, max_files=None, refresh_token=None, include_refresh_token=False)
-        return replace(self.tokens_of(access, table), parameters=digest_parameters(others, wishes))
+        parameters = digest_parameters(others, wishes, *([query_id] if query_id else []))
+        return replace(self.tokens_of(access, table), parameters=parameters)
 
     def tokens_of(self, access: Access, table: SharedTable) -> PageTokens:
         """Return the tokens of requests about a table."""
@@ -420,6 +453,18 @@ class TableAnswers:
             return tokens.open_refresh(request.refresh_token), 0
         return choose_version(self.snapshots, table, request.choice), 0
 
+    def _head(self, table: SharedTable, snapshot: SharedSnapshot, form: ResponseFormat, *, dated: bool) -> bytes:
+        """Return the lines of protocol and metadata; `dated`: with the version, which the client chose."""
+        return protocol_line(form, snapshot.client_protocol) + metadata_line(
+            form,
+            snapshot.metadata,
+            snapshot.client_metadata,
+            version=snapshot.version if dated else None,
+            totals=snapshot.totals,
+            shows_change_data=table.history_shared,
+            access=self.access_members(table),
+        )
+
     def _select(self, snapshot: SharedSnapshot, hints: Hints, *, is_paged: bool) -> tuple[pyarrow.Table, str]:
         """Return the files that hints keep, and a note on the hints. Pages have them in an order of their own."""
         files = snapshot.files.take(snapshot.canonical_order) if is_paged else snapshot.files
@@ -431,18 +476,6 @@ class TableAnswers:
         found = select_files(files, snapshot.config, Hints(sql, json, hints.limit if is_whole else None))
         note = found.reason if is_whole else f"{found.reason}; hints are not evaluated by configuration"
         return files if found.kept is None else files.filter(found.kept), note
-
-
-def head_of(table: SharedTable, snapshot: SharedSnapshot, form: ResponseFormat, *, dated: bool) -> bytes:
-    """Return the lines of protocol and metadata; `dated`: with the version, which the client chose."""
-    return protocol_line(form, snapshot.client_protocol) + metadata_line(
-        form,
-        snapshot.metadata,
-        snapshot.client_metadata,
-        version=snapshot.version if dated else None,
-        totals=snapshot.totals,
-        shows_change_data=table.history_shared,
-    )
 
 
 # -- answers about a range of versions ---------------------------------------------------------------------------------

@@ -493,6 +493,11 @@ class SharedSnapshots:
             raise NotATable("the log has no commit and no complete checkpoint")
         return newest
 
+    def newest_commit(self, table: SharedTable) -> tuple[int, LogFile | None]:
+        """Return the newest version and the file of its commit, which is another one where the log was replaced."""
+        version = self.newest_version(table)
+        return version, self._listed[place_of(table)].listing.commits.get(version)
+
     def known_newest_version(self, table: SharedTable) -> int | None:
         """Return the newest version where it is known already and not too old, without any I/O."""
         listed = self._listed.get(place_of(table))
@@ -500,6 +505,11 @@ class SharedSnapshots:
         return (
             listed.listing.newest_version if listed is not None and is_fresh and not listed.listing.is_empty else None
         )
+
+    def is_kept(self, table: SharedTable, version: int) -> bool:
+        """Return whether a version is in memory."""
+        with self._lock:
+            return (place_of(table), version) in self._kept
 
     def at(self, table: SharedTable, version: int) -> SharedSnapshot:
         """Return a version of a table. Raises VersionAbsent."""

@@ -108,8 +108,8 @@ _METADATA_SECONDS = 1.0
 class GcsCredentials:
     """The Authorization header of requests, refreshed before it expires. Thread-safe."""
 
-    def __init__(self, options: GcsOptions, place: str) -> None:
-        self._options, self._place = options, place
+    def __init__(self, options: GcsOptions, place: str, scope: str = _SCOPE) -> None:
+        self._options, self._place, self._scope = options, place, scope
         self._lock = Lock()
         self._found: GoogleAuth = None
 
@@ -175,10 +175,10 @@ class GcsCredentials:
             if self._options.access_token:
                 self._found = Credentials(self._options.access_token)
             elif self._options.token:
-                self._found = _given(self._options.token)
+                self._found = _given(self._options.token, self._scope)
             else:
                 _require_a_source()
-                self._found, _ = google.auth.default(scopes=[_SCOPE], request=request_of())
+                self._found, _ = google.auth.default(scopes=[self._scope], request=request_of())
         return self._found
 
 
@@ -204,7 +204,7 @@ def request_of() -> GoogleAuth:
     return Request(bounded_session())
 
 
-def _given(token: str) -> GoogleAuth:
+def _given(token: str, scope: str) -> GoogleAuth:
     """Return the credentials of a file, or of its content. Raises UsageError."""
     import google.auth
 
@@ -212,7 +212,7 @@ def _given(token: str) -> GoogleAuth:
         # It warns of kinds of credentials that name other hosts. This is a file of the user's own choice.
         warnings.simplefilter("ignore", DeprecationWarning)
         if token.startswith("{"):
-            return google.auth.load_credentials_from_dict(_json(token), scopes=[_SCOPE])[0]
+            return google.auth.load_credentials_from_dict(_json(token), scopes=[scope])[0]
         place = os.path.expanduser(token)
         if not os.path.isfile(place):
             raise UsageError(
@@ -221,7 +221,7 @@ def _given(token: str) -> GoogleAuth:
                 code="usage.credentials",
                 hint=_how_to_log_in(),
             )
-        return google.auth.load_credentials_from_file(place, scopes=[_SCOPE])[0]
+        return google.auth.load_credentials_from_file(place, scopes=[scope])[0]
 
 
 def _json(token: str) -> dict[str, Json]:

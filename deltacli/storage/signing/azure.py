@@ -35,8 +35,8 @@ GetKey = Callable[[datetime, datetime], Any]  # Any: an object with the fields o
 """Returns a user delegation key that is valid from one time to another."""
 
 
-def azure_source(uri: str, options: Mapping[str, str]) -> AzureSource:
-    """Return the source of signatures for a location.
+def azure_source(uri: str, options: Mapping[str, str], clock: Callable[[], float] = time.time) -> AzureSource:
+    """Return the source of signatures for a location. `clock` returns epoch seconds.
 
     Raises CannotSign for credentials that cannot sign, and what opening the store raises.
     """
@@ -54,7 +54,7 @@ def azure_source(uri: str, options: Mapping[str, str]) -> AzureSource:
         signing = AzureSigning(place, resource, AccountKey(decoded_key(read.account_key)))
         return lambda _expires_ms: signing
     open_azure(uri, options)  # which needs the extra
-    return DelegatedSource(place, resource, _get_key(uri, read))
+    return DelegatedSource(place, resource, _get_key(uri, read), clock)
 
 
 class DelegatedSource:

@@ -11,7 +11,7 @@ import ssl
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
-from http.client import HTTPResponse, HTTPSConnection, IncompleteRead
+from http.client import HTTPConnection, HTTPResponse, HTTPSConnection, IncompleteRead
 from pathlib import Path
 
 import pytest
@@ -219,3 +219,25 @@ def test_silent_tls_connections_make_room_and_have_a_deadline(tmp_path: Path) ->
 
     assert (200, {b""}) == (status, ends)
     assert closed >= 30
+
+
+def test_every_worker_knows_the_queries_that_are_answered_later(tmp_path: Path) -> None:
+    (tmp_path / "shares.yaml").write_text(SHARES + "asyncQueries: {directory: queries, afterMs: 0}\n")
+    TableBuilder().commit(*birth(), add("a", size=1)).write(tmp_path / "t")
+
+    def ask(server: Server, path: str, body: bytes) -> bytes:
+        headers = {**HEADERS, "delta-sharing-capabilities": "responseformat=parquet;asyncquery=true"}
+        connection = HTTPConnection("localhost", server.port, timeout=60)
+        connection.request("POST", f"{PREFIX}/shares/s/schemas/d/tables/t{path}", body, headers)
+        with closing(connection), connection.getresponse() as response:
+            assert 200 == response.status
+            return response.read()
+
+    with serving(tmp_path, "--workers", "2") as server:
+        wait_until(lambda: len(server.workers()) == 2, "two workers")
+        found = server.of_each_worker(lambda: ask(server, "/query", b'{"idempotencyKey":"k"}'))
+        assert 2 == len(found)
+        (query_id,) = {json.loads(one)["queryStatus"]["queryId"] for one in found}
+        path = f"/queries/{query_id}"
+        wait_until(lambda: b"queryStatus" not in ask(server, path, b""), "the query is done")
+        assert [True, True] == [b'"protocol"' in one for one in server.of_each_worker(lambda: ask(server, path, b""))]
