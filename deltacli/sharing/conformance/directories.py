@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -19,7 +19,7 @@ from deltacli.core.typing import JsonObject
 from deltacli.rules.framework.base import Level, Severity
 from deltacli.sharing.conformance.lines import DELTA, PARQUET, Lines, object_of
 from deltacli.sharing.conformance.versions import HEADERS, SharedTableTest
-from deltacli.sharing.conformance.wire import MOST_BYTES, Rules, WireAnswer
+from deltacli.sharing.conformance.wire import MOST_BYTES, Rules, WireAnswer, WireRequest
 from deltacli.sharing.protocol.directories import (
     CREDENTIALS_PATH,
     URL,
@@ -31,8 +31,8 @@ from deltacli.sharing.protocol.directories import (
 )
 
 if TYPE_CHECKING:
-    from deltacli.storage import ReadStorage, Storage
-    from deltacli.storage.vended import Grant, Renew
+    from deltacli.storage import ReadStorage
+    from deltacli.storage.vended import Grant
     from deltacli.table.version import Snapshot
 
 # -- what is announced -------------------------------------------------------------------------------------------------
@@ -87,8 +87,12 @@ class Face(NamedTuple):
     fields: JsonObject
 
 
-def check_access(table: SharedTableTest, listed: Sequence[Face]) -> None:
+def check_access(table: SharedTableTest) -> None:
     """Compare what the lists and the metadata announce, and look whether it is so."""
+    listed = [
+        Face(path.rpartition("/")[2], WireAnswer(WireRequest(path), 200, {}, b""), item)
+        for path, item in table.name.listed.items()
+    ]
     require, faces = table.suite.require, [*listed, *_metadata(table)]
     found = list[TableAccess]()
     for face in faces:
@@ -217,19 +221,6 @@ SCOPE = DIRECTORY_AREA.row("""error share.dir-scope | The credentials list neith
     credentials to the prefix with its slash | the parent can be listed""")
 
 MOST_GRANTS = 4
-OpenStore = Callable[[str, "Renew"], "Storage"]
-
-
-@dataclass(frozen=True)
-class DirectoryTest:
-    """How directories are tested: whether credentials are asked for, whether the store is asked for what is outside of
-    them, at which level, and how stores are opened.
-    """
-
-    asks: bool
-    probes: bool
-    level: str
-    open_store: OpenStore
 
 
 @dataclass
@@ -251,9 +242,9 @@ class _Vendor:
         return self.post(json.dumps({"location": location}).encode())
 
 
-def check_directory(table: SharedTableTest, test: DirectoryTest) -> None:
+def check_directory(table: SharedTableTest) -> None:
     """Ask for credentials, check them, and read the table with them."""
-    if not test.asks:
+    if not table.scope.asks_credentials:
         reason = f"{parameter('share test.no_credentials')} asks for no credentials"
         table.skip(reason, UNANNOUNCED, *_OF_POSTS, *DIRECTORY_AREA.rules)
     access, vendor = table.access, _Vendor(table)
@@ -261,7 +252,7 @@ def check_directory(table: SharedTableTest, test: DirectoryTest) -> None:
         table.skip("the table is not offered by dir", DIR_HISTORY, *_OF_POSTS, *DIRECTORY_AREA.rules)
         if table.may_announce:
             table.skip("it is not certain whether the table is offered by dir", UNANNOUNCED)
-        elif test.asks and (answer := vendor.post(None)) is not None:
+        elif table.scope.asks_credentials and (answer := vendor.post(None)) is not None:
             is_given = answer.is_ok and b'"credentials"' in answer.body
             message = "credentials are given for a table that is not offered by dir"
             table.suite.require(UNANNOUNCED, not is_given, answer, message, seen=answer.status, expected=400)
@@ -272,7 +263,7 @@ def check_directory(table: SharedTableTest, test: DirectoryTest) -> None:
         table.suite.require(DIR_HISTORY, table.has_history, table.whole.answer, message)
     else:
         table.skip("the table is not offered by url", DIR_HISTORY)
-    first = vendor.post(None) if test.asks else None
+    first = vendor.post(None) if table.scope.asks_credentials else None
     if first is None:
         return
     credential = _check_grant(table, first, access.location)
@@ -281,13 +272,13 @@ def check_directory(table: SharedTableTest, test: DirectoryTest) -> None:
     table.suite.require(CACHEABLE, is_kept, first, "the credentials may be cached", seen=cached, expected="no-store")
     _check_refusals(vendor, access)
     _check_others(vendor, access, first)
-    if test.level == "api":
-        reason = f"{parameter('share test.level', test.level)} reads no store"
+    if table.scope.level == "api":
+        reason = f"{parameter('share table.scope.level', table.scope.level)} reads no store"
         table.skip(reason, *DIRECTORY_AREA.rules)
     elif credential is None or access.location is None:
         table.skip("there are no credentials that can be used", *DIRECTORY_AREA.rules)
     else:
-        _check_table(table, test, credential, first)
+        _check_table(table, credential, first)
 
 
 def _check_grant(table: SharedTableTest, answer: WireAnswer, wanted: str | None) -> VendedCredential | None:
@@ -379,7 +370,7 @@ _ELSEWHERE = r"^([A-Za-z][A-Za-z0-9+.-]*:|/)"
 _MOST_FILES, _MOST_ROWS, _TAIL = 3, 100_000, 64 << 10
 
 
-def _check_table(table: SharedTableTest, test: DirectoryTest, credential: VendedCredential, answer: WireAnswer) -> None:
+def _check_table(table: SharedTableTest, credential: VendedCredential, answer: WireAnswer) -> None:
     """Read the log, and the ends of a few files, by the ordinary reader, and compare them with the metadata."""
     from deltacli.table.handle import TableHandle
     from deltacli.table.rebuild import read_snapshot
@@ -387,7 +378,7 @@ def _check_table(table: SharedTableTest, test: DirectoryTest, credential: Vended
     require, lines = table.suite.require, table.metadata.get(DELTA) or table.metadata.get(PARQUET)
     root = table.access.location or credential.grant.location
     try:
-        handle = TableHandle(test.open_store(root, partial(_given, credential.grant)))
+        handle = TableHandle(table.open_store(root, partial(_given, credential.grant)))
         snapshot = read_snapshot(handle)
         announced = None if lines is None else lines.version
         if announced is not None and snapshot.version > announced:
@@ -407,10 +398,10 @@ def _check_table(table: SharedTableTest, test: DirectoryTest, credential: Vended
         require(PATHS_OUTSIDE, not outside, answer, message, seen=seen)
         if lines is not None:
             _compare(table, snapshot, lines, len(files) + len(outside))
-        if test.level == "data":
+        if table.scope.level == "data":
             _compare_rows(table, handle.storage, files)
-    if test.probes:
-        _probe(table, test, credential, answer)
+    if table.scope.probes:
+        _probe(table, credential, answer)
     else:
         table.skip(f"{parameter('share test.probe_scope')} is needed to ask for what is outside", SCOPE)
 
@@ -502,7 +493,7 @@ def _given(grant: Grant, _is_forced: bool) -> Grant:
     return grant
 
 
-def _probe(table: SharedTableTest, test: DirectoryTest, credential: VendedCredential, answer: WireAnswer) -> None:
+def _probe(table: SharedTableTest, credential: VendedCredential, answer: WireAnswer) -> None:
     """List the parent of the table and a sibling, which has to be refused."""
     granted = credential.grant.location.rstrip("/")
     root = cloud_location(granted)[0]
@@ -515,7 +506,7 @@ def _probe(table: SharedTableTest, test: DirectoryTest, credential: VendedCreden
         is_refused = False
         try:
             with suppress(FileMissing):
-                next(iter(test.open_store(uri, renew).list_from("")), None)
+                next(iter(table.open_store(uri, renew).list_from("")), None)
         except PermissionRefused:
             is_refused = True
         except DeltacliError as fault:
