@@ -97,7 +97,7 @@ class TableStores:
         from deltacli.work.rows.table_files import TableFiles
 
         if isinstance(self.storage, StoreWithBounds):
-            return TableFiles(self.storage, self.storage.open_within, self.storage.allowed_within())
+            return TableFiles(self.storage, self.storage.open_within, self.storage.allowed_within(), is_bound=True)
         return TableFiles(self.storage, self.open_other, self.allowed)
 
     def __reduce__(self) -> NoReturn:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal
@@ -13,8 +13,8 @@ from deltacli.core.clock import Clock, system_clock
 from deltacli.core.errors import UsageError
 from deltacli.core.made_once import cached_property
 from deltacli.core.progress import SILENT, Progress
-from deltacli.sharing.client.addresses import ShareAddress, TableName, parse_table_name
-from deltacli.sharing.client.share_storage import ShareStorage, open_profile
+from deltacli.sharing.client.addresses import AccessChoice, OpenOptions, ShareAddress, TableName, parse_table_name
+from deltacli.sharing.client.share_storage import ShareStorage, directory_or, open_profile
 from deltacli.sharing.client.table_requests import (
     AnswerHead,
     ListedSchema,
@@ -71,12 +71,23 @@ class Client:
         shares = [one.name for one in self.shares()] if share is None else [share]
         return [table for name in shares for table in list_tables(self.transport, name, schema)]
 
-    def table(self, name: str | TableName | ListedTable) -> ClientTable:
-        """Return a table by its name, `share.schema.table`. Raises UsageError for a text that is not such a name."""
+    def table(
+        self,
+        name: str | TableName | ListedTable,
+        *,
+        access: Literal["auto", "url", "dir"] = "auto",
+        storage_options: Mapping[str, str] | None = None,
+    ) -> ClientTable:
+        """Return a table by its name, `share.schema.table`. `access`: as of `open_table`, with the options of the store
+        of its directory. Raises UsageError for a text that is not such a name.
+        """
+        if access not in list(AccessChoice):
+            raise UsageError(f"access is {access!r}", code="usage.access", facts={"expected": ", ".join(AccessChoice)})
         if isinstance(name, ListedTable):
             name = name.full_name
         full = parse_table_name(name) if isinstance(name, str) else name
-        return ClientTable(ShareAddress(self.profile, full), TableRequests(self.transport, full), self._clock)
+        address, requests = ShareAddress(self.profile, full), TableRequests(self.transport, full)
+        return ClientTable(address, requests, self._clock, AccessChoice(access), OpenOptions(storage_options or {}))
 
 
 @dataclass(frozen=True)
@@ -109,6 +120,8 @@ class ClientTable:
     address: ShareAddress
     requests: TableRequests = field(repr=False)
     clock: Clock = field(default=system_clock, repr=False)
+    access: AccessChoice = AccessChoice.AUTO
+    options: OpenOptions = field(default=OpenOptions(), repr=False)
 
     def version(self) -> int:
         """Return the newest version."""
@@ -124,8 +137,8 @@ class ClientTable:
         With `where` and `limit` the server may leave out files without matching rows: use it for one scan with the
         same condition and limit.
         """
-        storage = self._store
-        if where is not None or limit is not None:
+        storage = directory_or(self._store, self.access, self.options)
+        if isinstance(storage, ShareStorage) and (where is not None or limit is not None):
             storage = storage.expecting(where=where, limit=limit)
         return Table(storage, clock=self.clock, name=self.address.uri)
 

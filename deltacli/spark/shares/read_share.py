@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn
 
 from deltacli.core.clock import Clock
 from deltacli.core.errors import FileMissing, UsageError
@@ -45,6 +45,7 @@ from deltacli.spark.shares.share_log import (
     ShareBatchOptions,
     ShareLog,
     ShareStreamOptions,
+    access_of,
     address_of,
     share_batch_options,
     share_column_options,
@@ -344,6 +345,7 @@ def read_share(
     where: str | None = None,
     changes_from: int | None = None,
     changes_to: int | None = None,
+    access: Literal["auto", "url", "dir"] = "auto",
 ) -> DataFrame:
     """Return the rows of a shared table, `PROFILE#SHARE.SCHEMA.TABLE`, as a DataFrame: of the newest version, of
     `version`, or of the newest one committed until `timestamp`. With `changes_from`, the changes of the versions from
@@ -351,7 +353,8 @@ def read_share(
 
     The profile is read here, and the server is asked for the files here: executors get their URLs, and no token. So
     run an action before the URLs expire. `where` is sent to the server as a hint, excludes files, and selects rows on
-    executors; `columns` are read only.
+    executors; `columns` are read only. Files are read by URLs: `access="dir"` is refused, because executors get no
+    credentials for the directory of a table.
 
     Raises what `open_table` and `Table.snapshot` raise, and UsageError for a session that cannot be used. An action
     raises an error of Spark whose text begins with the code of ours, such as `[share.url-expired]`.
@@ -365,6 +368,7 @@ def read_share(
         raise UsageError("changes_to needs changes_from")
     options = ShareBatchOptions(
         parsed.uri,
+        access=access_of("access", access),
         version=version,
         timestamp_ms=None if timestamp is None else moment_ms(timestamp, "timestamp"),
         read_change_feed=changes_from is not None,

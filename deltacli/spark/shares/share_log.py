@@ -16,7 +16,7 @@ from deltacli.delta.data_files import unique_id
 from deltacli.delta.log.segment import LogFile
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.operations.read.changes import Break, find_break, may_be_apart
-from deltacli.sharing.client.addresses import CODE, FORM, ShareAddress, parse_address
+from deltacli.sharing.client.addresses import CODE, FORM, AccessChoice, ShareAddress, parse_address
 from deltacli.sharing.client.share_storage import ChangeStorage, ShareStorage
 from deltacli.sharing.client.shared_files import FileUrl
 from deltacli.sharing.client.shared_version import SharedChanges, SharedVersion
@@ -70,6 +70,7 @@ class ShareBatchOptions:
     last: int | None = None
     last_ms: int | None = None
     formats: Formats = BOTH_FORMATS
+    access: AccessChoice = AccessChoice.AUTO
     columns: tuple[str, ...] | None = None
     where: str | None = None
 
@@ -85,6 +86,22 @@ class ShareStreamOptions:
     versions_per_request: int = MOST_VERSIONS
     interval_seconds: int = INTERVAL_SECONDS
     formats: Formats = (ResponseFormat.DELTA,)
+    access: AccessChoice = AccessChoice.AUTO
+
+
+def access_of(name: str, value: str) -> AccessChoice:
+    """Return how a shared table is read. Raises UsageError for its directory, whose credentials no executor gets."""
+    try:
+        choice = AccessChoice(value.strip().lower())
+    except ValueError:
+        raise bad_option(name, value, "auto or url") from None
+    if choice is AccessChoice.DIRECTORY:
+        raise UsageError(
+            "Spark reads a shared table by URLs: credentials for its directory are not sent to executors",
+            code="usage.access",
+            hint='deltacli.open_table(ADDRESS, access="dir") reads the directory in one process',
+        )
+    return choice
 
 
 def _formats(name: str, value: str) -> Formats:
@@ -116,12 +133,14 @@ BATCH: Mapping[str, tuple[str, OptionReader]] = {
     "endingVersion": ("last", version_number),
     "endingTimestamp": ("last_ms", moment),
     "responseFormat": ("formats", _formats),
+    "access": ("access", access_of),
 }
 _OF_STREAMS = {name: reader for name, reader in TABLE_STREAM.items() if name != "allowExternal"}
 _OF_REQUESTS: Mapping[str, tuple[str, OptionReader]] = {
     "maxVersionsPerRpc": ("versions_per_request", _count_of_versions),
     "queryTableVersionIntervalSeconds": ("interval_seconds", _seconds),
     "responseFormat": ("formats", _formats),
+    "access": ("access", access_of),
 }
 STREAM = {**_OF_STREAMS, **_OF_REQUESTS}
 _EVERY = {**STREAM, **BATCH}

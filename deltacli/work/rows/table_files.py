@@ -48,10 +48,19 @@ _MOST_KNOWN = 1 << 14
 class TableFiles:
     """Finds the store of each file of a table, and the path in it.
 
-    `open_other` opens the stores of files outside the table, which must be below one of `allowed`.
+    `open_other` opens the stores of files outside the table, which must be below one of `allowed`; `is_bound`: a user
+    cannot allow more.
     """
 
-    def __init__(self, storage: ReadStorage, open_other: Callable[[str], Storage], allowed: Allowed = NOTHING) -> None:
+    def __init__(
+        self,
+        storage: ReadStorage,
+        open_other: Callable[[str], Storage],
+        allowed: Allowed = NOTHING,
+        *,
+        is_bound: bool = False,
+    ) -> None:
+        self._is_bound = is_bound
         self._storage = storage
         self._open_other = open_other
         self._allowed = allowed
@@ -150,14 +159,19 @@ class TableFiles:
         if self._refused:
             files, first = plural(len(self._refused), "file"), without_secrets(self._first_refused)[:200]
             allowed = parameter("open_table.allow_external", "PREFIX")
-            yield f"{files} outside the table, first {first}, not opened without {allowed}"
+            reason = "" if self._is_bound else f" without {allowed}"
+            yield f"{files} outside the table, first {first}, not opened{reason}"
 
     def _elsewhere(self, path: str, place: str) -> tuple[ReadStorage, str]:
         """Return the store of a location outside the table's root. Raises PathExternal."""
         if not self._is_allowed(place):
             self.refuse(path)
             shown = without_secrets(place)
-            raise path_external(without_secrets(path), without_secrets(self._root.rstrip("/") or "/"), shown)
+            refusal = path_external(without_secrets(path), without_secrets(self._root.rstrip("/") or "/"), shown)
+            if self._is_bound:
+                refusal.hint, refusal.prefix = None, None
+                refusal.facts["why"] = "only locations are opened for which the server of the table gives credentials"
+            raise refusal
         directory, _, name = place.rpartition("/")
         with self._lock:
             if directory not in self._others:

@@ -15,13 +15,16 @@ import deltacli
 from deltacli.api.table import Table
 from deltacli.cli.app import run
 from deltacli.core.errors import DeltacliError, PathExternal, UsageError
+from deltacli.sharing import Client
 from deltacli.sharing.client.share_storage import ShareStorage
 from deltacli.sharing.client.shared_directory import DirectoryStorage
+from deltacli.spark.shares.share_log import share_batch_options
 from tests.cli.support import Result
 from tests.sharing.client.serving import Asked, Sent
 from tests.sharing.client.vending import JSON, SECRET, Vending, vending
 from tests.support import corpus
 from tests.support.actions import add, commit_info, metadata, protocol
+from tests.support.azure import ACCOUNT
 from tests.support.builder import TableBuilder
 from tests.support.rows import parquet_bytes, schema_of
 from tests.support.s3 import S3Server
@@ -74,6 +77,28 @@ def test_a_directory_has_the_rows_of_a_local_read(name: str, tmp_path: Path, s3:
         assert not server.asked("/query")
 
 
+@pytest.mark.parametrize("kind", ["gcs", "azure"])
+def test_the_directory_may_be_in_another_cloud(
+    kind: str, tmp_path: Path, s3: S3Server, request: pytest.FixtureRequest
+) -> None:
+    cloud, table = request.getfixturevalue(kind), small_table(tmp_path / "t")
+    with vending(tmp_path, table, s3) as server:
+        if kind == "gcs":
+            holder, endpoint, cloud.token = cloud.make_bucket(), cloud.url, "ya29.vended"
+            location, vended = f"gs://{holder}/lake/t", {"gcpOauthToken": {"oauthToken": "ya29.vended"}}
+        else:
+            holder, endpoint, cloud.signature = cloud.make_container(), f"{cloud.url}/{ACCOUNT}", "sig=vended"
+            location = f"abfss://{holder}@{ACCOUNT}.dfs.core.windows.net/lake/t"
+            vended = {"azureUserDelegationSas": {"sasToken": "?sv=2021&sr=d&sdd=2&sp=rl&spr=https&sig=vended"}}
+        for path in table.rglob("*.*"):
+            cloud.put(holder, f"lake/t/{path.relative_to(table).as_posix()}", path.read_bytes())
+        server.members["location"] = location
+        server.change = _with(location=location, awsTempCredentials="absent", **vended)
+
+        assert 6 == len(rows_of(server.open(options={"endpoint_url": endpoint})))
+        assert not s3.requests
+
+
 def test_changes_are_those_of_a_local_read(tmp_path: Path, s3: S3Server) -> None:
     place = corpus.unpacked() / "tables" / "kernel-rs" / "cdf-table-with-dv"
     with vending(tmp_path, place, s3) as server:
@@ -115,8 +140,9 @@ def test_the_access_is_chosen_by_what_is_offered(
         assert (expected, 3, []) == (caught.value.code, caught.value.exit_code, server.vended)
     else:
         found = server.open(access)
-        assert {"url": ShareStorage, "dir": DirectoryStorage}[expected] is type(found)
-        assert "url" != expected or (files == 10_001) == found.query.may_wait
+        assert isinstance(found, ShareStorage if expected == "url" else DirectoryStorage)
+        may_wait = isinstance(found, ShareStorage) and found.query.may_wait
+        assert (expected == "url" and files == 10_001) == may_wait
 
 
 def test_modes_of_list_and_metadata_are_intersected_where_the_list_is_needed(server: Vending) -> None:
@@ -186,8 +212,10 @@ def test_files_outside_are_refused_and_own_credentials_untouched(path: str, tmp_
         allowed = deltacli.storage.Allowed.of(["s3://own-bucket", "/etc", "http://127.0.0.1:9"])
         opened = Table(server.open(), open_other=with_own_credentials, allowed=allowed)
 
-        with pytest.raises(PathExternal):
+        with pytest.raises(PathExternal) as caught:
             opened.snapshot().scan().to_reader().read_all()
+
+        assert caught.value.hint is None
 
 
 def test_files_below_an_auxiliary_location_have_their_own_credentials(tmp_path: Path, s3: S3Server) -> None:
@@ -301,6 +329,17 @@ def test_an_echo_of_secrets_is_not_shown(server: Vending) -> None:
 
     shown = f"{of_renewal.value} {of_metadata.value}"
     assert not [secret for secret in (SECRET, "c2VjcmV0", "a-long-bearer-token") if secret in shown]
+
+
+def test_a_client_reads_the_directory_and_spark_does_not(server: Vending) -> None:
+    client = Client(server.proxy.profile, clock=lambda: server.now_ms)
+
+    found = client.table("Sales.Main.t", access="dir", storage_options=server.options).read(where="id > 10")
+
+    assert [11, 12] == sorted(found.read_all()["id"].to_pylist())
+    assert [server.root] == server.vended
+    with pytest.raises(UsageError, match="not sent to executors"):
+        share_batch_options({"path": server.address, "access": "dir"})
 
 
 def test_credentials_of_the_user_are_refused(server: Vending) -> None:

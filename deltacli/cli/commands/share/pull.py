@@ -162,7 +162,7 @@ def _pull_table(
     if not isinstance(shared, ShareStorage):
         raise UsageError(
             "--as delta copies files by their URLs, and this table is read in its directory",
-            code="share.access-mode",
+            code="usage.access",
             facts={"instead": "--as parquet, csv or ndjson; or --access url where the provider offers it"},
             hint=again_with(invocation.arguments, "--as", "parquet"),
         )
