@@ -268,11 +268,11 @@ class ConformanceRun:
             names = ITEM_NAMES["table"]
             lists.check_parameters(tester, suite, path)
             lists.check_list_pages(tester, suite, path, names, lists.list_whole(tester, suite, path, names))
-        if self.scope.is_opensharing and schema_name is not None and share_name is not None:
-            opensharing.check_assets(tester, suite, share_name, schema_name)
         last = tester.ask(suite, "shares")
         lists.check_unique_ids(suite, last, listed.shares, "shares")
         lists.check_names(suite, last, listed)
+        if self.scope.is_opensharing and schema_name is not None and share_name is not None:
+            opensharing.check_assets(tester, suite, share_name, schema_name)
 
     def _is_wanted(self, share: lists.Item) -> bool:
         return self.scope.share is None or self.scope.share.lower() == str(share["name"]).lower()

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from urllib3.exceptions import ProtocolError
 
 from deltacli.sharing.conformance.run import conformance_rules
 from tests.sharing.asgi import Reply
@@ -156,6 +157,22 @@ def test_an_answer_that_is_no_credential_is_reported(served: Served, credentials
 
     assert found
     assert found <= {"share.credential-answer", *(f"share.credential-{name}" for name in ABOUT_ONE)}
+
+
+def test_a_query_without_an_answer_ends_its_part_only(served: Served) -> None:
+    def change(call: Call, reply: Reply) -> Reply:
+        if call.rest == "query" and call.table == "part":
+            raise ProtocolError("the peer closed the connection")
+        return reply
+
+    server = foreign(served, modes=("url", "dir"))
+    server.change = change
+
+    suites = server.test_all()
+    (part,) = (suite for suite in suites if suite.name.endswith(".part"))
+
+    assert {"share.no-answer"} == reported(suites)
+    assert {"share.access-modes-differ", "share.credential-expiry", "share.dir-differs"} <= part.checked
 
 
 ABOUT_ONE = ("one-cloud", "location", "expiry")
