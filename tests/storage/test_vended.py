@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from deltacli.core.errors import FileMissing, PermissionRefused, StorageFailed, UsageError
-from deltacli.storage import Storage
+from deltacli.storage import Storage, open_storage
 from deltacli.storage.retry import Retry
 from deltacli.storage.secrets import without_secrets
 from deltacli.storage.vended import Grant, HeldGrant, open_vended, read_location
@@ -295,6 +295,18 @@ def test_the_region_of_a_bucket_is_found(s3: S3Server) -> None:
 
     assert b"a" == store.read("a")
     assert "/eu-south-2/s3/" in seen[0]["HTTP_AUTHORIZATION"]
+
+
+def test_a_token_of_google_that_was_issued_already_is_sent_and_not_renewed(gcs: GcsServer) -> None:
+    uri, _, endpoint = _place("gcs", gcs)
+    gcs.token = "ya29.issued"
+
+    assert b"a" == open_storage(uri, {"access_token": " ya29.issued\n", "endpoint_url": endpoint}).read("a")
+    with pytest.raises(PermissionRefused) as caught:
+        open_storage(uri, {"access_token": "ya29.other-token", "endpoint_url": endpoint}).read("a")
+    assert "ya29.other-token" not in f"{caught.value} {caught.value.facts}"
+    with pytest.raises(UsageError):
+        open_storage(uri, {"access_token": "ya29 two"}).read("a")
 
 
 def test_local_files_need_no_credentials(tmp_path: Any) -> None:

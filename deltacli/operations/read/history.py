@@ -24,8 +24,6 @@ from deltacli.engine.base import Engine
 from deltacli.storage import ReadStorage, Storage
 from deltacli.storage.base import StoreOfVersions, StoreWithBounds
 from deltacli.table.find_log import list_log, taken_name
-from deltacli.table.handle import TableHandle
-from deltacli.table.rebuild import read_snapshot
 from deltacli.work.commits.provenance import Provenance, read_provenance
 from deltacli.work.commits.reading import stream_commit
 
@@ -178,9 +176,19 @@ def read_history(
         times_ms = tuple(item.time.timestamp_ms for item in items if item.time is not None)
         return replace(known, table=storage.uri, items=items, times_ms=times_ms, gaps=(), missing=(), lost=())
     if isinstance(storage, StoreWithBounds):
-        with suppress(ProtocolUnsupported, LogIncomplete, CommitCorrupt, CheckpointUnreadable):
-            read_snapshot(TableHandle(cast("Storage", storage), engine=engine, progress=progress))  # the announced one
+        _require_announced(storage, engine, progress)
     return _read_commits(storage, engine, limit=limit, counts=counts, progress=progress, between=between)
+
+
+def _require_announced(storage: ReadStorage, engine: Engine, progress: Progress) -> None:
+    """Rebuild the newest version, which compares the table with the announced one. A log that cannot be read has a
+    history all the same.
+    """
+    from deltacli.table.handle import TableHandle
+    from deltacli.table.rebuild import read_snapshot
+
+    with suppress(ProtocolUnsupported, LogIncomplete, CommitCorrupt, CheckpointUnreadable):
+        read_snapshot(TableHandle(cast("Storage", storage), engine=engine, progress=progress))
 
 
 def _read_commits(

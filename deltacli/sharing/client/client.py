@@ -25,6 +25,7 @@ from deltacli.sharing.client.table_requests import (
     list_shares,
     list_tables,
 )
+from deltacli.sharing.protocol.directories import NOT_STATED, TableAccess, read_access
 from deltacli.sharing.protocol.parameters import Point
 from deltacli.storage.base import RETRY_BUDGET
 from deltacli.storage.retry import Retry
@@ -93,7 +94,7 @@ class Client:
 @dataclass(frozen=True)
 class TableMetadata:
     """What a server says about a version, without a list of files. `files` and `size_bytes` are None where it does not
-    say.
+    say. `access`: by URLs, in the directory, and where that is.
     """
 
     version: int
@@ -104,6 +105,7 @@ class TableMetadata:
     files: int | None
     size_bytes: int | None
     head: AnswerHead = field(repr=False)
+    access: TableAccess = NOT_STATED
 
     @cached_property
     def arrow_schema(self) -> pyarrow.Schema:
@@ -245,6 +247,7 @@ def metadata_of(head: AnswerHead) -> TableMetadata:
         _count(head, "numFiles"),
         _count(head, "size"),
         head,
+        read_access(head.metadata)[0],
     )
 
 
