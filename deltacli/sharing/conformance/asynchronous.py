@@ -68,6 +68,8 @@ _POLLED = (STATUS, ASYNC_HEADER, RESULT_DIFFERS, PARAMETERS_LOST, ASYNC_PAGES)
 _IF_ASYNCHRONOUS = (*_POLLED, DEDUPLICATE, SPARK, UNKNOWN_ID, ID_NAMES)
 _PAUSES = (0.5, 1, 2, 4, 8, 10, 10, 10, 10, 10, 10)
 _COUNTER = re.compile(r"\D{0,8}\d{1,9}")
+_HEX_WORD = 6
+"""Longer words are not in a random id by chance."""
 _UNKNOWN = "deltacli-share-test-no-such-query"
 
 
@@ -162,8 +164,10 @@ def _check_status(table: SharedTableTest, answer: WireAnswer, query_id: str | No
 
 def _check_submission(query: _Query, key: str, answer: WireAnswer, query_id: str) -> None:
     table, require = query.table, query.table.suite.require
-    names = [name.lower() for name in table.path.split("/")[1::2] if len(name) > 2]
-    is_told = any(name in query_id.lower() for name in names) or _COUNTER.fullmatch(query_id) is not None
+    names = [name.lower() for name in table.path.split("/")[1::2]]
+    pieces = re.split(r"[^a-z0-9]+", query_id.lower())
+    is_named = any(name in pieces or (len(name) > _HEX_WORD and name in query_id.lower()) for name in names)
+    is_told = is_named or _COUNTER.fullmatch(query_id) is not None
     require(ID_NAMES, not is_told, answer, "a queryId has a name of the table, or is a plain counter", seen=query_id)
     again = query.submit(key)
     found, message = _id_of(again), "the same idempotencyKey leads to another queryId"

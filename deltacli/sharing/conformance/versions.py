@@ -64,6 +64,7 @@ class SharedTableTest:
     open_store: OpenStore
     wholes: dict[str, Lines] = field(default_factory=dict)
     has_history: bool = False
+    refuses_history: bool = False
     answers: dict[str, WireAnswer] = field(default_factory=dict)
     """Those to the query of the whole table, by the format that was asked for."""
     metadata: dict[str, Lines] = field(default_factory=dict)
@@ -230,7 +231,7 @@ def check_history(table: SharedTableTest) -> None:
     if whole is None or whole.version is None:
         return
     answer = table.query({"version": whole.version}, whole.form)
-    table.has_history = answer.is_ok
+    table.has_history, table.refuses_history = answer.is_ok, 400 <= answer.status < 500
     if not answer.is_ok:
         table.skip(NO_HISTORY, *_HISTORY_RULES)
         return

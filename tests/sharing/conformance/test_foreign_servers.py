@@ -108,6 +108,16 @@ def test_without_credentials_none_are_asked_for(served: Served) -> None:
     assert "share.credential-answer" not in suites[1].checked
 
 
+def test_the_level_of_the_api_reads_no_store(served: Served) -> None:
+    server = foreign(served, modes=("url", "dir"))
+
+    suites = server.test_all("api")
+
+    assert ([], set()) == (server.opened, reported(suites))
+    assert "--level api reads no store" == suites[1].skipped["share.dir-unreadable"]
+    assert "share.credential-expiry" in suites[1].checked
+
+
 def test_nothing_outside_the_grant_is_asked_for_without_the_option(served: Served) -> None:
     server = foreign(served, modes=("url", "dir"))
 
