@@ -128,7 +128,7 @@ is the server or one table.
 | 7 | the server cannot be reached |
 
 An **error** loses rows, shows them to others, or makes clients fail; a **warning** is something that only some clients
-notice. `deltacli share test --list-rules` prints the list below.
+notice; an **info** is a remark. `deltacli share test --list-rules` prints the list below.
 
 ## Rules
 """

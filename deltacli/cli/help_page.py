@@ -38,10 +38,12 @@ _OPTIONS: Mapping[OptionHeading, str] = {
         --inventory --include-foreign --level --sample --select --ignore --profile --baseline --list-rules --verify
         --comment --default --position --nullable --not-null --keep-nullability --with-options --drop --none
         --apply --undo --explain --full -c --grant --all --refs --no-refs --max-tables --only --resume
+        --profile-of
     """,
     OptionHeading.EXECUTION: """
         --engine --master --remote --spark-conf --layout --parts --rows-per-file --v2-top --stats --if-behind --threads
         --rate --no-log-entries --commit-metadata --enable --upgrade-protocol --max-requests --time-budget --pause
+        --no-credentials --probe-scope
         --truncate-history --replica --deep --expires --overlap
         --state --jobs --read --temp-dir --prices --no-listing --from-checksum
         --host --port --admin-port --workers --behind-proxy

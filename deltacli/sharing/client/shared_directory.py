@@ -96,7 +96,7 @@ def open_directory(
         return by_urls
     try:
         return Opening(DirectoryStorage(address, requests, head, access, options))
-    except (RequestRefused, ShareAbsent):
+    except (RequestRefused, ShareAbsent, UsageError):  # the last: without the extra of the cloud, or with other options
         if choice is AccessChoice.AUTO and access.has_urls:
             return by_urls
         raise

@@ -7,9 +7,10 @@ import re
 import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from urllib.parse import quote
 
 from deltacli.rules.framework.base import Level, Rule, Severity
+from deltacli.sharing.client.faults import AnswerInvalid
+from deltacli.sharing.client.waiting import CAPABILITY, QueryStatus, path_of, read_status
 from deltacli.sharing.conformance.files import probes_of
 from deltacli.sharing.conformance.lines import Lines, status_of, version_of
 from deltacli.sharing.conformance.versions import (
@@ -67,6 +68,8 @@ _POLLED = (STATUS, ASYNC_HEADER, RESULT_DIFFERS, PARAMETERS_LOST, ASYNC_PAGES)
 _IF_ASYNCHRONOUS = (*_POLLED, DEDUPLICATE, SPARK, UNKNOWN_ID, ID_NAMES)
 _PAUSES = (0.5, 1, 2, 4, 8, 10, 10, 10, 10, 10, 10)
 _COUNTER = re.compile(r"\D{0,8}\d{1,9}")
+_HEX_WORD = 6
+"""Longer words are not in a random id by chance."""
 _UNKNOWN = "deltacli-share-test-no-such-query"
 
 
@@ -83,21 +86,20 @@ class _Query:
 
     @property
     def headers(self) -> dict[str, str]:
-        return {CAPABILITIES: f"{header_of(self.form)};asyncquery=true"}
+        return {CAPABILITIES: f"{header_of(self.form)};{CAPABILITY}"}
 
     def poll(self, query_id: str, body: Mapping[str, object] | None = None) -> WireAnswer | None:
         """Return the first answer that is not pending, None where there is none in time or the query failed."""
-        path = f"queries/{quote(query_id, safe='')}"
         for pause in _PAUSES:
-            answer = self.table.post(path, json.dumps(body or {}).encode(), HEADERS[self.form])
-            status = status_of(answer)
-            if status is None:
+            answer = self.table.post(path_of(query_id)[1:], json.dumps(body or {}).encode(), HEADERS[self.form])
+            if status_of(answer) is None:
                 return answer
-            if not _check_status(self.table, answer, status, query_id):
+            status = _check_status(self.table, answer, query_id)
+            if status is None:
                 return None
-            if str(status["status"]).lower() == "failed":
+            if status.error is not None:
                 message = "an asynchronous query fails, and the same query at once is answered"
-                self.table.suite.require(RESULT_DIFFERS, False, answer, message, seen="failed")
+                self.table.suite.require(RESULT_DIFFERS, False, answer, message, seen=status.error or "failed")
                 return None
             self.table.tester.wire.wait(pause)
         self.table.skip(f"the query was still pending after {sum(_PAUSES):g} seconds", *_POLLED)
@@ -106,9 +108,7 @@ class _Query:
     def run(self) -> Lines | None:
         """Submit the query and return its result."""
         answer = self.submit(str(uuid.uuid4()))
-        status = status_of(answer)
-        query_id = _id_of(status)
-        polled = answer if status is None else self.poll(query_id) if query_id else None
+        polled = self.poll(_id_of(answer)) if status_of(answer) is not None else answer
         return None if polled is None else self.table.read(polled)
 
 
@@ -125,7 +125,7 @@ def check_async(table: SharedTableTest) -> None:
         table.suite.require_status(REFUSED, is_answered, asked, f"{words} with asyncquery=true", expected=200)
     status = status_of(answer)
     if answer.is_ok:
-        echo = "asyncquery=true" in answer.headers.get(CAPABILITIES, "").lower()
+        echo = CAPABILITY in answer.headers.get(CAPABILITIES, "").lower()
         message = "the header has asyncquery=true without a queryStatus" if echo else "a queryStatus without the header"
         seen = answer.headers.get(CAPABILITIES, "missing")
         table.suite.require(ECHO, echo == (status is not None), answer, message, seen=seen)
@@ -133,48 +133,47 @@ def check_async(table: SharedTableTest) -> None:
         table.read(answer)
         table.skip("the server does not answer queries asynchronously", *_IF_ASYNCHRONOUS)
         return
-    if _check_status(table, answer, status, _id_of(status)):
-        _check_submission(query, key, answer, _id_of(status))
-        _check_result(query, whole, _id_of(status))
+    if (submitted := _check_status(table, answer)) is not None:
+        _check_submission(query, key, answer, submitted.query_id)
+        _check_result(query, whole, submitted.query_id)
         _check_parameters(table, whole)
         _check_pages(table, whole)
 
 
-def _id_of(status: Mapping[str, object] | None) -> str:
-    found = (status or {}).get("queryId")
+def _id_of(answer: WireAnswer) -> str:
+    """Return the queryId of an answer, an empty text for one without."""
+    found = (status_of(answer) or {}).get("queryId")
     return found if isinstance(found, str) else ""
 
 
-def _check_status(table: SharedTableTest, answer: WireAnswer, status: Mapping[str, object], query_id: str) -> bool:
-    """Check a queryStatus about a query; return whether the query can be polled."""
-    found, name = _id_of(status), status.get("status")
-    is_known = isinstance(name, str) and name.lower() in ("pending", "failed")
-    is_same, is_alone = bool(found) and found == query_id, answer.body.strip().count(b"\n") == 0
-    message = (
-        "a queryStatus has no queryId, or another one than before"
-        if not is_same
-        else "a queryStatus is not the only line"
-        if not is_alone
-        else "the status of a query is not pending or failed"
-    )
-    severity = Severity.WARNING if is_known and is_same and is_alone else None
-    is_lower = is_known and str(name).islower()
-    table.suite.require(
-        STATUS, is_same and is_alone and is_lower, answer, message, seen=str(name)[:40], severity=severity
-    )
-    return is_known and is_same
+def _check_status(table: SharedTableTest, answer: WireAnswer, query_id: str | None = None) -> QueryStatus | None:
+    """Check a queryStatus, as the client reads it; return None for one that it cannot use."""
+    fields = status_of(answer) or {}
+    try:
+        found = read_status(fields, query_id)
+    except AnswerInvalid as fault:
+        table.suite.require(STATUS, False, answer, fault.message, seen=", ".join(map(str, fields.values())))
+        return None
+    is_alone = answer.body.strip().count(b"\n") == 0
+    table.suite.require(STATUS, is_alone, answer, "a queryStatus is not the only line")
+    name = str(fields["status"])
+    message = "the status of a query is not in lower case"
+    table.suite.require(STATUS, name.islower(), answer, message, seen=name, severity=Severity.WARNING)
+    return found
 
 
 def _check_submission(query: _Query, key: str, answer: WireAnswer, query_id: str) -> None:
     table, require = query.table, query.table.suite.require
-    names = [name.lower() for name in table.path.split("/")[1::2] if len(name) > 2]
-    is_told = any(name in query_id.lower() for name in names) or _COUNTER.fullmatch(query_id) is not None
+    names = [name.lower() for name in table.path.split("/")[1::2]]
+    pieces = re.split(r"[^a-z0-9]+", query_id.lower())
+    is_named = any(name in pieces or (len(name) > _HEX_WORD and name in query_id.lower()) for name in names)
+    is_told = is_named or _COUNTER.fullmatch(query_id) is not None
     require(ID_NAMES, not is_told, answer, "a queryId has a name of the table, or is a plain counter", seen=query_id)
     again = query.submit(key)
-    found, message = _id_of(status_of(again)), "the same idempotencyKey leads to another queryId"
+    found, message = _id_of(again), "the same idempotencyKey leads to another queryId"
     is_same = require(DEDUPLICATE, found == query_id, again, message, seen=found or again.status, expected=query_id)
     spelled = query.submit(key, "idempotency_key")
-    found = _id_of(status_of(spelled))
+    found = _id_of(spelled)
     is_accepted = bool(found) and (found == query_id or not is_same)
     require(SPARK, is_accepted, spelled, "idempotency_key is not the key of a query", seen=found or spelled.status)
     has_version = version_of(answer) is not None
@@ -245,7 +244,7 @@ def _check_pages(table: SharedTableTest, whole: Lines) -> None:
         return
     query = _Query(table, whole.form, {"maxFiles": page_size(whole)})
     answer = query.submit(str(uuid.uuid4()))
-    query_id = _id_of(status_of(answer))
+    query_id = _id_of(answer)
     first = query.poll(query_id, query.body) if query_id else None
     if first is None:
         table.skip(f"no result of a query with maxFiles: {answer.status}", ASYNC_PAGES)

@@ -6,9 +6,8 @@ Secrets stay in memory, and in no finding. Of a table at most `MOST_GRANTS` cred
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -19,7 +18,7 @@ from deltacli.core.typing import JsonObject
 from deltacli.rules.framework.base import Level, Severity
 from deltacli.sharing.conformance.lines import DELTA, PARQUET, Lines, object_of
 from deltacli.sharing.conformance.versions import HEADERS, SharedTableTest
-from deltacli.sharing.conformance.wire import MOST_BYTES, Rules, WireAnswer
+from deltacli.sharing.conformance.wire import MOST_BYTES, Rules, WireAnswer, WireRequest
 from deltacli.sharing.protocol.directories import (
     CREDENTIALS_PATH,
     URL,
@@ -31,8 +30,8 @@ from deltacli.sharing.protocol.directories import (
 )
 
 if TYPE_CHECKING:
-    from deltacli.storage import ReadStorage, Storage
-    from deltacli.storage.vended import Grant, Renew
+    from deltacli.storage import ReadStorage
+    from deltacli.storage.vended import Grant
     from deltacli.table.version import Snapshot
 
 # -- what is announced -------------------------------------------------------------------------------------------------
@@ -75,8 +74,11 @@ DIR_ONLY_QUERY = ACCESS_AREA.row("""warning share.dir-only-query | The query of 
 DIR_ONLY_METADATA = ACCESS_AREA.row("""error share.dir-only-metadata | Version and metadata of a table that is not
     offered by url are answered. | Query Table Version; Query Table Metadata; Metadata (accessModes) | clients do not
     learn how the table can be read | answer them for every table | 400 for the metadata""")
-_READ = (MODES_FORM, MODE_UNKNOWN, LOCATION_MISSING, LOCATION_FORM, AUXILIARY)
-_MEMBERS = ("accessModes", "location", "auxiliaryLocations")
+_OF_MEMBERS = {
+    "accessModes": (MODES_FORM, MODE_UNKNOWN),
+    "location": (LOCATION_FORM,),
+    "auxiliaryLocations": (AUXILIARY,),
+}
 
 
 class Face(NamedTuple):
@@ -87,13 +89,19 @@ class Face(NamedTuple):
     fields: JsonObject
 
 
-def check_access(table: SharedTableTest, listed: Sequence[Face]) -> None:
+def check_access(table: SharedTableTest) -> None:
     """Compare what the lists and the metadata announce, and look whether it is so."""
+    listed = [
+        Face(path.rpartition("/")[2], WireAnswer(WireRequest(path), 200, {}, b""), item)
+        for path, item in table.name.listed.items()
+    ]
     require, faces = table.suite.require, [*listed, *_metadata(table)]
     found = list[TableAccess]()
     for face in faces:
         access, faults = read_access(face.fields)
-        table.suite.report(faults, face.answer, *_READ)
+        present = [rules for name, rules in _OF_MEMBERS.items() if face.fields.get(name) is not None]
+        present += [(LOCATION_MISSING,)] if access.has_directory else []
+        table.suite.report(faults, face.answer, *(rule for rules in present for rule in rules))
         found.append(access)
         table.may_announce |= access.has_directory or any(fault.rule == "access-modes-form" for fault in faults)
     shown = {face.name: _modes(access) for face, access in zip(faces, found, strict=True)}
@@ -104,11 +112,16 @@ def check_access(table: SharedTableTest, listed: Sequence[Face]) -> None:
     require(MODES_DIFFER, len(set(shown.values())) == 1, faces[-1].answer, message, seen=seen)
     roots = {cloud_location(access.location)[0]: access.location for access in found if access.location}
     message = "the answers have different locations"
-    require(LOCATION_DIFFERS, len(roots) < 2, faces[-1].answer, message, seen=", ".join(map(str, roots.values())))
+    if roots:
+        require(LOCATION_DIFFERS, len(roots) == 1, faces[-1].answer, message, seen=", ".join(map(str, roots.values())))
+    unnamed = (*(rule for rules in _OF_MEMBERS.values() for rule in rules), LOCATION_MISSING, LOCATION_DIFFERS)
+    table.skip("no answer has the member", *unnamed)
     access = found[-1]
     for other in found[:-1]:
         access = access.intersection(other)
     table.access = access
+    if not table.answers:
+        return  # to a query, for a reason that was noted
     if access.has_urls:
         refused = [answer for answer in table.answers.values() if 400 <= answer.status < 500]
         is_read = len(refused) < len(table.answers) or table.suite.version is None
@@ -139,7 +152,7 @@ def _metadata(table: SharedTableTest) -> Iterator[Face]:
         if lines is None or lines.form != form:
             continue
         table.metadata[form] = lines
-        inside = [name for name in _MEMBERS if lines.form == DELTA and name in lines.meta]
+        inside = [name for name in _OF_MEMBERS if lines.form == DELTA and name in lines.meta]
         message = f"deltaMetadata has {', '.join(inside)}"
         table.suite.require(NESTING, not inside, lines.answer, message)
         yield Face(f"the metadata in {lines.form} format", lines.answer, lines.metadata)
@@ -217,19 +230,6 @@ SCOPE = DIRECTORY_AREA.row("""error share.dir-scope | The credentials list neith
     credentials to the prefix with its slash | the parent can be listed""")
 
 MOST_GRANTS = 4
-OpenStore = Callable[[str, "Renew"], "Storage"]
-
-
-@dataclass(frozen=True)
-class DirectoryTest:
-    """How directories are tested: whether credentials are asked for, whether the store is asked for what is outside of
-    them, at which level, and how stores are opened.
-    """
-
-    asks: bool
-    probes: bool
-    level: str
-    open_store: OpenStore
 
 
 @dataclass
@@ -251,9 +251,9 @@ class _Vendor:
         return self.post(json.dumps({"location": location}).encode())
 
 
-def check_directory(table: SharedTableTest, test: DirectoryTest) -> None:
+def check_directory(table: SharedTableTest) -> None:
     """Ask for credentials, check them, and read the table with them."""
-    if not test.asks:
+    if not table.scope.asks_credentials:
         reason = f"{parameter('share test.no_credentials')} asks for no credentials"
         table.skip(reason, UNANNOUNCED, *_OF_POSTS, *DIRECTORY_AREA.rules)
     access, vendor = table.access, _Vendor(table)
@@ -261,33 +261,34 @@ def check_directory(table: SharedTableTest, test: DirectoryTest) -> None:
         table.skip("the table is not offered by dir", DIR_HISTORY, *_OF_POSTS, *DIRECTORY_AREA.rules)
         if table.may_announce:
             table.skip("it is not certain whether the table is offered by dir", UNANNOUNCED)
-        elif test.asks and (answer := vendor.post(None)) is not None:
+        elif table.scope.asks_credentials and (answer := vendor.post(None)) is not None:
             is_given = answer.is_ok and b'"credentials"' in answer.body
             message = "credentials are given for a table that is not offered by dir"
             table.suite.require(UNANNOUNCED, not is_given, answer, message, seen=answer.status, expected=400)
         return
     table.skip("the table is offered by dir", UNANNOUNCED)
-    if table.whole is not None:
+    if table.whole is not None and (table.has_history or table.refuses_history):
         message = "a table is offered by dir, and refuses the number of its version"
         table.suite.require(DIR_HISTORY, table.has_history, table.whole.answer, message)
-    else:
-        table.skip("the table is not offered by url", DIR_HISTORY)
-    first = vendor.post(None) if test.asks else None
+    table.skip("no version could be asked for by its number", DIR_HISTORY)
+    first = vendor.post(None) if table.scope.asks_credentials else None
     if first is None:
         return
     credential = _check_grant(table, first, access.location)
     cached = first.headers.get("cache-control", "missing").lower()
     is_kept = not first.is_ok or "no-store" in cached or "private" in cached
     table.suite.require(CACHEABLE, is_kept, first, "the credentials may be cached", seen=cached, expected="no-store")
-    _check_refusals(vendor, access)
+    _check_refusals(vendor, access, first)
     _check_others(vendor, access, first)
-    if test.level == "api":
-        reason = f"{parameter('share test.level', test.level)} reads no store"
+    enough = vendor.granted >= MOST_GRANTS
+    table.skip(f"{MOST_GRANTS} credentials were given" if enough else "the server gives no credentials", *_OF_POSTS)
+    if table.scope.level == "api":
+        reason = f"{parameter('share test.level', table.scope.level)} reads no store"
         table.skip(reason, *DIRECTORY_AREA.rules)
     elif credential is None or access.location is None:
         table.skip("there are no credentials that can be used", *DIRECTORY_AREA.rules)
     else:
-        _check_table(table, test, credential, first)
+        _check_table(table, credential, first)
 
 
 def _check_grant(table: SharedTableTest, answer: WireAnswer, wanted: str | None) -> VendedCredential | None:
@@ -317,7 +318,7 @@ def _check_grant(table: SharedTableTest, answer: WireAnswer, wanted: str | None)
     return credential
 
 
-def _check_refusals(vendor: _Vendor, access: TableAccess) -> None:
+def _check_refusals(vendor: _Vendor, access: TableAccess, first: WireAnswer) -> None:
     """Ask for what must not be granted."""
     table, root = vendor.table, cloud_location(access.location)[0]
     answer = vendor.post(None, token="")
@@ -326,7 +327,7 @@ def _check_refusals(vendor: _Vendor, access: TableAccess) -> None:
         table.suite.require_status(UNAUTHENTICATED, answer.status == 401, answer, words, expected=401)
     answer = vendor.post(b"{")
     if answer is not None:
-        is_refused = 400 <= answer.status < 500
+        is_refused = answer.status == 400 or answer.status >= 500 or not (first.is_ok or answer.is_ok)
         table.suite.require_status(MALFORMED, is_refused, answer, "a body that is not JSON")
     if root is None or access.location is None:
         table.skip("the table has no location", OUTSIDE)
@@ -357,14 +358,14 @@ def _check_others(vendor: _Vendor, access: TableAccess, first: WireAnswer) -> No
     given = {"no body": _place_of(first)}
     for words, body in (("an empty body", b""), ("the body {}", b"{}")):
         if (answer := vendor.post(body)) is None:
-            table.skip(f"{MOST_GRANTS} credentials were given", BODY)
             return
         given[words] = _place_of(answer)
     message, seen = (
         "the kinds of an empty body do not lead to the same location",
         "; ".join(map(" ".join, given.items())),
     )
-    require(BODY, len(set(given.values())) == 1, first, message, seen=seen)
+    if first.is_ok or len(set(given.values())) > 1:
+        require(BODY, len(set(given.values())) == 1, first, message, seen=seen)
 
 
 def _place_of(answer: WireAnswer) -> str:
@@ -376,10 +377,10 @@ def _place_of(answer: WireAnswer) -> str:
 # -- the table in the directory ----------------------------------------------------------------------------------------
 
 _ELSEWHERE = r"^([A-Za-z][A-Za-z0-9+.-]*:|/)"
-_MOST_FILES, _MOST_ROWS, _TAIL = 3, 100_000, 64 << 10
+_MOST_FILES, _MOST_LISTED, _MOST_ROWS = 3, 1_000, 100_000
 
 
-def _check_table(table: SharedTableTest, test: DirectoryTest, credential: VendedCredential, answer: WireAnswer) -> None:
+def _check_table(table: SharedTableTest, credential: VendedCredential, answer: WireAnswer) -> None:
     """Read the log, and the ends of a few files, by the ordinary reader, and compare them with the metadata."""
     from deltacli.table.handle import TableHandle
     from deltacli.table.rebuild import read_snapshot
@@ -387,12 +388,12 @@ def _check_table(table: SharedTableTest, test: DirectoryTest, credential: Vended
     require, lines = table.suite.require, table.metadata.get(DELTA) or table.metadata.get(PARQUET)
     root = table.access.location or credential.grant.location
     try:
-        handle = TableHandle(test.open_store(root, partial(_given, credential.grant)))
+        handle = TableHandle(table.open_store(root, partial(_given, credential.grant)))
         snapshot = read_snapshot(handle)
         announced = None if lines is None else lines.version
         if announced is not None and snapshot.version > announced:
             snapshot = read_snapshot(handle, version=announced)
-        files, outside = _files(snapshot, table.access)
+        count, files, outside = _files(snapshot, table.access)
         ends = [handle.storage.read_range(path, max(0, size - 4), 4) for path, size in files[:_MOST_FILES]]
     except UsageError as fault:
         table.skip(f"the store cannot be opened: {fault.message}", *DIRECTORY_AREA.rules)
@@ -406,34 +407,34 @@ def _check_table(table: SharedTableTest, test: DirectoryTest, credential: Vended
         message, seen = "the log names files outside the locations", ", ".join(outside[:3])
         require(PATHS_OUTSIDE, not outside, answer, message, seen=seen)
         if lines is not None:
-            _compare(table, snapshot, lines, len(files) + len(outside))
-        if test.level == "data":
+            _compare(table, snapshot, lines, count)
+        if table.scope.level == "data" and count == len(files):
             _compare_rows(table, handle.storage, files)
-    if test.probes:
-        _probe(table, test, credential, answer)
+    if table.scope.probes:
+        _probe(table, credential, answer)
     else:
         table.skip(f"{parameter('share test.probe_scope')} is needed to ask for what is outside", SCOPE)
 
 
-def _files(snapshot: Snapshot, access: TableAccess) -> tuple[list[tuple[str, int]], list[str]]:
-    """Return the files below the root with their sizes, and those that are outside all locations."""
+def _files(snapshot: Snapshot, access: TableAccess) -> tuple[int, list[tuple[str, int]], list[str]]:
+    """Return the number of files, the first ones below the root with their sizes, and those outside all locations."""
+    from deltacli.arrow import compute as pc
     from deltacli.delta.data_files import decode
 
     allowed = [cloud_location(one)[0] for one in (access.location, *access.auxiliary)]
-    inside, outside = list[tuple[str, int]](), list[str]()
+    count, inside, outside = 0, list[tuple[str, int]](), list[str]()
     for batch in snapshot.files():
-        vectors = batch.column("deletionVector").to_pylist()
-        elsewhere = [str(one["pathOrInlineDv"]) for one in vectors if one and one["storageType"] == "p"]
-        for path, size in zip(batch.column("path").to_pylist(), batch.column("size").to_pylist(), strict=True):
-            if re.match(_ELSEWHERE, path):
-                elsewhere.append(path)
-            else:
-                inside.append((decode(path), size))
-        for uri in elsewhere:
-            found = cloud_location(uri)[0]
-            if found is None or not any(one is not None and one.covers(found) for one in allowed):
-                outside.append(uri)
-    return inside, outside
+        paths, vectors = batch.column("path"), batch.column("deletionVector")
+        is_elsewhere = pc.match_substring_regex(paths, _ELSEWHERE)
+        elsewhere = pc.filter(paths, is_elsewhere).to_pylist()
+        elsewhere += [one["pathOrInlineDv"] for one in vectors.drop_null().to_pylist() if one["storageType"] == "p"]
+        found = (cloud_location(uri)[0] for uri in elsewhere)
+        is_allowed = [any(root and place and root.covers(place) for root in allowed) for place in found]
+        outside += [uri for uri, is_one in zip(elsewhere, is_allowed, strict=True) if not is_one]
+        few = batch.filter(pc.invert(is_elsewhere)).slice(0, _MOST_LISTED - len(inside)).select(["path", "size"])
+        inside += [(decode(one["path"]), one["size"]) for one in few.to_pylist()]
+        count += batch.num_rows
+    return count, inside, outside
 
 
 def _compare(table: SharedTableTest, snapshot: Snapshot, lines: Lines, files: int) -> None:
@@ -502,7 +503,7 @@ def _given(grant: Grant, _is_forced: bool) -> Grant:
     return grant
 
 
-def _probe(table: SharedTableTest, test: DirectoryTest, credential: VendedCredential, answer: WireAnswer) -> None:
+def _probe(table: SharedTableTest, credential: VendedCredential, answer: WireAnswer) -> None:
     """List the parent of the table and a sibling, which has to be refused."""
     granted = credential.grant.location.rstrip("/")
     root = cloud_location(granted)[0]
@@ -515,7 +516,7 @@ def _probe(table: SharedTableTest, test: DirectoryTest, credential: VendedCreden
         is_refused = False
         try:
             with suppress(FileMissing):
-                next(iter(test.open_store(uri, renew).list_from("")), None)
+                next(iter(table.open_store(uri, renew).list_from("")), None)
         except PermissionRefused:
             is_refused = True
         except DeltacliError as fault:

@@ -507,9 +507,9 @@ _MOST_FILE = 64 << 20
 _ROWS_AT_ONCE = 8_192
 
 
-def check_files(table: SharedTableTest, level: str) -> None:
+def check_files(table: SharedTableTest) -> None:
     """Read the footers of a few files, and at level `data` their rows."""
-    whole = table.whole
+    whole, level = table.whole, table.scope.level
     if level == "api":
         table.skip(f"{parameter('share test.level', level)} fetches no file", *FILES_AREA.rules)
         return

@@ -260,6 +260,7 @@ FORMAT_HEADER = LINES_AREA.row("""error share.format-header | The header delta-s
 _SPLITTERS = frozenset("\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029")
 _KINDS = {PARQUET: {"protocol", "metaData", "file", "add", "remove", "cdf"}, DELTA: {"protocol", "metaData", "file"}}
 _END = "endStreamAction"
+_OF_END: Mapping[str, type] = {"nextPageToken": str, "refreshToken": str, "minUrlExpirationTimestamp": int}
 
 
 def read_lines(suite: Suite, answer: WireAnswer, *, expects_end: bool = False) -> Lines | None:
@@ -332,6 +333,9 @@ def _take_end(suite: Suite, answer: WireAnswer, lines: list[Line], *, expects_en
     if end is not None:
         error = end.get("errorMessage")
         suite.require(ANSWER_FAILED, not error, answer, "the answer ends with an error", seen=error)
+        odd = [name for name, kind in _OF_END.items() if end.get(name) is not None and type(end[name]) is not kind]
+        message = f"{', '.join(odd)} of endStreamAction has another type"
+        suite.require(WRAPPER, not odd, answer, message, expected="texts as tokens, a time in milliseconds")
     return end
 
 
@@ -413,6 +417,7 @@ VECTOR = TABLES_AREA.row("""error share.vector-url | A deletion vector in a file
 
 _REQUIRED: Mapping[str, type] = {"url": str, "id": str, "partitionValues": dict, "size": int}
 _IN_DELTA: Mapping[str, type] = {"id": str, "deltaSingleAction": dict}
+_NUMBERS = ("version", "size", "numFiles")
 _OPTIONAL: Mapping[str, type] = {"version": int, "timestamp": int, "expirationTimestamp": int}
 _FORMS = {
     "date": re.compile(r"-?\d{4,}-\d\d-\d\d"),
@@ -441,9 +446,10 @@ def _check_protocol(suite: Suite, lines: Lines, number: int = 1) -> None:
         is_sound = lines.protocol.get("minReaderVersion") == 1
         expected = "minReaderVersion 1"
     else:
-        wanted = ("minReaderVersion", "minWriterVersion")
-        is_sound = all(type(lines.delta_protocol.get(name)) is int for name in wanted)
-        expected = " and ".join(wanted)
+        faults = list(faults_of("protocol", dict(lines.delta_protocol)))
+        needs_features = lines.delta_protocol.get("minReaderVersion") == 3 and not faults
+        is_sound = not faults and (not needs_features or "readerFeatures" in lines.delta_protocol)
+        expected = f"{faults[0].name}: {faults[0].expected}" if faults else "readerFeatures of minReaderVersion 3"
     seen = json.dumps(lines.protocol)
     suite.require(
         PROTOCOL, is_sound, lines.answer, "the protocol is not complete", seen=seen, expected=expected, line=number
@@ -471,6 +477,8 @@ def _metadata_problems(lines: Lines) -> Iterator[str]:
             f"{fault.name} of the metadata is {fault.found or 'missing'} (expected: {fault.expected})"
             for fault in faults_of("metaData", dict(meta))
         )
+    if odd := [name for name in _NUMBERS if type(lines.metadata.get(name, 0)) is not int]:
+        yield f"{', '.join(odd)} of the metadata is not a whole number"
     form = meta.get("format")
     if isinstance(form, dict) and form.get("provider") != "parquet":
         yield "the provider of the format is not parquet"

@@ -235,6 +235,26 @@ class NamedTable:
         return f"{schema_path(self.share, self.schema)}/tables/{quote(self.name, safe='')}"
 
 
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What is tested: names to which the run is limited, a `level`, and at most `most_tables` tables."""
+
+    share: str | None = None
+    schema: str | None = None
+    table: str | None = None
+    level: str = "footers"
+    most_tables: int = 10
+    is_opensharing: bool = False
+    asks_credentials: bool = True
+    probes: bool = False
+    """Whether the store is asked for what is outside the credentials."""
+
+    def admits(self, name: NamedTable) -> bool:
+        """Return True for a table within the names."""
+        pairs = ((self.share, name.share), (self.schema, name.schema), (self.table, name.name))
+        return all(wanted is None or wanted.lower() == found.lower() for wanted, found in pairs)
+
+
 @dataclass
 class Listed:
     """What the lists of a server name."""

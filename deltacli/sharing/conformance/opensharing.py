@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from deltacli.rules.framework.base import Level
 from deltacli.sharing.conformance.lines import version_of
-from deltacli.sharing.conformance.lists import UNKNOWN, NamedTable, Tester, schema_path, share_path
+from deltacli.sharing.conformance.lists import UNKNOWN, Tester, schema_path, share_path
 from deltacli.sharing.conformance.versions import SharedTableTest
 from deltacli.sharing.conformance.wire import Rules, Suite, WireRequest
 
@@ -42,9 +42,9 @@ def check_assets(tester: Tester, suite: Suite, share: str, schema: str) -> None:
         suite.require(ASSET_ROUTE, is_right, answer, message, expected="200 or 4xx, with JSON")
 
 
-def check_table_object(table: SharedTableTest, name: NamedTable) -> None:
+def check_table_object(table: SharedTableTest) -> None:
     """Ask for the table itself."""
-    answer = table.ask("")
+    answer, name = table.ask(""), table.name
     fields = answer.json if answer.is_ok and isinstance(answer.json, dict) else {}
     wanted = {"name": name.name, "schema": name.schema, "share": name.share}
     wrong = [key for key, value in wanted.items() if str(fields.get(key)).lower() != value.lower()]

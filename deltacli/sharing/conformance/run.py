@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from urllib.parse import urlsplit
 
 from deltacli.core.clock import Clock
@@ -17,71 +17,7 @@ from deltacli.rules.framework.base import Area, Finding, Level, Rule
 from deltacli.sharing.client.addresses import CODE, require_name
 from deltacli.sharing.client.faults import Origin, origin_of
 from deltacli.sharing.client.share_storage import open_profile
-from deltacli.sharing.conformance.asynchronous import ASYNC_AREA, check_async
-from deltacli.sharing.conformance.directories import (
-    ACCESS_AREA,
-    CREDENTIALS_AREA,
-    DIRECTORY_AREA,
-    DirectoryTest,
-    Face,
-    OpenStore,
-    check_access,
-    check_directory,
-)
-from deltacli.sharing.conformance.files import (
-    FILES_AREA,
-    FORMATS_AREA,
-    HINTS_AREA,
-    check_files,
-    check_formats,
-    check_hints,
-    check_metadata,
-)
-from deltacli.sharing.conformance.lines import LINES_AREA, TABLES_AREA
-from deltacli.sharing.conformance.lists import (
-    ANSWERS_AREA,
-    EVERYWHERE,
-    LISTS_AREA,
-    NO_ANSWER,
-    Item,
-    Listed,
-    NamedTable,
-    Tester,
-    check_all_tables,
-    check_belongs,
-    check_list_pages,
-    check_names,
-    check_parameters,
-    check_share,
-    check_share_ids,
-    check_tokens,
-    check_unique_ids,
-    check_unknown_names,
-    list_whole,
-    schema_path,
-    share_path,
-)
-from deltacli.sharing.conformance.opensharing import (
-    ASSETS_AREA,
-    OPENSHARING_AREA,
-    check_assets,
-    check_table_object,
-)
-from deltacli.sharing.conformance.versions import (
-    CHANGES_AREA,
-    PAGES_AREA,
-    QUERIES_AREA,
-    VERSIONS_AREA,
-    SharedTableTest,
-    check_changes,
-    check_end,
-    check_files_since,
-    check_history,
-    check_newest,
-    check_pages,
-    check_queries,
-    check_version,
-)
+from deltacli.sharing.conformance import asynchronous, directories, files, lines, lists, opensharing, versions
 from deltacli.sharing.conformance.wire import (
     BudgetSpentError,
     NoAnswerError,
@@ -178,37 +114,32 @@ def _require_same_origin(url: str, of_profile: Origin) -> str:
 ITEM_NAMES = {"share": ("name",), "schema": ("name", "share"), "table": ("name", "schema", "share")}
 _MOST_LISTS = 20
 """Shares, and schemas of a share, whose lists are read."""
-_OF_THE_SERVER = (ANSWERS_AREA, LISTS_AREA, ASSETS_AREA)
+_OF_THE_SERVER = (lists.ANSWERS_AREA, lists.LISTS_AREA, opensharing.ASSETS_AREA)
 """The areas whose rules are checked once for a server; those of `answers` also for every table."""
-_OF_TABLES = (
-    *(VERSIONS_AREA, LINES_AREA, TABLES_AREA, FORMATS_AREA, QUERIES_AREA, PAGES_AREA),
-    *(HINTS_AREA, CHANGES_AREA, ASYNC_AREA, FILES_AREA),
-    *(ACCESS_AREA, CREDENTIALS_AREA, DIRECTORY_AREA, OPENSHARING_AREA),
+_PARTS = (
+    ("version", versions.check_version, [versions.VERSIONS_AREA]),
+    ("query", files.check_formats, [lines.LINES_AREA, lines.TABLES_AREA, files.FORMATS_AREA]),
+    ("metadata", files.check_metadata, [files.FORMATS_AREA]),
+    ("query", versions.check_queries, [versions.QUERIES_AREA]),
+    ("query", versions.check_newest, [versions.VERSIONS_AREA]),
+    ("query", versions.check_history, [versions.VERSIONS_AREA]),
+    ("query", versions.check_pages, [versions.PAGES_AREA]),
+    ("query", versions.check_end, [versions.PAGES_AREA]),
+    ("query", files.check_hints, [files.HINTS_AREA]),
+    ("changes", versions.check_changes, [versions.CHANGES_AREA]),
+    ("query", versions.check_files_since, [versions.CHANGES_AREA]),
+    ("query", asynchronous.check_async, [asynchronous.ASYNC_AREA]),
+    ("query", files.check_files, [files.FILES_AREA]),
+    ("metadata", directories.check_access, [directories.ACCESS_AREA]),
+    (CREDENTIALS_PATH, directories.check_directory, [directories.CREDENTIALS_AREA, directories.DIRECTORY_AREA]),
+    ("", opensharing.check_table_object, [opensharing.OPENSHARING_AREA]),
 )
-_OF_OPENSHARING = (ASSETS_AREA, OPENSHARING_AREA)
+"""The parts of the test of a table, the request that a finding about an early end names, and the areas."""
+_OF_TABLES = tuple({area.name: area for _, _, areas in _PARTS for area in areas}.values())
+_OF_OPENSHARING = (opensharing.ASSETS_AREA, opensharing.OPENSHARING_AREA)
 """The areas of the profile `opensharing` only."""
 _LEVELS = (Level.API, Level.FOOTERS, Level.DATA)
 """The levels of the command; each also checks what those before it do."""
-
-
-@dataclass(frozen=True, slots=True)
-class Scope:
-    """What is tested: names to which the run is limited, a `level`, and at most `most_tables` tables."""
-
-    share: str | None = None
-    schema: str | None = None
-    table: str | None = None
-    level: str = "footers"
-    most_tables: int = 10
-    is_opensharing: bool = False
-    asks_credentials: bool = True
-    probes: bool = False
-    """Whether the store is asked for what is outside the credentials."""
-
-    def admits(self, name: NamedTable) -> bool:
-        """Return True for a table within the names."""
-        pairs = ((self.share, name.share), (self.schema, name.schema), (self.table, name.name))
-        return all(wanted is None or wanted.lower() == found.lower() for wanted, found in pairs)
 
 
 @dataclass
@@ -218,12 +149,12 @@ class ConformanceRun:
     """
 
     wire: Wire
-    scope: Scope
+    scope: lists.Scope
     now_ms: int
     takes: Callable[[Rule], bool]
     progress: Progress = SILENT
     on_suite: Callable[[str], Callable[[Finding], None]] = lambda _: lambda _: None
-    open_store: OpenStore = open_vended
+    open_store: versions.OpenStore = open_vended
     omissions: list[str] = field(default_factory=list)
     """What the run left out as a whole."""
 
@@ -231,10 +162,10 @@ class ConformanceRun:
         """Yield each suite when it is done. Raises StorageFailed where the server cannot be reached, UsageError where
         it refuses the token or does not have the names.
         """
-        tester = Tester(self.wire, self.now_ms)
+        tester = lists.Tester(self.wire, self.now_ms)
         self._require_server()
         suite = self._suite(self.wire.endpoint, self.wire.endpoint, "")
-        listed = Listed()
+        listed = lists.Listed()
         self._run(
             suite,
             "server",
@@ -255,7 +186,7 @@ class ConformanceRun:
 
     def rules_of(self, suite: Suite) -> list[Rule]:
         """Return the rules that a suite checks where it can."""
-        own = (EVERYWHERE, *(area.rules for area in self._areas(_OF_TABLES))) if suite.base else None
+        own = (lists.EVERYWHERE, *(area.rules for area in self._areas(_OF_TABLES))) if suite.base else None
         return [rule for rules in own or (area.rules for area in self._areas(_OF_THE_SERVER)) for rule in rules]
 
     def _areas(self, areas: Sequence[Area]) -> list[Area]:
@@ -291,7 +222,7 @@ class ConformanceRun:
                 code="share.not-a-server",
             )
 
-    def _nothing(self, listed: Listed) -> Unreadable:
+    def _nothing(self, listed: lists.Listed) -> Unreadable:
         names = ".".join(name for name in (self.scope.share, self.scope.schema, self.scope.table) if name)
         tables = [table.full_name for table in listed.tables[:5]]
         shares = [str(share["name"]) for share in listed.shares[:5]]
@@ -308,7 +239,7 @@ class ConformanceRun:
                 self.omissions.append(str(spent))
         except NoAnswerError as fault:
             nowhere = WireAnswer(WireRequest(f"{suite.base}/{name}"), 0, {}, b"")
-            suite.require(NO_ANSWER, False, nowhere, f"a request has no whole answer: {fault}")
+            suite.require(lists.NO_ANSWER, False, nowhere, f"a request has no whole answer: {fault}")
             suite.skip(f"a request has no whole answer: {fault}", rules)
         except TooLargeError as fault:
             suite.skip(str(fault), rules)
@@ -319,9 +250,9 @@ class ConformanceRun:
             suite.require(CHECK_CRASHED, False, nowhere, message)
             suite.skip(message, rules)
 
-    def _test_server(self, tester: Tester, suite: Suite, listed: Listed) -> None:
-        check_tokens(tester, suite)
-        listed.shares = list_whole(tester, suite, "shares", ITEM_NAMES["share"])
+    def _test_server(self, tester: lists.Tester, suite: Suite, listed: lists.Listed) -> None:
+        lists.check_tokens(tester, suite)
+        listed.shares = lists.list_whole(tester, suite, "shares", ITEM_NAMES["share"])
         chosen = [item for item in listed.shares if self._is_wanted(item)]
         for share in chosen[:_MOST_LISTS]:
             self._test_share(tester, suite, share, listed)
@@ -329,82 +260,57 @@ class ConformanceRun:
         share_name, schema_name = first
         if share_name is None and chosen:
             share_name = str(chosen[0]["name"])
-        check_unknown_names(tester, suite, share_name, schema_name)
-        check_parameters(tester, suite, "shares")
-        check_list_pages(tester, suite, "shares", ITEM_NAMES["share"], listed.shares)
+        lists.check_unknown_names(tester, suite, share_name, schema_name)
+        lists.check_parameters(tester, suite, "shares")
+        lists.check_list_pages(tester, suite, "shares", ITEM_NAMES["share"], listed.shares)
         if schema_name is not None and share_name is not None:
-            path = f"{schema_path(share_name, schema_name)}/tables"
+            path = f"{lists.schema_path(share_name, schema_name)}/tables"
             names = ITEM_NAMES["table"]
-            check_parameters(tester, suite, path)
-            check_list_pages(tester, suite, path, names, list_whole(tester, suite, path, names))
-        if self.scope.is_opensharing and schema_name is not None and share_name is not None:
-            check_assets(tester, suite, share_name, schema_name)
+            lists.check_parameters(tester, suite, path)
+            lists.check_list_pages(tester, suite, path, names, lists.list_whole(tester, suite, path, names))
         last = tester.ask(suite, "shares")
-        check_unique_ids(suite, last, listed.shares, "shares")
-        check_names(suite, last, listed)
+        lists.check_unique_ids(suite, last, listed.shares, "shares")
+        lists.check_names(suite, last, listed)
+        if self.scope.is_opensharing and schema_name is not None and share_name is not None:
+            opensharing.check_assets(tester, suite, share_name, schema_name)
 
-    def _is_wanted(self, share: Item) -> bool:
+    def _is_wanted(self, share: lists.Item) -> bool:
         return self.scope.share is None or self.scope.share.lower() == str(share["name"]).lower()
 
-    def _test_share(self, tester: Tester, suite: Suite, share: Item, listed: Listed) -> None:
+    def _test_share(self, tester: lists.Tester, suite: Suite, share: lists.Item, listed: lists.Listed) -> None:
         name = str(share["name"])
-        answer = check_share(tester, suite, share)
-        path = f"{share_path(name)}/schemas"
-        schemas = list_whole(tester, suite, path, ITEM_NAMES["schema"])
-        check_belongs(suite, answer, schemas, share=name)
-        tables: list[Item] = []
+        answer = lists.check_share(tester, suite, share)
+        path = f"{lists.share_path(name)}/schemas"
+        schemas = lists.list_whole(tester, suite, path, ITEM_NAMES["schema"])
+        lists.check_belongs(suite, answer, schemas, share=name)
+        tables: list[lists.Item] = []
         for schema in schemas[:_MOST_LISTS]:
             inside = str(schema["name"])
             listed.schemas.append((name, inside))
-            within = f"{schema_path(name, inside)}/tables"
-            items = list_whole(tester, suite, within, ITEM_NAMES["table"])
-            check_belongs(suite, answer, items, share=name, schema=inside)
+            within = f"{lists.schema_path(name, inside)}/tables"
+            items = lists.list_whole(tester, suite, within, ITEM_NAMES["table"])
+            lists.check_belongs(suite, answer, items, share=name, schema=inside)
             tables += items
-            listed.tables += [NamedTable(name, inside, str(item["name"]), {within: item}) for item in items]
-        check_unique_ids(suite, answer, tables, "tables of a share")
-        check_share_ids(suite, answer, share, tables)
+            listed.tables += [lists.NamedTable(name, inside, str(item["name"]), {within: item}) for item in items]
+        lists.check_unique_ids(suite, answer, tables, "tables of a share")
+        lists.check_share_ids(suite, answer, share, tables)
         if len(schemas) <= _MOST_LISTS:
             known = {(table.share, table.schema, table.name): table for table in listed.tables}
-            for item in check_all_tables(tester, suite, name, tables):
+            for item in lists.check_all_tables(tester, suite, name, tables):
                 if (named := known.get((name, str(item["schema"]), str(item["name"])))) is not None:
-                    named.listed[f"{share_path(name)}/all-tables"] = item
+                    named.listed[f"{lists.share_path(name)}/all-tables"] = item
 
-    def _test_table(self, tester: Tester, name: NamedTable) -> Suite:
+    def _test_table(self, tester: lists.Tester, name: lists.NamedTable) -> Suite:
         """Run each part of the test of a table; a part that ends early does not keep the others from running."""
         suite = self._suite(name.full_name, f"{self.wire.endpoint}/{name.path}", name.path)
-        table = SharedTableTest(tester, suite, name.path)
-        faces = [
-            Face(path.rpartition("/")[2], WireAnswer(WireRequest(path), 200, {}, b""), item)
-            for path, item in name.listed.items()
-        ]
-        parts: tuple[tuple[str, Callable[[], None], Area], ...] = (
-            ("version", lambda: check_version(table), VERSIONS_AREA),
-            ("query", lambda: check_formats(table), FORMATS_AREA),
-            ("metadata", lambda: check_metadata(table), FORMATS_AREA),
-            ("query", lambda: check_queries(table), QUERIES_AREA),
-            ("query", lambda: check_newest(table), VERSIONS_AREA),
-            ("query", lambda: check_history(table), VERSIONS_AREA),
-            ("query", lambda: check_pages(table), PAGES_AREA),
-            ("query", lambda: check_end(table), PAGES_AREA),
-            ("query", lambda: check_hints(table), HINTS_AREA),
-            ("changes", lambda: check_changes(table), CHANGES_AREA),
-            ("query", lambda: check_files_since(table), CHANGES_AREA),
-            ("query", lambda: check_async(table), ASYNC_AREA),
-            ("query", lambda: check_files(table, self.scope.level), FILES_AREA),
-            ("metadata", lambda: check_access(table, faces), ACCESS_AREA),
-            (CREDENTIALS_PATH, lambda: check_directory(table, self._directories()), CREDENTIALS_AREA),
-            ("", lambda: check_table_object(table, name), OPENSHARING_AREA),
-        )
-        parts = parts if self.scope.is_opensharing else parts[:-1]
+        table = versions.SharedTableTest(tester, suite, name, self.scope, self.open_store)
+        parts = [part for part in _PARTS if self._areas(part[2])]
         with self.progress.step(f"testing {name.full_name}", unit="checks", total=len(parts)) as step:
-            for path, check, area in parts:
-                self._run(suite, path, check, area.rules)
+            for path, check, areas in parts:
+                self._run(suite, path, partial(check, table), [rule for area in areas for rule in area.rules])
                 step.advance()
         suite.skip(COULD_NOT_BE_READ, () if table.whole is not None else self.rules_of(suite))
         return suite
-
-    def _directories(self) -> DirectoryTest:
-        return DirectoryTest(self.scope.asks_credentials, self.scope.probes, self.scope.level, self.open_store)
 
 
 def areas() -> list[Area]:

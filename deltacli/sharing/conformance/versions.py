@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from deltacli.delta.protocol.features import FEATURES, FeatureKind
 from deltacli.rules.framework.base import Level, Rule
@@ -22,9 +23,13 @@ from deltacli.sharing.conformance.lines import (
     status_of,
     version_of,
 )
-from deltacli.sharing.conformance.lists import Tester
+from deltacli.sharing.conformance.lists import NamedTable, Scope, Tester
 from deltacli.sharing.conformance.wire import CAPABILITIES, Rules, Suite, WireAnswer
 from deltacli.sharing.protocol.directories import TableAccess
+
+if TYPE_CHECKING:
+    from deltacli.storage import Storage
+    from deltacli.storage.vended import Renew
 
 # -- one shared table under test ---------------------------------------------------------------------------------------
 
@@ -43,6 +48,9 @@ def header_of(form: str) -> str:
 MOVED = "the table got a new version during the test"
 
 
+OpenStore = Callable[[str, "Renew"], "Storage"]
+
+
 @dataclass
 class SharedTableTest:
     """A table under test. `wholes`: all files of the newest version, by format, as far as the server has it in that
@@ -51,15 +59,22 @@ class SharedTableTest:
 
     tester: Tester
     suite: Suite
-    path: str
+    name: NamedTable
+    scope: Scope
+    open_store: OpenStore
     wholes: dict[str, Lines] = field(default_factory=dict)
     has_history: bool = False
+    refuses_history: bool = False
     answers: dict[str, WireAnswer] = field(default_factory=dict)
     """Those to the query of the whole table, by the format that was asked for."""
     metadata: dict[str, Lines] = field(default_factory=dict)
     access: TableAccess = field(default_factory=TableAccess)
     may_announce: bool = False
     """Whether an answer offers access by directory, or could mean that."""
+
+    @property
+    def path(self) -> str:
+        return self.name.path
 
     @property
     def whole(self) -> Lines | None:
@@ -216,7 +231,7 @@ def check_history(table: SharedTableTest) -> None:
     if whole is None or whole.version is None:
         return
     answer = table.query({"version": whole.version}, whole.form)
-    table.has_history = answer.is_ok
+    table.has_history, table.refuses_history = answer.is_ok, 400 <= answer.status < 500
     if not answer.is_ok:
         table.skip(NO_HISTORY, *_HISTORY_RULES)
         return

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterator
 from email.utils import formatdate
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 import pytest
@@ -14,6 +14,7 @@ import pytest
 import deltacli
 from deltacli.api.table import Table
 from deltacli.cli.app import run
+from deltacli.cli.running.run import Run
 from deltacli.core.errors import DeltacliError, PathExternal, UsageError
 from deltacli.sharing import Client
 from deltacli.sharing.client.share_storage import ShareStorage
@@ -159,6 +160,40 @@ def test_a_refused_credential_falls_back_to_urls_where_both_are_offered(server: 
     assert isinstance(server.open("auto"), ShareStorage)
     with pytest.raises(DeltacliError, match="refused the request: no"):
         server.open("dir").read("_delta_log/00000000000000000000.json")
+
+
+def test_urls_are_read_where_the_directory_cannot_be_opened_here(
+    server: Vending, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def missing(scheme: str, *_: str) -> None:
+        raise UsageError(f"{scheme}:// needs the extra 's3'", code="usage.missing-extra")
+
+    monkeypatch.setattr("deltacli.storage.s3.store.require_libraries", missing)
+    server.members["numFiles"] = 10_001
+
+    assert isinstance(server.open("auto"), ShareStorage)
+    with pytest.raises(UsageError, match="needs the extra"):
+        server.open("dir")
+
+
+def test_executors_get_no_credentials(server: Vending) -> None:
+    with pytest.raises(UsageError, match="not sent to executors") as caught:
+        Run.location_of(cast("Run", None), server.open())
+
+    assert "cluster.secret" == caught.value.code
+    assert Table(server.open()).stores.location is None
+
+
+def test_a_directory_costs_the_requests_of_a_path(server: Vending) -> None:
+    def requests_of(open_store: Callable[[], Any]) -> list[tuple[str, str]]:
+        server.cloud.requests.clear()
+        next(iter(Table(open_store()).snapshot().scan(limit=1)))
+        return sorted((method, path) for method, path, _ in server.cloud.requests)
+
+    by_path = requests_of(lambda: deltacli.storage.open_storage(server.root))
+
+    assert by_path == requests_of(server.open)
+    assert ["GET", "POST"] == [asked.method for asked in server.proxy.asked]
 
 
 def test_the_credential_request_has_no_body_and_both_types(server: Vending) -> None:

@@ -9,8 +9,9 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from deltacli.sharing.client.faults import require_reach
-from deltacli.sharing.conformance.directories import OpenStore
-from deltacli.sharing.conformance.run import ConformanceRun, Scope
+from deltacli.sharing.conformance.lists import Scope
+from deltacli.sharing.conformance.run import ConformanceRun
+from deltacli.sharing.conformance.versions import OpenStore
 from deltacli.sharing.conformance.wire import Budget, Suite, Wire
 from deltacli.storage.vended import open_vended
 from tests.sharing.asgi import HOST, Reply, call

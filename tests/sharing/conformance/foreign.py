@@ -69,6 +69,8 @@ class Foreign(Proxy):
     directories: Mapping[str, Path] = field(default_factory=dict)
     modes: tuple[str, ...] | None = None
     cloud: str = "s3"
+    base: str = ""
+    """The directory of all tables, where it is another one than that of the cloud."""
     auxiliary: tuple[str, ...] = ()
     is_asynchronous: bool = False
     leaks: bool = False
@@ -84,7 +86,7 @@ class Foreign(Proxy):
     ASSETS: ClassVar = ("volumes", "models", "skills", "all-volumes", "config")
 
     def root(self, table: str) -> str:
-        return f"{ROOTS[self.cloud]}/{table}"
+        return f"{self.base or ROOTS[self.cloud]}/{table}"
 
     def test_all(self, level: str = "footers", **scope: Any) -> list[Suite]:  # Any: what else is tested
         """Return the suites of a run whose stores are these directories."""

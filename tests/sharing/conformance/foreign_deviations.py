@@ -181,6 +181,14 @@ def _unasked(call: Call, reply: Reply) -> Reply:
     return replace(reply, body=json.dumps(line).encode()) if is_one else reply
 
 
+def _without_features(found: list[Any]) -> None:
+    found[0]["protocol"].get("deltaProtocol", {}).pop("readerFeatures", None)
+
+
+def _numbered(found: list[Any]) -> None:
+    found[-1]["endStreamAction"]["minUrlExpirationTimestamp"] = "soon"
+
+
 def _shares(change: Callable[[dict[str, Any]], object], *, list_only: bool = False) -> Change:
     """Change the shares, in the list and as such."""
 
@@ -346,5 +354,8 @@ MORE: list[tuple[str, Planted]] = [
     ("async-result-differs", Planted(ASYNC, _pending(lambda found: found.update(status="failed"), _polls))),
     ("async-spark", Planted(ASYNC, on(_submits, header("delta-table-version", None)))),
     ("share-metadata-form", Planted({}, _shares(lambda share: share.update(comment="other"), list_only=True))),
+    ("protocol-line", Planted({}, on(metadata, lines(_without_features)))),
+    ("metadata-field", Planted({}, on(metadata, lines(lambda found: found[1]["metaData"].update(numFiles="7"))))),
+    ("line-wrapper", Planted({}, on(lambda call: "includeRefreshToken" in call.body, lines(_numbered)))),
 ]
 """Rule, and another deviation that it reports."""

@@ -64,7 +64,7 @@ def test_a_value_of_any_type_in_any_line_fails_no_check(proxy: Proxy, odd: objec
         found = [json.loads(line) for line in reply.body.split(b"\n") if line] if b"PAR1" not in reply.body else []
         if reply.status != 200 or not found:
             return reply
-        _replace_one(found, next(places), odd)
+        replace_one(found, next(places), odd)
         return replace(reply, body=b"".join(json.dumps(line).encode() + b"\n" for line in found))
 
     proxy.change = change
@@ -72,7 +72,7 @@ def test_a_value_of_any_type_in_any_line_fails_no_check(proxy: Proxy, odd: objec
     assert "validate.check-crashed" not in reported(proxy.test("data"))
 
 
-def _replace_one(content: Any, place: int, odd: object) -> None:  # Any: a JSON value
+def replace_one(content: Any, place: int, odd: object) -> None:  # Any: a JSON value
     """Replace one value of a tree: a different one for each place."""
     keys = sorted(content) if isinstance(content, dict) else list(range(len(content)))
     if not keys:
@@ -80,6 +80,6 @@ def _replace_one(content: Any, place: int, odd: object) -> None:  # Any: a JSON 
     key = keys[place % len(keys)]
     inner = content[key]
     if isinstance(inner, dict | list) and inner and place % 5:
-        _replace_one(inner, place // len(keys), odd)
+        replace_one(inner, place // len(keys), odd)
     else:
         content[key] = odd

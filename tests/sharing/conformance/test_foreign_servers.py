@@ -5,17 +5,19 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from urllib3.exceptions import ProtocolError
 
 from deltacli.sharing.conformance.run import conformance_rules
 from tests.sharing.asgi import Reply
 from tests.sharing.conformance.faulty import Call, reported
 from tests.sharing.conformance.foreign import ROOTS, SECRETS, Foreign, granted
 from tests.sharing.conformance.foreign_deviations import MORE, PLANTED, Planted
-from tests.sharing.conformance.test_deviations import SOURCES
+from tests.sharing.conformance.test_deviations import SOURCES, replace_one
 from tests.sharing.served import Served, shared
 from tests.support import corpus
 
@@ -106,6 +108,16 @@ def test_without_credentials_none_are_asked_for(served: Served) -> None:
     assert "share.credential-answer" not in suites[1].checked
 
 
+def test_the_level_of_the_api_reads_no_store(served: Served) -> None:
+    server = foreign(served, modes=("url", "dir"))
+
+    suites = server.test_all("api")
+
+    assert ([], set()) == (server.opened, reported(suites))
+    assert "--level api reads no store" == suites[1].skipped["share.dir-unreadable"]
+    assert "share.credential-expiry" in suites[1].checked
+
+
 def test_nothing_outside_the_grant_is_asked_for_without_the_option(served: Served) -> None:
     server = foreign(served, modes=("url", "dir"))
 
@@ -120,3 +132,57 @@ def test_nothing_outside_the_grant_is_asked_for_without_the_option(served: Serve
 def inside_names(uris: list[str]) -> list[str]:
     """Return the tables that were opened, in the order of the list."""
     return [uri.rpartition("/")[2] for uri in uris]
+
+
+@pytest.mark.parametrize("odd", [None, -1, 10**30, "x", [], [1], {}, {"a": 1}])
+@pytest.mark.parametrize("offers", [WELL_BEHAVED["url and dir on Azure"], WELL_BEHAVED["asynchronous"]])
+def test_a_value_of_any_type_fails_no_check(served: Served, offers: Mapping[str, Any], odd: object) -> None:
+    places = iter(range(10**9))
+
+    def change(call: Call, reply: Reply) -> Reply:
+        is_own = call.rest.startswith(("temporary", "queries")) or "idempotencyKey" in call.body
+        is_own = is_own or call.path.endswith("tables") or call.rest in ("", "metadata")
+        if reply.status != 200 or not is_own or not reply.body.startswith(b"{"):
+            return reply
+        found = reply.lines
+        replace_one(found, next(places), odd)
+        return replace(reply, body=b"".join(json.dumps(line).encode() + b"\n" for line in found))
+
+    server = foreign(served, **offers)
+    server.change = change
+    for _ in range(4):  # other places each time
+        assert "validate.check-crashed" not in reported(server.test_all("data", is_opensharing=True, probes=True))
+
+
+@pytest.mark.parametrize("credentials", [b"", b"{}", b"[]", b"null", b'{"credentials":{}}', b"{" * 100_000, b"\xff"])
+def test_an_answer_that_is_no_credential_is_reported(served: Served, credentials: bytes) -> None:
+    server = foreign(served, modes=("url", "dir"))
+    server.change = lambda call, reply: (
+        replace(reply, body=credentials)
+        if call.rest == "temporary-table-credentials" and reply.status == 200
+        else reply
+    )
+
+    found = reported(server.test_all())
+
+    assert found
+    assert found <= {"share.credential-answer", *(f"share.credential-{name}" for name in ABOUT_ONE)}
+
+
+def test_a_query_without_an_answer_ends_its_part_only(served: Served) -> None:
+    def change(call: Call, reply: Reply) -> Reply:
+        if call.rest == "query" and call.table == "part":
+            raise ProtocolError("the peer closed the connection")
+        return reply
+
+    server = foreign(served, modes=("url", "dir"))
+    server.change = change
+
+    suites = server.test_all()
+    (part,) = (suite for suite in suites if suite.name.endswith(".part"))
+
+    assert {"share.no-answer"} == reported(suites)
+    assert {"share.access-modes-differ", "share.credential-expiry", "share.dir-differs"} <= part.checked
+
+
+ABOUT_ONE = ("one-cloud", "location", "expiry")

@@ -11,7 +11,8 @@ import pyarrow as pa
 import pytest
 
 from deltacli.cli.app import run
-from deltacli.sharing.conformance.run import ConformanceRun, Scope
+from deltacli.sharing.conformance.lists import Scope
+from deltacli.sharing.conformance.run import ConformanceRun
 from deltacli.sharing.conformance.wire import Budget, Wire
 from tests.sharing.client.serving import Asked, Sent, proxied
 from tests.sharing.client.test_profiles import oauth

@@ -20,8 +20,11 @@ from deltacli.sharing.conformance.run import read_server_target, split_names
 from tests.cli.support import ROOT
 from tests.sharing.conformance.deviations import DEVIATIONS
 from tests.sharing.conformance.faulty import Proxy
+from tests.sharing.conformance.foreign import AWS, Foreign
 from tests.sharing.served import NOW_MS, PREFIX, TOKEN, Served, shared
+from tests.support import corpus
 from tests.support.builder import TableBuilder
+from tests.support.s3 import S3Server
 
 NOW = "2027-01-15T08:00:00Z"
 NOTHING = (None, None, None)
@@ -172,6 +175,46 @@ def test_a_limit_that_ends_the_test_early_is_no_success(proxy: Proxy, share_test
     document = json.loads(done.out)
     assert (5, 20, False) == (done.code, proxy.sent, document["complete"])
     assert ["the limit of 20 requests is reached"] == document["notChecked"]
+
+
+def test_a_table_is_read_in_its_directory_with_the_vended_credentials_only(
+    share_test: Test, monkeypatch: pytest.MonkeyPatch, s3: S3Server
+) -> None:
+    bucket, table = s3.make_bucket(), corpus.unpacked() / "tables" / "dat" / "basic_partitioned"
+    for path in table.rglob("*"):
+        if path.is_file():
+            s3.put(bucket, f"grid/part/{path.relative_to(table)}", path.read_bytes())
+    server = Foreign(Served((shared(table, "part"),)), modes=("url", "dir"), base=f"s3://{bucket}/grid")
+    monkeypatch.setattr(connections, "make_pools", lambda *_, **__: server)
+    options = ("--storage-option", f"endpoint_url={s3.url}", "--select", "share.dir-*", "--json", "--level", "data")
+    seen: list[str] = []
+
+    def note(of: S3Server, environ: dict[str, Any], start: Callable[..., Any]) -> Any:
+        seen.append(environ["HTTP_AUTHORIZATION"])
+        return of.answer(environ, start)
+
+    s3.fail("GET", ".json", note)
+
+    document = json.loads(share_test(*options).out)
+    inside = {query.get("prefix", [""])[0] for _, _, query in s3.requests if "prefix" in query}
+    probed = json.loads(share_test(*options, "--probe-scope").out)
+
+    assert [] == document["suites"][1]["findings"]
+    assert {"share.dir-unreadable", "share.dir-differs", "share.dir-paths-outside"} <= {
+        *document["suites"][1]["checked"]
+    }
+    assert inside
+    assert [] == [prefix for prefix in inside if not prefix.startswith("grid/part/")]
+    assert [True] == [f"Credential={AWS['accessKeyId']}/" in one for one in seen]
+    assert ["share.dir-scope"] * 2 == [one["rule"] for one in probed["suites"][1]["findings"]]  # moto limits no session
+
+
+def test_the_profile_of_opensharing_adds_its_rules(share_test: Test) -> None:
+    plain, more = (json.loads(share_test("--json", *options).out) for options in ((), ("--profile-of", "opensharing")))
+
+    known = [{*suite["checked"], *suite["skipped"]} for document in (plain, more) for suite in document["suites"]]
+    assert {"share.asset-route"} == known[2] - known[0]
+    assert {"share.get-table", "share.head-table"} == known[3] - known[1]
 
 
 def test_names_that_the_server_does_not_have_are_an_error(proxy: Proxy, share_test: Test) -> None:

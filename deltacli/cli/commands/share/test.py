@@ -144,7 +144,8 @@ class ConformanceChecker:
     def _test(self, target: ServerTarget, emit: Emit | None) -> int:
         """Test the server; `emit` gets lines as they come. Return the number of requests."""
         from deltacli.cli.render.validate.result import suite_line
-        from deltacli.sharing.conformance.run import ConformanceRun, Scope
+        from deltacli.sharing.conformance.lists import Scope
+        from deltacli.sharing.conformance.run import ConformanceRun
         from deltacli.sharing.conformance.wire import Budget, Wire
         from deltacli.storage.vended import open_vended
 
