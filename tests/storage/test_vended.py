@@ -234,7 +234,7 @@ def test_grants_that_end_at_once_are_not_asked_for_endlessly() -> None:
 
 
 LOCATIONS = {
-    "s3://b-1/t/": "s3://b-1/t", "S3A://B-1/a%20b": "s3://b-1/a b", "s3://b-1": "s3://b-1", "gs://bucket/%25": "gs://bucket/%",
+    "s3://b-1/t/": "s3://b-1/t", "S3A://B-1/a%20b": "s3://B-1/a b", "s3://b-1": "s3://b-1", "gs://bucket/%25": "gs://bucket/%",
     "wasbs://C-1@Acc.blob.core.windows.net/t": "abfss://c-1@acc.dfs.core.windows.net/t", "file:///a/b": "file:///a/b",
     "s3://b-1/ü": "s3://b-1/ü",
 }  # fmt: skip
