@@ -12,7 +12,7 @@ from threading import Lock
 from typing import NamedTuple, NoReturn
 from urllib.parse import unquote_to_bytes
 
-from deltacli.core.errors import StorageFailed
+from deltacli.core.errors import DeltacliError, StorageFailed
 from deltacli.storage.secrets import remember_secrets
 
 
@@ -133,6 +133,8 @@ class HeldGrant:
         self._lock = Lock()
         self._taken = self._life = 0.0
         self._grant = Grant("", {})
+        self._failure: tuple[DeltacliError | None, float] = None, 0.0
+        """The last renewal that failed, and when."""
         self._take(is_forced=False)
 
     def __repr__(self) -> str:
@@ -174,7 +176,14 @@ class HeldGrant:
         return 0 <= self._clock() - self._taken < floor
 
     def _take(self, *, is_forced: bool) -> None:
-        grant = self._renew(is_forced)
+        fault, failed = self._failure
+        if fault is not None and 0 <= self._clock() - failed < _LOWEST_FLOOR_SECONDS:
+            raise fault  # threads that waited for the same renewal
+        try:
+            grant = self._renew(is_forced)
+        except DeltacliError as fault:
+            self._failure = fault, self._clock()
+            raise
         remember_secrets(grant.options)
         try:
             is_covered = read_location(grant.location).covers(self._location)
