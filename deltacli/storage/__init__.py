@@ -96,6 +96,12 @@ def open_storage(
     if scheme is None:
         return LocalStorage(os.path.expanduser(uri), allowed)
     name, rest = scheme[1].lower(), uri[scheme.end() :]
+    if name == "uc":
+        raise UsageError(
+            f"{uri} is a table of a catalog, which cannot be used here",
+            code="usage.scheme",
+            facts={"expected": "a path, or a URI of a store"},
+        )
     if name in _S3_SCHEMES:
         from deltacli.storage.s3.store import open_s3
 

@@ -19,6 +19,7 @@ from deltacli.fleet.policy_file.reading import read_fleet_file
 from deltacli.storage import LocalStorage, Storage
 from deltacli.storage.retry import Retry
 from tests.cli.support import Result, deltacli
+from tests.docs.test_schemas import faults, line_faults
 from tests.support.builder import TableBuilder
 from tests.support.catalog_state import NAME, Body
 from tests.support.cloud import Said, answers
@@ -333,6 +334,57 @@ def test_catalog_ls(server: FakeCatalog, managed: ManagedTable) -> None:
     assert [one["name"] for one in listed["items"]] == ["main.hr.people", "main.sales.orders"]
     assert listed["items"][0] == {"name": "main.hr.people", "type": "EXTERNAL", "format": "DELTA", "managed": False}
     assert rows == ["name,type,format,managed", "main.sales.orders,MANAGED,DELTA,true"]
+
+
+@pytest.mark.parametrize(
+    ("words", "kind"),
+    [
+        (["ls", "uc://main.sales"], "catalog-ls"),
+        (["status", ADDRESS], "catalog-status"),
+        (["staged", ADDRESS], "catalog-staged"),
+        (["publish", ADDRESS, "--dry-run"], "catalog-publish"),
+        (["publish", ADDRESS, "--yes"], "catalog-publish"),
+    ],
+)
+def test_documents_and_lines_have_their_schemas(
+    server: FakeCatalog, managed: ManagedTable, words: list[str], kind: str
+) -> None:
+    document = run(server, "catalog", *words, "--json").document
+    lines = [json.loads(line) for line in run(server, "catalog", *words, "--format", "ndjson").out.splitlines()]
+
+    assert document["kind"] == f"deltacli.{kind}"
+    assert not faults(document, f"deltacli.{kind}")
+    assert [] == [fault for line in lines for fault in line_faults(line)]
+
+
+def test_50_and_57_what_is_published_is_reported_once(server: FakeCatalog, managed: ManagedTable) -> None:
+    planned = run(server, "catalog", "publish", ADDRESS, "--dry-run", "--json").document
+    refused = run(server, "catalog", "publish", ADDRESS)
+    assert (planned["published"], refused.code, server.asked("POST")) == ([4, 5, 6], 4, 0)
+
+    done = run(server, "catalog", "publish", ADDRESS, "--yes", "--json").document
+    again = run(server, "catalog", "publish", ADDRESS, "--yes", "--json").document
+
+    assert (done["published"], done["latestPublished"], again["published"]) == ([4, 5, 6], 6, [])
+    assert server.asked("POST") == 1
+    assert managed.published_versions() == [*range(7)]
+
+
+def test_84_a_property_that_differs_is_named(server: FakeCatalog, managed: ManagedTable) -> None:
+    agreed = run(server, "catalog", "status", ADDRESS, "--json")
+    managed.now.properties["delta.checkpointPolicy"] = "classic"
+    differs = run(server, "catalog", "status", ADDRESS, "--json")
+
+    assert (agreed.code, agreed.document["divergence"]) == (0, [])
+    assert [one["version"] for one in agreed.document["unpublished"]] == [4, 5, 6]
+    found = {"kind": "property", "name": "delta.checkpointPolicy", "log": "v2", "catalog": "classic"}
+    assert (differs.code, differs.document["divergence"]) == (1, [found])
+
+
+def test_a_path_is_no_table_of_a_catalog(server: FakeCatalog, managed: ManagedTable, tmp_path: Path) -> None:
+    found = run(server, "catalog", "status", str(tmp_path / "lake" / "orders"), "--log-format", "json")
+
+    assert (found.code, found.error["code"]) == (2, "catalog.not-managed")
 
 
 def test_a_fleet_finds_the_tables_of_a_schema(server: FakeCatalog, managed: ManagedTable, tmp_path: Path) -> None:

@@ -13,8 +13,9 @@ from urllib.parse import quote
 import pytest
 
 from deltacli.catalogs.base import CatalogTable, Maintenance, Operation, Proposal, Ratified, TableName, Verdict
+from deltacli.catalogs.lockstep import on_the_wire
 from deltacli.catalogs.unity.addresses import parse_container, parse_pattern, parse_table
-from deltacli.catalogs.unity.answers import columns_of, wire_columns
+from deltacli.catalogs.unity.answers import columns_of
 from deltacli.catalogs.unity.calls import BODY_SECONDS, LARGEST_ANSWER
 from deltacli.catalogs.unity.opening import open_catalog
 from deltacli.catalogs.unity.profiles import profile_of
@@ -345,7 +346,7 @@ def test_31_columns_are_spelled_as_in_the_log() -> None:
     assert log["fields"][0]["type"]["elementType"]["valueType"] == "decimal(10,2)"
     assert log["fields"][0]["type"]["containsNull"] is False
     assert (log["fields"][0]["name"], log["fields"][0]["metadata"]) == ("key-type", metadata)
-    assert json.dumps(wire_columns(log)) == json.dumps(wire).replace("10, 2", "10,2")
+    assert json.dumps(on_the_wire(log)) == json.dumps(wire).replace("10, 2", "10,2")
     assert columns_of("t", {"type": "struct", "fields": []}) is None
 
 

@@ -14,6 +14,7 @@ from urllib.parse import unquote, urlsplit
 import orjson
 
 from deltacli.catalogs.base import CatalogTable, Maintenance, Ratified, TableName
+from deltacli.catalogs.lockstep import CLUSTERING, ROW_TRACKING, is_synthetic
 from deltacli.core.errors import CatalogAnswerInvalid, CatalogDenied
 from deltacli.core.made_once import pattern
 from deltacli.storage.secrets import remember_secrets
@@ -25,15 +26,7 @@ if TYPE_CHECKING:
 MANAGED = "catalogManaged"
 FEATURES_OF_MANAGED = (MANAGED, "catalogOwned-preview")
 _FEATURE = "delta.feature."
-_CLUSTERING, _ROW_TRACKING = "delta.clustering", "delta.rowTracking"
 _HIGH_WATER_MARK = "rowIdHighWaterMark"
-_SYNTHETIC = frozenset(
-    {
-        *("delta.minReaderVersion", "delta.minWriterVersion", "delta.lastUpdateVersion", "delta.lastCommitTimestamp"),
-        *("clusteringColumns", "delta.clusteringColumns", f"{_ROW_TRACKING}.{_HIGH_WATER_MARK}"),
-    }
-)
-"""Properties that a catalog makes up: they are no configuration of the table."""
 _FILE_NAME = pattern(r"([0-9]{1,20})\.[^.\s/\\%?#\x00-\x1f\x7f]+\.json")
 _LARGEST = (1 << 63) - 1
 _SHOWN = 120
@@ -47,7 +40,6 @@ _CAMEL = {
     "value-type": "valueType",
     "value-contains-null": "valueContainsNull",
 }
-_KEBAB = {camel: kebab for kebab, camel in _CAMEL.items()}
 
 
 def invalid(name: object, what: str, seen: object = None) -> CatalogAnswerInvalid:
@@ -99,11 +91,6 @@ def is_managed_by(properties: Mapping[str, str]) -> bool:
     return any(properties.get(_FEATURE + feature) == "supported" for feature in FEATURES_OF_MANAGED)
 
 
-def is_synthetic(key: str) -> bool:
-    """Return True for a property that a catalog makes up."""
-    return key in _SYNTHETIC or key.startswith(_FEATURE)
-
-
 def features_of(properties: Mapping[str, str]) -> frozenset[str]:
     """Return the features that properties list as supported."""
     return frozenset(
@@ -125,10 +112,10 @@ def _domains(properties: Mapping[str, str]) -> dict[str, JsonObject]:
     """Return the domains that a catalog shows as properties."""
     domains: dict[str, JsonObject] = {}
     clustering = properties.get("delta.clusteringColumns", properties.get("clusteringColumns"))
-    mark = properties.get(f"{_ROW_TRACKING}.{_HIGH_WATER_MARK}")
+    mark = properties.get(f"{ROW_TRACKING}.{_HIGH_WATER_MARK}")
     for domain, field, text, kind in (
-        (_CLUSTERING, "clusteringColumns", clustering, list),
-        (_ROW_TRACKING, _HIGH_WATER_MARK, mark, int),
+        (CLUSTERING, "clusteringColumns", clustering, list),
+        (ROW_TRACKING, _HIGH_WATER_MARK, mark, int),
     ):
         try:
             value = None if text is None else orjson.loads(text)
@@ -155,18 +142,13 @@ def columns_of(name: object, found: Json) -> Json:
     if not isinstance(found, dict) or not isinstance(found.get("fields"), list):
         raise invalid(name, "columns is not a struct")
     try:
-        return _spelled(found, _CAMEL) if found["fields"] else None
+        return _in_camel_case(found) if found["fields"] else None
     except RecursionError:
         raise invalid(name, "columns are nested too deep") from None
 
 
-def wire_columns(schema: Json) -> Json:
-    """Return a schema of the log in the spelling of the wire."""
-    return _spelled(schema, _KEBAB)
-
-
-def _spelled(kind: Json, words: Mapping[str, str], left: int = _DEEPEST) -> Json:
-    """Return a type with the keys of nested types in another spelling; metadata of columns stay as they are.
+def _in_camel_case(kind: Json, left: int = _DEEPEST) -> Json:
+    """Return a type with the keys of nested types as in the log; metadata of columns stay as they are.
 
     Raises RecursionError for one that is nested too deep.
     """
@@ -175,11 +157,11 @@ def _spelled(kind: Json, words: Mapping[str, str], left: int = _DEEPEST) -> Json
     if isinstance(kind, str):
         return kind.replace(" ", "") if kind.startswith("decimal") else kind
     if isinstance(kind, list):
-        return [_spelled(one, words, left - 1) for one in kind]
+        return [_in_camel_case(one, left - 1) for one in kind]
     if not isinstance(kind, dict):
         return kind
     return {
-        words.get(key, key): value if key in ("metadata", "name") else _spelled(value, words, left - 1)
+        _CAMEL.get(key, key): value if key in ("metadata", "name") else _in_camel_case(value, left - 1)
         for key, value in kind.items()
     }
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import orjson
 
 from deltacli.catalogs.base import Answer, CatalogTable, Listed, Operation, Proposal, Ratified, TableName, Verdict
+from deltacli.catalogs.lockstep import is_synthetic
 from deltacli.catalogs.unity.answers import (
     commits_of,
     each_commit,
@@ -19,7 +20,6 @@ from deltacli.catalogs.unity.answers import (
     grant_of,
     invalid,
     is_managed_by,
-    is_synthetic,
     latest_of,
     location_of,
     made_grant,

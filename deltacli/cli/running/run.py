@@ -477,8 +477,14 @@ class Stores:
 
         parse_table(uri)  # what is wrong with it is said before the configuration is read
         capture_logging()
+        note = self._note
         return open_in_catalog(
-            self.open_catalog(), uri, options=self._options, retry=self.policy(), writes=writes, note=self._note
+            self.open_catalog(),
+            uri,
+            options=self._options,
+            retry=self.policy(),
+            writes=writes,
+            note=None if note is None else lambda text: note(f"{_NOTE}{text}"),
         )
 
     def open_catalog(self) -> UnityCatalog:
