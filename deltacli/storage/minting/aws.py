@@ -72,15 +72,15 @@ def _client(options: Mapping[str, str], delegation: Delegation, partition: str) 
 
 def _cannot(fault: BaseException) -> CannotMint:
     """Return why STS gave nothing, by its code: its message may quote the policy."""
-    answer = getattr(fault, "response", None)
-    if not isinstance(answer, dict):
-        from botocore import exceptions as boto
+    from botocore import exceptions as boto
 
+    from deltacli.storage.s3.faults import code_of, status_of
+
+    if not isinstance(fault, boto.ClientError):
         lacks = (boto.NoCredentialsError, boto.PartialCredentialsError, boto.CredentialRetrievalError)
         if isinstance(fault, lacks):
             return CannotMint("the server has no usable AWS credentials to assume the role with")
         return CannotMint(f"STS cannot be reached or understood ({type(fault).__name__})", is_transient=True)
-    code = str(answer.get("Error", {}).get("Code", ""))
-    status = answer.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
-    is_transient = status == 429 or status >= 500 or _TRANSIENT.search(code) is not None
-    return CannotMint(f"STS refused to assume the role ({code or status})", is_transient=is_transient)
+    said, status = code_of(fault), status_of(fault)
+    is_transient = status == 429 or status >= 500 or _TRANSIENT.search(said) is not None
+    return CannotMint(f"STS refused to assume the role ({said or status})", is_transient=is_transient)
