@@ -12,7 +12,7 @@ from threading import Lock
 from typing import NamedTuple, NoReturn
 from urllib.parse import unquote_to_bytes
 
-from deltacli.core.errors import StorageFailed
+from deltacli.core.errors import DeltacliError, StorageFailed
 from deltacli.storage.secrets import remember_secrets
 
 
@@ -46,7 +46,7 @@ FAMILIES: Mapping[str, str] = {
 }
 _CLOUDS = r"core\.(?:windows\.net|chinacloudapi\.cn|usgovcloudapi\.net|cloudapi\.de)"
 _AUTHORITIES: Mapping[str, str] = {
-    "s3": r"[a-z0-9][a-z0-9._-]{1,254}",
+    "s3": r"[A-Za-z0-9][A-Za-z0-9._-]{1,254}",  # old buckets have capitals, which are other letters to S3
     "gs": r"[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]",
     "abfss": rf"(\$?[a-z0-9][a-z0-9-]{{1,62}})@([a-z0-9-]{{1,63}})\.(?:blob|dfs)\.({_CLOUDS})",
     "file": "(?:localhost)?",
@@ -94,7 +94,7 @@ def read_location(uri: str) -> Location:
         raise ValueError(f"{scheme!r} is not the scheme of a cloud store" if scheme else "not an absolute URI")
     if re.search("[?#]", uri):
         raise ValueError("it has a query or a fragment")
-    authority = re.fullmatch(_AUTHORITIES[family], match[2].lower())
+    authority = re.fullmatch(_AUTHORITIES[family], match[2] if family == "s3" else match[2].lower())
     if authority is None:
         raise ValueError("it does not name a bucket, or a container and an account of Azure")
     name = authority[0] if family != "abfss" else f"{authority[1]}@{authority[2]}.dfs.{authority[3]}"
@@ -133,6 +133,8 @@ class HeldGrant:
         self._lock = Lock()
         self._taken = self._life = 0.0
         self._grant = Grant("", {})
+        self._failure: tuple[DeltacliError | None, float] = None, 0.0
+        """The last renewal that failed, and when."""
         self._take(is_forced=False)
 
     def __repr__(self) -> str:
@@ -174,7 +176,14 @@ class HeldGrant:
         return 0 <= self._clock() - self._taken < floor
 
     def _take(self, *, is_forced: bool) -> None:
-        grant = self._renew(is_forced)
+        fault, failed = self._failure
+        if fault is not None and 0 <= self._clock() - failed < _LOWEST_FLOOR_SECONDS:
+            raise fault  # threads that waited for the same renewal
+        try:
+            grant = self._renew(is_forced)
+        except DeltacliError as fault:
+            self._failure = fault, self._clock()
+            raise
         remember_secrets(grant.options)
         try:
             is_covered = read_location(grant.location).covers(self._location)

@@ -193,6 +193,32 @@ def test_threads_share_one_renewal() -> None:
     assert ({"vended-key-2"}, 2) == (keys, len(server.asked))
 
 
+def test_threads_share_a_renewal_that_fails_and_a_later_one_is_tried() -> None:
+    server, barrier = Server("s3://bucket/t", KEYS, 3600), Barrier(8)
+    is_revoked = True
+
+    def renew(is_forced: bool) -> Grant:
+        grant = server.grant(is_forced)
+        if len(server.asked) > 1 and is_revoked:
+            raise StorageFailed("revoked")
+        return grant
+
+    def ask(_: int) -> str:
+        barrier.wait()
+        try:
+            return held.options()["key"]
+        except StorageFailed as fault:
+            return fault.message
+
+    held = HeldGrant(read_location("s3://bucket/t"), renew, server.clock)
+    server.now += 3590
+    with ThreadPoolExecutor(8) as pool:
+        assert {"revoked"} == set(pool.map(ask, range(8)))
+    assert 2 == len(server.asked)
+    is_revoked, server.now = False, server.now + 6
+    assert "vended-key-3" == held.options()["key"]
+
+
 UNFIT = {
     "another bucket": (Grant("s3://other/t", KEYS), "storage.grant-location"),
     "a longer name": (Grant("s3://bucket/t1", KEYS), "storage.grant-location"),
@@ -234,7 +260,7 @@ def test_grants_that_end_at_once_are_not_asked_for_endlessly() -> None:
 
 
 LOCATIONS = {
-    "s3://b-1/t/": "s3://b-1/t", "S3A://B-1/a%20b": "s3://b-1/a b", "s3://b-1": "s3://b-1", "gs://bucket/%25": "gs://bucket/%",
+    "s3://b-1/t/": "s3://b-1/t", "S3A://B-1/a%20b": "s3://B-1/a b", "s3://b-1": "s3://b-1", "gs://bucket/%25": "gs://bucket/%",
     "wasbs://C-1@Acc.blob.core.windows.net/t": "abfss://c-1@acc.dfs.core.windows.net/t", "file:///a/b": "file:///a/b",
     "s3://b-1/ü": "s3://b-1/ü",
 }  # fmt: skip

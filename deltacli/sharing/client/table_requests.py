@@ -518,9 +518,13 @@ class TableRequests:
         """
         path, asked = f"{self._path}/changes", query.parameters()
         headers = {wire.HEADER: capabilities(query.formats)}
-        return self._read_pages(
-            lambda page, _: Request("GET", path, asked | page, headers=headers), read, "the change data feed"
-        )
+
+        def at_once(page: Mapping[str, str], query_id: str | None) -> Request:
+            if query_id is not None:
+                raise invalid_answer("the change data feed is to be answered later, which was not asked for")
+            return Request("GET", path, {**asked, **page}, headers=headers)
+
+        return self._read_pages(at_once, read, "the change data feed")
 
     def _read_pages(self, request: PageRequest, read: Callable[[Pages], Result], what: str) -> Result:
         """Return what `read` makes of all pages. Each page is streamed, and asked for when it is needed."""

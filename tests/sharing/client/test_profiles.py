@@ -153,6 +153,25 @@ def test_oauth_tokens_are_fetched_once_and_replaced_before_they_expire(proxy: Pr
     assert f"Basic {expected}" == asked_for[0].headers["authorization"]
 
 
+@pytest.mark.parametrize("lifetime", ["3600", None, 5])
+def test_odd_lifetimes_of_tokens_cost_few_requests(proxy: Proxy, tmp_path: Path, lifetime: Any) -> None:
+    profile, asked_for = oauth(proxy, tmp_path, expires_in=lifetime)
+    transport = open_profile(profile, clock=lambda: proxy.served.now_ms)
+
+    for _ in range(5):
+        assert ["Sales"] == [share.name for share in list_shares(transport)]
+        proxy.served.now_ms += 400
+
+    assert 1 == len(asked_for)
+
+
+@pytest.mark.parametrize("more", [{"icebergEndpoint": "https://x.test/iceberg"}, {"type": "bearer_token"}])
+def test_newer_fields_of_profiles_are_tolerated(proxy: Proxy, tmp_path: Path, more: dict[str, Any]) -> None:
+    profile = profile_of(tmp_path, {"endpoint": proxy.url, "bearerToken": TOKEN, **more})
+
+    assert ["Sales"] == [share.name for share in list_shares(open_profile(profile))]
+
+
 def test_an_oauth_token_that_is_refused_is_replaced_once(proxy: Proxy, tmp_path: Path) -> None:
     profile, asked_for = oauth(proxy, tmp_path, access_token="wrong")
     transport = open_profile(profile, clock=lambda: proxy.served.now_ms)

@@ -15,6 +15,8 @@ from deltacli.api.table import Table
 from deltacli.core.errors import DeltacliError
 from deltacli.sharing.client.faults import DEFAULTS
 from deltacli.sharing.client.share_storage import ShareStorage
+from deltacli.sharing.client.table_requests import ChangeQuery
+from deltacli.sharing.protocol.parameters import Point
 from tests.sharing.client.serving import Asked, Proxy, Sent, proxied
 from tests.sharing.served import shared
 from tests.support.actions import add, commit_info, metadata, protocol
@@ -204,6 +206,13 @@ def test_a_repeated_page_token_is_a_fault(later: Later) -> None:
     later.proxy.plant = repeat
     with pytest.raises(DeltacliError, match="repeats a page token"):
         rows_of(opened(later))
+
+
+def test_a_change_data_feed_is_not_waited_for(later: Later) -> None:
+    later.proxy.plant = lambda asked, truly: status(**PENDING) if "/changes" in asked.target else truly()
+
+    with pytest.raises(DeltacliError, match="not asked for"):
+        opened(later).requests.changes(ChangeQuery(Point(0)), lambda pages: pages.head)
 
 
 def test_an_interrupted_run_does_not_wait_on(later: Later, monkeypatch: pytest.MonkeyPatch) -> None:
