@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar
 
 from deltacli.catalogs.base import Maintenance
 from deltacli.catalogs.lockstep import REQUIRED, require_managed, require_ratifiable
-from deltacli.catalogs.publishing import is_published, publish
+from deltacli.catalogs.publishing import is_published, publish, size_listed
 from deltacli.catalogs.ratified import (
     DIVERGED,
     STAGED_DIRECTORY,
@@ -34,6 +34,7 @@ from deltacli.core.errors import (
     DataUnreadable,
     FileMissing,
     LogIncomplete,
+    PermissionRefused,
     Refused,
     command,
 )
@@ -67,9 +68,11 @@ if TYPE_CHECKING:
     from deltacli.storage.base import WalkEntry
     from deltacli.storage.versions import VersionedObjects
 
+K = TypeVar("K")
 T = TypeVar("T")
 _HINT = f"{LOG_DIRECTORY}/{HINT_NAME}"
 _FILES_A_BATCH = 1_000
+_MOST_KEPT = 32
 _DERIVED = (
     LogFileKind.CLASSIC_CHECKPOINT,
     LogFileKind.MULTI_PART_CHECKPOINT,
@@ -99,6 +102,7 @@ class ManagedStore:
     def __init__(self, inner: Storage, log: RatifiedLog) -> None:
         self.inner, self.log = inner, log
         self._bases: dict[int, Base] = {}
+        """What the newest commits of this run follow, for several threads that commit at once."""
         self._ratifications: dict[tuple[int, bytes], Ratification] = {}
         self._lacking: set[int] = set()
         """Versions whose staged file is gone and whose published one is read."""
@@ -115,7 +119,7 @@ class ManagedStore:
 
     def follow(self, base: Base) -> None:
         """Take what the next commit follows, for what the catalog is told of its changes."""
-        self._bases = {base.version: base}
+        self._bases = {**_newest(self._bases), base.version: base}
 
     # -- what may be changed -----------------------------------------------------------------------------------------
 
@@ -158,10 +162,10 @@ class ManagedStore:
         if needed not in (view.table.permissions or ()):
             raise missing_permission(view, Maintenance(needed), what)
 
-    def refuse(self, what: str) -> NoReturn:
-        """Raise Refused for an operation on files that the catalog decides."""
+    def refuse(self, what: str, why: str = "the catalog decides what its log is") -> NoReturn:
+        """Raise Refused for an operation that does not work on such a table, with the reason."""
         raise Refused(
-            f"{what} does not work on a table that a catalog manages: the catalog decides what its log is",
+            f"{what} does not work on a table that a catalog manages: {why}",
             said_first=NOTHING_CHANGED,
             code="catalog.managed",
             hint=command("catalog status"),
@@ -294,8 +298,9 @@ class ManagedStore:
             found = read(staged_path(commit))
             if found is not PathKind.MISSING:
                 return found
-        except FileMissing:
-            pass
+        except (FileMissing, PermissionRefused):
+            if size_listed(self.inner, staged_path(commit)) is not None:
+                raise
         return read(self._published_instead(commit, path))
 
     def _published_instead(self, commit: Ratified, path: str) -> str:
@@ -307,17 +312,16 @@ class ManagedStore:
         if version not in self.log.reload().commits:
             return path
         lost = {"staged": staged_path(commit), "published": commit_name(version)}
-        try:
-            found = self.inner.stat(path)
-        except FileMissing:
+        size_bytes = size_listed(self.inner, path)
+        if size_bytes is None:
             raise LogIncomplete(
                 f"version {version} is lost: the catalog ratified it, but it is neither staged nor published",
                 facts=lost,
                 hint=command("catalog status"),
-            ) from None
-        if found.size_bytes != commit.size_bytes:
+            )
+        if size_bytes != commit.size_bytes:
             raise DataUnreadable(
-                f"the staged file of version {version} is gone, and the published one has {found.size_bytes} bytes "
+                f"the staged file of version {version} is gone, and the published one has {size_bytes} bytes "
                 f"instead of {commit.size_bytes}",
                 code=DIVERGED,
                 facts=lost,
@@ -337,9 +341,10 @@ class ManagedStore:
             self._require_published(path)
             return self.inner.put_if_absent(path, data, modified_ms=modified_ms)
         key = version, hashlib.sha256(data).digest()
-        if key not in self._ratifications:
-            self._ratifications = {key: self._ratification(version, lambda at: self.inner.put_if_absent(at, data))}
-        return self._ratifications[key].send(lambda: content_of(data.splitlines(keepends=True), commit_name(version)))
+        if (ratification := self._ratifications.get(key)) is None:
+            ratification = self._ratification(version, lambda at: self.inner.put_if_absent(at, data))
+            self._ratifications = {**_newest(self._ratifications), key: ratification}
+        return ratification.send(lambda: content_of(data.splitlines(keepends=True), commit_name(version)))
 
     def put(self, path: str, data: bytes, *, modified_ms: int | None = None) -> None:
         if commit_version(path) is not None or path.startswith(f"{STAGED_DIRECTORY}/"):
@@ -403,6 +408,11 @@ class ManagedStore:
                 code="checkpoint.unpublished",
                 hint=command("catalog status"),
             )
+
+
+def _newest(known: dict[K, T]) -> dict[K, T]:
+    """Return the last entries."""
+    return dict(islice(known.items(), max(len(known) - _MOST_KEPT, 0), None))
 
 
 class _CommitDraft:

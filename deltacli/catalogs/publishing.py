@@ -17,6 +17,7 @@ from deltacli.core.errors import (
     DeltacliError,
     FileMissing,
     PartlyDone,
+    PermissionRefused,
     Refused,
     StorageFailed,
     command,
@@ -87,11 +88,19 @@ def _report(log: RatifiedLog, view: View, version: int) -> int:
 
 def is_published(store: ReadStorage, version: int) -> bool:
     """Return whether the published file of a version is there, whatever is in it."""
+    return size_listed(store, _published_path(version)) is not None
+
+
+def size_listed(store: ReadStorage, path: str) -> int | None:
+    """Return the size of a file as it is listed; None where it is not there. With credentials for a prefix, asking S3
+    for a missing file is denied (403), and listing is not.
+    """
+    directory, _, name = path.rpartition("/")
     try:
-        store.stat(_published_path(version))
+        found = next(store.list_from(directory, name), None)
     except FileMissing:
-        return False
-    return True
+        return None
+    return found.size_bytes if found is not None and found.name == name else None
 
 
 def _require_before(store: ReadStorage, version: int) -> None:
@@ -142,7 +151,9 @@ def _require_as_ratified(store: ReadStorage, commit: Ratified) -> None:
                 stamp = action["commitInfo"].get("inCommitTimestamp")
             elif type(action) is not dict:
                 raise ValueError(line[:40])
-    except FileMissing:
+    except (FileMissing, PermissionRefused):
+        if size_listed(store, staged_path(commit)) is not None:
+            raise
         raise _diverged(f"the staged file of version {version} is gone, and the catalog holds it", version) from None
     except (ValueError, KeyError, TypeError, AttributeError, CommitCorrupt) as fault:
         raise _diverged(f"the staged file of version {version} is no whole commit", version) from fault

@@ -40,6 +40,7 @@ _PAUSES = (0.0, 0.2, 0.8, 3.0, 6.0, 12.0)
 """Seconds before each time that a proposal is sent whose outcome is unknown."""
 _LONGEST_WAIT = 60.0
 _OF_FILES = (b'{"add":', b'{"remove":', b'{"cdc":')
+_METADATA = ("metaData", "protocol", "domainMetadata")
 _REARRANGED = b'"dataChange":false'
 
 
@@ -135,7 +136,7 @@ class Ratification:
         if content.is_rearranged:
             require_permission(log, Maintenance.DATA_REORGANIZATION, "rearrange files")
         updates = () if self._base is None else updates_of(content.actions, self._base, has_uniform=table.has_uniform)
-        if self._base is None and any(kind in ("metaData", "protocol") for kind, _ in content.actions):
+        if self._base is None and any(kind in _METADATA for kind, _ in content.actions):
             raise ValueError("metadata is committed by `commit` only, which knows what it follows")
         self._create(content)
         found = self._store.stat(self.path)

@@ -44,7 +44,7 @@ from deltacli.delta.protocol.clients import ABSOLUTE_PATHS, ClientAccess
 from deltacli.delta.protocol.features import require_committable
 from deltacli.operations.restore.difference import VERIFIED, ProblemFile, check_sizes
 from deltacli.storage import PathKind, ReadStorage, Storage, is_inside
-from deltacli.storage.base import require_writable
+from deltacli.storage.base import managed_store, require_writable
 from deltacli.table.clones import NOTES, CloneNote, address_of, read_notes
 from deltacli.table.find_log import is_empty, list_log
 from deltacli.table.handle import TableHandle
@@ -159,6 +159,8 @@ class Clone:
         written, and what reading its files raises.
         """
         source = self.source
+        if (managed := managed_store(source.table.storage)) is not None:
+            managed.refuse("clone", "the clone would have the feature catalogManaged, and no catalog has it")
         metadata = _metadata(source, table)
         require_committable(source.protocol, metadata["configuration"], 0)
         files = _count(source)

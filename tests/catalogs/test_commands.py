@@ -100,6 +100,7 @@ def test_copies_and_clones_are_refused(tmp_path: Any) -> None:
         with pytest.raises(DeltacliError) as raised:
             make()
         assert (raised.value.code, raised.value.exit_code) == ("catalog.managed", 4)
+        assert "would have the feature catalogManaged, and no catalog has it" in raised.value.message
     assert not [*tmp_path.iterdir()]
 
 

@@ -434,3 +434,18 @@ def test_a_staged_file_that_is_gone_stops_a_commit() -> None:
         _commit(table, table.catalog())
     assert raised.value.code == "catalog.diverged"
     assert NAME in table.state.tables
+
+
+def test_log_and_catalog_agree_after_changes_of_all_kinds() -> None:
+    table = ManagedTable([0])
+    table.now.columns = {"type": "struct", "fields": [{"name": "id", "type": "long", "nullable": True, "metadata": {}}]}
+    opened, _ = table.open()
+    opened.add_features(["domainMetadata"])
+    opened.set_properties({"owner": "me", "delta.logRetentionDuration": "interval 9 days"})
+    opened.unset_properties(["owner"])
+    opened.alter(changes=[{"change": "mapping", "mode": "name"}], upgrade_protocol=True)
+    opened.alter(changes=[{"change": "rename", "column": "id", "name": "key"}])
+    opened.alter(changes=[{"change": "add", "column": "n", "type": "struct<a: decimal(10,2), b: array<int>>"}])
+    opened.alter(changes=[{"change": "table-comment", "comment": "orders"}])
+    assert opened.status_catalog().as_json()["divergence"] == []
+    assert (table.now.comment, table.now.latest, table.published_versions()) == ("orders", 7, [*range(8)])

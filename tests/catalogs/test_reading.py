@@ -7,13 +7,21 @@ from typing import Any
 
 import pytest
 
-from deltacli.core.errors import CatalogAnswerInvalid, DeltacliError, FileMissing, LogIncomplete, VersionAbsent
+from deltacli.core.errors import (
+    CatalogAnswerInvalid,
+    DeltacliError,
+    FileMissing,
+    LogIncomplete,
+    PermissionRefused,
+    VersionAbsent,
+)
 from deltacli.storage import PathKind
 from deltacli.table.find_log import list_log
 from deltacli.table.rebuild import find_snapshot, read_snapshot, version_at
 from tests.support.actions import to_bytes
 from tests.support.builder import EPOCH_MS, StoredFile, commit_path
 from tests.support.catalog_state import FEATURES, NAME, UUID, MemoryCatalog
+from tests.support.in_memory import MemoryStorage
 from tests.support.managed_tables import (
     PROPERTIES,
     ManagedTable,
@@ -243,6 +251,30 @@ def test_a_staged_file_that_is_gone_without_one_is_an_error(published: bytes | N
         table.memory.write(commit_path(1), published)
     with pytest.raises(DeltacliError, match=r"version 1 is (lost|gone)"):
         read_snapshot(handle)
+
+
+class Denying(MemoryStorage):
+    """A store that denies access to files that are missing, as S3 does with credentials for a prefix."""
+
+    def _get(self, path: str) -> tuple[bytes, int]:
+        try:
+            return super()._get(path)
+        except FileMissing as missing:
+            raise PermissionRefused("access denied") from missing
+
+
+def test_a_store_that_denies_what_is_missing_is_no_other_store() -> None:
+    table = ManagedTable([0], [1, 2], store=Denying())
+    handle, catalog = table.open()
+    store = table.store
+    list(store.delete_many([f"_delta_log/_staged_commits/{table.now.rows[0].file_name}"]))
+    store.put(commit_path(1), table.commits[1])
+    assert read_snapshot(handle).version == 2
+    assert len(table.notes) == 1
+    healthy = ManagedTable([0], [1, 2], store=Denying())
+    opened, catalog = healthy.open()
+    assert opened.publish_catalog().published == (1, 2)
+    assert catalog.reported == [2]
 
 
 @pytest.mark.parametrize("by", [-1, 1])

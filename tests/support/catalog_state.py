@@ -459,9 +459,24 @@ def table_of(name: TableName, answer: Mapping[str, Any]) -> CatalogTable:
         ),
         permissions=None if allowed is None else frozenset(Maintenance(one) for one in allowed if one in ALL),
         etag=metadata["etag"],
-        columns=metadata["columns"],
+        columns=_camel(metadata["columns"]),
         partition_columns=tuple(metadata["partition-columns"]),
         properties={key: value for key, value in properties.items() if not key.startswith("delta.feature.")},
         features=frozenset(key[len(_FEATURE) :] for key in properties if key.startswith(_FEATURE)),
         has_uniform="uniform" in answer,
     )
+
+
+def _camel(value: Any) -> Any:
+    """Return types of columns in the spelling of the log."""
+    if isinstance(value, list):
+        return [_camel(one) for one in value]
+    if not isinstance(value, dict):
+        return value
+    parts = {key: key.split("-") for key in value}
+    return {
+        first + "".join(map(str.title, rest)) if key != "metadata" else key: inner
+        if key == "metadata"
+        else _camel(inner)
+        for (key, (first, *rest)), inner in zip(parts.items(), value.values(), strict=True)
+    }

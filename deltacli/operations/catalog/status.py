@@ -139,7 +139,7 @@ def catalog_status(table: TableHandle) -> CatalogStatus:
         view.latest,
         _latest_published(published, view.latest),
         tuple(Unpublished(commit.version, max(now_ms - commit.timestamp_ms, 0)) for commit in waiting),
-        None if view.table.permissions is None else tuple(sorted(view.table.permissions)),
+        None if view.table.permissions is None else tuple(sorted(map(str, view.table.permissions))),
         tuple(found),
         tuple(notes),
     )

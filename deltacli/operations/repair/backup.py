@@ -279,7 +279,7 @@ class Undo:
     def plan(self, table: TableHandle, now: Snapshot | None = None) -> UndoPlan:  # noqa: ARG002  (needs no version)
         """Plan it. Raises as `plan_undo`."""
         if (managed := managed_store(table.storage)) is not None:
-            managed.refuse("taking back a repair")
+            managed.refuse("the undo of a repair")
         return plan_undo(table, self.backup)
 
     def outcome(self, plan: UndoPlan) -> PutBack:
