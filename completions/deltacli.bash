@@ -50,6 +50,7 @@ help;-;again;Show the help of a command, or explain a rule, a code, a property, 
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
 --allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
+--access;auto url dir;once;Read a shared table by URLs of its files, or in its directory with temporary credentials.
 --config;FILE;once;TOML file with defaults for these options.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
 --catalog-profile;TEXT;once;Use [catalog.NAME] of that file for tables uc://….
@@ -98,6 +99,7 @@ help;-;again;Show the help of a command, or explain a rule, a code, a property, 
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
 --allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
+--access;auto url dir;once;Read a shared table by URLs of its files, or in its directory with temporary credentials.
 --config;FILE;once;TOML file with defaults for these options.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
 --catalog-profile;TEXT;once;Use [catalog.NAME] of that file for tables uc://….
@@ -131,6 +133,7 @@ status;-;again;Show how far the catalog and the log of a table are, and what dif
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
 --allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
+--access;auto url dir;once;Read a shared table by URLs of its files, or in its directory with temporary credentials.
 --config;FILE;once;TOML file with defaults for these options.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
 --catalog-profile;TEXT;once;Use [catalog.NAME] of that file for tables uc://….
@@ -156,6 +159,7 @@ status;-;again;Show how far the catalog and the log of a table are, and what dif
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
 --allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
+--access;auto url dir;once;Read a shared table by URLs of its files, or in its directory with temporary credentials.
 --config;FILE;once;TOML file with defaults for these options.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
 --catalog-profile;TEXT;once;Use [catalog.NAME] of that file for tables uc://….
@@ -184,6 +188,7 @@ status;-;again;Show how far the catalog and the log of a table are, and what dif
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
 --allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
+--access;auto url dir;once;Read a shared table by URLs of its files, or in its directory with temporary credentials.
 --config;FILE;once;TOML file with defaults for these options.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
 --catalog-profile;TEXT;once;Use [catalog.NAME] of that file for tables uc://….
@@ -210,6 +215,7 @@ status;-;again;Show how far the catalog and the log of a table are, and what dif
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
 --allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
+--access;auto url dir;once;Read a shared table by URLs of its files, or in its directory with temporary credentials.
 --config;FILE;once;TOML file with defaults for these options.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
 --catalog-profile;TEXT;once;Use [catalog.NAME] of that file for tables uc://….
@@ -236,6 +242,7 @@ status;-;again;Show how far the catalog and the log of a table are, and what dif
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
 --allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
+--access;auto url dir;once;Read a shared table by URLs of its files, or in its directory with temporary credentials.
 --config;FILE;once;TOML file with defaults for these options.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
 --catalog-profile;TEXT;once;Use [catalog.NAME] of that file for tables uc://….
@@ -272,6 +279,7 @@ status;-;again;Show how far the catalog and the log of a table are, and what dif
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
 --allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
+--access;auto url dir;once;Read a shared table by URLs of its files, or in its directory with temporary credentials.
 --config;FILE;once;TOML file with defaults for these options.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
 --catalog-profile;TEXT;once;Use [catalog.NAME] of that file for tables uc://….
@@ -313,6 +321,7 @@ status;-;again;Show how far the catalog and the log of a table are, and what dif
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
 --allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
+--access;auto url dir;once;Read a shared table by URLs of its files, or in its directory with temporary credentials.
 --config;FILE;once;TOML file with defaults for these options.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
 --catalog-profile;TEXT;once;Use [catalog.NAME] of that file for tables uc://….
@@ -345,6 +354,7 @@ status;-;again;Show how far the catalog and the log of a table are, and what dif
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
 --allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
+--access;auto url dir;once;Read a shared table by URLs of its files, or in its directory with temporary credentials.
 --config;FILE;once;TOML file with defaults for these options.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
 --catalog-profile;TEXT;once;Use [catalog.NAME] of that file for tables uc://….
@@ -369,6 +379,7 @@ once;TEXT
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
 --allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
+--access;auto url dir;once;Read a shared table by URLs of its files, or in its directory with temporary credentials.
 --config;FILE;once;TOML file with defaults for these options.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
 --catalog-profile;TEXT;once;Use [catalog.NAME] of that file for tables uc://….
@@ -402,6 +413,7 @@ once;TEXT
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
 --allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
+--access;auto url dir;once;Read a shared table by URLs of its files, or in its directory with temporary credentials.
 --config;FILE;once;TOML file with defaults for these options.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
 --catalog-profile;TEXT;once;Use [catalog.NAME] of that file for tables uc://….
@@ -438,6 +450,7 @@ once;TEXT
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
 --allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
+--access;auto url dir;once;Read a shared table by URLs of its files, or in its directory with temporary credentials.
 --config;FILE;once;TOML file with defaults for these options.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
 --catalog-profile;TEXT;once;Use [catalog.NAME] of that file for tables uc://….
@@ -474,6 +487,7 @@ once;TEXT
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
 --allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
+--access;auto url dir;once;Read a shared table by URLs of its files, or in its directory with temporary credentials.
 --config;FILE;once;TOML file with defaults for these options.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
 --catalog-profile;TEXT;once;Use [catalog.NAME] of that file for tables uc://….
@@ -505,6 +519,7 @@ table;-;again;Give advice on a table, with its numbers before and after.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
 --allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
+--access;auto url dir;once;Read a shared table by URLs of its files, or in its directory with temporary credentials.
 --config;FILE;once;TOML file with defaults for these options.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
 --catalog-profile;TEXT;once;Use [catalog.NAME] of that file for tables uc://….
@@ -531,6 +546,7 @@ table;-;again;Give advice on a table, with its numbers before and after.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
 --allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
+--access;auto url dir;once;Read a shared table by URLs of its files, or in its directory with temporary credentials.
 --config;FILE;once;TOML file with defaults for these options.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
 --catalog-profile;TEXT;once;Use [catalog.NAME] of that file for tables uc://….
@@ -559,6 +575,7 @@ table;-;again;Give advice on a table, with its numbers before and after.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
 --allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
+--access;auto url dir;once;Read a shared table by URLs of its files, or in its directory with temporary credentials.
 --config;FILE;once;TOML file with defaults for these options.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
 --catalog-profile;TEXT;once;Use [catalog.NAME] of that file for tables uc://….
@@ -590,6 +607,7 @@ table;-;again;Give advice on a table, with its numbers before and after.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
 --allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
+--access;auto url dir;once;Read a shared table by URLs of its files, or in its directory with temporary credentials.
 --config;FILE;once;TOML file with defaults for these options.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
 --catalog-profile;TEXT;once;Use [catalog.NAME] of that file for tables uc://….
@@ -618,6 +636,7 @@ table;-;again;Give advice on a table, with its numbers before and after.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
 --allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
+--access;auto url dir;once;Read a shared table by URLs of its files, or in its directory with temporary credentials.
 --config;FILE;once;TOML file with defaults for these options.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
 --catalog-profile;TEXT;once;Use [catalog.NAME] of that file for tables uc://….
@@ -652,6 +671,7 @@ table;-;again;Give advice on a table, with its numbers before and after.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
 --allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
+--access;auto url dir;once;Read a shared table by URLs of its files, or in its directory with temporary credentials.
 --config;FILE;once;TOML file with defaults for these options.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
 --catalog-profile;TEXT;once;Use [catalog.NAME] of that file for tables uc://….
@@ -685,6 +705,7 @@ status;-;again;Show the alerts of each table, the worst first, and trends.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
 --allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
+--access;auto url dir;once;Read a shared table by URLs of its files, or in its directory with temporary credentials.
 --config;FILE;once;TOML file with defaults for these options.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
 --catalog-profile;TEXT;once;Use [catalog.NAME] of that file for tables uc://….
@@ -710,6 +731,7 @@ status;-;again;Show the alerts of each table, the worst first, and trends.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
 --allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
+--access;auto url dir;once;Read a shared table by URLs of its files, or in its directory with temporary credentials.
 --config;FILE;once;TOML file with defaults for these options.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
 --catalog-profile;TEXT;once;Use [catalog.NAME] of that file for tables uc://….
@@ -737,6 +759,7 @@ status;-;again;Show the alerts of each table, the worst first, and trends.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
 --allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
+--access;auto url dir;once;Read a shared table by URLs of its files, or in its directory with temporary credentials.
 --config;FILE;once;TOML file with defaults for these options.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
 --catalog-profile;TEXT;once;Use [catalog.NAME] of that file for tables uc://….
@@ -770,6 +793,7 @@ once;FILE
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
 --allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
+--access;auto url dir;once;Read a shared table by URLs of its files, or in its directory with temporary credentials.
 --config;FILE;once;TOML file with defaults for these options.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
 --catalog-profile;TEXT;once;Use [catalog.NAME] of that file for tables uc://….
@@ -808,6 +832,7 @@ once;FILE
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
 --allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
+--access;auto url dir;once;Read a shared table by URLs of its files, or in its directory with temporary credentials.
 --config;FILE;once;TOML file with defaults for these options.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
 --catalog-profile;TEXT;once;Use [catalog.NAME] of that file for tables uc://….
@@ -843,6 +868,7 @@ once;FILE
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
 --allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
+--access;auto url dir;once;Read a shared table by URLs of its files, or in its directory with temporary credentials.
 --config;FILE;once;TOML file with defaults for these options.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
 --catalog-profile;TEXT;once;Use [catalog.NAME] of that file for tables uc://….
@@ -876,6 +902,7 @@ once;FILE
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
 --allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
+--access;auto url dir;once;Read a shared table by URLs of its files, or in its directory with temporary credentials.
 --config;FILE;once;TOML file with defaults for these options.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
 --catalog-profile;TEXT;once;Use [catalog.NAME] of that file for tables uc://….
@@ -908,6 +935,7 @@ restore;-;again;Restore files that a backup has and the log of a table lacks.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
 --allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
+--access;auto url dir;once;Read a shared table by URLs of its files, or in its directory with temporary credentials.
 --config;FILE;once;TOML file with defaults for these options.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
 --catalog-profile;TEXT;once;Use [catalog.NAME] of that file for tables uc://….
@@ -935,6 +963,7 @@ restore;-;again;Restore files that a backup has and the log of a table lacks.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
 --allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
+--access;auto url dir;once;Read a shared table by URLs of its files, or in its directory with temporary credentials.
 --config;FILE;once;TOML file with defaults for these options.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
 --catalog-profile;TEXT;once;Use [catalog.NAME] of that file for tables uc://….
@@ -963,6 +992,7 @@ once;DIRECTORY
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
 --allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
+--access;auto url dir;once;Read a shared table by URLs of its files, or in its directory with temporary credentials.
 --config;FILE;once;TOML file with defaults for these options.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
 --catalog-profile;TEXT;once;Use [catalog.NAME] of that file for tables uc://….
@@ -993,6 +1023,7 @@ once;@versions
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
 --allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
+--access;auto url dir;once;Read a shared table by URLs of its files, or in its directory with temporary credentials.
 --config;FILE;once;TOML file with defaults for these options.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
 --catalog-profile;TEXT;once;Use [catalog.NAME] of that file for tables uc://….
@@ -1022,6 +1053,7 @@ once;@versions
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
 --allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
+--access;auto url dir;once;Read a shared table by URLs of its files, or in its directory with temporary credentials.
 --config;FILE;once;TOML file with defaults for these options.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
 --catalog-profile;TEXT;once;Use [catalog.NAME] of that file for tables uc://….
@@ -1060,6 +1092,7 @@ once;@versions
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
 --allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
+--access;auto url dir;once;Read a shared table by URLs of its files, or in its directory with temporary credentials.
 --config;FILE;once;TOML file with defaults for these options.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
 --catalog-profile;TEXT;once;Use [catalog.NAME] of that file for tables uc://….
@@ -1089,6 +1122,7 @@ once;@versions
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
 --allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
+--access;auto url dir;once;Read a shared table by URLs of its files, or in its directory with temporary credentials.
 --config;FILE;once;TOML file with defaults for these options.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
 --catalog-profile;TEXT;once;Use [catalog.NAME] of that file for tables uc://….
@@ -1119,6 +1153,7 @@ once;DIRECTORY
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
 --allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
+--access;auto url dir;once;Read a shared table by URLs of its files, or in its directory with temporary credentials.
 --config;FILE;once;TOML file with defaults for these options.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
 --catalog-profile;TEXT;once;Use [catalog.NAME] of that file for tables uc://….
@@ -1165,6 +1200,7 @@ once;DIRECTORY
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
 --allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
+--access;auto url dir;once;Read a shared table by URLs of its files, or in its directory with temporary credentials.
 --config;FILE;once;TOML file with defaults for these options.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
 --catalog-profile;TEXT;once;Use [catalog.NAME] of that file for tables uc://….
@@ -1196,6 +1232,7 @@ once;DIRECTORY
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
 --allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
+--access;auto url dir;once;Read a shared table by URLs of its files, or in its directory with temporary credentials.
 --config;FILE;once;TOML file with defaults for these options.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
 --catalog-profile;TEXT;once;Use [catalog.NAME] of that file for tables uc://….
@@ -1226,6 +1263,7 @@ again;@properties
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
 --allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
+--access;auto url dir;once;Read a shared table by URLs of its files, or in its directory with temporary credentials.
 --config;FILE;once;TOML file with defaults for these options.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
 --catalog-profile;TEXT;once;Use [catalog.NAME] of that file for tables uc://….
@@ -1264,6 +1302,7 @@ again;@properties
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
 --allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
+--access;auto url dir;once;Read a shared table by URLs of its files, or in its directory with temporary credentials.
 --config;FILE;once;TOML file with defaults for these options.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
 --catalog-profile;TEXT;once;Use [catalog.NAME] of that file for tables uc://….
@@ -1304,6 +1343,7 @@ again;@properties
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
 --allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
+--access;auto url dir;once;Read a shared table by URLs of its files, or in its directory with temporary credentials.
 --config;FILE;once;TOML file with defaults for these options.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
 --catalog-profile;TEXT;once;Use [catalog.NAME] of that file for tables uc://….
@@ -1345,6 +1385,7 @@ again;@properties
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
 --allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
+--access;auto url dir;once;Read a shared table by URLs of its files, or in its directory with temporary credentials.
 --config;FILE;once;TOML file with defaults for these options.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
 --catalog-profile;TEXT;once;Use [catalog.NAME] of that file for tables uc://….
@@ -1374,6 +1415,7 @@ show;-;again;Show the schema of a Delta or Paimon table as a tree.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
 --allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
+--access;auto url dir;once;Read a shared table by URLs of its files, or in its directory with temporary credentials.
 --config;FILE;once;TOML file with defaults for these options.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
 --catalog-profile;TEXT;once;Use [catalog.NAME] of that file for tables uc://….
@@ -1407,6 +1449,7 @@ show;-;again;Show the schema of a Delta or Paimon table as a tree.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
 --allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
+--access;auto url dir;once;Read a shared table by URLs of its files, or in its directory with temporary credentials.
 --config;FILE;once;TOML file with defaults for these options.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
 --catalog-profile;TEXT;once;Use [catalog.NAME] of that file for tables uc://….
@@ -1435,6 +1478,7 @@ show;-;again;Show the schema of a Delta or Paimon table as a tree.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
 --allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
+--access;auto url dir;once;Read a shared table by URLs of its files, or in its directory with temporary credentials.
 --config;FILE;once;TOML file with defaults for these options.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
 --catalog-profile;TEXT;once;Use [catalog.NAME] of that file for tables uc://….
@@ -1468,6 +1512,7 @@ once;DIRECTORY
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
 --allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
+--access;auto url dir;once;Read a shared table by URLs of its files, or in its directory with temporary credentials.
 --config;FILE;once;TOML file with defaults for these options.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
 --catalog-profile;TEXT;once;Use [catalog.NAME] of that file for tables uc://….
@@ -1494,7 +1539,7 @@ pull;-;again;Copy a shared table into a local one, or its rows into files, verif
 recipient;-;again;Manage who may read shared tables.
 schema;-;again;Show the schema of a shared table, as a tree.
 serve;-;again;Serve tables to Delta Sharing clients.
-test;-;again;Check a Delta Sharing server against the text of the protocol.
+test;-;again;Check a Delta Sharing or OpenSharing server against the text of the protocol.
 token;-;again;Manage the bearer tokens of recipients.
 '
             options='--format;table json ndjson csv markdown;once;Format of stdout.
@@ -1507,6 +1552,7 @@ token;-;again;Manage the bearer tokens of recipients.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
 --allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
+--access;auto url dir;once;Read a shared table by URLs of its files, or in its directory with temporary credentials.
 --config;FILE;once;TOML file with defaults for these options.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
 --catalog-profile;TEXT;once;Use [catalog.NAME] of that file for tables uc://….
@@ -1538,6 +1584,7 @@ token;-;again;Manage the bearer tokens of recipients.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
 --allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
+--access;auto url dir;once;Read a shared table by URLs of its files, or in its directory with temporary credentials.
 --config;FILE;once;TOML file with defaults for these options.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
 --catalog-profile;TEXT;once;Use [catalog.NAME] of that file for tables uc://….
@@ -1566,6 +1613,7 @@ token;-;again;Manage the bearer tokens of recipients.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
 --allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
+--access;auto url dir;once;Read a shared table by URLs of its files, or in its directory with temporary credentials.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
 --catalog-profile;TEXT;once;Use [catalog.NAME] of that file for tables uc://….
 --color;auto always never;once;Use of colour on stdout.
@@ -1596,6 +1644,7 @@ token;-;again;Manage the bearer tokens of recipients.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
 --allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
+--access;auto url dir;once;Read a shared table by URLs of its files, or in its directory with temporary credentials.
 --config;FILE;once;TOML file with defaults for these options.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
 --catalog-profile;TEXT;once;Use [catalog.NAME] of that file for tables uc://….
@@ -1624,6 +1673,7 @@ token;-;again;Manage the bearer tokens of recipients.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
 --allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
+--access;auto url dir;once;Read a shared table by URLs of its files, or in its directory with temporary credentials.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
 --catalog-profile;TEXT;once;Use [catalog.NAME] of that file for tables uc://….
 --color;auto always never;once;Use of colour on stdout.
@@ -1650,6 +1700,7 @@ token;-;again;Manage the bearer tokens of recipients.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
 --allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
+--access;auto url dir;once;Read a shared table by URLs of its files, or in its directory with temporary credentials.
 --config;FILE;once;TOML file with defaults for these options.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
 --catalog-profile;TEXT;once;Use [catalog.NAME] of that file for tables uc://….
@@ -1679,6 +1730,7 @@ token;-;again;Manage the bearer tokens of recipients.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
 --allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
+--access;auto url dir;once;Read a shared table by URLs of its files, or in its directory with temporary credentials.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
 --catalog-profile;TEXT;once;Use [catalog.NAME] of that file for tables uc://….
 --color;auto always never;once;Use of colour on stdout.
@@ -1703,6 +1755,7 @@ token;-;again;Manage the bearer tokens of recipients.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
 --allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
+--access;auto url dir;once;Read a shared table by URLs of its files, or in its directory with temporary credentials.
 --config;FILE;once;TOML file with defaults for these options.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
 --catalog-profile;TEXT;once;Use [catalog.NAME] of that file for tables uc://….
@@ -1731,6 +1784,7 @@ show;-;again;Show the endpoint and the expiry of a profile file, and never its s
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
 --allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
+--access;auto url dir;once;Read a shared table by URLs of its files, or in its directory with temporary credentials.
 --config;FILE;once;TOML file with defaults for these options.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
 --catalog-profile;TEXT;once;Use [catalog.NAME] of that file for tables uc://….
@@ -1756,6 +1810,7 @@ show;-;again;Show the endpoint and the expiry of a profile file, and never its s
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
 --allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
+--access;auto url dir;once;Read a shared table by URLs of its files, or in its directory with temporary credentials.
 --config;FILE;once;TOML file with defaults for these options.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
 --catalog-profile;TEXT;once;Use [catalog.NAME] of that file for tables uc://….
@@ -1782,6 +1837,7 @@ show;-;again;Show the endpoint and the expiry of a profile file, and never its s
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
 --allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
+--access;auto url dir;once;Read a shared table by URLs of its files, or in its directory with temporary credentials.
 --config;FILE;once;TOML file with defaults for these options.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
 --catalog-profile;TEXT;once;Use [catalog.NAME] of that file for tables uc://….
@@ -1820,6 +1876,7 @@ show;-;again;Show the endpoint and the expiry of a profile file, and never its s
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
 --allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
+--access;auto url dir;once;Read a shared table by URLs of its files, or in its directory with temporary credentials.
 --config;FILE;once;TOML file with defaults for these options.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
 --catalog-profile;TEXT;once;Use [catalog.NAME] of that file for tables uc://….
@@ -1851,6 +1908,7 @@ revoke;-;again;Revoke grants of a recipient.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
 --allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
+--access;auto url dir;once;Read a shared table by URLs of its files, or in its directory with temporary credentials.
 --config;FILE;once;TOML file with defaults for these options.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
 --catalog-profile;TEXT;once;Use [catalog.NAME] of that file for tables uc://….
@@ -1879,6 +1937,7 @@ revoke;-;again;Revoke grants of a recipient.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
 --allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
+--access;auto url dir;once;Read a shared table by URLs of its files, or in its directory with temporary credentials.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
 --catalog-profile;TEXT;once;Use [catalog.NAME] of that file for tables uc://….
 --color;auto always never;once;Use of colour on stdout.
@@ -1905,6 +1964,7 @@ revoke;-;again;Revoke grants of a recipient.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
 --allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
+--access;auto url dir;once;Read a shared table by URLs of its files, or in its directory with temporary credentials.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
 --catalog-profile;TEXT;once;Use [catalog.NAME] of that file for tables uc://….
 --color;auto always never;once;Use of colour on stdout.
@@ -1932,6 +1992,7 @@ again;TEXT
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
 --allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
+--access;auto url dir;once;Read a shared table by URLs of its files, or in its directory with temporary credentials.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
 --catalog-profile;TEXT;once;Use [catalog.NAME] of that file for tables uc://….
 --color;auto always never;once;Use of colour on stdout.
@@ -1960,6 +2021,7 @@ again;TEXT
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
 --allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
+--access;auto url dir;once;Read a shared table by URLs of its files, or in its directory with temporary credentials.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
 --catalog-profile;TEXT;once;Use [catalog.NAME] of that file for tables uc://….
 --color;auto always never;once;Use of colour on stdout.
@@ -1988,6 +2050,7 @@ again;TEXT
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
 --allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
+--access;auto url dir;once;Read a shared table by URLs of its files, or in its directory with temporary credentials.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
 --catalog-profile;TEXT;once;Use [catalog.NAME] of that file for tables uc://….
 --color;auto always never;once;Use of colour on stdout.
@@ -2016,6 +2079,7 @@ again;TEXT
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
 --allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
+--access;auto url dir;once;Read a shared table by URLs of its files, or in its directory with temporary credentials.
 --config;FILE;once;TOML file with defaults for these options.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
 --catalog-profile;TEXT;once;Use [catalog.NAME] of that file for tables uc://….
@@ -2046,6 +2110,7 @@ again;TEXT
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
 --allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
+--access;auto url dir;once;Read a shared table by URLs of its files, or in its directory with temporary credentials.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
 --catalog-profile;TEXT;once;Use [catalog.NAME] of that file for tables uc://….
 --color;auto always never;once;Use of colour on stdout.
@@ -2063,8 +2128,11 @@ again;TEXT
             commands=''
             options='--profile;FILE;once;Profile with the token for the URL.
 --level;api footers data;once;What to check: answers of the API; also URLs and footers of up to 3 files per table; also their rows.
---select;share.no-answer share.server-error share.error-body share.error-content-type share.redirect share.token-not-required share.token-not-checked share.unauthenticated-status share.unknown-not-404 share.list-content-type share.list-body share.list-item-field share.list-item-elsewhere share.name-invalid share.id-repeated share.id-differs share.get-share share.name-case share.list-page-size share.list-pages-differ share.list-pages-endless share.list-max-results-zero share.list-bad-max-results share.list-bad-page-token share.all-tables-differ share.version-body share.version-head share.version-differs share.version-since share.version-since-early share.as-of-newest-differs share.as-of-header share.as-of-fields share.version-unknown share.timestamp-differs share.timestamp-invalid share.version-and-timestamp share.lines-content-type share.version-header share.line-not-json share.line-wrapper share.line-splits share.line-order share.end-unasked share.end-missing share.answer-failed share.format-header share.protocol-line share.metadata-field share.metadata-schema share.metadata-totals share.file-field share.action-field share.file-id-repeated share.partition-values share.partition-value-text share.stats-invalid share.url-not-https share.expiration share.vector-url share.format-default share.format-ignored share.format-advanced share.capabilities-case share.capabilities-unknown share.feature-unasked share.formats-differ share.metadata-lines share.metadata-differs share.file-id-hash share.file-id-unstable share.query-malformed share.query-unknown-field share.page-size share.pages-differ share.pages-endless share.page-head share.page-token-not-checked share.end-promised-not-sent share.refresh-differs share.hint-loses-rows share.hint-adds-files share.hint-invalid-refused share.hint-invalid-filters share.limit-too-few share.limit-before-predicate share.changes-start share.changes-reversed share.changes-range share.changes-fields share.changes-header share.changes-parts-differ share.changes-by-time share.since-range share.since-unknown share.url-private share.url-unreadable share.url-range share.file-size share.file-not-parquet share.url-unsigned share.stats-records share.file-columns share.vector-unreadable share.stats-bounds;again;Check only these rules: globs over rule ids. Repeatable.
---ignore;share.no-answer share.server-error share.error-body share.error-content-type share.redirect share.token-not-required share.token-not-checked share.unauthenticated-status share.unknown-not-404 share.list-content-type share.list-body share.list-item-field share.list-item-elsewhere share.name-invalid share.id-repeated share.id-differs share.get-share share.name-case share.list-page-size share.list-pages-differ share.list-pages-endless share.list-max-results-zero share.list-bad-max-results share.list-bad-page-token share.all-tables-differ share.version-body share.version-head share.version-differs share.version-since share.version-since-early share.as-of-newest-differs share.as-of-header share.as-of-fields share.version-unknown share.timestamp-differs share.timestamp-invalid share.version-and-timestamp share.lines-content-type share.version-header share.line-not-json share.line-wrapper share.line-splits share.line-order share.end-unasked share.end-missing share.answer-failed share.format-header share.protocol-line share.metadata-field share.metadata-schema share.metadata-totals share.file-field share.action-field share.file-id-repeated share.partition-values share.partition-value-text share.stats-invalid share.url-not-https share.expiration share.vector-url share.format-default share.format-ignored share.format-advanced share.capabilities-case share.capabilities-unknown share.feature-unasked share.formats-differ share.metadata-lines share.metadata-differs share.file-id-hash share.file-id-unstable share.query-malformed share.query-unknown-field share.page-size share.pages-differ share.pages-endless share.page-head share.page-token-not-checked share.end-promised-not-sent share.refresh-differs share.hint-loses-rows share.hint-adds-files share.hint-invalid-refused share.hint-invalid-filters share.limit-too-few share.limit-before-predicate share.changes-start share.changes-reversed share.changes-range share.changes-fields share.changes-header share.changes-parts-differ share.changes-by-time share.since-range share.since-unknown share.url-private share.url-unreadable share.url-range share.file-size share.file-not-parquet share.url-unsigned share.stats-records share.file-columns share.vector-unreadable share.stats-bounds;again;Skip these rules: globs over rule ids. Repeatable.
+--profile-of;delta-sharing opensharing;once;Protocol whose rules are checked; opensharing adds those about its own routes.
+--no-credentials;-;once;Do not ask for credentials of directories.
+--probe-scope;-;once;Also try to list what is outside the credentials: the parent directory and a sibling.
+--select;share.no-answer share.server-error share.error-body share.error-content-type share.redirect share.token-not-required share.token-not-checked share.unauthenticated-status share.unknown-not-404 share.list-content-type share.list-body share.list-item-field share.list-item-elsewhere share.name-invalid share.id-repeated share.id-differs share.get-share share.name-case share.list-page-size share.list-pages-differ share.list-pages-endless share.list-max-results-zero share.list-bad-max-results share.list-bad-page-token share.all-tables-differ share.share-metadata-form share.share-metadata-limits share.asset-route share.version-body share.version-head share.version-differs share.version-since share.version-since-early share.as-of-newest-differs share.as-of-header share.as-of-fields share.version-unknown share.timestamp-differs share.timestamp-invalid share.version-and-timestamp share.lines-content-type share.version-header share.line-not-json share.line-wrapper share.line-splits share.line-order share.end-unasked share.end-missing share.answer-failed share.format-header share.protocol-line share.metadata-field share.metadata-schema share.metadata-totals share.file-field share.action-field share.file-id-repeated share.partition-values share.partition-value-text share.stats-invalid share.url-not-https share.expiration share.vector-url share.format-default share.format-ignored share.format-advanced share.capabilities-case share.capabilities-unknown share.feature-unasked share.formats-differ share.metadata-lines share.metadata-differs share.file-id-hash share.file-id-unstable share.query-malformed share.query-unknown-field share.page-size share.pages-differ share.pages-endless share.page-head share.page-token-not-checked share.end-promised-not-sent share.refresh-differs share.hint-loses-rows share.hint-adds-files share.hint-invalid-refused share.hint-invalid-filters share.limit-too-few share.limit-before-predicate share.changes-start share.changes-reversed share.changes-range share.changes-fields share.changes-header share.changes-parts-differ share.changes-by-time share.since-range share.since-unknown share.async-unasked share.async-refused share.async-echo share.async-status share.async-deduplicate share.async-spark share.async-version-header share.async-result-differs share.async-parameters-lost share.async-pages share.async-unknown-id share.async-id-names share.url-private share.url-unreadable share.url-range share.file-size share.file-not-parquet share.url-unsigned share.stats-records share.file-columns share.vector-unreadable share.stats-bounds share.access-modes-form share.access-mode-unknown share.access-modes-differ share.access-location-missing share.access-location-form share.access-location-differs share.access-nesting share.auxiliary-form share.url-mode-broken share.dir-only-query share.dir-only-metadata share.dir-unannounced share.credential-answer share.credential-one-cloud share.credential-cloud-fits share.credential-location share.credential-broad share.credential-expiry share.credential-short share.credential-long-lived share.credential-sas share.credential-body share.credential-malformed share.credential-outside share.credential-unauthenticated share.credential-cacheable share.dir-history share.dir-unreadable share.dir-differs share.dir-paths-outside share.dir-scope share.get-table share.head-table;again;Check only these rules: globs over rule ids. Repeatable.
+--ignore;share.no-answer share.server-error share.error-body share.error-content-type share.redirect share.token-not-required share.token-not-checked share.unauthenticated-status share.unknown-not-404 share.list-content-type share.list-body share.list-item-field share.list-item-elsewhere share.name-invalid share.id-repeated share.id-differs share.get-share share.name-case share.list-page-size share.list-pages-differ share.list-pages-endless share.list-max-results-zero share.list-bad-max-results share.list-bad-page-token share.all-tables-differ share.share-metadata-form share.share-metadata-limits share.asset-route share.version-body share.version-head share.version-differs share.version-since share.version-since-early share.as-of-newest-differs share.as-of-header share.as-of-fields share.version-unknown share.timestamp-differs share.timestamp-invalid share.version-and-timestamp share.lines-content-type share.version-header share.line-not-json share.line-wrapper share.line-splits share.line-order share.end-unasked share.end-missing share.answer-failed share.format-header share.protocol-line share.metadata-field share.metadata-schema share.metadata-totals share.file-field share.action-field share.file-id-repeated share.partition-values share.partition-value-text share.stats-invalid share.url-not-https share.expiration share.vector-url share.format-default share.format-ignored share.format-advanced share.capabilities-case share.capabilities-unknown share.feature-unasked share.formats-differ share.metadata-lines share.metadata-differs share.file-id-hash share.file-id-unstable share.query-malformed share.query-unknown-field share.page-size share.pages-differ share.pages-endless share.page-head share.page-token-not-checked share.end-promised-not-sent share.refresh-differs share.hint-loses-rows share.hint-adds-files share.hint-invalid-refused share.hint-invalid-filters share.limit-too-few share.limit-before-predicate share.changes-start share.changes-reversed share.changes-range share.changes-fields share.changes-header share.changes-parts-differ share.changes-by-time share.since-range share.since-unknown share.async-unasked share.async-refused share.async-echo share.async-status share.async-deduplicate share.async-spark share.async-version-header share.async-result-differs share.async-parameters-lost share.async-pages share.async-unknown-id share.async-id-names share.url-private share.url-unreadable share.url-range share.file-size share.file-not-parquet share.url-unsigned share.stats-records share.file-columns share.vector-unreadable share.stats-bounds share.access-modes-form share.access-mode-unknown share.access-modes-differ share.access-location-missing share.access-location-form share.access-location-differs share.access-nesting share.auxiliary-form share.url-mode-broken share.dir-only-query share.dir-only-metadata share.dir-unannounced share.credential-answer share.credential-one-cloud share.credential-cloud-fits share.credential-location share.credential-broad share.credential-expiry share.credential-short share.credential-long-lived share.credential-sas share.credential-body share.credential-malformed share.credential-outside share.credential-unauthenticated share.credential-cacheable share.dir-history share.dir-unreadable share.dir-differs share.dir-paths-outside share.dir-scope share.get-table share.head-table;again;Skip these rules: globs over rule ids. Repeatable.
 --fail-on;error warning info;once;Lowest severity for exit code 1.
 --baseline;FILE;once;Accept the findings listed in this file.
 --write-baseline;FILE;once;Write the current findings to a file for --baseline, and exit 0.
@@ -2086,6 +2154,7 @@ again;TEXT
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
 --allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
+--access;auto url dir;once;Read a shared table by URLs of its files, or in its directory with temporary credentials.
 --config;FILE;once;TOML file with defaults for these options.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
 --catalog-profile;TEXT;once;Use [catalog.NAME] of that file for tables uc://….
@@ -2116,6 +2185,7 @@ rotate;-;again;Replace the tokens of a recipient by a new one.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
 --allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
+--access;auto url dir;once;Read a shared table by URLs of its files, or in its directory with temporary credentials.
 --config;FILE;once;TOML file with defaults for these options.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
 --catalog-profile;TEXT;once;Use [catalog.NAME] of that file for tables uc://….
@@ -2144,6 +2214,7 @@ rotate;-;again;Replace the tokens of a recipient by a new one.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
 --allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
+--access;auto url dir;once;Read a shared table by URLs of its files, or in its directory with temporary credentials.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
 --catalog-profile;TEXT;once;Use [catalog.NAME] of that file for tables uc://….
 --color;auto always never;once;Use of colour on stdout.
@@ -2170,6 +2241,7 @@ rotate;-;again;Replace the tokens of a recipient by a new one.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
 --allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
+--access;auto url dir;once;Read a shared table by URLs of its files, or in its directory with temporary credentials.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
 --catalog-profile;TEXT;once;Use [catalog.NAME] of that file for tables uc://….
 --color;auto always never;once;Use of colour on stdout.
@@ -2199,6 +2271,7 @@ rotate;-;again;Replace the tokens of a recipient by a new one.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
 --allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
+--access;auto url dir;once;Read a shared table by URLs of its files, or in its directory with temporary credentials.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
 --catalog-profile;TEXT;once;Use [catalog.NAME] of that file for tables uc://….
 --color;auto always never;once;Use of colour on stdout.
@@ -2231,6 +2304,7 @@ again;TEXT
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
 --allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
+--access;auto url dir;once;Read a shared table by URLs of its files, or in its directory with temporary credentials.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
 --catalog-profile;TEXT;once;Use [catalog.NAME] of that file for tables uc://….
 --color;auto always never;once;Use of colour on stdout.
@@ -2276,6 +2350,7 @@ again;TEXT
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
 --allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
+--access;auto url dir;once;Read a shared table by URLs of its files, or in its directory with temporary credentials.
 --config;FILE;once;TOML file with defaults for these options.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
 --catalog-profile;TEXT;once;Use [catalog.NAME] of that file for tables uc://….
@@ -2303,6 +2378,7 @@ again;TEXT
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
 --allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
+--access;auto url dir;once;Read a shared table by URLs of its files, or in its directory with temporary credentials.
 --config;FILE;once;TOML file with defaults for these options.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
 --catalog-profile;TEXT;once;Use [catalog.NAME] of that file for tables uc://….
@@ -2326,6 +2402,7 @@ again;TEXT
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
 --allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
+--access;auto url dir;once;Read a shared table by URLs of its files, or in its directory with temporary credentials.
 --config;FILE;once;TOML file with defaults for these options.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
 --catalog-profile;TEXT;once;Use [catalog.NAME] of that file for tables uc://….
@@ -2364,6 +2441,7 @@ again;TEXT
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
 --allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
+--access;auto url dir;once;Read a shared table by URLs of its files, or in its directory with temporary credentials.
 --config;FILE;once;TOML file with defaults for these options.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
 --catalog-profile;TEXT;once;Use [catalog.NAME] of that file for tables uc://….
@@ -2394,6 +2472,7 @@ again;TEXT
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
 --allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
+--access;auto url dir;once;Read a shared table by URLs of its files, or in its directory with temporary credentials.
 --config;FILE;once;TOML file with defaults for these options.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
 --catalog-profile;TEXT;once;Use [catalog.NAME] of that file for tables uc://….
@@ -2426,6 +2505,7 @@ again;TEXT
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
 --allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
+--access;auto url dir;once;Read a shared table by URLs of its files, or in its directory with temporary credentials.
 --config;FILE;once;TOML file with defaults for these options.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
 --catalog-profile;TEXT;once;Use [catalog.NAME] of that file for tables uc://….
@@ -2486,6 +2566,7 @@ again;TEXT
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
 --allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
+--access;auto url dir;once;Read a shared table by URLs of its files, or in its directory with temporary credentials.
 --config;FILE;once;TOML file with defaults for these options.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
 --catalog-profile;TEXT;once;Use [catalog.NAME] of that file for tables uc://….
@@ -2532,6 +2613,7 @@ again;TEXT
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
 --allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
+--access;auto url dir;once;Read a shared table by URLs of its files, or in its directory with temporary credentials.
 --config;FILE;once;TOML file with defaults for these options.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
 --catalog-profile;TEXT;once;Use [catalog.NAME] of that file for tables uc://….
@@ -2571,6 +2653,7 @@ again;TEXT
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
 --allow-external;TEXT;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
+--access;auto url dir;once;Read a shared table by URLs of its files, or in its directory with temporary credentials.
 --config;FILE;once;TOML file with defaults for these options.
 --profile-name;TEXT;once;Use [profile.NAME] of that file, whose keys override the others of the file.
 --catalog-profile;TEXT;once;Use [catalog.NAME] of that file for tables uc://….
@@ -2598,6 +2681,7 @@ again;@widenings
 --retry-budget;-;once;Time limit for retries of a request to a store; 0s disables them.
 --allow-external;-;again;Allow opening files below this path or URI outside the table. Repeatable.
 --table-format;-;once;Format of the table, instead of detecting it.
+--access;-;once;Read a shared table by URLs of its files, or in its directory with temporary credentials.
 --config;-;once;TOML file with defaults for these options.
 --profile-name;-;once;Use [profile.NAME] of that file, whose keys override the others of the file.
 --catalog-profile;-;once;Use [catalog.NAME] of that file for tables uc://….
@@ -2731,6 +2815,9 @@ again;@widenings
 --workers;-;once;Number of processes that answer requests.
 --behind-proxy;-;once;Accept plain HTTP from a reverse proxy, which has the certificate.
 --profile;-;once;Reader that must accept Paimon tables; Delta tables take only current.
+--profile-of;-;once;Protocol whose rules are checked; opensharing adds those about its own routes.
+--no-credentials;-;once;Do not ask for credentials of directories.
+--probe-scope;-;once;Also try to list what is outside the credentials: the parent directory and a sibling.
 --ignore;-;again;Skip these rules: globs over rule ids. Repeatable.
 --fail-on;-;once;Lowest severity for exit code 1.
 --baseline;-;once;Accept the findings listed in this file.
@@ -2771,7 +2858,7 @@ again;@widenings
 --group;-;once;Order of findings: by severity and rule, grouped on a terminal, or one by one in the order of the files.
 --check-files;-;once;Check the types in every data file first; refuse if one differs.
 '
-            arguments='once;alter catalog changes checkpoint clone completion convert copy diff doctor explain features fleet history log manifest optimize properties reach read repair restore schema share snapshot spark stats streams undelete vacuum validate widen-type log.not-a-table log.gap log.start-missing log.checkpoint-commit-missing log.name-not-padded log.name-unknown log.temp-leftover log.subdir-unknown log.version-too-large log.staged-without-feature log.staged-stale log.staged-name log.cleanup-overdue log.no-checkpoint-long log.nested-table log.mtime-order log.mtime-future log.mtime-vs-commitinfo commit.empty commit.not-utf8 commit.bad-json commit.line-not-object commit.duplicate-key commit.unknown-field commit.pretty-printed commit.crlf-or-blank action.missing-required action.wrong-type action.number-spelling commit.lone-surrogate domain.configuration-not-string commit.checkpoint-only-action commit.first-without-protocol commit.first-without-metadata commit.unknown-action commit.huge action.readd-without-remove action.remove-of-unknown action.remove-dv-mismatch action.datachange-false-new-data action.datachange-mixed action.cdc-only commitinfo.missing commitinfo.several commitinfo.not-object commit.duplicate-metadata commit.duplicate-protocol commit.duplicate-txn commit.duplicate-domain action.duplicate-path stats.records-disagree action.add-remove-same-key action.negative-size action.bad-modification-time action.deletion-timestamp-missing action.deletion-timestamp-odd action.extended-metadata-lie action.remove-size-missing action.path-empty action.tags-null-value action.cdc-datachange-true txn.version-decrease txn.last-updated-missing txn.count-high domain.system-unknown domain.without-feature domain.tombstone-empty path.bad-encoding path.not-encoded path.escapes-root path.not-normalised path.absolute path.absolute-inside-root path.hidden-location path.reserved-name path.double-encoded path.same-file-two-spellings path.case-collision path.shared-with-cdc path.not-unique-over-history feature.used-not-supported feature.property-without-feature feature.supported-not-used vacuumcheck.old-vacuum protocol.missing protocol.version-out-of-range protocol.reader3-needs-writer7 protocol.reader-features-missing protocol.writer-features-missing protocol.features-on-legacy protocol.reader-only-feature protocol.rw-feature-not-in-reader protocol.writer-feature-in-reader protocol.unknown-feature protocol.preview-feature protocol.dependency protocol.exclusive protocol.duplicate-feature protocol.downgrade protocol.legacy-oddity protocol.stray-keys metadata.id-not-guid metadata.id-changed metadata.format-not-parquet metadata.created-time metadata.partition-column-unknown metadata.partition-column-duplicate metadata.partition-column-type metadata.partition-column-nested metadata.all-columns-partitioned metadata.partitioning-changed property.unknown-delta-key property.bad-boolean property.bad-number property.bad-interval property.interval-portability property.retention-order property.retention-short property.retention-long property.legacy-append-only-key property.stats-both-off property.stats-struct-unset property.checkpoint-policy property.compression-codec property.parquet-version property.protocol-in-config property.log-cleanup-off property.cdf-legacy-key schema.not-null-tightened schema.new-not-null-column schema.column-dropped-no-mapping schema.type-changed-illegally schema.case-only-change schema.bad-json schema.field-missing-key schema.unknown-type schema.decimal-bounds schema.char-varchar schema.duplicate-column schema.empty-name schema.invalid-chars schema.empty-struct schema.map-key-null schema.void-in-complex schema.metadata-reserved schema.interval-noncanonical schema.too-wide mapping.mode-change-illegal mapping.physical-name-changed mapping.id-reused mapping.physical-path-reused mapping.max-id-decreased mapping.partition-key-logical mapping.stats-key-logical mapping.mode-invalid mapping.mode-without-protocol mapping.id-missing mapping.name-missing mapping.id-duplicate mapping.physical-path-duplicate mapping.id-out-of-range mapping.max-id-too-small mapping.max-id-missing mapping.stray-annotations mapping.nested-ids mapping.compat-physical-name mapping.file-without-field-ids mapping.file-with-logical-names mapping.field-id-mismatch mapping.file-with-other-names partition.key-missing partition.key-extra partition.key-case partition.unparsable partition.empty-string partition.null-in-not-null partition.timestamp-zoneless partition.noncanonical partition.kernel-unreadable partition.hive-default partition.values-on-unpartitioned partition.cardinality partition.ntz-date-only partition.dir-mismatch data.partition-column-differs data.type-mismatch data.type-widening-unrecorded data.decimal-mismatch data.timestamp-not-utc data.timestamp-unit data.void-materialised data.nested-layout data.variant-shape data.not-parquet data.row-count-zero data.codec-unsupported data.encrypted data.column-missing data.column-unknown data.required-mismatch data.partition-column-missing data.case-mismatch stats.bad-json stats.num-records-missing stats.num-records-negative stats.cardinality-exceeds stats.null-count-range stats.null-count-wide stats.unknown-column stats.partition-column stats.type-mismatch stats.interval-bounds stats.variant-encoding stats.tight-with-dv stats.nullcounts-spelling stats.min-greater-max stats.timestamp-precision stats.num-records-mismatch stats.null-count-mismatch stats.bounds-not-covering stats.bounds-not-tight stats.clustering-missing checkpoint.unreadable checkpoint.duplicate-key checkpoint.multi-action-row checkpoint.missing-add checkpoint.extra-add checkpoint.add-differs checkpoint.missing-tombstone checkpoint.parsed-partition-differs checkpoint.parsed-stats-differs action.stats-in-checkpointed-remove checkpoint.no-protocol checkpoint.no-metadata checkpoint.forbidden-action checkpoint.metadata-differs checkpoint.missing-txn checkpoint.missing-domain checkpoint.domain-tombstone checkpoint.features-null checkpoint.schema-type checkpoint.stats-policy checkpoint.parsed-partition-missing checkpoint.parsed-names checkpoint.parsed-types-old checkpoint.v2-metadata-missing checkpoint.v2-version checkpoint.v2-without-feature checkpoint.v2-mixed checkpoint.v2-tags sidecar.missing sidecar.size-mismatch sidecar.path-outside sidecar.non-file-action sidecar.orphan checkpoint.amt-classic checkpoint.multipart-incomplete checkpoint.multipart-mixed checkpoint.multipart-forbidden checkpoint.multipart-one checkpoint.several-forms checkpoint.zero-length checkpoint.without-commit checkpoint.unpublished checkpoint.v2-compat-missing checkpoint.replay-unavailable checkpoint.protected-missing hint.missing hint.bad-json hint.missing-field hint.checkpoint-missing hint.stale hint.size-wrong hint.parts-on-classic hint.checksum-bad hint.checksum-order hint.schema-wrong hint.ahead-of-log crc.num-files crc.table-size crc.histogram crc.deleted-histogram crc.all-files crc.dv-counts crc.bad-json crc.missing-required crc.metadata-differs crc.protocol-differs crc.counts-not-one crc.ict crc.txns crc.domains crc.without-commit crc.missing compaction.bad-name compaction.beyond-log compaction.missing-remove compaction.missing-domain-tombstone compaction.content compaction.forbidden-action compaction.stale data.file-missing data.file-missing-tombstoned data.size-mismatch data.modified-after-add data.orphan data.orphan-young data.expired-tombstone-present data.small-files data.manifest-stale data.unreachable data.shared-file typewidening.removable typewidening.not-supported typewidening.change-not-allowed typewidening.bad-entry typewidening.bad-path typewidening.chain-broken typewidening.table-version typewidening.iceberg typewidening.ntz-feature typewidening.float-bounds typewidening.both-features typewidening.lost-history typewidening.property-missing dv.bad-descriptor dv.names-nothing dv.bad-z85 dv.inline-with-offset dv.absolute-not-absolute dv.offset-zero-vs-null dv.empty dv.num-records-missing dv.feature-missing dv.written-while-disabled dv.iceberg-conflict dv.all-rows dv.random-prefix-dir dv.absolute-in-root dv.file-missing dv.orphan dv.file-too-short dv.file-version dv.size-mismatch dv.crc-mismatch dv.magic dv.bitmap-corrupt dv.cardinality-mismatch dv.row-out-of-range cdc.no-change-type cdc.bad-change-type cdc.pre-post-unbalanced cdc.file-missing cdc.size-mismatch cdc.location cdc.without-feature cdc.missing-when-enabled cdc.partition-values appendonly.violated appendonly.dv-delete rowtracking.materialised-duplicate rowtracking.materialised-beyond-mark rowtracking.base-row-id-missing rowtracking.overlap rowtracking.high-water-mark rowtracking.high-water-mark-decreased rowtracking.commit-version rowtracking.base-row-id-changed rowtracking.column-names rowtracking.suspended-and-enabled rowtracking.preserved-tag constraint.bad-sql invariant.bad-json generated.bad-sql default.bad-sql generated.partition identity.incomplete identity.step-zero identity.type identity.immutable-changed identity.high-water-mark notnull.violated constraint.violated invariant.violated generated.violated expression.not-evaluated clustering.domain-missing clustering.bad-config clustering.partitioned clustering.type variant.partition-or-cluster iceberg.mapping-off iceberg.type-not-allowed iceberg.versions-conflict iceberg.num-records iceberg.metadata-at-risk history.operation-missing history.vacuum-start-without-end history.vacuum-short-retention history.time-travel-broken history.restore-risk history.writer-mix history.concurrent-version-hole ict.missing ict.not-first ict.not-monotone ict.enablement-properties ict.enable-before-mtime ict.future ict.without-feature catalog.unpublished-possible catalog.txnid-missing catalog.ict-missing catalog.publish-order catalog.diverged amt.readable-partially paimon.bad-json paimon.missing-key paimon.bad-value paimon.bad-type paimon.file-too-large paimon.id-differs paimon.null-key paimon.unknown-version paimon.duplicate-key paimon.trailing-text paimon.option-not-string paimon.map-key-nullable paimon.nullability-contradiction paimon.type-not-canonical paimon.unknown-key paimon.field-id-duplicate paimon.highest-field-id paimon.field-id-range paimon.column-duplicate paimon.reserved-name paimon.blank-name paimon.comment-directive paimon.default-value paimon.no-columns paimon.key-missing paimon.key-duplicate paimon.key-type paimon.key-within-partition paimon.blob paimon.bucket paimon.bucket-key paimon.option-value paimon.option-column paimon.option-conflict paimon.type-not-in-format paimon.schema-missing paimon.stray-file paimon.bad-snapshot paimon.bad-manifest paimon.manifest-missing paimon.no-permission paimon.bad-statistics paimon.bad-consumer paimon.schema-gap paimon.fallback-branch paimon.field-id-reused paimon.highest-field-id-decreased paimon.partition-keys-changed paimon.primary-keys-changed paimon.immutable-option paimon.type-change paimon.null-to-not-null paimon.option-of-old-rows share.no-answer share.server-error share.error-body share.error-content-type share.redirect share.token-not-required share.token-not-checked share.unauthenticated-status share.unknown-not-404 share.list-content-type share.list-body share.list-item-field share.list-item-elsewhere share.name-invalid share.id-repeated share.id-differs share.get-share share.name-case share.list-page-size share.list-pages-differ share.list-pages-endless share.list-max-results-zero share.list-bad-max-results share.list-bad-page-token share.all-tables-differ share.version-body share.version-head share.version-differs share.version-since share.version-since-early share.as-of-newest-differs share.as-of-header share.as-of-fields share.version-unknown share.timestamp-differs share.timestamp-invalid share.version-and-timestamp share.lines-content-type share.version-header share.line-not-json share.line-wrapper share.line-splits share.line-order share.end-unasked share.end-missing share.answer-failed share.format-header share.protocol-line share.metadata-field share.metadata-schema share.metadata-totals share.file-field share.action-field share.file-id-repeated share.partition-values share.partition-value-text share.stats-invalid share.url-not-https share.expiration share.vector-url share.format-default share.format-ignored share.format-advanced share.capabilities-case share.capabilities-unknown share.feature-unasked share.formats-differ share.metadata-lines share.metadata-differs share.file-id-hash share.file-id-unstable share.query-malformed share.query-unknown-field share.page-size share.pages-differ share.pages-endless share.page-head share.page-token-not-checked share.end-promised-not-sent share.refresh-differs share.hint-loses-rows share.hint-adds-files share.hint-invalid-refused share.hint-invalid-filters share.limit-too-few share.limit-before-predicate share.changes-start share.changes-reversed share.changes-range share.changes-fields share.changes-header share.changes-parts-differ share.changes-by-time share.since-range share.since-unknown share.url-private share.url-unreadable share.url-range share.file-size share.file-not-parquet share.url-unsigned share.stats-records share.file-columns share.vector-unreadable share.stats-bounds 0 1 129 130 141 143 2 3 4 5 6 7 70 8 ARROW_DEFAULT_MEMORY_POOL AWS_… AZURE_… CLASSPATH CLICOLOR CLICOLOR_FORCE CLOUDSDK_CONFIG COLUMNS DATABRICKS_CLIENT_ID DATABRICKS_CLIENT_SECRET DATABRICKS_HOST DATABRICKS_TOKEN DELTACLI_COLOR DELTACLI_CONFIG DELTACLI_ENGINE DELTACLI_FORMAT DELTACLI_MASTER DELTACLI_PAGER DELTACLI_PROFILE DELTACLI_PROGRESS DELTACLI_REMOTE DELTACLI_RETRY_BUDGET FORCE_COLOR GCE_METADATA_IP GCE_METADATA_TIMEOUT GOOGLE_… JAVA_HOME LANG LC_ALL LC_CTYPE LESS NO_COLOR NO_GCE_CHECK PAGER PYSPARK_PYTHON SPARK_HOME SPARK_LOCAL_IP STORAGE_EMULATOR_HOST TERM UC_ENDPOINT UC_TOKEN adaptiveMetadata adaptiveMetadata-preview allowColumnDefaults alter.blob alter.bloom-filter alter.cast alter.char-varchar alter.check-constraint alter.clustering-column alter.clustering-statistics alter.column-exists alter.constraint-exists alter.constraint-missing alter.constraint-name alter.default alter.default-with-add alter.directive alter.generated-column alter.identity alter.ids alter.in-options alter.invariant alter.key alter.last-column alter.lossy alter.map-key alter.mapping-exists alter.mapping-mode alter.mapping-needed alter.move alter.name alter.not-null alter.number alter.option alter.part alter.partition-column alter.partitioned alter.protocol-upgrade-needed alter.reader-partitions alter.reader-version alter.reserved-name alter.rows-unknown alter.rows-violate alter.shares alter.statistics alter.streams alter.void append.constraint append.constraint-unjudged append.identity append.missing-column append.partition-value append.table-changed append.type append.unknown-column append.value appendOnly azure backup.conflict backup.copy-differs backup.damaged backup.diverged backup.list-corrupt backup.list-missing backup.not-a-backup backup.other-table backup.unfinished baseline bug catalog.answer catalog.denied catalog.domain catalog.feature catalog.inline-commit catalog.managed catalog.not-delta catalog.not-found catalog.not-managed catalog.permission catalog.property catalog.published-unreported catalog.read-only catalog.refused catalog.unavailable catalog.uniform catalog.unpublished-limit catalogManaged catalogOwned-preview cdf change-feed changeDataFeed changes.columns-replaced changes.mapping-removed checkConstraints checkpoint.not-proven checkpoint.parts-mix checkpointProtection clock.ahead clone.files-lost clone.inside clone.note-unreadable clone.rows-unknown clone.source-incomplete clone.source-not-writable clone.target-exists clone.target-not-empty clone.vacuum-running cluster.catalog cluster.clock-skew cluster.failed cluster.java cluster.local-store cluster.module cluster.no-cluster cluster.other-table cluster.other-version cluster.package cluster.pyspark cluster.python cluster.result-size cluster.secret cluster.start cluster.unreachable cluster.url clustering collations collations-preview columnMapping columnMappingUsageTracking commands commit commit.line-too-long commit.outcome-unknown commit.shrank compact.too-large conditions config configuration confirmation conflict consent consent.denied consent.missing convert.conflicts convert.files-changed convert.iceberg convert.inside-table convert.is-table convert.lost-log convert.no-files convert.other-format convert.spark-metadata coordinatedCommits-preview copy.absolute-paths copy.conflict copy.differs copy.diverged copy.external-files copy.inside-table copy.not-a-replica copy.note-corrupt copy.source-changed copy.source-incomplete copy.source-rewritten copy.time-budget crc.not-proven credentials cutoff data.bad-value data.not-as-written deletion-vector deletionVectors delta.appendOnly delta.autoOptimize delta.autoOptimize.autoCompact delta.autoOptimize.optimizeWrite delta.castIcebergTimeType delta.checkpoint.writeStatsAsJson delta.checkpoint.writeStatsAsStruct delta.checkpointInterval delta.checkpointPolicy delta.checkpointRetentionDuration delta.clusterByAuto delta.columnMapping.hasDroppedOrRenamed delta.columnMapping.maxColumnId delta.columnMapping.mode delta.compatibility.symlinkFormatManifest.enabled delta.dataSkippingNumIndexedCols delta.dataSkippingStatsColumns delta.dataSkippingStringPrefixLength delta.deletedFileRetentionDuration delta.dropFeatureTruncateHistory.retentionDuration delta.enableChangeDataCapture delta.enableChangeDataFeed delta.enableDeletionVectors delta.enableExpiredLogCleanup delta.enableFullRetentionRollback delta.enableIcebergCompatV1 delta.enableIcebergCompatV2 delta.enableIcebergCompatV3 delta.enableIcebergWriterCompatV1 delta.enableIcebergWriterCompatV3 delta.enableInCommitTimestamps delta.enableInCommitTimestamps-preview delta.enableMaterializePartitionColumnsFeature delta.enableRowTracking delta.enableTypeWidening delta.enableVariantShredding delta.inCommitTimestampEnablementTimestamp delta.inCommitTimestampEnablementTimestamp-preview delta.inCommitTimestampEnablementVersion delta.inCommitTimestampEnablementVersion-preview delta.isolationLevel delta.lastCommitTimestamp delta.lastUpdateVersion delta.logRetentionDuration delta.managedDataSkippingStatsColumns delta.parquet.compression.codec delta.parquet.format.version delta.parquet.vorder.enabled delta.randomPrefixLength delta.randomizeFilePrefixes delta.redirectReaderWriter-preview delta.redirectWriterOnly-preview delta.requireCheckpointProtectionBeforeVersion delta.rowTrackingSuspended delta.sampleRetentionDuration delta.setTransactionRetentionDuration delta.targetFileSize delta.tuneFileSizesForRewrites delta.universalFormat.compatibility.location delta.universalFormat.compatibility.targetRefreshInterval delta.universalFormat.enabledFormats delta.universalFormat.iceberg.atomicConversion.supported delta.workloadBasedColumns.optimizerStatistics delta.writePartitionColumnsToParquet documents domain domainMetadata durations environment errors examples exit-codes expire.checkpoint-protection expire.disabled expire.not-proven expire.partly-done expire.retention expire.retention-longer external feature features.history-not-needed features.in-use features.needs-truncation features.not-alone features.not-present features.not-removable features.preview features.required features.unknown features.unused features.wait features.would-activate files.deleted-rows files.lost files.small files.unreferenced finding fleet.config fleet.consent fleet.exists fleet.findings fleet.group fleet.lease-lost fleet.leased fleet.metrics-address fleet.run-active fleet.state fleet.webhook foreign formats gcs generatedColumns geospatial geospatial-dev glossary guard guards help hint icebergCompatV1 icebergCompatV2 icebergCompatV3 icebergWriterCompatV1 icebergWriterCompatV3 ict.not-increasing identityColumns in-commit-timestamp inCommitTimestamp inCommitTimestamp-preview interrupted invariants json liquid live-file log-compaction log.checkpoint-distance log.commit-overwritten log.expired log.problems manifests.column-mapping manifests.line-break manifests.link manifests.not-deleted manifests.vectors materializePartitionColumns memory.exhausted metadata.missing ndjson optimize.clustered optimize.clustering-columns optimize.not-clustered optimize.row-group-too-large optimize.rows-differ optimize.type-unsupported optimize.value-not-exact output-streams output.run-ended output.unwritable pager paimon.iceberg paimon.no-such-branch paimon.no-such-snapshot paimon.outcome-unknown paimon.table-damaged paimon.users-unknown partitions.too-many partly-done path.external permissions plan plan.clock plan.newer plan.other-past plan.other-place plan.other-table plan.too-old policy profile progress properties.column-mapping properties.constraint properties.engine-only properties.feature-needed properties.iceberg-compat properties.iceberg-needed properties.internal properties.key-case properties.manifest properties.reserved-column properties.unknown-key protocol.unsupported-reader quarantine recipient recover.diverged recover.other-table recover.source-is-log recover.source-is-table recover.source-missing recover.unproven redirectReaderWriter-preview redirectWriterOnly-preview refusal refused repair.backup-damaged repair.backup-differs repair.backup-missing repair.backup-of-another repair.file-renamed repair.listing-differs repair.log-moved-on repair.loss-not-accepted repair.plan-missing repair.plan-of-another repair.plan-stale repair.plan-unreadable repair.sparse-file repair.step-failed repair.table-in-use repair.too-much-missing repair.undo-loses-versions restore.append-only restore.conflict restore.constraint restore.copy-differs restore.damaged restore.diverged restore.features restore.file-damaged restore.file-missing restore.file-vanished restore.gap restore.link restore.mapping-mode restore.not-checked restore.partitioning restore.row-ids restore.rows-unknown restore.schema-differs restore.vectors-off retention retention.out-of-order retries rowTracking rowtracking.not-enabled rowtracking.suspended rule s3 schema.not-a-schema schema.not-writable schemas share.access share.address share.answer share.answer-cut share.certificate share.client share.config share.file-differs share.files share.grant share.history-gone share.host share.keys share.limit share.locked share.moved-on share.no-change-feed share.no-client share.no-table share.no-token share.not-a-server share.not-found share.note share.nothing-shared share.permissions share.plain-http share.port share.port-denied share.port-in-use share.profile share.pull-target share.read-only share.recipient share.recipients share.refused-token share.request share.self-signed share.signing share.start-version share.target-exists share.token share.too-many-tokens share.unauthenticated share.unavailable share.unreachable share.url-expired share.url-refused share.workers sidecar signals sizes spark.append-only spark.listing spark.read-only spark.spelling start statistics statistics.columns statistics.missing storage.archived storage.bucket-missing storage.clock-skew storage.content-differs storage.credentials storage.delete-alone storage.delete-failed storage.delete-without-effect storage.failed storage.file-missing storage.grant-ended storage.grant-form storage.grant-location storage.listing-disorder storage.listing-incomplete storage.listing-stale storage.no-atomic-create storage.no-atomic-replace storage.no-space storage.no-versions storage.permission storage.ranges-ignored storage.ranges-wrong storage.read-unconditional storage.region storage.scratch-left storage.unexpected-answer storage.unreachable stream.changes stream.changes-not-recorded stream.deletes stream.no-app-id stream.offset stream.other-table stream.schema-changed streams.moved streams.none-found streams.not-a-checkpoint streams.not-protected streams.paimon table.format table.format-ambiguous table.path-inside table.path-is-file table.path-is-log table.path-missing table.redirected table.timestamp-before-start table.timestamp-unknown table.unreadable table.version-absent tasks text.not-unicode time time-travel times timestampNanos timestampNtz timestampWithoutTimezone timestamps timetravel tombstone topics type.unsupported typeWidening typeWidening-preview uncommitted-file undelete.conflict undelete.not-there undelete.source-changed undelete.still-missing usage usage.allow-external usage.backup usage.baseline usage.catalog usage.change usage.checkpoints usage.client usage.column usage.commit-metadata usage.config usage.copy usage.credentials usage.duration usage.feature usage.format usage.history usage.missing-extra usage.missing-library usage.output usage.parameter usage.partition usage.plan usage.point usage.prices usage.property usage.relative-path usage.result usage.rule usage.sample usage.schema-file usage.scheme usage.secret usage.shell usage.size usage.storage-option usage.stream-option usage.table usage.table-format usage.template usage.timestamp usage.type usage.version usage.where v2Checkpoint vacuum.clock-skew vacuum.clone-unreachable vacuum.empty-listing vacuum.inside-table vacuum.inventory vacuum.lite-impossible vacuum.live-files-missing vacuum.max-delete vacuum.nested-table vacuum.partly-done vacuum.plan-names-live vacuum.plan-newer vacuum.plan-other-past vacuum.plan-other-table vacuum.plan-progress vacuum.plan-retention vacuum.plan-too-old vacuum.plan-unreadable vacuum.quarantine-differs vacuum.quarantine-in-table vacuum.quarantine-manifest vacuum.quarantine-name vacuum.retention vacuum.shared-directory vacuum.unknown-clock vacuumProtocolCheck variantShredding variantShredding-preview variantType variantType-preview version where widen.change-data-feed widen.char-varchar widen.check-constraint widen.default widen.file-type widen.generated-column widen.generation-expression widen.history-broken widen.history-path widen.history-refused widen.iceberg-compat widen.identity widen.invariant widen.not-allowed widen.not-enabled widen.partition-date widen.partition-decimal widen.partition-float widen.partition-value widen.protocol-upgrade-needed widen.uniform
+            arguments='once;alter catalog changes checkpoint clone completion convert copy diff doctor explain features fleet history log manifest optimize properties reach read repair restore schema share snapshot spark stats streams undelete vacuum validate widen-type log.not-a-table log.gap log.start-missing log.checkpoint-commit-missing log.name-not-padded log.name-unknown log.temp-leftover log.subdir-unknown log.version-too-large log.staged-without-feature log.staged-stale log.staged-name log.cleanup-overdue log.no-checkpoint-long log.nested-table log.mtime-order log.mtime-future log.mtime-vs-commitinfo commit.empty commit.not-utf8 commit.bad-json commit.line-not-object commit.duplicate-key commit.unknown-field commit.pretty-printed commit.crlf-or-blank action.missing-required action.wrong-type action.number-spelling commit.lone-surrogate domain.configuration-not-string commit.checkpoint-only-action commit.first-without-protocol commit.first-without-metadata commit.unknown-action commit.huge action.readd-without-remove action.remove-of-unknown action.remove-dv-mismatch action.datachange-false-new-data action.datachange-mixed action.cdc-only commitinfo.missing commitinfo.several commitinfo.not-object commit.duplicate-metadata commit.duplicate-protocol commit.duplicate-txn commit.duplicate-domain action.duplicate-path stats.records-disagree action.add-remove-same-key action.negative-size action.bad-modification-time action.deletion-timestamp-missing action.deletion-timestamp-odd action.extended-metadata-lie action.remove-size-missing action.path-empty action.tags-null-value action.cdc-datachange-true txn.version-decrease txn.last-updated-missing txn.count-high domain.system-unknown domain.without-feature domain.tombstone-empty path.bad-encoding path.not-encoded path.escapes-root path.not-normalised path.absolute path.absolute-inside-root path.hidden-location path.reserved-name path.double-encoded path.same-file-two-spellings path.case-collision path.shared-with-cdc path.not-unique-over-history feature.used-not-supported feature.property-without-feature feature.supported-not-used vacuumcheck.old-vacuum protocol.missing protocol.version-out-of-range protocol.reader3-needs-writer7 protocol.reader-features-missing protocol.writer-features-missing protocol.features-on-legacy protocol.reader-only-feature protocol.rw-feature-not-in-reader protocol.writer-feature-in-reader protocol.unknown-feature protocol.preview-feature protocol.dependency protocol.exclusive protocol.duplicate-feature protocol.downgrade protocol.legacy-oddity protocol.stray-keys metadata.id-not-guid metadata.id-changed metadata.format-not-parquet metadata.created-time metadata.partition-column-unknown metadata.partition-column-duplicate metadata.partition-column-type metadata.partition-column-nested metadata.all-columns-partitioned metadata.partitioning-changed property.unknown-delta-key property.bad-boolean property.bad-number property.bad-interval property.interval-portability property.retention-order property.retention-short property.retention-long property.legacy-append-only-key property.stats-both-off property.stats-struct-unset property.checkpoint-policy property.compression-codec property.parquet-version property.protocol-in-config property.log-cleanup-off property.cdf-legacy-key schema.not-null-tightened schema.new-not-null-column schema.column-dropped-no-mapping schema.type-changed-illegally schema.case-only-change schema.bad-json schema.field-missing-key schema.unknown-type schema.decimal-bounds schema.char-varchar schema.duplicate-column schema.empty-name schema.invalid-chars schema.empty-struct schema.map-key-null schema.void-in-complex schema.metadata-reserved schema.interval-noncanonical schema.too-wide mapping.mode-change-illegal mapping.physical-name-changed mapping.id-reused mapping.physical-path-reused mapping.max-id-decreased mapping.partition-key-logical mapping.stats-key-logical mapping.mode-invalid mapping.mode-without-protocol mapping.id-missing mapping.name-missing mapping.id-duplicate mapping.physical-path-duplicate mapping.id-out-of-range mapping.max-id-too-small mapping.max-id-missing mapping.stray-annotations mapping.nested-ids mapping.compat-physical-name mapping.file-without-field-ids mapping.file-with-logical-names mapping.field-id-mismatch mapping.file-with-other-names partition.key-missing partition.key-extra partition.key-case partition.unparsable partition.empty-string partition.null-in-not-null partition.timestamp-zoneless partition.noncanonical partition.kernel-unreadable partition.hive-default partition.values-on-unpartitioned partition.cardinality partition.ntz-date-only partition.dir-mismatch data.partition-column-differs data.type-mismatch data.type-widening-unrecorded data.decimal-mismatch data.timestamp-not-utc data.timestamp-unit data.void-materialised data.nested-layout data.variant-shape data.not-parquet data.row-count-zero data.codec-unsupported data.encrypted data.column-missing data.column-unknown data.required-mismatch data.partition-column-missing data.case-mismatch stats.bad-json stats.num-records-missing stats.num-records-negative stats.cardinality-exceeds stats.null-count-range stats.null-count-wide stats.unknown-column stats.partition-column stats.type-mismatch stats.interval-bounds stats.variant-encoding stats.tight-with-dv stats.nullcounts-spelling stats.min-greater-max stats.timestamp-precision stats.num-records-mismatch stats.null-count-mismatch stats.bounds-not-covering stats.bounds-not-tight stats.clustering-missing checkpoint.unreadable checkpoint.duplicate-key checkpoint.multi-action-row checkpoint.missing-add checkpoint.extra-add checkpoint.add-differs checkpoint.missing-tombstone checkpoint.parsed-partition-differs checkpoint.parsed-stats-differs action.stats-in-checkpointed-remove checkpoint.no-protocol checkpoint.no-metadata checkpoint.forbidden-action checkpoint.metadata-differs checkpoint.missing-txn checkpoint.missing-domain checkpoint.domain-tombstone checkpoint.features-null checkpoint.schema-type checkpoint.stats-policy checkpoint.parsed-partition-missing checkpoint.parsed-names checkpoint.parsed-types-old checkpoint.v2-metadata-missing checkpoint.v2-version checkpoint.v2-without-feature checkpoint.v2-mixed checkpoint.v2-tags sidecar.missing sidecar.size-mismatch sidecar.path-outside sidecar.non-file-action sidecar.orphan checkpoint.amt-classic checkpoint.multipart-incomplete checkpoint.multipart-mixed checkpoint.multipart-forbidden checkpoint.multipart-one checkpoint.several-forms checkpoint.zero-length checkpoint.without-commit checkpoint.unpublished checkpoint.v2-compat-missing checkpoint.replay-unavailable checkpoint.protected-missing hint.missing hint.bad-json hint.missing-field hint.checkpoint-missing hint.stale hint.size-wrong hint.parts-on-classic hint.checksum-bad hint.checksum-order hint.schema-wrong hint.ahead-of-log crc.num-files crc.table-size crc.histogram crc.deleted-histogram crc.all-files crc.dv-counts crc.bad-json crc.missing-required crc.metadata-differs crc.protocol-differs crc.counts-not-one crc.ict crc.txns crc.domains crc.without-commit crc.missing compaction.bad-name compaction.beyond-log compaction.missing-remove compaction.missing-domain-tombstone compaction.content compaction.forbidden-action compaction.stale data.file-missing data.file-missing-tombstoned data.size-mismatch data.modified-after-add data.orphan data.orphan-young data.expired-tombstone-present data.small-files data.manifest-stale data.unreachable data.shared-file typewidening.removable typewidening.not-supported typewidening.change-not-allowed typewidening.bad-entry typewidening.bad-path typewidening.chain-broken typewidening.table-version typewidening.iceberg typewidening.ntz-feature typewidening.float-bounds typewidening.both-features typewidening.lost-history typewidening.property-missing dv.bad-descriptor dv.names-nothing dv.bad-z85 dv.inline-with-offset dv.absolute-not-absolute dv.offset-zero-vs-null dv.empty dv.num-records-missing dv.feature-missing dv.written-while-disabled dv.iceberg-conflict dv.all-rows dv.random-prefix-dir dv.absolute-in-root dv.file-missing dv.orphan dv.file-too-short dv.file-version dv.size-mismatch dv.crc-mismatch dv.magic dv.bitmap-corrupt dv.cardinality-mismatch dv.row-out-of-range cdc.no-change-type cdc.bad-change-type cdc.pre-post-unbalanced cdc.file-missing cdc.size-mismatch cdc.location cdc.without-feature cdc.missing-when-enabled cdc.partition-values appendonly.violated appendonly.dv-delete rowtracking.materialised-duplicate rowtracking.materialised-beyond-mark rowtracking.base-row-id-missing rowtracking.overlap rowtracking.high-water-mark rowtracking.high-water-mark-decreased rowtracking.commit-version rowtracking.base-row-id-changed rowtracking.column-names rowtracking.suspended-and-enabled rowtracking.preserved-tag constraint.bad-sql invariant.bad-json generated.bad-sql default.bad-sql generated.partition identity.incomplete identity.step-zero identity.type identity.immutable-changed identity.high-water-mark notnull.violated constraint.violated invariant.violated generated.violated expression.not-evaluated clustering.domain-missing clustering.bad-config clustering.partitioned clustering.type variant.partition-or-cluster iceberg.mapping-off iceberg.type-not-allowed iceberg.versions-conflict iceberg.num-records iceberg.metadata-at-risk history.operation-missing history.vacuum-start-without-end history.vacuum-short-retention history.time-travel-broken history.restore-risk history.writer-mix history.concurrent-version-hole ict.missing ict.not-first ict.not-monotone ict.enablement-properties ict.enable-before-mtime ict.future ict.without-feature catalog.unpublished-possible catalog.txnid-missing catalog.ict-missing catalog.publish-order catalog.diverged amt.readable-partially paimon.bad-json paimon.missing-key paimon.bad-value paimon.bad-type paimon.file-too-large paimon.id-differs paimon.null-key paimon.unknown-version paimon.duplicate-key paimon.trailing-text paimon.option-not-string paimon.map-key-nullable paimon.nullability-contradiction paimon.type-not-canonical paimon.unknown-key paimon.field-id-duplicate paimon.highest-field-id paimon.field-id-range paimon.column-duplicate paimon.reserved-name paimon.blank-name paimon.comment-directive paimon.default-value paimon.no-columns paimon.key-missing paimon.key-duplicate paimon.key-type paimon.key-within-partition paimon.blob paimon.bucket paimon.bucket-key paimon.option-value paimon.option-column paimon.option-conflict paimon.type-not-in-format paimon.schema-missing paimon.stray-file paimon.bad-snapshot paimon.bad-manifest paimon.manifest-missing paimon.no-permission paimon.bad-statistics paimon.bad-consumer paimon.schema-gap paimon.fallback-branch paimon.field-id-reused paimon.highest-field-id-decreased paimon.partition-keys-changed paimon.primary-keys-changed paimon.immutable-option paimon.type-change paimon.null-to-not-null paimon.option-of-old-rows share.no-answer share.server-error share.error-body share.error-content-type share.redirect share.token-not-required share.token-not-checked share.unauthenticated-status share.unknown-not-404 share.list-content-type share.list-body share.list-item-field share.list-item-elsewhere share.name-invalid share.id-repeated share.id-differs share.get-share share.name-case share.list-page-size share.list-pages-differ share.list-pages-endless share.list-max-results-zero share.list-bad-max-results share.list-bad-page-token share.all-tables-differ share.share-metadata-form share.share-metadata-limits share.asset-route share.version-body share.version-head share.version-differs share.version-since share.version-since-early share.as-of-newest-differs share.as-of-header share.as-of-fields share.version-unknown share.timestamp-differs share.timestamp-invalid share.version-and-timestamp share.lines-content-type share.version-header share.line-not-json share.line-wrapper share.line-splits share.line-order share.end-unasked share.end-missing share.answer-failed share.format-header share.protocol-line share.metadata-field share.metadata-schema share.metadata-totals share.file-field share.action-field share.file-id-repeated share.partition-values share.partition-value-text share.stats-invalid share.url-not-https share.expiration share.vector-url share.format-default share.format-ignored share.format-advanced share.capabilities-case share.capabilities-unknown share.feature-unasked share.formats-differ share.metadata-lines share.metadata-differs share.file-id-hash share.file-id-unstable share.query-malformed share.query-unknown-field share.page-size share.pages-differ share.pages-endless share.page-head share.page-token-not-checked share.end-promised-not-sent share.refresh-differs share.hint-loses-rows share.hint-adds-files share.hint-invalid-refused share.hint-invalid-filters share.limit-too-few share.limit-before-predicate share.changes-start share.changes-reversed share.changes-range share.changes-fields share.changes-header share.changes-parts-differ share.changes-by-time share.since-range share.since-unknown share.async-unasked share.async-refused share.async-echo share.async-status share.async-deduplicate share.async-spark share.async-version-header share.async-result-differs share.async-parameters-lost share.async-pages share.async-unknown-id share.async-id-names share.url-private share.url-unreadable share.url-range share.file-size share.file-not-parquet share.url-unsigned share.stats-records share.file-columns share.vector-unreadable share.stats-bounds share.access-modes-form share.access-mode-unknown share.access-modes-differ share.access-location-missing share.access-location-form share.access-location-differs share.access-nesting share.auxiliary-form share.url-mode-broken share.dir-only-query share.dir-only-metadata share.dir-unannounced share.credential-answer share.credential-one-cloud share.credential-cloud-fits share.credential-location share.credential-broad share.credential-expiry share.credential-short share.credential-long-lived share.credential-sas share.credential-body share.credential-malformed share.credential-outside share.credential-unauthenticated share.credential-cacheable share.dir-history share.dir-unreadable share.dir-differs share.dir-paths-outside share.dir-scope share.get-table share.head-table 0 1 129 130 141 143 2 3 4 5 6 7 70 8 ARROW_DEFAULT_MEMORY_POOL AWS_… AZURE_… CLASSPATH CLICOLOR CLICOLOR_FORCE CLOUDSDK_CONFIG COLUMNS DATABRICKS_CLIENT_ID DATABRICKS_CLIENT_SECRET DATABRICKS_HOST DATABRICKS_TOKEN DELTACLI_COLOR DELTACLI_CONFIG DELTACLI_ENGINE DELTACLI_FORMAT DELTACLI_MASTER DELTACLI_PAGER DELTACLI_PROFILE DELTACLI_PROGRESS DELTACLI_REMOTE DELTACLI_RETRY_BUDGET FORCE_COLOR GCE_METADATA_IP GCE_METADATA_TIMEOUT GOOGLE_… JAVA_HOME LANG LC_ALL LC_CTYPE LESS NO_COLOR NO_GCE_CHECK PAGER PYSPARK_PYTHON SPARK_HOME SPARK_LOCAL_IP STORAGE_EMULATOR_HOST TERM UC_ENDPOINT UC_TOKEN adaptiveMetadata adaptiveMetadata-preview allowColumnDefaults alter.blob alter.bloom-filter alter.cast alter.char-varchar alter.check-constraint alter.clustering-column alter.clustering-statistics alter.column-exists alter.constraint-exists alter.constraint-missing alter.constraint-name alter.default alter.default-with-add alter.directive alter.generated-column alter.identity alter.ids alter.in-options alter.invariant alter.key alter.last-column alter.lossy alter.map-key alter.mapping-exists alter.mapping-mode alter.mapping-needed alter.move alter.name alter.not-null alter.number alter.option alter.part alter.partition-column alter.partitioned alter.protocol-upgrade-needed alter.reader-partitions alter.reader-version alter.reserved-name alter.rows-unknown alter.rows-violate alter.shares alter.statistics alter.streams alter.void append.constraint append.constraint-unjudged append.identity append.missing-column append.partition-value append.table-changed append.type append.unknown-column append.value appendOnly azure backup.conflict backup.copy-differs backup.damaged backup.diverged backup.list-corrupt backup.list-missing backup.not-a-backup backup.other-table backup.unfinished baseline bug catalog.answer catalog.denied catalog.domain catalog.feature catalog.inline-commit catalog.managed catalog.not-delta catalog.not-found catalog.not-managed catalog.permission catalog.property catalog.published-unreported catalog.read-only catalog.refused catalog.unavailable catalog.uniform catalog.unpublished-limit catalogManaged catalogOwned-preview cdf change-feed changeDataFeed changes.columns-replaced changes.mapping-removed checkConstraints checkpoint.not-proven checkpoint.parts-mix checkpointProtection clock.ahead clone.files-lost clone.inside clone.note-unreadable clone.rows-unknown clone.source-incomplete clone.source-not-writable clone.target-exists clone.target-not-empty clone.vacuum-running cluster.catalog cluster.clock-skew cluster.failed cluster.java cluster.local-store cluster.module cluster.no-cluster cluster.other-table cluster.other-version cluster.package cluster.pyspark cluster.python cluster.result-size cluster.secret cluster.start cluster.unreachable cluster.url clustering collations collations-preview columnMapping columnMappingUsageTracking commands commit commit.line-too-long commit.outcome-unknown commit.shrank compact.too-large conditions config configuration confirmation conflict consent consent.denied consent.missing convert.conflicts convert.files-changed convert.iceberg convert.inside-table convert.is-table convert.lost-log convert.no-files convert.other-format convert.spark-metadata coordinatedCommits-preview copy.absolute-paths copy.conflict copy.differs copy.diverged copy.external-files copy.inside-table copy.not-a-replica copy.note-corrupt copy.source-changed copy.source-incomplete copy.source-rewritten copy.time-budget crc.not-proven credentials cutoff data.bad-value data.not-as-written deletion-vector deletionVectors delta.appendOnly delta.autoOptimize delta.autoOptimize.autoCompact delta.autoOptimize.optimizeWrite delta.castIcebergTimeType delta.checkpoint.writeStatsAsJson delta.checkpoint.writeStatsAsStruct delta.checkpointInterval delta.checkpointPolicy delta.checkpointRetentionDuration delta.clusterByAuto delta.columnMapping.hasDroppedOrRenamed delta.columnMapping.maxColumnId delta.columnMapping.mode delta.compatibility.symlinkFormatManifest.enabled delta.dataSkippingNumIndexedCols delta.dataSkippingStatsColumns delta.dataSkippingStringPrefixLength delta.deletedFileRetentionDuration delta.dropFeatureTruncateHistory.retentionDuration delta.enableChangeDataCapture delta.enableChangeDataFeed delta.enableDeletionVectors delta.enableExpiredLogCleanup delta.enableFullRetentionRollback delta.enableIcebergCompatV1 delta.enableIcebergCompatV2 delta.enableIcebergCompatV3 delta.enableIcebergWriterCompatV1 delta.enableIcebergWriterCompatV3 delta.enableInCommitTimestamps delta.enableInCommitTimestamps-preview delta.enableMaterializePartitionColumnsFeature delta.enableRowTracking delta.enableTypeWidening delta.enableVariantShredding delta.inCommitTimestampEnablementTimestamp delta.inCommitTimestampEnablementTimestamp-preview delta.inCommitTimestampEnablementVersion delta.inCommitTimestampEnablementVersion-preview delta.isolationLevel delta.lastCommitTimestamp delta.lastUpdateVersion delta.logRetentionDuration delta.managedDataSkippingStatsColumns delta.parquet.compression.codec delta.parquet.format.version delta.parquet.vorder.enabled delta.randomPrefixLength delta.randomizeFilePrefixes delta.redirectReaderWriter-preview delta.redirectWriterOnly-preview delta.requireCheckpointProtectionBeforeVersion delta.rowTrackingSuspended delta.sampleRetentionDuration delta.setTransactionRetentionDuration delta.targetFileSize delta.tuneFileSizesForRewrites delta.universalFormat.compatibility.location delta.universalFormat.compatibility.targetRefreshInterval delta.universalFormat.enabledFormats delta.universalFormat.iceberg.atomicConversion.supported delta.workloadBasedColumns.optimizerStatistics delta.writePartitionColumnsToParquet documents domain domainMetadata durations environment errors examples exit-codes expire.checkpoint-protection expire.disabled expire.not-proven expire.partly-done expire.retention expire.retention-longer external feature features.history-not-needed features.in-use features.needs-truncation features.not-alone features.not-present features.not-removable features.preview features.required features.unknown features.unused features.wait features.would-activate files.deleted-rows files.lost files.small files.unreferenced finding fleet.config fleet.consent fleet.exists fleet.findings fleet.group fleet.lease-lost fleet.leased fleet.metrics-address fleet.run-active fleet.state fleet.webhook foreign formats gcs generatedColumns geospatial geospatial-dev glossary guard guards help hint icebergCompatV1 icebergCompatV2 icebergCompatV3 icebergWriterCompatV1 icebergWriterCompatV3 ict.not-increasing identityColumns in-commit-timestamp inCommitTimestamp inCommitTimestamp-preview interrupted invariants json liquid live-file log-compaction log.checkpoint-distance log.commit-overwritten log.expired log.problems manifests.column-mapping manifests.line-break manifests.link manifests.not-deleted manifests.vectors materializePartitionColumns memory.exhausted metadata.missing ndjson optimize.clustered optimize.clustering-columns optimize.not-clustered optimize.row-group-too-large optimize.rows-differ optimize.type-unsupported optimize.value-not-exact output-streams output.run-ended output.unwritable pager paimon.iceberg paimon.no-such-branch paimon.no-such-snapshot paimon.outcome-unknown paimon.table-damaged paimon.users-unknown partitions.too-many partly-done path.external permissions plan plan.clock plan.newer plan.other-past plan.other-place plan.other-table plan.too-old policy profile progress properties.column-mapping properties.constraint properties.engine-only properties.feature-needed properties.iceberg-compat properties.iceberg-needed properties.internal properties.key-case properties.manifest properties.reserved-column properties.unknown-key protocol.unsupported-reader quarantine recipient recover.diverged recover.other-table recover.source-is-log recover.source-is-table recover.source-missing recover.unproven redirectReaderWriter-preview redirectWriterOnly-preview refusal refused repair.backup-damaged repair.backup-differs repair.backup-missing repair.backup-of-another repair.file-renamed repair.listing-differs repair.log-moved-on repair.loss-not-accepted repair.plan-missing repair.plan-of-another repair.plan-stale repair.plan-unreadable repair.sparse-file repair.step-failed repair.table-in-use repair.too-much-missing repair.undo-loses-versions restore.append-only restore.conflict restore.constraint restore.copy-differs restore.damaged restore.diverged restore.features restore.file-damaged restore.file-missing restore.file-vanished restore.gap restore.link restore.mapping-mode restore.not-checked restore.partitioning restore.row-ids restore.rows-unknown restore.schema-differs restore.vectors-off retention retention.out-of-order retries rowTracking rowtracking.not-enabled rowtracking.suspended rule s3 schema.not-a-schema schema.not-writable schemas share.access share.access-mode share.address share.answer share.answer-cut share.certificate share.client share.config share.credential share.directory share.file-differs share.files share.grant share.history-gone share.host share.keys share.limit share.locked share.moved-on share.no-change-feed share.no-client share.no-table share.no-token share.not-a-server share.not-found share.note share.nothing-shared share.permissions share.plain-http share.port share.port-denied share.port-in-use share.profile share.pull-target share.query-failed share.query-timeout share.read-only share.recipient share.recipients share.refused-token share.request share.self-signed share.signing share.start-version share.target-exists share.token share.too-many-tokens share.unauthenticated share.unavailable share.unreachable share.url-expired share.url-refused share.workers sidecar signals sizes spark.append-only spark.listing spark.read-only spark.spelling start statistics statistics.columns statistics.missing storage.archived storage.bucket-missing storage.clock-skew storage.content-differs storage.credentials storage.delete-alone storage.delete-failed storage.delete-without-effect storage.failed storage.file-missing storage.grant-ended storage.grant-form storage.grant-location storage.listing-disorder storage.listing-incomplete storage.listing-stale storage.no-atomic-create storage.no-atomic-replace storage.no-space storage.no-versions storage.permission storage.ranges-ignored storage.ranges-wrong storage.read-unconditional storage.region storage.scratch-left storage.unexpected-answer storage.unreachable stream.changes stream.changes-not-recorded stream.deletes stream.no-app-id stream.offset stream.other-table stream.schema-changed streams.moved streams.none-found streams.not-a-checkpoint streams.not-protected streams.paimon table.format table.format-ambiguous table.path-inside table.path-is-file table.path-is-log table.path-missing table.redirected table.timestamp-before-start table.timestamp-unknown table.unreadable table.version-absent tasks text.not-unicode time time-travel times timestampNanos timestampNtz timestampWithoutTimezone timestamps timetravel tombstone topics type.unsupported typeWidening typeWidening-preview uncommitted-file undelete.conflict undelete.not-there undelete.source-changed undelete.still-missing usage usage.access usage.allow-external usage.backup usage.baseline usage.catalog usage.change usage.checkpoints usage.client usage.column usage.commit-metadata usage.config usage.copy usage.credentials usage.duration usage.feature usage.format usage.history usage.missing-extra usage.missing-library usage.output usage.parameter usage.partition usage.plan usage.point usage.prices usage.property usage.relative-path usage.result usage.rule usage.sample usage.schema-file usage.scheme usage.secret usage.shell usage.size usage.storage-option usage.stream-option usage.table usage.table-format usage.template usage.timestamp usage.type usage.version usage.where v2Checkpoint vacuum.clock-skew vacuum.clone-unreachable vacuum.empty-listing vacuum.inside-table vacuum.inventory vacuum.lite-impossible vacuum.live-files-missing vacuum.max-delete vacuum.nested-table vacuum.partly-done vacuum.plan-names-live vacuum.plan-newer vacuum.plan-other-past vacuum.plan-other-table vacuum.plan-progress vacuum.plan-retention vacuum.plan-too-old vacuum.plan-unreadable vacuum.quarantine-differs vacuum.quarantine-in-table vacuum.quarantine-manifest vacuum.quarantine-name vacuum.retention vacuum.shared-directory vacuum.unknown-clock vacuumProtocolCheck variantShredding variantShredding-preview variantType variantType-preview version where widen.change-data-feed widen.char-varchar widen.check-constraint widen.default widen.file-type widen.generated-column widen.generation-expression widen.history-broken widen.history-path widen.history-refused widen.iceberg-compat widen.identity widen.invariant widen.not-allowed widen.not-enabled widen.partition-date widen.partition-decimal widen.partition-float widen.partition-value widen.protocol-upgrade-needed widen.uniform
 '
             ;;
     esac
