@@ -21,7 +21,7 @@ def main(address: str, target: str, number: int, range_bytes: int | None = None)
     if range_bytes is not None:
         set_range_bytes(range_bytes)
     from deltacli.changing.change import carry_out
-    from deltacli.sharing.client.share_storage import open_share
+    from deltacli.sharing.client.share_storage import ShareStorage, open_share
     from deltacli.sharing.pulling.pull import Pull, PullRequest
 
     count, lock = 0, Lock()
@@ -40,7 +40,7 @@ def main(address: str, target: str, number: int, range_bytes: int | None = None)
                     os.kill(os.getpid(), signal.SIGKILL)
 
     store = open_share(address)
-    assert store is not None
+    assert isinstance(store, ShareStorage)
     sys.addaudithook(hook)
     request = PullRequest(target)
     carry_out(Pull(store, request), request.target())
