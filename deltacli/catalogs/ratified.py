@@ -114,6 +114,8 @@ class RatifiedLog:
         """Whether the table is being changed: then each listing asks the catalog first."""
         self.unsound: str | None = None
         """Why nothing may be changed, although reading goes on."""
+        self.ended: Refused | None = None
+        """Why the run cannot go on: the name has another table, or one that the catalog does not manage."""
         self.seen: dict[int, Ratified] = dict(self.view.commits)
         """Every commit that was ratified and not published yet at some time of the run."""
         self.newest_seen = self.view.latest
@@ -137,20 +139,22 @@ class RatifiedLog:
         """Take the state of an answer. Raises as `reload`."""
         own = self.view.table
         if table.uuid != own.uuid:
-            raise Refused(
+            self.ended = Refused(
                 f"{own.name} is another table by now",
                 said_first=NOTHING_CHANGED,
                 code="plan.other-table",
                 facts={"opened": f"table {own.uuid}", "found": f"table {table.uuid}"},
             )
-        if not table.is_managed:
-            raise Refused(
+        elif not table.is_managed:
+            self.ended = Refused(
                 f"{own.name} is no longer managed by the catalog, and what it staged may be lost",
                 said_first=NOTHING_CHANGED,
                 code="catalog.managed",
                 facts={"opened with": "the feature catalogManaged", "found": "a table without it"},
                 hint=command("catalog status"),
             )
+        if self.ended is not None:
+            raise self.ended
         view = view_of(table)
         self.seen |= view.commits
         self.newest_seen = max(self.newest_seen, view.latest)
