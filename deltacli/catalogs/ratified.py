@@ -26,8 +26,10 @@ if TYPE_CHECKING:
     from deltacli.catalogs.base import Catalog, CatalogTable, Maintenance, Ratified
 
 STAGED_DIRECTORY = f"{LOG_DIRECTORY}/_staged_commits"
-FRESH_SECONDS = 5.0
-"""The age up to which an answer is used for another listing of a table that only is read."""
+FRESH_SECONDS, OPENED_SECONDS = 5.0, 60.0
+"""The age up to which an answer is used for another listing of a table that only is read, and that of the opening for
+the first one.
+"""
 DIVERGED = "catalog.diverged"
 _STAGED_NAME = pattern(r"([0-9]+)\.[^./\\%]+\.json")
 
@@ -112,6 +114,8 @@ class RatifiedLog:
         """Whether the table is being changed: then each listing asks the catalog first."""
         self.unsound: str | None = None
         """Why nothing may be changed, although reading goes on."""
+        self.ended: Refused | None = None
+        """Why the run cannot go on: the name has another table, or one that the catalog does not manage."""
         self.seen: dict[int, Ratified] = dict(self.view.commits)
         """Every commit that was ratified and not published yet at some time of the run."""
         self.newest_seen = self.view.latest
@@ -135,20 +139,22 @@ class RatifiedLog:
         """Take the state of an answer. Raises as `reload`."""
         own = self.view.table
         if table.uuid != own.uuid:
-            raise Refused(
+            self.ended = Refused(
                 f"{own.name} is another table by now",
                 said_first=NOTHING_CHANGED,
                 code="plan.other-table",
                 facts={"opened": f"table {own.uuid}", "found": f"table {table.uuid}"},
             )
-        if not table.is_managed:
-            raise Refused(
+        elif not table.is_managed:
+            self.ended = Refused(
                 f"{own.name} is no longer managed by the catalog, and what it staged may be lost",
                 said_first=NOTHING_CHANGED,
                 code="catalog.managed",
                 facts={"opened with": "the feature catalogManaged", "found": "a table without it"},
                 hint=command("catalog status"),
             )
+        if self.ended is not None:
+            raise self.ended
         view = view_of(table)
         self.seen |= view.commits
         self.newest_seen = max(self.newest_seen, view.latest)
@@ -159,9 +165,13 @@ class RatifiedLog:
         """Return the answer for a listing that begins now: that of the opening is used once, and while the table is
         only read for some seconds; else the catalog is asked again.
         """
-        is_fresh = 0 <= self.machine.monotonic() - self._loaded_at <= FRESH_SECONDS
-        was_unused, self._is_unused = self._is_unused, False
-        if (is_fresh and was_unused) if self.is_changing else (is_fresh or was_unused):
+        age, is_first = self.machine.monotonic() - self._loaded_at, self._is_unused
+        self._is_unused = False
+        if self.is_changing:
+            may_use = is_first and 0 <= age <= FRESH_SECONDS
+        else:
+            may_use = 0 <= age <= (OPENED_SECONDS if is_first else FRESH_SECONDS)
+        if may_use:
             return self.view
         return self.reload()
 

@@ -31,6 +31,7 @@ from deltacli.delta.log.segment import commit_name
 from deltacli.storage.outcomes import Created, Creation, Existed, Unknown
 
 if TYPE_CHECKING:
+    from deltacli.catalogs.base import Answer
     from deltacli.delta.log.commit_content import Base
     from deltacli.storage import Storage
 
@@ -99,6 +100,8 @@ class Ratification:
         Raises Refused where it cannot be ratified, ConflictLost where too many commits are not published, and
         StorageFailed, all with nothing ratified.
         """
+        if self._log.ended is not None:
+            raise self._log.ended
         if self._body is None:
             if (view := self._log.view).latest >= self._version:
                 return Existed()
@@ -192,15 +195,19 @@ class Ratification:
                         hint=command("catalog status"),
                     )
                 case Verdict.PUBLISH_FIRST:
-                    self._publish_first(answer.said)
+                    self._wait(answer, 0 if self._publish_first(answer.said) else asked + 1)
                 case Verdict.AGAIN:
-                    pauses = _PAUSES[min(asked + 1, len(_PAUSES) - 1)]
-                    log.machine.sleep(min(max(answer.wait_seconds, pauses), _LONGEST_WAIT))
+                    self._wait(answer, asked + 1)
             if log.reload().latest >= self._version:
                 return Existed()  # perhaps by this commit, which its reader finds out
         if self._unknown is not None:
             return Unknown(self._unknown)
         raise CatalogUnavailable(f"nothing was committed: the catalog asks to wait: {answer.said}")
+
+    def _wait(self, answer: Answer, repetition: int) -> None:
+        """Wait as long as the catalog asks for, and longer with each repetition."""
+        pause = _PAUSES[min(repetition, len(_PAUSES) - 1)]
+        self._log.machine.sleep(min(max(answer.wait_seconds, pause), _LONGEST_WAIT))
 
     def _open(self, why: str) -> Unknown:
         self._unknown = f"{why or 'no answer'}; the commit is in {self.path}"
@@ -215,10 +222,12 @@ class Ratification:
         named = view.commits.get(self._version)
         return view.latest >= self._version and (named is None or named.file_name == self.file_name)
 
-    def _publish_first(self, said: str) -> None:
-        """Publish what the catalog holds. Raises ConflictLost where that is not possible."""
+    def _publish_first(self, said: str) -> bool:
+        """Publish what the catalog holds, and return whether that was anything. Raises ConflictLost where that is not
+        possible.
+        """
         try:
-            publish(self._log, self._store)
+            return bool(publish(self._log, self._store).published)
         except DeltacliError as fault:
             view = self._log.view
             raise ConflictLost(

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from deltacli.catalogs.base import Answer, Verdict
+from deltacli.catalogs.base import Answer, CatalogTable, Verdict
 from deltacli.changing.commit import Committed, commit
 from deltacli.core.errors import CatalogUnavailable, ConflictLost, DeltacliError, OutcomeUnknown, Refused
 from deltacli.table.rebuild import read_snapshot
@@ -222,14 +222,45 @@ def test_a_catalog_that_asks_to_wait_for_ever_is_an_error_with_nothing_done() ->
     assert table.now.latest == 0
 
 
-def test_another_table_under_the_name_ends_the_run() -> None:
+def _as(catalog: MemoryCatalog, verdict: Verdict) -> MemoryCatalog:
+    """Let a client take requests that were not ratified otherwise."""
+    ratify = catalog.ratify
+
+    def judged(found: CatalogTable, body: bytes) -> Answer:
+        answer = ratify(found, body)
+        return answer._replace(verdict=verdict) if answer.verdict is Verdict.AGAIN else answer
+
+    catalog.ratify = judged  # type: ignore[method-assign, assignment]
+    return catalog
+
+
+def test_requirements_that_are_not_met_may_count_as_a_conflict() -> None:
     table = ManagedTable([0])
-    held = table.open()[0].held()
-    read_snapshot(held)
-    table.now.uuid = "another"
+    catalog = _as(table.catalog(decide=faults(Fault.LOCKED, Fault.LOCKED)), Verdict.LOST)
+    assert _commit(table, catalog).version == 1
+    assert (_paths(table), table.now.latest) == (["new.parquet", "part-00000.parquet"], 1)
+
+
+def test_a_limit_without_anything_to_publish_is_waited_for() -> None:
+    table = ManagedTable([0])
+    catalog = _as(table.catalog(decide=faults(Fault.THROTTLED, Fault.THROTTLED)), Verdict.PUBLISH_FIRST)
+    assert _commit(table, catalog).version == 1
+    assert len({*catalog.bodies}) == 1
+
+
+@pytest.mark.parametrize("verdict", [Verdict.AGAIN, Verdict.LOST])
+def test_another_table_under_the_name_ends_the_run(verdict: Verdict) -> None:
+    table = ManagedTable([0])
+    catalog = _as(table.catalog(), verdict)
+
+    def replace(what: str) -> None:
+        if what == "ratify":
+            table.now.uuid = "another"
+
+    catalog.before = replace
     with pytest.raises(Refused, match="another table") as raised:
-        commit(held, adding("new.parquet"))
-    assert raised.value.code == "plan.other-table"
+        _commit(table, catalog)
+    assert (raised.value.code, len(catalog.bodies)) == ("plan.other-table", 1)
     assert (table.now.latest, table.published_versions()) == (0, [0])
 
 

@@ -5,21 +5,24 @@ reported before its copy is durable.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from bisect import bisect_left, insort
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
+from threading import Condition
 from typing import Any
 
 import pytest
 
-from deltacli.changing.commit import commit
+from deltacli.changing.commit import Committed, commit
 from deltacli.core.errors import DeltacliError, FileMissing, OutcomeUnknown, StorageFailed
-from deltacli.storage import Creation, Unknown
+from deltacli.storage import Created, Creation, Unknown
 from deltacli.storage.base import FileStat
 from deltacli.table.rebuild import read_snapshot
 from tests.support.actions import Line
 from tests.support.builder import commit_path
-from tests.support.catalog_state import NAME, Body, CatalogState, Fault, KilledError, MemoryCatalog, ServerTable
+from tests.support.catalog_state import Body, CatalogState, Fault, KilledError, MemoryCatalog, ServerTable
 from tests.support.effort import is_soaking
 from tests.support.in_memory import MemoryStorage
 from tests.support.managed_tables import ManagedTable, adding, paths_of, quiet_machine
@@ -200,35 +203,71 @@ def test_no_history_loses_or_doubles_a_commit(part: int) -> None:
     assert ends == {"committed", "none", "unknown", "killed"}
 
 
+class SortedStore(MemoryStorage):
+    """Files that are listed from a name on without a look at all of them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._sorted: dict[str, list[str]] = {}
+
+    def put_if_absent(self, path: str, data: bytes, *, modified_ms: int | None = None) -> Creation:
+        made = super().put_if_absent(path, data, modified_ms=modified_ms)
+        if made == Created():
+            self._note(path)
+        return made
+
+    def put(self, path: str, data: bytes, *, modified_ms: int | None = None) -> None:
+        self._note(path)
+        super().put(path, data, modified_ms=modified_ms)
+
+    def _note(self, path: str) -> None:
+        directory, _, name = path.rpartition("/")
+        with self._lock:
+            insort(self._sorted.setdefault(directory, []), name)
+
+    def list_from(self, directory: str, start: str = "") -> Iterator[FileStat]:
+        with self._lock:
+            names = self._sorted.get(directory, [])
+            found = names[bisect_left(names, start) :]
+        return iter([MemoryStorage.stat(self, f"{directory}/{name}") for name in found])
+
+
 def test_writers_and_publishers_that_are_killed_make_each_version_once() -> None:
-    table = ManagedTable([0])
+    table = ManagedTable([0], store=SortedStore())
     state = Watchful("0.6")
     state.tables, table.state = table.state.tables, state
     table.now.store = table.store
-    done = list[int]()
+    done, failed, news = list[int](), list[BaseException](), Condition()
 
     def write(writer: int) -> None:
+        opened = table.open(machine=quiet_machine(seed=writer))[0].held()
+        made: Committed | None = None
         for number in range(COMMITS):
-            opened, _ = table.open(machine=quiet_machine(seed=writer * 1_000 + number))
-            made = commit(opened.held(), adding(f"{writer}-{number}.parquet"), max_attempts=10_000)
-            done.append(made.version)  # type: ignore[union-attr]
+            found = commit(opened, adding(f"{writer}-{number}.parquet"), after=made, max_attempts=100_000)
+            assert isinstance(found, Committed)
+            made = found
+            with news:
+                done.append(made.version)
+                news.notify_all()
 
     def publish(publisher: int) -> None:
-        chosen = random.Random(publisher)
-        while len(done) < WRITERS * COMMITS and not failed:
+        chosen, seen = random.Random(publisher), -1
+        while seen < WRITERS * COMMITS and not failed:
             catalog = table.catalog(decide=lambda _: chosen.choice(_KILLS))
-            try:
+            with suppress(KilledError, DeltacliError):
                 table.open(catalog)[0].publish_catalog()
-            except (KilledError, DeltacliError):
-                continue
-
-    failed = list[BaseException]()
+            with news:
+                while not failed and len(done) <= seen:
+                    news.wait()
+                seen = len(done)
 
     def guarded(run: Callable[[int], None], number: int) -> None:
         try:
             run(number)
         except BaseException as fault:
-            failed.append(fault)
+            with news:
+                failed.append(fault)
+                news.notify_all()
             raise
 
     with ThreadPoolExecutor(WRITERS + 3) as pool:
@@ -238,7 +277,6 @@ def test_writers_and_publishers_that_are_killed_make_each_version_once() -> None
             one.result()
     assert sorted(done) == list(range(1, WRITERS * COMMITS + 1))
     assert state.early == []
-    snapshot = read_snapshot(table.open()[0])
     wanted = [f"{writer}-{number}.parquet" for writer in range(WRITERS) for number in range(COMMITS)]
-    assert paths_of(snapshot) == sorted([*wanted, "part-00000.parquet"])
-    assert NAME in state.tables
+    assert paths_of(read_snapshot(table.open()[0])) == sorted([*wanted, "part-00000.parquet"])
+    assert len(state.ratified) == WRITERS * COMMITS

@@ -210,9 +210,24 @@ def test_a_later_read_asks_again() -> None:
     table, machine = ManagedTable([0], [1]), quiet_machine()
     handle, catalog = table.open(machine=machine)
     assert read_snapshot(handle).version == 1
-    machine.sleep(60)
+    machine.sleep(6)
     assert read_snapshot(handle).version == 1
     assert catalog.requests == ["load", "load"]
+
+
+@pytest.mark.parametrize(("seconds", "requests"), [(59, 1), (61, 2)])
+def test_the_answer_of_the_opening_is_used_for_a_minute(seconds: float, requests: int) -> None:
+    table, machine = ManagedTable([0], [1]), quiet_machine()
+    handle, catalog = table.open(machine=machine)
+    machine.sleep(seconds)
+    assert (read_snapshot(handle).version, len(catalog.requests)) == (1, requests)
+
+
+def test_a_table_that_is_changed_is_asked_for_at_each_listing() -> None:
+    handle, catalog = ManagedTable([0], [1]).open()
+    held = handle.held()
+    assert [read_snapshot(held).version for _ in range(3)] == [1, 1, 1]
+    assert catalog.requests == ["load"] * 3
 
 
 # -- a staged file that is gone ----------------------------------------------------------------------------------------
