@@ -44,7 +44,7 @@ from deltacli.delta.protocol.clients import ABSOLUTE_PATHS, ClientAccess
 from deltacli.delta.protocol.features import require_committable
 from deltacli.operations.restore.difference import VERIFIED, ProblemFile, check_sizes
 from deltacli.storage import PathKind, ReadStorage, Storage, is_inside
-from deltacli.storage.base import require_writable
+from deltacli.storage.base import managed_store, require_writable
 from deltacli.table.clones import NOTES, CloneNote, address_of, read_notes
 from deltacli.table.find_log import is_empty, list_log
 from deltacli.table.handle import TableHandle
@@ -160,6 +160,8 @@ class Clone:
         """
         source = self.source
         metadata = _metadata(source, table)
+        if managed_store(source.table.storage) is not None:
+            raise _is_managed(source)
         require_committable(source.protocol, metadata["configuration"], 0)
         files = _count(source)
         refusals = [*_refusals_of_target(table.storage, source.table.storage, is_taken=now is not None)]
@@ -342,6 +344,13 @@ def _vacuum_is_running() -> Refusal:
         "clone.vacuum-running",
         "a vacuum of the source began and has not ended: it may delete files that the clone needs",
         hint=command("history", limit=10),
+    )
+
+
+def _is_managed(source: Snapshot) -> Refused:
+    return Refused(
+        f"version {source.version} is managed by a catalog, and a clone of it would be a table that no catalog has",
+        code="catalog.managed",
     )
 
 

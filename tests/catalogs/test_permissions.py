@@ -13,6 +13,7 @@ from deltacli.changing.commit import commit
 from deltacli.core.errors import DeltacliError, Refused
 from deltacli.storage import LocalStorage
 from deltacli.table.rebuild import read_snapshot
+from deltacli.work.rewrite.new_files import withdraw
 from tests.support.actions import add, commit_info, remove, to_bytes
 from tests.support.appending import append
 from tests.support.catalog_state import ALL, MemoryCatalog, Row
@@ -46,11 +47,22 @@ def _old_table(staged: tuple[int, ...] = (6,)) -> ManagedTable:
     return table
 
 
+def _track_rows(table: Any) -> None:
+    """Begin to track rows, which gives ids to the files that are there by commits behind the first."""
+    table.set_properties({"delta.enableRowTracking": "true"}, upgrade_protocol=True)
+
+
 COMMANDS: dict[str, tuple[str, Callable[[Any], object]]] = {
     "optimize": ("DATA_REORGANIZATION", lambda table: table.plan_optimize()),
     "stats": ("DATA_REORGANIZATION", lambda table: table.plan_stats()),
     "vacuum": ("DATA_CLEANUP", lambda table: table.vacuum()),
     "expire": ("METADATA_CLEANUP", lambda table: table.expire_log()),
+    "row ids": ("DATA_REORGANIZATION", _track_rows),
+    "drop of row ids": ("DATA_REORGANIZATION", lambda table: table.plan_drop_features("rowTracking")),
+    "drop with history": (
+        "METADATA_CLEANUP",
+        lambda table: table.plan_drop_features("checkConstraints", truncate_history=True),
+    ),
 }
 
 
@@ -154,6 +166,15 @@ def test_files_are_rearranged_only_with_permission() -> None:
     table.now.operations = ["DATA_REORGANIZATION"]
     commit(opened.held(), adding("new.parquet", rearranges=True))
     assert len(catalog.bodies) == 1
+
+
+def test_new_files_that_may_not_be_deleted_hide_no_error() -> None:
+    table = ManagedTable([0])
+    table.builder.file("new.parquet", b"x" * 100)
+    opened, _ = table.open()
+    table.now.operations = ["DATA_REORGANIZATION"]
+    withdraw(opened.writable(), ["new.parquet"])
+    assert table.memory.read("new.parquet") == b"x" * 100
 
 
 # -- optimize, whole ---------------------------------------------------------------------------------------------------

@@ -53,7 +53,7 @@ from deltacli.operations.copy.request import CopyLevel, CopyRequest
 from deltacli.operations.log.log_copy import log_location
 from deltacli.operations.recover.verify import verify
 from deltacli.storage import PathKind, ReadStorage, Storage, is_address_of, is_inside
-from deltacli.storage.base import require_writable
+from deltacli.storage.base import managed_store, require_writable
 from deltacli.table.file_history import named_files
 from deltacli.table.find_log import is_empty, list_log, list_log_files, missing_log, read_hint_file
 from deltacli.table.live_files import FileKind, NeededFiles, joined, live_files, look_for, needed_files, whole
@@ -760,7 +760,10 @@ def _lacks_files(paths: ArrowArray, version: int) -> Refusal:
 
 def _refusals(snapshot: Snapshot, request: CopyRequest, paths: _Paths) -> Iterator[Refusal]:
     if snapshot.protocol.is_catalog_managed:
-        message = f"version {snapshot.version} is managed by a catalog, which may have commits that the log lacks"
+        why = "which may have commits that the log lacks"
+        if managed_store(snapshot.table.storage) is not None:
+            why = "and a copy of it would be a table that no catalog has"
+        message = f"version {snapshot.version} is managed by a catalog, {why}"
         yield Refusal("catalog.managed", message)
     elif not request.replica and not request.check:
         try:
