@@ -16,7 +16,7 @@ from deltacli.table.rebuild import read_snapshot
 from deltacli.work.rewrite.new_files import withdraw
 from tests.support.actions import add, commit_info, remove, to_bytes
 from tests.support.appending import append
-from tests.support.catalog_state import ALL, MemoryCatalog, Row
+from tests.support.catalog_state import ALL, FEATURES, MemoryCatalog, Row
 from tests.support.managed_tables import (
     TAG,
     ManagedTable,
@@ -58,11 +58,6 @@ COMMANDS: dict[str, tuple[str, Callable[[Any], object]]] = {
     "vacuum": ("DATA_CLEANUP", lambda table: table.vacuum()),
     "expire": ("METADATA_CLEANUP", lambda table: table.expire_log()),
     "row ids": ("DATA_REORGANIZATION", _track_rows),
-    "drop of row ids": ("DATA_REORGANIZATION", lambda table: table.plan_drop_features("rowTracking")),
-    "drop with history": (
-        "METADATA_CLEANUP",
-        lambda table: table.plan_drop_features("checkConstraints", truncate_history=True),
-    ),
 }
 
 
@@ -82,6 +77,20 @@ def test_a_command_needs_its_permission(command: str) -> None:
         assert (raised.value.code, raised.value.exit_code) == ("catalog.permission", 4)
         assert needed in raised.value.message
         assert sorted(table.memory._files) == before
+
+
+@pytest.mark.parametrize(
+    ("name", "truncates", "needed"),
+    [("rowTracking", False, "DATA_REORGANIZATION"), ("typeWidening", True, "METADATA_CLEANUP")],
+)
+def test_a_feature_is_dropped_with_permission_for_every_step(name: str, truncates: bool, needed: str) -> None:
+    table = ManagedTable(range(3), birth=lambda: managed_birth((*FEATURES, "domainMetadata", "rowTracking", name)))
+    table.now.operations = [one for one in ALL if one != needed]
+    opened, catalog = table.open()
+    with pytest.raises(Refused) as raised:
+        opened.drop_features(name, truncate_history=truncates)
+    assert (raised.value.code, needed in raised.value.message) == ("catalog.permission", True)
+    assert catalog.bodies == []
 
 
 @pytest.mark.parametrize("named", [None, [], ["VACUUM"], ["data_cleanup"]])
