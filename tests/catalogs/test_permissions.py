@@ -102,6 +102,17 @@ def test_what_is_not_named_is_not_permitted(named: Any) -> None:
     assert raised.value.code == "catalog.permission"
 
 
+def test_a_vacuum_whose_permission_was_withdrawn_commits_nothing() -> None:
+    table = _old_table()
+    opened, catalog = table.open(now_ms=LATER_MS)
+    plan = opened.plan_vacuum()
+    table.now.operations = []
+    with pytest.raises(Refused) as raised:
+        opened.execute_vacuum(plan)
+    assert (raised.value.code, catalog.bodies) == ("catalog.permission", [])
+    assert table.memory.read("orphan.parquet") == b"orphan"
+
+
 def test_vacuum_keeps_what_commits_that_are_not_published_name() -> None:
     table = _old_table()
     opened, _ = table.open(now_ms=LATER_MS)
