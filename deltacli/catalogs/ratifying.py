@@ -199,6 +199,13 @@ class Ratification:
                 return Existed()  # perhaps by this commit, which its reader finds out
         if self._unknown is not None:
             return Unknown(self._unknown)
+        if answer.verdict is Verdict.PUBLISH_FIRST:
+            raise ConflictLost(
+                "nothing was committed: the catalog says that too many commits are not published, and all are",
+                code="catalog.unpublished-limit",
+                facts={"catalog": answer.said},
+                hint=command("catalog status"),
+            )
         raise CatalogUnavailable(f"nothing was committed: the catalog asks to wait: {answer.said}")
 
     def _open(self, why: str) -> Unknown:

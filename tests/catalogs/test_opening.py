@@ -113,6 +113,15 @@ def test_what_writes_beside_commits_says_why_not(
     assert (found.code, said in found.err) == (exit_code, True)
 
 
+@pytest.mark.parametrize("words", [("read", "{}", "--count"), ("diff", "{}", ADDRESS)])
+def test_a_path_says_that_the_catalog_may_have_more(
+    server: FakeCatalog, managed: ManagedTable, tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    path = server.state.tables[NAME].location.removeprefix("file://")
+    found = run(server, *(path if word == "{}" else word for word in words))
+    assert found.err.count("catalog.unpublished-possible: a catalog manages this table") == 1
+
+
 def test_a_location_that_is_gone_is_a_divergence(server: FakeCatalog, managed: ManagedTable, tmp_path: Path) -> None:
     next(iter(server.state.tables.values())).location = (tmp_path / "gone").as_uri()
     found = run(server, "catalog", "status", ADDRESS, "--json")
