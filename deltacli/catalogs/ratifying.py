@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.catalogs.base import Maintenance, Proposal, Ratified, Verdict
 from deltacli.catalogs.lockstep import updates_of
-from deltacli.catalogs.publishing import publish
+from deltacli.catalogs.publishing import UNREPORTED, publish
 from deltacli.catalogs.ratified import DIVERGED, RatifiedLog, missing_permission, staged_path
 from deltacli.core.errors import (
     NOTHING_CHANGED,
@@ -202,6 +202,13 @@ class Ratification:
                 return Existed()  # perhaps by this commit, which its reader finds out
         if self._unknown is not None:
             return Unknown(self._unknown)
+        if answer.verdict is Verdict.PUBLISH_FIRST:
+            raise ConflictLost(
+                "nothing was committed: the catalog says that too many commits are not published, and all are",
+                code="catalog.unpublished-limit",
+                facts={"catalog": answer.said},
+                hint=command("catalog status"),
+            )
         raise CatalogUnavailable(f"nothing was committed: the catalog asks to wait: {answer.said}")
 
     def _wait(self, answer: Answer, repetition: int) -> None:
@@ -243,7 +250,8 @@ def publish_after_commit(log: RatifiedLog, store: Storage, version: int) -> None
     try:
         publish(log, store, log.view if log.view.latest >= version else None)
     except DeltacliError as fault:
-        log.note(f"the commit is ratified and not published yet: {fault.message}")
+        is_there = fault.code == UNREPORTED
+        log.note(fault.message if is_there else f"the commit is ratified and not published yet: {fault.message}")
 
 
 def require_permission(log: RatifiedLog, needed: Maintenance, what: str) -> None:

@@ -162,6 +162,8 @@ class Clone:
         if (managed := managed_store(source.table.storage)) is not None:
             managed.refuse("clone", "the clone would have the feature catalogManaged, and no catalog has it")
         metadata = _metadata(source, table)
+        if managed_store(source.table.storage) is not None:
+            raise _is_managed(source)
         require_committable(source.protocol, metadata["configuration"], 0)
         files = _count(source)
         refusals = [*_refusals_of_target(table.storage, source.table.storage, is_taken=now is not None)]
@@ -344,6 +346,13 @@ def _vacuum_is_running() -> Refusal:
         "clone.vacuum-running",
         "a vacuum of the source began and has not ended: it may delete files that the clone needs",
         hint=command("history", limit=10),
+    )
+
+
+def _is_managed(source: Snapshot) -> Refused:
+    return Refused(
+        f"version {source.version} is managed by a catalog, and a clone of it would be a table that no catalog has",
+        code="catalog.managed",
     )
 
 

@@ -15,7 +15,15 @@ from deltacli.core.clock import MACHINE, Clock, Machine, system_clock
 from deltacli.core.progress import SILENT, Progress
 from deltacli.engine.base import EmbeddedEngine, Engine
 from deltacli.storage import NOTHING, Allowed, ReadStorage, Storage, open_storage
-from deltacli.storage.base import Place, StoreOfVersions, StoreWithBounds, StoreWithPlace, held, require_writable
+from deltacli.storage.base import (
+    Place,
+    StoreOfVersions,
+    StoreWithBounds,
+    StoreWithPlace,
+    held,
+    managed_store,
+    require_writable,
+)
 from deltacli.work.task import TableStores
 
 if TYPE_CHECKING:
@@ -101,6 +109,12 @@ class TableHandle:
     def uri(self) -> str:
         """The absolute URI of the table directory."""
         return self.storage.uri
+
+    @property
+    def address(self) -> str:
+        """Where commands find the table: its name in the catalog that manages it, else its URI."""
+        managed = managed_store(self.storage)
+        return self.uri if managed is None else str(managed.log.uri)
 
     def over(self, storage: ReadStorage) -> Self:
         """Return the same handle on another store, such as that of another version of the table."""

@@ -9,6 +9,7 @@ import pytest
 
 from deltacli.api.table import Table
 from deltacli.core.errors import DeltacliError, Refused
+from deltacli.delta.evolution.requests import RenameColumn
 from tests.support.builder import commit_path
 from tests.support.managed_tables import ManagedTable, rewritten, stamp_of
 
@@ -100,8 +101,15 @@ def test_copies_and_clones_are_refused(tmp_path: Any) -> None:
         with pytest.raises(DeltacliError) as raised:
             make()
         assert (raised.value.code, raised.value.exit_code) == ("catalog.managed", 4)
-        assert "would have the feature catalogManaged, and no catalog has it" in raised.value.message
+        assert "would be a table that no catalog has" in raised.value.message
+        assert "uc://" not in str(raised.value.hint)  # it was opened there
     assert not [*tmp_path.iterdir()]
+
+
+def test_commands_in_hints_name_the_table_as_the_catalog_does() -> None:
+    opened, _ = _both()
+    plan = opened.plan_alter([RenameColumn("id", "other")])
+    assert ["uc://main.sales.orders" in str(one.hint) for one in plan.refusals] == [True]
 
 
 def test_restore_commits_by_the_catalog() -> None:

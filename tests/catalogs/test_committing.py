@@ -215,6 +215,17 @@ def test_too_many_commits_that_cannot_be_published_stop_the_commit() -> None:
     assert (raised.value.code, raised.value.facts["not published"]) == ("catalog.unpublished-limit", "3-10")
 
 
+def test_a_limit_that_publication_does_not_help_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = ManagedTable([0], range(1, 4))
+    catalog = table.catalog()
+    full = Answer(Verdict.PUBLISH_FIRST, said="full")
+    monkeypatch.setattr(catalog, "ratify", lambda *_: full)
+    with pytest.raises(ConflictLost) as raised:
+        _commit(table, catalog)
+    assert (raised.value.code, raised.value.exit_code) == ("catalog.unpublished-limit", 6)
+    assert (table.now.latest, table.published_versions()) == (3, [0, 1, 2, 3])
+
+
 def test_a_catalog_that_asks_to_wait_for_ever_is_an_error_with_nothing_done() -> None:
     table = ManagedTable([0])
     with pytest.raises(CatalogUnavailable):

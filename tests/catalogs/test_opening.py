@@ -100,6 +100,36 @@ def test_a_change_is_ratified_and_published(server: FakeCatalog, managed: Manage
     assert managed.published_versions() == [*range(8)]
 
 
+@pytest.mark.parametrize(
+    ("words", "exit_code", "said"),
+    [
+        (("doctor", "storage", ADDRESS, "--yes"), 4, "its catalog permits only commits"),
+        (("share", "serve", ADDRESS), 3, "is shared by a configuration"),
+    ],
+)
+def test_what_writes_beside_commits_says_why_not(
+    server: FakeCatalog, managed: ManagedTable, words: tuple[str, ...], exit_code: int, said: str
+) -> None:
+    found = run(server, *words)
+    assert (found.code, said in found.err) == (exit_code, True)
+
+
+@pytest.mark.parametrize("words", [("read", "{}", "--count"), ("diff", "{}", ADDRESS)])
+def test_a_path_says_that_the_catalog_may_have_more(
+    server: FakeCatalog, managed: ManagedTable, tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    path = server.state.tables[NAME].location.removeprefix("file://")
+    found = run(server, *(path if word == "{}" else word for word in words))
+    assert found.err.count("catalog.unpublished-possible: a catalog manages this table") == 1
+
+
+def test_a_location_that_is_gone_is_a_divergence(server: FakeCatalog, managed: ManagedTable, tmp_path: Path) -> None:
+    next(iter(server.state.tables.values())).location = (tmp_path / "gone").as_uri()
+    found = run(server, "catalog", "status", ADDRESS, "--json")
+    assert found.code == 1
+    assert json.loads(found.out)["latestPublished"] is None
+
+
 def test_python_asks_for_more_before_the_first_change(server: FakeCatalog, managed: ManagedTable) -> None:
     table = open_table(ADDRESS, catalog_profile=server.profile)
 

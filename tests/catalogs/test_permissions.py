@@ -13,9 +13,10 @@ from deltacli.changing.commit import commit
 from deltacli.core.errors import DeltacliError, Refused
 from deltacli.storage import LocalStorage
 from deltacli.table.rebuild import read_snapshot
+from deltacli.work.rewrite.new_files import withdraw
 from tests.support.actions import add, commit_info, remove, to_bytes
 from tests.support.appending import append
-from tests.support.catalog_state import ALL, MemoryCatalog, Row
+from tests.support.catalog_state import ALL, FEATURES, MemoryCatalog, Row
 from tests.support.managed_tables import (
     TAG,
     ManagedTable,
@@ -46,11 +47,17 @@ def _old_table(staged: tuple[int, ...] = (6,)) -> ManagedTable:
     return table
 
 
+def _track_rows(table: Any) -> None:
+    """Begin to track rows, which gives ids to the files that are there by commits behind the first."""
+    table.set_properties({"delta.enableRowTracking": "true"}, upgrade_protocol=True)
+
+
 COMMANDS: dict[str, tuple[str, Callable[[Any], object]]] = {
     "optimize": ("DATA_REORGANIZATION", lambda table: table.plan_optimize()),
     "stats": ("DATA_REORGANIZATION", lambda table: table.plan_stats()),
     "vacuum": ("DATA_CLEANUP", lambda table: table.vacuum()),
     "expire": ("METADATA_CLEANUP", lambda table: table.expire_log()),
+    "row ids": ("DATA_REORGANIZATION", _track_rows),
 }
 
 
@@ -72,6 +79,20 @@ def test_a_command_needs_its_permission(command: str) -> None:
         assert sorted(table.memory._files) == before
 
 
+@pytest.mark.parametrize(
+    ("name", "truncates", "needed"),
+    [("rowTracking", False, "DATA_REORGANIZATION"), ("typeWidening", True, "METADATA_CLEANUP")],
+)
+def test_a_feature_is_dropped_with_permission_for_every_step(name: str, truncates: bool, needed: str) -> None:
+    table = ManagedTable(range(3), birth=lambda: managed_birth((*FEATURES, "domainMetadata", "rowTracking", name)))
+    table.now.operations = [one for one in ALL if one != needed]
+    opened, catalog = table.open()
+    with pytest.raises(Refused) as raised:
+        opened.drop_features(name, truncate_history=truncates)
+    assert (raised.value.code, needed in raised.value.message) == ("catalog.permission", True)
+    assert catalog.bodies == []
+
+
 @pytest.mark.parametrize("named", [None, [], ["VACUUM"], ["data_cleanup"]])
 def test_what_is_not_named_is_not_permitted(named: Any) -> None:
     table = _old_table()
@@ -79,6 +100,17 @@ def test_what_is_not_named_is_not_permitted(named: Any) -> None:
     with pytest.raises(Refused) as raised:
         table.open(now_ms=LATER_MS)[0].vacuum()
     assert raised.value.code == "catalog.permission"
+
+
+def test_a_vacuum_whose_permission_was_withdrawn_commits_nothing() -> None:
+    table = _old_table()
+    opened, catalog = table.open(now_ms=LATER_MS)
+    plan = opened.plan_vacuum()
+    table.now.operations = []
+    with pytest.raises(Refused) as raised:
+        opened.execute_vacuum(plan)
+    assert (raised.value.code, catalog.bodies) == ("catalog.permission", [])
+    assert table.memory.read("orphan.parquet") == b"orphan"
 
 
 def test_vacuum_keeps_what_commits_that_are_not_published_name() -> None:
@@ -154,6 +186,15 @@ def test_files_are_rearranged_only_with_permission() -> None:
     table.now.operations = ["DATA_REORGANIZATION"]
     commit(opened.held(), adding("new.parquet", rearranges=True))
     assert len(catalog.bodies) == 1
+
+
+def test_new_files_that_may_not_be_deleted_hide_no_error() -> None:
+    table = ManagedTable([0])
+    table.builder.file("new.parquet", b"x" * 100)
+    opened, _ = table.open()
+    table.now.operations = ["DATA_REORGANIZATION"]
+    withdraw(opened.writable(), ["new.parquet"])
+    assert table.memory.read("new.parquet") == b"x" * 100
 
 
 # -- optimize, whole ---------------------------------------------------------------------------------------------------

@@ -279,6 +279,7 @@ WRONG_TABLES: dict[str, dict[str, Any]] = {
     "columns are a list": {"metadata": {"columns": []}},
     "partitions are numbers": {"metadata": {"partition-columns": [1]}},
     "commits are an object": {"commits": {}},
+    "commits without the feature": {"metadata": {"properties": {}}},
 }
 
 

@@ -67,6 +67,8 @@ def table_of(name: TableName, answer: JsonObject, *, is_local: bool) -> CatalogT
     if is_managed:
         latest = latest_of(name, answer.get("latest-table-version"))
         commits = commits_of(name, answer.get("commits"), latest)
+    elif answer.get("commits"):
+        raise invalid(name, f"it has commits that may not be published, and no feature {MANAGED}")
     return CatalogTable(
         name=name,
         uuid=text_of(name, metadata, "table-uuid"),

@@ -12,7 +12,7 @@ from deltacli.cli.invocation import Exit, invocation
 from deltacli.cli.options.declared import Asked, TableArgument, argument, corrected_timestamp, parse_timestamp
 from deltacli.cli.render.columns import NOT_THE_NEWEST, Labelled, Section, Surface
 from deltacli.cli.results import Document, Emit, Grid, Result, grid_of, line_of, surface_of
-from deltacli.cli.running.run import Run
+from deltacli.cli.running.run import Run, note_catalog
 from deltacli.cli.terminal.shell import again, again_with, again_with_flags
 from deltacli.cli.terminal.term import Style, cells
 from deltacli.core.documents import dumps, envelope
@@ -264,6 +264,8 @@ def diff(
             fault.hint = command("schema diff", other, table=table)
         raise
     run.write(diff_result(found))
+    if other is not None:
+        note_catalog(run, found.before, found.after)
     if found.gap is not None:
         raise found.gap
     if not found.is_equal:

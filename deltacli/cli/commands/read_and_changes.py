@@ -20,6 +20,7 @@ from deltacli.cli.options.declared import (
 from deltacli.cli.running.run import (
     Run,
     judge_left_out,
+    note_catalog,
     note_findings,
     note_what_is_missing,
     require_file,
@@ -91,6 +92,7 @@ def read(run: Run, table: TableArgument, *, asked: Asked[ScanRequest], wanted: R
         opened = opened.over(opened.storage.expecting(where=where, version=version, at_ms=at_ms))
     found = opened.snapshot(version=version, timestamp_ms=at_ms)
     if wanted.count:
+        note_catalog(run, found)
         _count(run, found, where)
         return
     # One row more than is shown, to find out whether there are more.

@@ -711,6 +711,13 @@ def note_left_out(run: Run, result: FleetListing[Any], *, may_repeat: bool = Tru
         run.note("; ".join(filter(None, (said, f"{how}: {again_without_limit(invocation.arguments)}"))))
 
 
+def note_catalog(run: Run, *found: Snapshot) -> None:
+    """Note of versions that were read by path that their catalog may have newer ones."""
+    problem = "catalog.unpublished-possible"
+    if any(problem in one.problems for one in found):
+        run.note(f"note: {problem}: {EXPLAINED[problem]}")
+
+
 def note_findings(run: Run, found: Snapshot | StatedVersion, at_ms: int | None) -> None:
     """Note which problems were worked around, and that a time is later than the newest version."""
     from deltacli.storage.base import StoreOfVersions

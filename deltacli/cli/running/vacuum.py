@@ -19,7 +19,7 @@ from deltacli.core.request_fields import OF_DELTA, OF_PAIMON, Kind, option
 from deltacli.core.units import format_size, plural
 from deltacli.operations.vacuum.full_plan import VacuumChange
 from deltacli.operations.vacuum.plan import VacuumOutcome, VacuumPlan, VacuumRequest, VacuumResult
-from deltacli.storage.base import OTHER_PLACE
+from deltacli.storage.base import OTHER_PLACE, managed_store
 
 if TYPE_CHECKING:
     from deltacli.api.paimon import Paimon
@@ -207,9 +207,11 @@ class VacuumCommand(NamedTuple):
         def done(result: VacuumResult) -> Result:
             if result.outcome is not None and result.outcome.quarantine is not None:
                 source = quoted(self.request.quarantine or result.plan.quarantine or "")
+                # files come back to a table of a catalog by a commit only
+                way_back = "restore" if managed_store(result.plan.basis.table.storage) is not None else "undelete"
                 self.run.note(
                     f"note: copies of the files are in {result.outcome.quarantine}; to bring those of version N back: "
-                    f"deltacli undelete {name} --version N --from {source}"
+                    f"deltacli {way_back} {name} --version N --from {source}"
                 )
             return self._result(*result, dry_run=False)
 

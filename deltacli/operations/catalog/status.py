@@ -157,7 +157,10 @@ def log_divergence(managed: ManagedStore) -> list[tuple[int, str]]:
 
 def _published(store: ReadStorage) -> set[int]:
     """Return the versions that have a published file, whatever is in it."""
-    paths = (parse_log_path(stat.name) for stat in store.list_from(LOG_DIRECTORY))
+    try:
+        paths = [parse_log_path(stat.name) for stat in store.list_from(LOG_DIRECTORY)]
+    except FileMissing:
+        return set()
     return {path.version for path in paths if path.kind is LogFileKind.COMMIT}
 
 
@@ -235,7 +238,7 @@ def _of_metadata(snapshot: Snapshot, view: View, notes: list[str]) -> Iterator[D
         yield Divergence(DivergenceKind.SCHEMA, "partition columns", columns, [*table.partition_columns])
     own = {key: value for key, value in snapshot.properties.items() if not is_synthetic(key)}
     for key, value in sorted(own.items()):
-        if table.properties.get(key) != value:
+        if key not in TABLE_IDS and table.properties.get(key) != value:
             yield Divergence(DivergenceKind.PROPERTY, key, value, table.properties.get(key))
     named = next((own[key] for key in TABLE_IDS if key in own), None)
     if named != table.uuid:

@@ -344,7 +344,7 @@ def _evolved(snapshot: Snapshot, request: AlterationRequest) -> Evolution:
     if not evolution.is_noop and all(one.code == UPGRADE_NEEDED for one in evolution.refusals):
         broken = tuple(broken_rules(snapshot.version, evolution.before, evolution.after))
         evolution = replace(evolution, refusals=broken or evolution.refusals)  # an option cannot override a rule
-    return replace(evolution, refusals=addressed(evolution.refusals, snapshot.table.uri))
+    return replace(evolution, refusals=addressed(evolution.refusals, snapshot.table.address))
 
 
 def draft_of(snapshot: Snapshot) -> Draft:

@@ -350,6 +350,10 @@ def plan_drop(
     removal = _required(snapshot, name, truncates=truncate_history)
     rewrites = name in (VECTORS, MAPPING) or removal.rewrites_types(name)
     require_possible(snapshot, CommitRequest(_DROP), Act.ADD if rewrites else Act.COMMIT)
+    if managed is not None and (rewrites or name == ROW_IDS):
+        managed.require_permission("DATA_REORGANIZATION", "commit files again", asks=False)
+    if managed is not None and truncate_history:
+        managed.require_permission("METADATA_CLEANUP", "clean the log", asks=False)
     before = plain_action(snapshot.raw_protocol)
     after = without_feature(before, name, protected=removal.protects_history and not truncate_history)
     steps = list(_steps(snapshot, name, removal, truncates=truncate_history))

@@ -191,10 +191,12 @@ class PropertiesChange:
         plan, refused = plan_with_refusal(make, lambda: _plan(snapshot, replace(edits, force=True)))
         features, backlog = _features(snapshot, plan), None
         if plan.tracks_rows:
-            from deltacli.operations.change.row_tracking import OPERATION, backlog_of
+            from deltacli.operations.change.row_tracking import OPERATION, backlog_of, require_rearranging
 
             backlog, after = backlog_of(snapshot), None if features is None else features.protocol_after
             require_possible(snapshot, CommitRequest(OPERATION, protocol=after, new_rows=backlog.rows))
+            if backlog.files:
+                require_rearranging(table, asks=False)
         protocol = snapshot.protocol.as_json()
         return PropertiesOutcome(basis_of(snapshot), edits, protocol, plan, features, backlog, refused=refused)
 
@@ -218,7 +220,7 @@ class PropertiesChange:
         gate.outcome = replace(gate.plan, committed_version=version, dry_run=False)
 
     def _track_rows(self, gate: Gate[PropertiesOutcome, PropertiesOutcome]) -> None:
-        from deltacli.operations.change.row_tracking import enable
+        from deltacli.operations.change.row_tracking import enable, require_rearranging
 
         if not gate.may_plan_again and (plan := self.plan(gate.table)).version != gate.plan.version:
             gate.outcome = replace(gate.again(plan), dry_run=False)
@@ -232,6 +234,8 @@ class PropertiesChange:
         def settle(snapshot: Snapshot) -> CommitRequest | None:
             return _properties_request(snapshot, _plan(snapshot, edits), edits)
 
+        if outcome.backlog and outcome.backlog.files:
+            require_rearranging(gate.table, asks=True)  # before the first commit
         try:
             counts = outcome.backlog.counts if outcome.backlog else {}
             enable(gate, upgrade, settle, outcome.versions.append, edits.commit_metadata, counts)

@@ -29,6 +29,7 @@ from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.protocol.property_changes import suspended
 from deltacli.delta.schema.types import walk
 from deltacli.delta.schema.widened_schema import read_exactly, write_exactly
+from deltacli.storage.base import managed_store
 from deltacli.table.handle import TableHandle
 from deltacli.table.row_counts import doubtful_counts
 from deltacli.table.version import Snapshot
@@ -103,6 +104,14 @@ def backlog_of(snapshot: Snapshot) -> Backlog:
     without = pc.filter(unsure.column("path"), pc.is_null(unsure.column("baseRowId"))).to_pylist()
     rows = sum(known for *_, known in parts) + sum(by_path[path] for path in without)
     return Backlog(sum(files for files, *_ in parts), len(without), counts, rows)
+
+
+def require_rearranging(table: TableHandle, *, asks: bool) -> None:
+    """Raise Refused (`catalog.permission`) where the catalog of a table does not permit to commit its files again: now
+    where it `asks`, else as the catalog said last.
+    """
+    if (managed := managed_store(table.storage)) is not None:
+        managed.require_permission("DATA_REORGANIZATION", "give row ids to files that are there", asks=asks)
 
 
 def materialized_names(config: TableConfiguration, machine: Machine) -> dict[str, str]:

@@ -218,7 +218,7 @@ def _plan(snapshot: Snapshot, request: WidenRequest, values_of: PartitionValues)
         upgrade_protocol=request.upgrade_protocol,
         partition_values=values_of,
     )
-    uri = snapshot.table.uri
+    uri = snapshot.table.address
     changes = tuple(replace(change, refusals=addressed(change.refusals, uri)) for change in plan.changes)
     warnings = (*plan.warnings, *_of_readers(snapshot, plan))
     return replace(plan, changes=changes, refusals=addressed(plan.refusals, uri), warnings=warnings)
@@ -307,7 +307,7 @@ def _file_refusals(snapshot: Snapshot, changes: Sequence[PlannedChange]) -> Iter
     of_batches = snapshot.file_actions.map_actions("add", _paths, fields=["path"])
     paths = (path for batch in of_batches for path in batch)
     pieces = iter(lambda: tuple(islice(paths, each)), ())
-    listed = command("validate", table=table.uri, level="footers", select=["data.type-*"]) or "validate"
+    listed = command("validate", table=table.address, level="footers", select=["data.type-*"]) or "validate"
     way_out = f"{listed} lists all such files: rewrite them with an engine, or restore the version before them"
     with table.progress.step("checking data files", unit="files") as step:
         for found in table.engine.spread(

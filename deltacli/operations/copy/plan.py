@@ -760,9 +760,10 @@ def _lacks_files(paths: ArrowArray, version: int) -> Refusal:
 
 def _refusals(snapshot: Snapshot, request: CopyRequest, paths: _Paths) -> Iterator[Refusal]:
     if snapshot.protocol.is_catalog_managed:
-        message = f"version {snapshot.version} is managed by a catalog, which may have commits that the log lacks"
+        why = "which may have commits that the log lacks"
         if managed_store(snapshot.table.storage) is not None:
-            message = "the copy would have the feature catalogManaged, and no catalog has it"
+            why = "and a copy of it would be a table that no catalog has"
+        message = f"version {snapshot.version} is managed by a catalog, {why}"
         yield Refusal("catalog.managed", message)
     elif not request.replica and not request.check:
         try:

@@ -37,7 +37,7 @@ from deltacli.delta.log.segment import LOG_DIRECTORY, LogFile, LogFileKind, LogL
 from deltacli.delta.log.state import DELETED_FILE_RETENTION, deleted_file_retention_ms
 from deltacli.operations.vacuum.plan import ProtectedTable, VacuumPlan
 from deltacli.storage import folds_names, is_address_of, link_targets
-from deltacli.storage.base import OTHER_PLACE
+from deltacli.storage.base import OTHER_PLACE, managed_store
 from deltacli.table.api_arguments import name_table
 from deltacli.table.find_log import has_clone_notes, list_log
 from deltacli.table.handle import TableHandle
@@ -211,6 +211,8 @@ class NewerCommits:
                 require_same(plan.made_from, listing)
                 require_clock(self._table, plan.now_ms, past_of(listing, snapshot.version))
         require_committable(snapshot)
+        if (managed := managed_store(self._table.storage)) is not None:
+            managed.require_permission("DATA_CLEANUP", "delete data files")
         own_ms = deleted_file_retention_ms(snapshot.properties)
         if own_ms > plan.own_retention_ms and plan.cutoff_ms > self._table.clock() - own_ms:
             raise Refused(

@@ -9,7 +9,9 @@ import os
 import shutil
 import tempfile
 import uuid
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
@@ -29,7 +31,7 @@ from deltacli.delta.partitions.values import constants_of
 from deltacli.delta.schema.to_arrow import keeps_partition_columns
 from deltacli.delta.schema.types import PrimitiveType, StructField
 from deltacli.delta.stats.collect import StatisticsCollector
-from deltacli.storage import Created, Draft, Existed, ReadStorage, Unknown
+from deltacli.storage import Created, Draft, Existed, ReadStorage, Storage, Unknown
 from deltacli.storage.base import writing_faults
 from deltacli.work.parquet_writing import ParquetStream
 from deltacli.work.rewrite.pieces import (
@@ -257,6 +259,12 @@ _MOST_SENT = 3
 """How often a file is sent that is not there afterwards."""
 
 
+def withdraw(storage: Storage, paths: list[str]) -> None:
+    """Delete files that no version names, as far as store and catalog allow it: what went wrong before is the error."""
+    with suppress(DeltacliError):
+        deque(storage.delete_many(paths) if paths else (), maxlen=0)
+
+
 class DraftFile(NamedTuple):
     """A file that was written and has no name yet."""
 
@@ -310,8 +318,7 @@ class _Run:
         try:
             self._write(published)
         except BaseException:
-            if self._named:
-                list(self._context.storage.delete_many(self._named))
+            withdraw(self._context.storage, self._named)
             raise
         finally:
             if has_memory:
@@ -471,9 +478,7 @@ class AppendRows:
         """Delete the files of this task."""
         from urllib.parse import unquote
 
-        paths = [unquote(one.file.path) for one in self.files]
-        if paths:
-            list(self.context.storage.delete_many(paths))
+        withdraw(self.context.storage, [unquote(one.file.path) for one in self.files])
         self.files = []
 
     def _conformed(self, batch: pyarrow.RecordBatch) -> pyarrow.RecordBatch:

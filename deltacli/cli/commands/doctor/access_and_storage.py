@@ -9,8 +9,9 @@ from deltacli.cli.options.declared import DryRunOption, TableArgument, YesOption
 from deltacli.cli.running.changing import require_confirmation
 from deltacli.cli.running.run import Run
 from deltacli.cli.terminal.shell import again_with, again_without, quoted_table
-from deltacli.core.errors import EXIT_FINDINGS, CredentialsMissing
+from deltacli.core.errors import EXIT_FINDINGS, NOTHING_CHANGED, CredentialsMissing, Refused, command
 from deltacli.core.request_fields import Option
+from deltacli.storage.base import managed_store
 
 if TYPE_CHECKING:
     from deltacli.operations.doctor.storage import AccessReport, StorageReport
@@ -91,6 +92,13 @@ def doctor_storage(run: Run, table: TableArgument, dry_run: DryRunOption = False
     from deltacli.storage.probing.opening import subject_of
 
     opened = run.open_other(table, writes=not dry_run)
+    if managed_store(opened) is not None:
+        raise Refused(
+            "doctor storage writes files into the directory of the table, and its catalog permits only commits",
+            said_first=NOTHING_CHANGED,
+            code="catalog.managed",
+            hint=command("doctor access", table=table),
+        )
     require_directory(opened)
     subject = subject_of(opened)
     if subject is None:
