@@ -114,7 +114,11 @@ def test_what_writes_beside_commits_says_why_not(
     assert (found.code, said in found.err) == (exit_code, True)
 
 
-@pytest.mark.parametrize("words", [("read", "{}", "--count"), ("diff", "{}", ADDRESS)])
+BY_PATH = [("read", "{}", "--count"), ("diff", "{}", ADDRESS), ("properties", "{}"), ("features", "{}")]
+BY_PATH += [(name, "{}") for name in ("history", "snapshot", "reach", "explain")]
+
+
+@pytest.mark.parametrize("words", BY_PATH)
 def test_a_path_says_that_the_catalog_may_have_more(
     server: FakeCatalog, managed: ManagedTable, tmp_path: Path, words: tuple[str, ...]
 ) -> None:

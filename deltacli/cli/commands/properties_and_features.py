@@ -13,7 +13,7 @@ from deltacli.cli.options.declared import CommitMetadataOption, DryRunOption, Ta
 from deltacli.cli.render.columns import Column, Section, Surface
 from deltacli.cli.results import Listing, Outcome, write_sections
 from deltacli.cli.running.changing import Mode, Wording, run_change
-from deltacli.cli.running.run import Run
+from deltacli.cli.running.run import Run, note_catalog
 from deltacli.cli.terminal.shell import again, again_with_flags, quoted_table
 from deltacli.cli.terminal.term import Style, Terminal
 from deltacli.core.documents import envelope
@@ -276,6 +276,7 @@ def _show_properties(run: Run, spelling: str, table: Table, keys: Sequence[str] 
     if keys is not None:
         found = _chosen(run, found, keys)
     run.write(properties_result(table.uri, snapshot.version, found))
+    note_catalog(run, snapshot)
     is_sound = all(one.is_valid and one.is_known is not False for one in found)
     run.say_next(f"deltacli {'features' if is_sound else 'validate'} {quoted_table(spelling)}")
 
@@ -449,6 +450,7 @@ def _show_features(run: Run, spelling: str, opened: Table) -> None:
 
     snapshot = opened.snapshot()
     run.write(features_result(opened.uri, snapshot.version, snapshot.protocol, list_features(snapshot)))
+    note_catalog(run, snapshot)
     run.say_next(f"deltacli explain {quoted_table(spelling)}")
 
 

@@ -10,7 +10,7 @@ from deltacli.cli.command_tree import HERE
 from deltacli.cli.options.declared import CheckpointsOption, TableHereArgument
 from deltacli.cli.render.columns import Section, file_amount
 from deltacli.cli.results import Document, Emit, Outcome
-from deltacli.cli.running.run import Run
+from deltacli.cli.running.run import Run, note_staged
 from deltacli.core.errors import is_shared, quoted_table
 from deltacli.core.units import (
     duration,
@@ -152,6 +152,7 @@ def reach(
     opened = run.open_table(table)
     found = find_reach(opened, request)
     run.write(reach_result(found))
+    note_staged(run, opened)
     if checkpoints:
         from deltacli.cli.running.stream_notes import note_streams
 

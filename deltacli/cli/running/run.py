@@ -9,7 +9,7 @@ import os
 import stat
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, TypeVar
@@ -24,7 +24,7 @@ from deltacli.cli.terminal.shell import again, again_with, again_without_limit, 
 from deltacli.cli.terminal.term import Style, Terminal, capture_logging, close_live_line, say, say_json
 from deltacli.core.clock import Clock
 from deltacli.core.documents import dumps
-from deltacli.core.errors import PaimonTable, Refused, UsageError, quoted_table
+from deltacli.core.errors import DeltacliError, PaimonTable, Refused, UsageError, quoted_table
 from deltacli.core.progress import SILENT, Progress
 from deltacli.core.units import format_size, format_timestamp, plural, some_of
 
@@ -716,6 +716,19 @@ def note_catalog(run: Run, *found: Snapshot) -> None:
     problem = "catalog.unpublished-possible"
     if any(problem in one.problems for one in found):
         run.note(f"note: {problem}: {EXPLAINED[problem]}")
+
+
+def note_staged(run: Run, table: TableHandle) -> None:
+    """Note the same of a table of which no version was read, where its log has staged commits."""
+    from deltacli.storage.base import PathKind, StoreOfVersions, managed_store
+    from deltacli.table.rebuild import read_snapshot
+
+    storage = table.storage
+    if isinstance(storage, StoreOfVersions) or managed_store(storage) is not None:
+        return
+    with suppress(DeltacliError):
+        if storage.kind_of("_delta_log/_staged_commits") is PathKind.DIRECTORY:
+            note_catalog(run, read_snapshot(table))
 
 
 def note_findings(run: Run, found: Snapshot | StatedVersion, at_ms: int | None) -> None:

@@ -82,7 +82,12 @@ class DeltaHandle(_Handle):
             from deltacli.table.rebuild import commits_between
 
             read = partial(read, between=partial(commits_between, self.table, first=first, last=last))
-        return shown_commits(read, columns, run.clock(), counts=counts)
+        result = shown_commits(read, columns, run.clock(), counts=counts)
+        if any("inCommitTimestamp" in (item.commit_info or ()) for item in result.found.items[:1]):
+            from deltacli.cli.running.run import note_staged
+
+            note_staged(run, self.table)
+        return result
 
     def snapshot(self, *, version: int | None, timestamp: str | None, **_: object) -> Snapshot:
         """Return the table at a version or a time."""
@@ -193,8 +198,10 @@ class DeltaHandle(_Handle):
 
     def explain(self, request: ExplainRequest) -> Explanation:
         """Return which clients read and write the table."""
+        from deltacli.cli.running.run import note_staged
         from deltacli.operations.explain import explain
 
+        note_staged(self.run, self.table)
         return explain(self.table, request)
 
     def vacuum(self, request: VacuumRequest, how: VacuumOptions) -> None:
