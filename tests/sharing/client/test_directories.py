@@ -482,3 +482,10 @@ def test_a_dir_only_table_is_refused_by_urls_in_one_sentence(server: Vending, co
     assert 3 == found.code
     assert "the table is not offered by URLs" in found.err
     assert "--access dir" in found.err
+
+
+@pytest.mark.parametrize("access", ["url", "dir"])
+def test_advice_on_a_shared_table_is_refused_by_what_it_is(server: Vending, command: Command, access: str) -> None:
+    found = command("doctor", "table", server.address, "--access", access)
+
+    assert (2, True) == (found.code, "the provider of a shared table cares for its files" in found.err)
