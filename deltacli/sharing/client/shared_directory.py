@@ -14,7 +14,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 from urllib.parse import quote
 
-from deltacli.core.errors import UsageError, parameter
+from deltacli.core.errors import StorageFailed, UsageError, parameter
 from deltacli.sharing.client.addresses import AccessChoice, OpenOptions
 from deltacli.sharing.client.faults import (
     AnswerInvalid,
@@ -94,12 +94,22 @@ def open_directory(
         preferred = AccessChoice.DIRECTORY if by_urls.is_large else AccessChoice.URL
     if choice is AccessChoice.AUTO and access.has_urls and preferred is AccessChoice.URL:
         return by_urls
+    may_fall_back = choice is AccessChoice.AUTO and access.has_urls
     try:
-        return Opening(DirectoryStorage(address, requests, head, access, options))
+        directory = DirectoryStorage(address, requests, head, access, options)
+        if may_fall_back:
+            next(iter(directory.list_from(_LOG)), None)
     except (RequestRefused, ShareAbsent, UsageError):  # the last: without the extra of the cloud, or with other options
-        if choice is AccessChoice.AUTO and access.has_urls:
+        if may_fall_back:
             return by_urls
         raise
+    except StorageFailed as fault:
+        if not may_fall_back:
+            raise
+        if options.note is not None:
+            options.note(f"note: the table is read by URLs: {fault.message} ({fault.code})")
+        return by_urls
+    return Opening(directory)
 
 
 class AccessMissing(RequestRefused):

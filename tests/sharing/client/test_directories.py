@@ -176,6 +176,20 @@ def test_urls_are_read_where_the_directory_cannot_be_opened_here(
         server.open("dir")
 
 
+def test_urls_are_read_where_the_store_is_out_of_reach_and_the_hint_can_help(server: Vending) -> None:
+    nowhere, notes = {"endpoint_url": "http://127.0.0.1:9", "region": "us-east-1"}, list[str]()
+    server.members["numFiles"] = 10_001
+
+    assert isinstance(server.open("auto", options=nowhere, note=notes.append), ShareStorage)
+    (note,) = notes
+    assert "the table is read by URLs" in note
+    assert "storage.unreachable" in note
+    with pytest.raises(DeltacliError, match="unreachable") as caught:
+        rows_of(server.open("dir", options=nowhere))
+    assert "endpoint_url" in str(caught.value.hint)
+    assert "AWS_" not in str(caught.value.hint)
+
+
 def test_executors_get_no_credentials(server: Vending) -> None:
     with pytest.raises(UsageError, match="not sent to executors") as caught:
         Run.location_of(cast("Run", None), server.open())
