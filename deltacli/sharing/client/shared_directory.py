@@ -8,7 +8,7 @@ Spec: PROTOCOL.md of Delta Sharing, Generate Temporary Table Credential; List Ta
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from email.utils import parsedate_to_datetime
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
@@ -94,18 +94,19 @@ def open_directory(
         preferred = AccessChoice.DIRECTORY if by_urls.is_large else AccessChoice.URL
     if choice is AccessChoice.AUTO and access.has_urls and preferred is AccessChoice.URL:
         return by_urls
-    may_fall_back = choice is AccessChoice.AUTO and access.has_urls
+    if choice is AccessChoice.AUTO and access.has_urls:
+        return _directory_or(by_urls, lambda: DirectoryStorage(address, requests, head, access, options), options)
+    return Opening(DirectoryStorage(address, requests, head, access, options))
+
+
+def _directory_or(by_urls: Opening, make: Callable[[], DirectoryStorage], options: OpenOptions) -> Opening:
+    """Return a directory where it can be listed from here; else, with a note where a store is the reason, by URLs."""
     try:
-        directory = DirectoryStorage(address, requests, head, access, options)
-        if may_fall_back:
-            next(iter(directory.list_from(_LOG)), None)
+        directory = make()
+        next(iter(directory.list_from(_LOG)), None)
     except (RequestRefused, ShareAbsent, UsageError):  # the last: without the extra of the cloud, or with other options
-        if may_fall_back:
-            return by_urls
-        raise
+        return by_urls
     except StorageFailed as fault:
-        if not may_fall_back:
-            raise
         if options.note is not None:
             options.note(f"note: the table is read by URLs: {fault.message} ({fault.code})")
         return by_urls
