@@ -330,7 +330,14 @@ def test_hostile_locations_are_refused_before_a_request(server: Vending, locatio
     assert (3, [], []) == (caught.value.exit_code, server.vended, server.cloud.requests)
 
 
-OPERATIONS: tuple[Callable[[Table], object], ...] = (Table.snapshot, Table.history, Table.validate)
+OPERATIONS: tuple[Callable[[Table], object], ...] = (
+    Table.snapshot,
+    Table.history,
+    Table.validate,
+    Table.reach,
+    lambda table: table.changes(from_version=0).to_reader().read_all(),
+    lambda table: table.snapshot(version=0),
+)
 
 
 def test_the_log_must_be_that_of_the_announced_table(server: Vending) -> None:
