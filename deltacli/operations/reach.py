@@ -52,7 +52,7 @@ from deltacli.delta.log.state import (
 from deltacli.delta.protocol.features import Protocol, require_readable
 from deltacli.operations.vacuum.full_plan import kept_walk, plan_vacuum
 from deltacli.operations.vacuum.plan import VacuumRequest
-from deltacli.storage.base import StoreOfVersions
+from deltacli.storage.base import StoreOfVersions, StoreWithBounds
 from deltacli.table.api_arguments import optional_count
 from deltacli.table.find_log import Log, list_log
 from deltacli.table.live_files import key_digests, whole
@@ -610,6 +610,8 @@ def find_reach(table: TableHandle, request: ReachRequest) -> TableReach:
     times |= {step.version: step.stamp for step in steps if step.stamp is not None}
     newest = steps[-1]
     metadata = next((step.metadata for step in reversed(steps) if step.metadata is not None), None)
+    if isinstance(table.storage, StoreWithBounds):
+        table.storage.require_announced(metadata.id if metadata else None, listing.newest_version)
     properties = {} if metadata is None else metadata.configuration
     retention_ms = deleted_file_retention_ms(properties)
     is_known = newest.run is not None and newest.fault is None

@@ -48,6 +48,7 @@ def open_vended(
         location = read_location(uri)
     except ValueError as fault:
         raise UsageError(f"the location of the table cannot be used: {fault}", code="usage.table") from None
+    _require_no_credentials(dict(options or {}))
     return open_held(location, HeldGrant(location, renew, clock, ask_to_write), options=options, retry=retry)
 
 

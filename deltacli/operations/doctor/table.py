@@ -64,7 +64,7 @@ from deltacli.operations.vacuum.plan import Reason, VacuumPlan, VacuumRequest
 from deltacli.operations.validate.findings import LevelChoice, ValidateRequest
 from deltacli.operations.validate.inspect_storage import WholeLog, list_log_whole
 from deltacli.operations.validate.validate import Validation, validate_table
-from deltacli.storage.base import StoreOfVersions
+from deltacli.storage.base import StoreOfVersions, StoreWithBounds
 from deltacli.table.rebuild import read_newest_readable
 from deltacli.work.rewrite.new_files import measure_rewrite
 from deltacli.work.rewrite.pieces import SPEC, RewritePiece
@@ -549,7 +549,7 @@ def examine_table(table: TableHandle, request: DoctorRequest) -> TableReport:
 
     Raises what `read_newest_readable` and `require_partitions` raise, and UsageError for a shared table.
     """
-    if isinstance(table.storage, StoreOfVersions):
+    if isinstance(table.storage, StoreOfVersions | StoreWithBounds):
         raise UsageError(
             "doctor table works on Delta tables only: the provider of a shared table cares for its files",
             hint=command("snapshot"),

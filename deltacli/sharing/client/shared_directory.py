@@ -8,13 +8,13 @@ Spec: PROTOCOL.md of Delta Sharing, Generate Temporary Table Credential; List Ta
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from email.utils import parsedate_to_datetime
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 from urllib.parse import quote
 
-from deltacli.core.errors import UsageError, parameter
+from deltacli.core.errors import StorageFailed, UsageError, parameter
 from deltacli.sharing.client.addresses import AccessChoice, OpenOptions
 from deltacli.sharing.client.faults import (
     AnswerInvalid,
@@ -94,12 +94,23 @@ def open_directory(
         preferred = AccessChoice.DIRECTORY if by_urls.is_large else AccessChoice.URL
     if choice is AccessChoice.AUTO and access.has_urls and preferred is AccessChoice.URL:
         return by_urls
+    if choice is AccessChoice.AUTO and access.has_urls:
+        return _directory_or(by_urls, lambda: DirectoryStorage(address, requests, head, access, options), options)
+    return Opening(DirectoryStorage(address, requests, head, access, options))
+
+
+def _directory_or(by_urls: Opening, make: Callable[[], DirectoryStorage], options: OpenOptions) -> Opening:
+    """Return a directory where it can be listed from here; else, with a note where a store is the reason, by URLs."""
     try:
-        return Opening(DirectoryStorage(address, requests, head, access, options))
+        directory = make()
+        next(iter(directory.list_from(_LOG)), None)
     except (RequestRefused, ShareAbsent, UsageError):  # the last: without the extra of the cloud, or with other options
-        if choice is AccessChoice.AUTO and access.has_urls:
-            return by_urls
-        raise
+        return by_urls
+    except StorageFailed as fault:
+        if options.note is not None:
+            options.note(f"note: the table is read by URLs: {fault.message} ({fault.code})")
+        return by_urls
+    return Opening(directory)
 
 
 class AccessMissing(RequestRefused):

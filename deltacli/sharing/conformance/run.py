@@ -309,7 +309,8 @@ class ConformanceRun:
             for path, check, areas in parts:
                 self._run(suite, path, partial(check, table), [rule for area in areas for rule in area.rules])
                 step.advance()
-        suite.skip(COULD_NOT_BE_READ, () if table.whole is not None else self.rules_of(suite))
+        reason = COULD_NOT_BE_READ if table.access.has_urls else "the table is not offered by url"
+        suite.skip(reason, () if table.whole is not None else self.rules_of(suite))
         return suite
 
 

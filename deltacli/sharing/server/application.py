@@ -375,7 +375,10 @@ async def _credentials(
     location = parse_location(await request.body(), app.tables.settings.limits.json_depth)
     with _table_faults(table):
         vended = await to_thread.run_sync(app.directories.credentials, access, table, location, limiter=app.vending)
-    find_table(app.guard.look_again(request), table.share, table.schema, table.name)  # the cloud may have been slow
+    now = find_table(app.guard.look_again(request), table.share, table.schema, table.name)  # the cloud may be slow
+    if now != table:
+        message = f"the table {table.full_name} was shared in another way meanwhile; ask again"
+        raise WireError(503, ErrorCode.UNAVAILABLE, message, headers={"Retry-After": "1"})
     note_route(request.scope, None, **vended.about)
     return _document(vended.document, {"Cache-Control": "no-store"})
 

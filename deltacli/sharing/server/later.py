@@ -74,7 +74,7 @@ class KeptQuery:
 
     query_id: str
     owner: str
-    """The recipient with its epoch, and the table, as one text."""
+    """The recipient with its epoch, and the table with a digest of its place, as one text."""
     digest: str
     version: int
     body: str
@@ -228,7 +228,8 @@ def _end_of(place: Path) -> dict[str, Any] | None:
 
 
 def _owner(caller: Caller, table: SharedTable) -> str:
-    return json.dumps([caller.name, caller.epoch, table.full_name, table.table_id])
+    place = sha256(table.location.encode("utf-8", "surrogatepass")).hexdigest()  # a version is one of this place
+    return json.dumps([caller.name, caller.epoch, table.full_name, table.table_id, place])
 
 
 _THREADS = 4
@@ -377,6 +378,8 @@ class LaterQueries:
         self, access: Access, table: SharedTable, kept: KeptQuery, page: PagedRequest, headers: Mapping[str, str]
     ) -> Answer:
         query = kept.request(self.tables.settings.limits.json_depth)
+        if not query.choice.is_newest:
+            self.tables.begin(access, table, query, kept.wishes)  # its history may be shared no longer
         query = replace(query, max_files=page.max_files or query.max_files, page_token=page.page_token)
         given = headers.get(wire.HEADER, "")
         answer = self.tables.query(access, table, query, kept.wishes, Pinned(kept.version, kept.query_id))

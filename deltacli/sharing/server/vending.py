@@ -100,27 +100,33 @@ class DirectoryAnswers:
         """Return how a table may be read, for its metadata. Raises what reading the table raises."""
         if AccessMode.DIR not in table.access_modes:
             return _plain(table)
-        return self._members(table, self.refusal(table))
+        return self._members(table, self._described(table))
 
     def refusal(self, table: SharedTable) -> str | None:
-        """Return why the newest version of a table must not be given by directory. Raises what reading it raises."""
+        """Return why the newest version of a table must not be given by directory. Raises what reading it raises, and
+        CannotMint where the cloud does not answer.
+        """
         newest, key = self.snapshots.newest_commit(table), (place_of(table), table.auxiliary_locations)
         known = self.vault.verdicts.get(key)
         if known is None or known.newest != newest:
             work = ("verdict", key, newest)
-            try:
-                reason = self.vault.flights.run(work, lambda: refusal_now(self.snapshots, table, newest[0]))
-            except CannotMint as fault:
-                return str(fault)
+            reason = self.vault.flights.run(work, lambda: refusal_now(self.snapshots, table, newest[0]))
             known = self.vault.verdicts[key] = _Verdict(newest, reason, self.clock())
         return known.reason
+
+    def _described(self, table: SharedTable) -> str | None:
+        """Return why a table is not offered by directory at the moment."""
+        try:
+            return self.refusal(table)
+        except CannotMint as fault:
+            return str(fault)
 
     def _listed(self, table: SharedTable) -> str | None:
         known = self.vault.verdicts.get((place_of(table), table.auxiliary_locations))
         if known is not None and 0 <= self.clock() - known.at_ms < LIST_STALE_MS:
             return known.reason
         try:
-            return self.refusal(table)
+            return self._described(table)
         except DeltacliError as fault:
             _LOG.warning("%s: %s: %s", table.full_name, fault.code, fault.message)
             return str(fault.code)
@@ -141,15 +147,14 @@ class DirectoryAnswers:
         name = table.full_name
         if AccessMode.DIR not in table.access_modes:
             raise unsupported(f"the table {name} is not shared by its directory; query it instead")
-        reason = self.refusal(table)
-        if reason is not None:
-            raise unsupported(f"the table {name} is not given by its directory: {reason}")
-        directory = _asked(table, location)
-        seconds = self._seconds(access.caller)
         try:
-            minted = self._minted(access.caller, table, directory, seconds)
+            reason = self.refusal(table)
+            if reason is not None:
+                raise unsupported(f"the table {name} is not given by its directory: {reason}")
+            directory = _asked(table, location)
+            minted = self._minted(access.caller, table, directory, self._seconds(access.caller))
         except CannotMint as fault:
-            self.metrics.credentials.labels(_CLOUDS[directory.family], "failed").inc()
+            self.metrics.credentials.labels(_CLOUDS[roots_of(table)[0].family], "failed").inc()
             _LOG.error("no credential for %s: %s", name, fault)
             raise _not_minted(name, is_transient=fault.is_transient) from None
         about: dict[str, Json] = {"cloud": _CLOUDS[directory.family], "credentialExpiresMs": minted.expires_ms}

@@ -100,7 +100,8 @@ class GcsCalls:
         self._has_batches = True
         self.credentials = credentials
         if options.held is not None:
-            self.dialect = replace(DIALECT, who=ASK_PROVIDER, list_holders=ASK_PROVIDER)
+            check = "check the network and the proxy settings"
+            self.dialect = replace(DIALECT, who=ASK_PROVIDER, list_holders=ASK_PROVIDER, check_endpoint=check)
         self._transport = Transport(options.endpoint, options.verify)
         self._transport.tally = retry.tally.of(self.endpoint, GCS_PRICES if self.is_known_atomic else None)
 

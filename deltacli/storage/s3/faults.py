@@ -194,7 +194,10 @@ def _judge(
         return refused(failed, facts, used_credentials(client, options), expired, _ask_who(options))
     if code == "NoSuchBucket":
         return StorageFailed(
-            f"bucket {bucket} not found", code="storage.bucket-missing", facts=facts, hint="aws s3api list-buckets"
+            f"bucket {bucket} not found",
+            code="storage.bucket-missing",
+            facts=facts,
+            hint="aws s3api list-buckets" if options.held is None else _own_endpoint(),
         )
     region = _region_of(fault)
     if not region and (host := _redirected_to(fault)):
@@ -208,7 +211,8 @@ def _judge(
             said_first=f"{failed}: ",
             code="storage.region",
             facts={**facts, **({"region of the bucket": region} if region else {})},
-            hint=f"add {parameter('storage_options.region', name)}, or export AWS_REGION={name}",
+            hint=f"add {parameter('storage_options.region', name)}"
+            + ("" if options.held is not None else f", or export AWS_REGION={name}"),
         )
     if isinstance(fault, (*_NEVER_SENT, boto.SSLError)):
         return StorageFailed(
@@ -216,7 +220,9 @@ def _judge(
             said_first=f"{failed}: ",
             code="storage.unreachable",
             facts=facts,
-            hint=f"check AWS_ENDPOINT_URL and AWS_REGION, or {parameter('storage_options.endpoint_url', 'URL')}",
+            hint=f"check AWS_ENDPOINT_URL and AWS_REGION, or {parameter('storage_options.endpoint_url', 'URL')}"
+            if options.held is None
+            else _own_endpoint(),
         )
     if isinstance(fault, boto.ParamValidationError):
         return UsageError(
@@ -231,6 +237,11 @@ def _judge(
         error.code = "storage.archived"
         error.facts["next"] = "restore the archived object first, see aws s3api restore-object help"
     return error
+
+
+def _own_endpoint() -> str:
+    """Return the hint where credentials of a server are used, and so no variable of the environment."""
+    return f"if the store has an endpoint of its own, add {parameter('storage_options.endpoint_url', 'URL')}"
 
 
 def _unexpected(failed: str, seen: str, where: Mapping[str, str]) -> StorageFailed:

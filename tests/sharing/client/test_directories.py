@@ -176,6 +176,20 @@ def test_urls_are_read_where_the_directory_cannot_be_opened_here(
         server.open("dir")
 
 
+def test_urls_are_read_where_the_store_is_out_of_reach_and_the_hint_can_help(server: Vending) -> None:
+    nowhere, notes = {"endpoint_url": "http://127.0.0.1:9", "region": "us-east-1"}, list[str]()
+    server.members["numFiles"] = 10_001
+
+    assert isinstance(server.open("auto", options=nowhere, note=notes.append), ShareStorage)
+    (note,) = notes
+    assert "the table is read by URLs" in note
+    assert "storage.unreachable" in note
+    with pytest.raises(DeltacliError, match="unreachable") as caught:
+        rows_of(server.open("dir", options=nowhere))
+    assert "endpoint_url" in str(caught.value.hint)
+    assert "AWS_" not in str(caught.value.hint)
+
+
 def test_executors_get_no_credentials(server: Vending) -> None:
     with pytest.raises(UsageError, match="not sent to executors") as caught:
         Run.location_of(cast("Run", None), server.open())
@@ -316,7 +330,14 @@ def test_hostile_locations_are_refused_before_a_request(server: Vending, locatio
     assert (3, [], []) == (caught.value.exit_code, server.vended, server.cloud.requests)
 
 
-OPERATIONS: tuple[Callable[[Table], object], ...] = (Table.snapshot, Table.history, Table.validate)
+OPERATIONS: tuple[Callable[[Table], object], ...] = (
+    Table.snapshot,
+    Table.history,
+    Table.validate,
+    Table.reach,
+    lambda table: table.changes(from_version=0).to_reader().read_all(),
+    lambda table: table.snapshot(version=0),
+)
 
 
 def test_the_log_must_be_that_of_the_announced_table(server: Vending) -> None:
@@ -482,3 +503,10 @@ def test_a_dir_only_table_is_refused_by_urls_in_one_sentence(server: Vending, co
     assert 3 == found.code
     assert "the table is not offered by URLs" in found.err
     assert "--access dir" in found.err
+
+
+@pytest.mark.parametrize("access", ["url", "dir"])
+def test_advice_on_a_shared_table_is_refused_by_what_it_is(server: Vending, command: Command, access: str) -> None:
+    found = command("doctor", "table", server.address, "--access", access)
+
+    assert (2, True) == (found.code, "the provider of a shared table cares for its files" in found.err)

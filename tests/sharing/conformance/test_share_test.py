@@ -209,6 +209,21 @@ def test_a_table_is_read_in_its_directory_with_the_vended_credentials_only(
     assert ["share.dir-scope"] * 2 == [one["rule"] for one in probed["suites"][1]["findings"]]  # moto limits no session
 
 
+def test_a_store_that_is_out_of_reach_is_no_finding_about_the_server(
+    share_test: Test, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = corpus.unpacked() / "tables" / "dat" / "basic_partitioned"
+    server = Foreign(Served((shared(table, "part"),)), modes=("url", "dir"), base="s3://lake/grid")
+    monkeypatch.setattr(connections, "make_pools", lambda *_, **__: server)
+    options = ("--storage-option", "endpoint_url=http://127.0.0.1:9", "--select", "share.dir-*", "--level", "data")
+
+    suite = json.loads(share_test(*options, "--probe-scope", "--json").out)["suites"][1]
+
+    assert [] == suite["findings"]
+    for rule in ("unreadable", "differs", "paths-outside", "scope"):
+        assert "unreachable from here" in suite["skipped"][f"share.dir-{rule}"]
+
+
 def test_the_profile_of_opensharing_adds_its_rules(share_test: Test) -> None:
     plain, more = (json.loads(share_test("--json", *options).out) for options in ((), ("--profile-of", "opensharing")))
 

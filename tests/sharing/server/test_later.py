@@ -216,15 +216,41 @@ def test_what_is_wrong_is_said_at_once(tmp_path: Path, body: bytes) -> None:
     assert not list((tmp_path / "queries").rglob("*.json"))
 
 
-def test_a_hidden_history_is_refused_at_once(tmp_path: Path) -> None:
-    served = serving(tmp_path)
+def change_tables(served: Served, **fields: Any) -> None:
+    """Serve the same tables with other settings."""
     catalog = served.state.configuration.catalog
     (share,) = catalog.shares
-    hidden = tuple(replace(table, history_shared=False) for table in share.schemas[0].tables)
-    changed = replace(catalog, shares=(replace(share, schemas=(replace(share.schemas[0], tables=hidden),)),))
+    tables = tuple(replace(table, **fields) for table in share.schemas[0].tables)
+    changed = replace(catalog, shares=(replace(share, schemas=(replace(share.schemas[0], tables=tables),)),))
     served.state = replace(served.state, configuration=replace(served.state.configuration, catalog=changed))
 
+
+def test_a_hidden_history_is_refused_at_once(tmp_path: Path) -> None:
+    served = serving(tmp_path)
+    change_tables(served, history_shared=False)
+
     assert 400 == submit(served, body_of(version=0)).status
+
+
+@pytest.mark.parametrize(("fields", "status"), [({"history_shared": False}, 400), ({"start_version": 1}, 400)])
+def test_a_history_that_is_hidden_during_a_query_is_not_given(
+    tmp_path: Path, fields: dict[str, Any], status: int
+) -> None:
+    served = serving(tmp_path)
+    older = id_of(submit(served, body_of(version=0)))
+    assert 200 == result(served, older).status
+    change_tables(served, **fields)
+
+    assert status == poll(served, older).status
+
+
+def test_a_query_is_not_answered_from_another_place(tmp_path: Path) -> None:
+    served = serving(tmp_path)
+    query_id = id_of(submit(served))
+    change_tables(served, location=str(tmp_path / "u"))
+
+    assert 404 == poll(served, query_id).status
+    assert query_id != id_of(submit(served))
 
 
 # -- to whom -----------------------------------------------------------------------------------------------------------

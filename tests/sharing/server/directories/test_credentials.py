@@ -7,13 +7,14 @@ import logging
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from deltacli.sharing.configuration.recipients import Recipient, Recipients, TokenRecord
 from deltacli.sharing.configuration.secrets import digest_token
 from deltacli.sharing.configuration.shares_yaml import Audit, Limits
-from deltacli.sharing.model import AccessMode, Grant
+from deltacli.sharing.model import AccessMode, Catalog, Grant
 from deltacli.sharing.server.exchange import AuditFile
 from deltacli.sharing.server.guard import ServingState
 from tests.sharing.asgi import call_together
@@ -245,6 +246,23 @@ def test_who_is_revoked_while_the_cloud_is_asked_gets_nothing(served: Served, se
     services.fail("POST", "/", revoke)
     reply = served.post(CREDENTIALS)
     assert (401, 1) == (reply.status, len(services.sessions()))
+    assert SECRET not in str(reply.body)
+
+
+@pytest.mark.parametrize("fields", [{"access_modes": (AccessMode.URL,)}, {"location": "s3://lake/grid/t2"}])
+def test_a_table_that_is_changed_while_the_cloud_is_asked_is_not_given(
+    served: Served, services: TokenServices, fields: dict[str, Any]
+) -> None:
+    def change(server: CloudServer, asked: Asked) -> Said:
+        (share,) = served.state.configuration.catalog.shares
+        (table,) = share.schemas[0].tables
+        catalog = Catalog((replace(share, schemas=(replace(share.schemas[0], tables=(replace(table, **fields),)),)),))
+        served.state = replace(served.state, configuration=replace(served.state.configuration, catalog=catalog))
+        return server.answer(asked)
+
+    services.fail("POST", "/", change)
+    reply = served.post(CREDENTIALS)
+    assert (503, 1) == (reply.status, len(services.sessions()))
     assert SECRET not in str(reply.body)
 
 

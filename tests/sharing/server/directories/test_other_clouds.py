@@ -121,6 +121,18 @@ def test_accounts_without_scoped_credentials(
     assert ["url"] == served.get("/shares/sales/all-tables").json["items"][0]["accessModes"]
 
 
+def test_an_account_that_does_not_answer_is_asked_again_later(azure: NamedAzure) -> None:
+    _, table = azure_table(azure, is_hierarchical=True)
+    served = Served((table,))
+    azure.fail("GET", "restype=account", *[lambda *_: Said(503, b"")] * 9)
+
+    reply = served.post(CREDENTIALS)
+    assert (503, "SERVICE_UNAVAILABLE") == (reply.status, reply.json["errorCode"])
+    assert "retry-after" in reply.headers
+    azure.forget()
+    assert 200 == served.post(CREDENTIALS).status
+
+
 @pytest.mark.parametrize(("status", "answered"), [(503, 503), (403, 400)])
 def test_azure_does_not_delegate(azure: NamedAzure, status: int, answered: int) -> None:
     _, table = azure_table(azure, is_hierarchical=True)
