@@ -464,14 +464,17 @@ class _Sender:
 
     def _unknown(self, version: int, cause: str | None, fault: DeltacliError | None) -> OutcomeUnknown:
         path = f"{LOG_DIRECTORY}/{commit_name(version)}"
+        where, when = path, f"{path} exists"
+        if managed_store(self._table.storage) is not None:  # its staged file is in the reason
+            where, when = f"{path}, once it is published", f"the table has version {version}"
         return OutcomeUnknown(
             f"version {version} was sent, but it is not known whether it was committed",
             facts={
-                "file": path,
+                "file": where,
                 "txnId": self.txn_id,
                 "why": cause or "no answer",
                 **({} if fault is None else {"looking for it": fault.message}),
-                "to check": f"it was committed if {path} exists and contains this txnId; if it does not exist, it may "
+                "to check": f"it was committed if {when} and contains this txnId; if it does not exist, it may "
                 "still appear for as long as a request can be on its way",
             },
             hint=command("log cat", version),

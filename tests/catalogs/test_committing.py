@@ -180,6 +180,7 @@ def test_an_outcome_that_stays_unknown_is_said_so() -> None:
     (name,) = table.staged_names()
     assert (raised.value.exit_code, len({*catalog.bodies}), len(catalog.bodies)) == (8, 1, 6)
     assert name in raised.value.facts["why"]
+    assert "if the table has version 1 and contains this txnId" in raised.value.facts["to check"]
 
 
 def test_a_run_that_ends_before_the_proposal_leaves_a_file_and_no_version() -> None:
