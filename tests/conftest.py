@@ -146,9 +146,10 @@ def gcs_server() -> Iterator[GcsServer]:
 
 @pytest.fixture
 def gcs(gcs_server: GcsServer, monkeypatch: pytest.MonkeyPatch) -> GcsServer:
-    """The same, with an environment that leads there and a clean log of requests."""
+    """The same, with an environment that leads there, a clean log of requests, and open to everybody."""
     _lead_to(gcs_server.environment, monkeypatch, "GOOGLE_", "STORAGE_EMULATOR")
     gcs_server.forget()
+    gcs_server.token = ""
     return gcs_server
 
 
@@ -178,9 +179,10 @@ def azure_server() -> Iterator[AzureServer]:
 
 @pytest.fixture
 def azure(azure_server: AzureServer, monkeypatch: pytest.MonkeyPatch) -> AzureServer:
-    """The same, with an environment that leads there and a clean log of requests."""
+    """The same, with an environment that leads there, a clean log of requests, and open to everybody."""
     _lead_to(azure_server.environment, monkeypatch, "AZURE_")
     azure_server.forget()
+    azure_server.token = azure_server.signature = ""
     return azure_server
 
 
