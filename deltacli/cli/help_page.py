@@ -350,7 +350,7 @@ def fold_common(page: JsonObject) -> str:
     return fold({**page, "description": description, "lists": lists, "names": {}}, is_whole=False)
 
 
-_SELDOM = ("spark", "completion")
+_SELDOM = ("manifest", "spark", "completion")
 """Commands that the program without arguments names in its last line only."""
 
 

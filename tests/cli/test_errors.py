@@ -503,7 +503,7 @@ def test_the_bare_program_shows_its_commands_on_one_screen(arguments: tuple[str,
     assert max(map(len, lines)) <= 80
     assert {name.split()[0] for name in COMMANDS} == {
         *(line.split()[0] for line in lines if re.match("  [a-z]+", line)),
-        *re.findall("spark|completion", lines[-1]),
+        *re.findall("manifest|spark|completion", lines[-1]),
     }
     assert "--help" in lines[-1]
 

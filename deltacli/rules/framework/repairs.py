@@ -444,7 +444,7 @@ _NO_STEP: tuple[tuple[str, str], ...] = (
     ("optimize compacts small files", "data.small-files partition.cardinality"),
     ("the files are in another store, which is not read from here", "data.unreachable data.shared-file"),
     ("the next checkpoint ends it, and every reader opens one that is complete", "checkpoint.several-forms"),
-    ("a catalog decides which commits count", "checkpoint.unpublished catalog.publish-order"),
+    ("a catalog decides which commits count", "checkpoint.unpublished catalog.diverged catalog.publish-order"),
     ("the feature is not supported here", "checkpoint.amt-classic amt.readable-partially"),
     (
         "the versions below the protected one cannot be rebuilt from anything else",
