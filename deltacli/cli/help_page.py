@@ -364,7 +364,7 @@ def fold_short(page: JsonObject) -> str:
         lines.append(title.format(heading))
         shown = [entry for entry in entries if entry[0] not in _SELDOM]
         lines += (f"  {name}".ljust(column) + _in_short(text, width - column) for name, text in shown)
-    lines += ["", f"  Also {', '.join(_SELDOM)}. Options: deltacli --help, deltacli help COMMAND"]
+    lines += ["", f"  Also {', '.join(_SELDOM)}. See deltacli --help, deltacli help COMMAND"]
     return "\n".join(lines)
 
 

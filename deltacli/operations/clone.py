@@ -159,8 +159,6 @@ class Clone:
         written, and what reading its files raises.
         """
         source = self.source
-        if (managed := managed_store(source.table.storage)) is not None:
-            managed.refuse("clone", "the clone would have the feature catalogManaged, and no catalog has it")
         metadata = _metadata(source, table)
         if managed_store(source.table.storage) is not None:
             raise _is_managed(source)

@@ -138,7 +138,9 @@ def test_a_table_that_is_not_there_ends_with_3_and_a_damaged_file_with_5(place: 
 
     assert "1 file could not be read and was left alone\n" in done.err
     assert "\n  before another run  deltacli repair tbl --dry-run\nhint:" in done.err
-    assert re.search("optimize +files that cannot be read are left; repair them first\n", deltacli("help", "5").out)
+    assert "optimize files that cannot be read are left; repair them first" in " ".join(
+        deltacli("help", "5").out.split()
+    )
     assert re.search(r"^refused +c cannot be read as a Parquet file", in_words, re.MULTILINE)
     assert (3, 5, 3) == (absent.code, damaged.code, newest(place))
     assert ("c", "data.not-parquet") == tuple(document(damaged)["refused"][0][name] for name in ("path", "code"))
