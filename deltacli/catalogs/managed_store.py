@@ -162,10 +162,10 @@ class ManagedStore:
         if needed not in (view.table.permissions or ()):
             raise missing_permission(view, Maintenance(needed), what)
 
-    def refuse(self, what: str, why: str = "the catalog decides what its log is") -> NoReturn:
-        """Raise Refused for an operation that does not work on such a table, with the reason."""
+    def refuse(self, what: str) -> NoReturn:
+        """Raise Refused for an operation that decides about the log itself."""
         raise Refused(
-            f"{what} does not work on a table that a catalog manages: {why}",
+            f"{what} does not work on a table that a catalog manages: the catalog decides what its log is",
             said_first=NOTHING_CHANGED,
             code="catalog.managed",
             hint=command("catalog status"),
