@@ -31,7 +31,7 @@ from deltacli.delta.log.segment import commit_name
 from deltacli.storage.outcomes import Created, Creation, Existed, Unknown
 
 if TYPE_CHECKING:
-    from deltacli.catalogs.base import Answer
+    from deltacli.catalogs.base import Answer, CatalogTable
     from deltacli.delta.log.commit_content import Base
     from deltacli.storage import Storage
 
@@ -100,6 +100,14 @@ class Ratification:
         Raises Refused where it cannot be ratified, ConflictLost where too many commits are not published, and
         StorageFailed, all with nothing ratified.
         """
+        try:
+            return self._send(content)
+        except DeltacliError as fault:
+            if self._unknown is None:
+                raise
+            return Unknown(f"{self._unknown}; then: {fault.reason}")  # it proves nothing about what was sent before
+
+    def _send(self, content: Callable[[], Content]) -> Creation:
         if self._log.ended is not None:
             raise self._log.ended
         if self._body is None:
@@ -168,12 +176,7 @@ class Ratification:
         log = self._log
         for asked in range(MOST_WAITS):
             self._sent += 1
-            try:
-                answer = log.catalog.ratify(log.view.table, body)
-            except StorageFailed:
-                if self._unknown is None:
-                    raise  # an error means that nothing was sent
-                return Unknown(self._unknown)
+            answer = log.catalog.ratify(log.view.table, body)  # what it raises means that nothing was sent
             match answer.verdict:
                 case Verdict.RATIFIED:
                     if answer.table is not None and not self._is_own(answer.table):
@@ -185,8 +188,6 @@ class Ratification:
                 case Verdict.UNKNOWN:
                     return self._open(answer.said)
                 case Verdict.REFUSED:
-                    if self._unknown is not None:
-                        return Unknown(self._unknown)
                     raise Refused(
                         f"the catalog refuses the commit: {answer.said}",
                         said_first=NOTHING_CHANGED,
@@ -200,8 +201,6 @@ class Ratification:
                     self._wait(answer, asked + 1)
             if log.reload().latest >= self._version:
                 return Existed()  # perhaps by this commit, which its reader finds out
-        if self._unknown is not None:
-            return Unknown(self._unknown)
         if answer.verdict is Verdict.PUBLISH_FIRST:
             raise ConflictLost(
                 "nothing was committed: the catalog says that too many commits are not published, and all are",
@@ -220,10 +219,10 @@ class Ratification:
         self._unknown = f"{why or 'no answer'}; the commit is in {self.path}"
         return Unknown(self._unknown)
 
-    def _is_own(self, table: object) -> bool:
+    def _is_own(self, table: CatalogTable) -> bool:
         """Take the state that came with a success; return False where another file has the version."""
         try:
-            view = self._log.take(table)  # type: ignore[arg-type]
+            view = self._log.take(table)
         except DeltacliError:
             return False
         named = view.commits.get(self._version)

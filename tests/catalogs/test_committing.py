@@ -183,6 +183,29 @@ def test_an_outcome_that_stays_unknown_is_said_so() -> None:
     assert "if the table has version 1 and contains this txnId" in raised.value.facts["to check"]
 
 
+@pytest.mark.parametrize("then", [Verdict.REFUSED, Verdict.PUBLISH_FIRST, Verdict.AGAIN, "another table"])
+def test_nothing_that_is_said_after_a_lost_answer_proves_that_nothing_was_committed(then: Verdict | str) -> None:
+    table = ManagedTable([0])
+    catalog = table.catalog(decide=lambda what: Fault.UNKNOWN if what == "ratify" else None)
+    ratify = catalog.ratify
+
+    def judged(found: CatalogTable, body: bytes) -> Answer:
+        answer = ratify(found, body)
+        if len(catalog.bodies) == 1:
+            return answer
+        if isinstance(then, Verdict):
+            return Answer(then, said="no")
+        table.server.uuid = "another"
+        return Answer(Verdict.LOST)
+
+    catalog.ratify = judged  # type: ignore[method-assign, assignment]
+    with pytest.raises(OutcomeUnknown) as raised:
+        _commit(table, catalog)
+    (name,) = table.staged_names()
+    assert (raised.value.exit_code, len({*catalog.bodies})) == (8, 1)
+    assert name in raised.value.facts["why"]
+
+
 def test_a_run_that_ends_before_the_proposal_leaves_a_file_and_no_version() -> None:
     table = ManagedTable([0])
     with pytest.raises(KilledError):
