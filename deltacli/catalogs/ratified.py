@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from deltacli.catalogs.base import Catalog, CatalogTable, Maintenance, Ratified
 
 STAGED_DIRECTORY = f"{LOG_DIRECTORY}/_staged_commits"
-FRESH_SECONDS, OPENED_SECONDS = 5.0, 60.0
-"""The age up to which an answer is used for another listing of a table that only is read, and that of the opening for
-the first one.
+FRESH_SECONDS, OPENED_SECONDS = 1.0, 5.0
+"""The age up to which an answer is used for another listing of a table that only is read, as servers of shares use
+theirs, and that of the opening for the first one.
 """
 DIVERGED = "catalog.diverged"
 _STAGED_NAME = pattern(r"([0-9]+)\.[^./\\%]+\.json")
@@ -163,12 +163,12 @@ class RatifiedLog:
 
     def view_to_list(self) -> View:
         """Return the answer for a listing that begins now: that of the opening is used once, and while the table is
-        only read for some seconds; else the catalog is asked again.
+        only read for a second; else the catalog is asked again.
         """
         age, is_first = self.machine.monotonic() - self._loaded_at, self._is_unused
         self._is_unused = False
         if self.is_changing:
-            may_use = is_first and 0 <= age <= FRESH_SECONDS
+            may_use = is_first and 0 <= age <= OPENED_SECONDS
         else:
             may_use = 0 <= age <= (OPENED_SECONDS if is_first else FRESH_SECONDS)
         if may_use:
