@@ -16,7 +16,7 @@ from urllib.parse import quote, quote_plus, urlencode, urlsplit
 
 import orjson
 
-from deltacli.catalogs.unity.profiles import is_header_text
+from deltacli.catalogs.unity.profiles import ENDPOINT, is_header_text
 from deltacli.core.clock import Clock, system_clock
 from deltacli.core.errors import (
     CatalogAnswerInvalid,
@@ -372,7 +372,8 @@ class Calls:
                 f"ask an owner for USE CATALOG, USE SCHEMA, SELECT and, on Databricks, EXTERNAL USE SCHEMA for {name}"
             )
         elif not self.profile.token and not self.profile.client_id:
-            why, hint = "the catalog requires a token, and none is configured", "export UC_TOKEN=TOKEN"
+            why, source = "the catalog requires a token, and none is configured", self.profile.source
+            hint = "export UC_TOKEN=TOKEN" if source == ENDPOINT else f"add a token to {source}"
         else:
             why, hint = "the catalog does not accept the token", f"check the token of {self.profile.source}"
         return CatalogDenied(f"{what}: {why}", facts=refusal.facts(), hint=hint)

@@ -24,13 +24,17 @@ if TYPE_CHECKING:
 
 
 def open_catalog(
-    profile: Mapping[str, str] | None = None, retry: Retry | None = None, *, machine: Machine = MACHINE
+    profile: Mapping[str, str] | None = None,
+    retry: Retry | None = None,
+    *,
+    source: str | None = None,
+    machine: Machine = MACHINE,
 ) -> UnityCatalog:
     """Return the catalog of a profile with the keys of `[catalog.NAME]`, else that of the environment; nothing is asked
-    yet. Raises UsageError where none is configured, and without urllib3.
+    yet. `source`: where the keys are, for messages. Raises UsageError where none is configured, and without urllib3.
     """
     policy = retry or Retry(RETRY_BUDGET.total_seconds())
-    return UnityCatalog(Calls(profile_of(profile), policy, machine.now_ms))
+    return UnityCatalog(Calls(profile_of(profile, source=source), policy, machine.now_ms))
 
 
 def open_in_catalog(
