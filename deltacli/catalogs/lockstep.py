@@ -18,9 +18,11 @@ from deltacli.delta.log.state import ICT_ENABLEMENT_TIMESTAMP, ICT_ENABLEMENT_VE
 from deltacli.delta.protocol.features import Protocol
 
 if TYPE_CHECKING:
+    from deltacli.catalogs.base import CatalogTable
     from deltacli.delta.log.commit_content import Base, CommitRequest
 
 MANAGED, PREVIEW = "catalogManaged", "catalogOwned-preview"
+_ADDED_BY_CATALOGS = (MANAGED, PREVIEW, "coordinatedCommits-preview")
 CLUSTERING, ROW_TRACKING = "delta.clustering", "delta.rowTracking"
 REQUIRED = (MANAGED, "deletionVectors", "inCommitTimestamp", "v2Checkpoint", "vacuumProtocolCheck")
 """The features that tables have as long as the catalog manages them."""
@@ -38,13 +40,14 @@ _SYNTHETIC = (
     "delta.lastUpdateVersion",
     "delta.lastCommitTimestamp",
 )
-_WIRE_KEYS = {
+WIRE_KEYS = {
     "elementType": "element-type",
     "containsNull": "contains-null",
     "keyType": "key-type",
     "valueType": "value-type",
     "valueContainsNull": "value-contains-null",
 }
+"""Keys of nested types in the log -> in requests and answers of catalogs."""
 
 
 def is_synthetic(key: str) -> bool:
@@ -57,13 +60,24 @@ def on_the_wire(data_type: Json) -> Json:
     if not isinstance(data_type, Mapping):
         return data_type
     return {
-        _WIRE_KEYS.get(key, key): value
+        WIRE_KEYS.get(key, key): value
         if key == "metadata"
         else [on_the_wire(one) for one in value]
         if isinstance(value, list)
         else on_the_wire(value)
         for key, value in data_type.items()
     }
+
+
+def require_takes_commits(table: CatalogTable) -> None:
+    """Raise Refused for a table whose versions a catalog decides that takes no commits of clients."""
+    if table.is_managed and not table.takes_commits:
+        raise Refused(
+            "the catalog of the table is too old to take commits, so it can only be read",
+            said_first=NOTHING_CHANGED,
+            code="catalog.read-only",
+            facts={"needed": "Unity Catalog 0.5 or newer, with /delta/v1"},
+        )
 
 
 def require_managed(protocol: Protocol, properties: Mapping[str, str], version: int, uuid: str) -> None:
@@ -145,7 +159,7 @@ def _protocol(action: Action, before: Protocol) -> JsonObject:
             raise _refused(
                 f"the feature {name} cannot be dropped as long as a catalog manages the table", "catalog.feature"
             )
-    for name in ("catalogManaged", "catalogOwned-preview", "coordinatedCommits-preview"):
+    for name in _ADDED_BY_CATALOGS:
         if name not in before.supported_features and name in (*reader, *writer):
             raise _refused(f"the feature {name} cannot be added by a client", "catalog.feature")
     return {

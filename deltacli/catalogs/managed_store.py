@@ -15,7 +15,7 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar
 
 from deltacli.catalogs.base import Maintenance
-from deltacli.catalogs.lockstep import REQUIRED, require_managed, require_ratifiable
+from deltacli.catalogs.lockstep import REQUIRED, require_managed, require_ratifiable, require_takes_commits
 from deltacli.catalogs.publishing import is_published, publish, size_listed
 from deltacli.catalogs.ratified import (
     DIVERGED,
@@ -131,12 +131,7 @@ class ManagedStore:
     def require_ratifiable(self, request: CommitRequest, base: Base) -> None:
         """Raise Refused where the table is not that of the catalog, or the catalog could not be told of a request."""
         table = self.log.view.table
-        if not table.takes_commits:
-            raise Refused(
-                "the catalog of the table is too old to take commits, so it can only be read",
-                said_first=NOTHING_CHANGED,
-                code="catalog.read-only",
-            )
+        require_takes_commits(table)
         require_managed(base.protocol, base.metadata.configuration, base.version, table.uuid)
         require_ratifiable(request, base, has_uniform=table.has_uniform)
 
