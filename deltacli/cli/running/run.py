@@ -721,7 +721,8 @@ def note_catalog(run: Run, *found: Snapshot) -> None:
 
 def note_staged(run: Run, table: TableHandle) -> None:
     """Note the same of a table of which no version was read, where its log has staged commits."""
-    from deltacli.storage.base import PathKind, StoreOfVersions, managed_store
+    from deltacli.storage.base import PathKind, StoreOfVersions
+    from deltacli.table.handle import managed_store
     from deltacli.table.rebuild import read_snapshot
 
     storage = table.storage

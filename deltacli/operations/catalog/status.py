@@ -22,7 +22,7 @@ from deltacli.core.typing import Json
 from deltacli.delta.log.segment import LOG_DIRECTORY, LogFileKind, commit_name, make_log_file, parse_log_path
 from deltacli.delta.protocol.features import READER_FEATURES_VERSION
 from deltacli.storage import is_address_of
-from deltacli.storage.base import managed_store
+from deltacli.table.handle import managed_store
 from deltacli.table.rebuild import read_snapshot
 from deltacli.work.commits.provenance import read_provenance
 
@@ -35,8 +35,7 @@ if TYPE_CHECKING:
 
 def require_managed(table: TableHandle) -> ManagedStore:
     """Return the store of a table that its catalog manages. Raises UsageError for another."""
-    managed: ManagedStore | None = managed_store(table.storage)
-    if managed is None:
+    if (managed := managed_store(table.storage)) is None:
         raise UsageError(
             "no catalog manages this table, or it was not opened there",
             code="catalog.not-managed",
