@@ -1,6 +1,7 @@
-"""The metadata of a commit as the catalog is told in the same request, and which changes it cannot be told.
+"""Changes of metadata as actions of the request that proposes a commit, and which changes a catalog cannot take.
 
-The log stays right where both differ, and nothing repairs that: so each change that a staged file carries goes along.
+Where log and catalog differ, the log is correct, and nothing repairs the catalog. So the request of a commit has each
+change of protocol, metadata and domains that its staged file has.
 
 Spec: Catalog-managed tables.
 """
@@ -18,16 +19,18 @@ from deltacli.delta.log.state import ICT_ENABLEMENT_TIMESTAMP, ICT_ENABLEMENT_VE
 from deltacli.delta.protocol.features import Protocol
 
 if TYPE_CHECKING:
+    from deltacli.catalogs.base import CatalogTable
     from deltacli.delta.log.commit_content import Base, CommitRequest
 
 MANAGED, PREVIEW = "catalogManaged", "catalogOwned-preview"
+_ADDED_BY_CATALOGS = (MANAGED, PREVIEW, "coordinatedCommits-preview")
 CLUSTERING, ROW_TRACKING = "delta.clustering", "delta.rowTracking"
 REQUIRED = (MANAGED, "deletionVectors", "inCommitTimestamp", "v2Checkpoint", "vacuumProtocolCheck")
 """The features that tables have as long as the catalog manages them."""
 _IN_COMMIT_TIMESTAMPS = "delta.enableInCommitTimestamps"
 TABLE_IDS = ("io.unitycatalog.tableId", "ucTableId")
 _SETTLED = (_IN_COMMIT_TIMESTAMPS, ICT_ENABLEMENT_VERSION, ICT_ENABLEMENT_TIMESTAMP, *TABLE_IDS)
-"""Properties that nobody changes as long as the catalog manages the table."""
+"""Properties that cannot be changed as long as the catalog manages the table."""
 _UNIFORM = "delta.universalFormat.enabledFormats"
 _SYNTHETIC = (
     "delta.minReaderVersion",
@@ -38,26 +41,27 @@ _SYNTHETIC = (
     "delta.lastUpdateVersion",
     "delta.lastCommitTimestamp",
 )
-_WIRE_KEYS = {
+WIRE_KEYS = {
     "elementType": "element-type",
     "containsNull": "contains-null",
     "keyType": "key-type",
     "valueType": "value-type",
     "valueContainsNull": "value-contains-null",
 }
+"""Keys of nested types in the log -> in requests and answers of catalogs."""
 
 
 def is_synthetic(key: str) -> bool:
-    """Return whether a catalog makes up a property, which is no configuration of the table."""
+    """Return whether a catalog adds a property to its answers that is not in the configuration of the table."""
     return key in _SYNTHETIC or key.startswith("delta.feature.")
 
 
 def on_the_wire(data_type: Json) -> Json:
-    """Return a type of a schema in the spelling of catalogs, metadata of fields as they are."""
+    """Return a type of a schema with the keys that catalogs use. Metadata of fields is unchanged."""
     if not isinstance(data_type, Mapping):
         return data_type
     return {
-        _WIRE_KEYS.get(key, key): value
+        WIRE_KEYS.get(key, key): value
         if key == "metadata"
         else [on_the_wire(one) for one in value]
         if isinstance(value, list)
@@ -66,14 +70,24 @@ def on_the_wire(data_type: Json) -> Json:
     }
 
 
+def require_takes_commits(table: CatalogTable) -> None:
+    """Raise Refused for a table whose versions a catalog decides that takes no commits of clients."""
+    if table.is_managed and not table.takes_commits:
+        raise Refused(
+            "the catalog of the table is too old to take commits, so it can only be read",
+            said_first=NOTHING_CHANGED,
+            code="catalog.read-only",
+            facts={"needed": "Unity Catalog 0.5 or newer, with /delta/v1"},
+        )
+
+
 def require_managed(protocol: Protocol, properties: Mapping[str, str], version: int, uuid: str) -> None:
-    """Raise Refused unless a version is of the table that the catalog manages under an id, as commits to it need."""
+    """Raise Refused unless a version is of the table with this id in the catalog, and has what its commits require."""
     needed = {*(protocol.reader_features or ())} & {*(protocol.writer_features or ())}
     if MANAGED not in needed:
-        names = sorted(needed & {PREVIEW})
+        instead = f"has the feature {PREVIEW} instead of" if PREVIEW in needed else "does not have the feature"
         raise Refused(
-            f"version {version} has {'the feature ' + names[0] if names else 'no feature ' + MANAGED}, and commits "
-            f"through a catalog need {MANAGED}",
+            f"version {version} {instead} {MANAGED}, which commits through a catalog require",
             said_first=NOTHING_CHANGED,
             code="catalog.managed",
             facts={"writerFeatures": ", ".join(protocol.writer_features or ())},
@@ -81,19 +95,22 @@ def require_managed(protocol: Protocol, properties: Mapping[str, str], version: 
         )
     named = next((properties[key] for key in TABLE_IDS if properties.get(key)), None)
     if named != uuid:
+        whose = f"is of table {named}" if named else "does not name its table"
         raise Refused(
-            f"version {version} is of table {named or 'without an id of a catalog'}, and the catalog has {uuid}",
+            f"version {version} {whose}, and the name in the catalog is that of table {uuid}",
             said_first=NOTHING_CHANGED,
             code="catalog.diverged",
             facts={"property": TABLE_IDS[0], "log": named or "none", "catalog": uuid},
             hint=command("catalog status"),
         )
     if properties.get(_IN_COMMIT_TIMESTAMPS) != "true" or "inCommitTimestamp" not in (protocol.writer_features or ()):
-        raise _refused(f"version {version} has no in-commit timestamps, which the catalog needs", "catalog.ict-missing")
+        raise _refused(
+            f"version {version} has no in-commit timestamps, which the catalog requires", "catalog.ict-missing"
+        )
 
 
 def require_ratifiable(request: CommitRequest, base: Base, *, has_uniform: bool) -> None:
-    """Raise Refused where the catalog could not be told what a request changes."""
+    """Raise Refused for a commit with a change of metadata that the request to the catalog cannot have."""
     actions: list[tuple[str, Action]] = []
     if request.protocol is not None:
         actions.append(("protocol", request.protocol))
@@ -104,13 +121,13 @@ def require_ratifiable(request: CommitRequest, base: Base, *, has_uniform: bool)
 
 
 def updates_of(actions: Iterable[tuple[str, Action]], base: Base, *, has_uniform: bool) -> tuple[JsonObject, ...]:
-    """Return the actions of a request that say the same as the protocol, metadata and domains of a commit after a
-    version, as far as they change it. Raises Refused.
+    """Return the actions of a request for what a commit changes in the protocol, metadata and domains of the version
+    before it. Raises Refused.
     """
     before = base.metadata.configuration
     if has_uniform or "iceberg" in before.get(_UNIFORM, "").lower():
         raise _refused(
-            "the table is kept readable as Iceberg, whose metadata each commit needs and deltacli does not write",
+            "each commit to the table must also write its Iceberg metadata, which deltacli does not",
             "catalog.uniform",
         )
     updates: list[JsonObject] = []
@@ -125,7 +142,7 @@ def updates_of(actions: Iterable[tuple[str, Action]], base: Base, *, has_uniform
             name = str(action.get("domain"))
             if name not in (CLUSTERING, ROW_TRACKING):
                 raise _refused(
-                    f"the change writes the domain {name}, which catalogs have no form for", "catalog.domain"
+                    f"the change writes the metadata domain {name}, which the catalog does not accept", "catalog.domain"
                 )
             if action.get("removed") is True:
                 removed.append(name)
@@ -145,7 +162,7 @@ def _protocol(action: Action, before: Protocol) -> JsonObject:
             raise _refused(
                 f"the feature {name} cannot be dropped as long as a catalog manages the table", "catalog.feature"
             )
-    for name in ("catalogManaged", "catalogOwned-preview", "coordinatedCommits-preview"):
+    for name in _ADDED_BY_CATALOGS:
         if name not in before.supported_features and name in (*reader, *writer):
             raise _refused(f"the feature {name} cannot be added by a client", "catalog.feature")
     return {
@@ -167,10 +184,12 @@ def _metadata(action: Action, base: Base) -> Iterator[JsonObject]:
     if settled := sorted(changed & {*_SETTLED}):
         raise _refused(f"{settled[0]} cannot be changed as long as a catalog manages the table", "catalog.property")
     if "iceberg" in str(new.get(_UNIFORM, "")).lower():
-        raise _refused(f"{_UNIFORM} with iceberg needs metadata that deltacli does not write", "catalog.uniform")
+        raise _refused(
+            f"{_UNIFORM} with iceberg requires Iceberg metadata, which deltacli does not write", "catalog.uniform"
+        )
     made_up = sorted(key for key in changed if is_synthetic(key))
     if made_up and any(key in new for key in made_up):
-        raise _refused(f"{made_up[0]} is made up by the catalog, and no property of the log", "catalog.property")
+        raise _refused(f"{made_up[0]} is set by the catalog and cannot be a property in the log", "catalog.property")
     if action.get("schemaString") != was.get("schemaString"):
         yield {"action": "set-columns", "columns": on_the_wire(json.loads(action.get("schemaString") or "{}"))}
     if list(action.get("partitionColumns") or ()) != list(was.get("partitionColumns") or ()):
@@ -189,7 +208,9 @@ def _domain(name: str, action: Action) -> JsonObject:
         content = json.loads(action.get("configuration") or "")
         return {key: content[key]}
     except (ValueError, KeyError, TypeError):
-        raise _refused(f"the domain {name} has no {key}, which the catalog is told", "catalog.domain") from None
+        raise _refused(
+            f"the metadata domain {name} has no {key}, which the catalog requires", "catalog.domain"
+        ) from None
 
 
 def _refused(message: str, code: str) -> Refused:

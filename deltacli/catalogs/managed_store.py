@@ -1,8 +1,8 @@
-"""The store of a table that a catalog manages: its log is what the catalog says, and a commit is what it ratifies.
+"""The store of a table that a catalog manages: its log has the versions that the catalog ratified, and no others.
 
 Reading `_delta_log/<v>.json` reads the staged file of a version that is not published yet. Creating that path stages a
-file and proposes it. What the store is asked to publish, to check and to permit on the way is asked here, so no
-operation can forget it. Everything else is the store of the location.
+file and proposes it to the catalog. Publication before a checkpoint and permission before a deletion are enforced here,
+so no operation can omit them. Everything else is read from and written to the store of the location.
 
 Spec: Catalog-managed tables.
 """
@@ -15,7 +15,7 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar
 
 from deltacli.catalogs.base import Maintenance
-from deltacli.catalogs.lockstep import REQUIRED, require_managed, require_ratifiable
+from deltacli.catalogs.lockstep import REQUIRED, require_managed, require_ratifiable, require_takes_commits
 from deltacli.catalogs.publishing import is_published, publish, size_listed
 from deltacli.catalogs.ratified import (
     DIVERGED,
@@ -97,12 +97,12 @@ def open_managed(
 
 
 class ManagedStore:
-    """The store of one table. A handle that is held for a change asks the catalog at each listing."""
+    """The store of one table. Once the table is being changed, the catalog is asked at each listing."""
 
     def __init__(self, inner: Storage, log: RatifiedLog) -> None:
         self.inner, self.log = inner, log
         self._bases: dict[int, Base] = {}
-        """What the newest commits of this run follow, for several threads that commit at once."""
+        """The versions that the newest commits of this run follow; several, because threads commit at the same time."""
         self._ratifications: dict[tuple[int, bytes], Ratification] = {}
         self._lacking: set[int] = set()
         """Versions whose staged file is gone and whose published one is read."""
@@ -118,7 +118,7 @@ class ManagedStore:
         return {commit.file_name for commit in self.log.view.commits.values()}
 
     def follow(self, base: Base) -> None:
-        """Take what the next commit follows, for what the catalog is told of its changes."""
+        """Remember the version that the next commit follows. Its changes of metadata are derived from it."""
         self._bases = {**_newest(self._bases), base.version: base}
 
     # -- what may be changed -----------------------------------------------------------------------------------------
@@ -129,14 +129,9 @@ class ManagedStore:
         require_managed(protocol, properties, version, self.log.view.table.uuid)
 
     def require_ratifiable(self, request: CommitRequest, base: Base) -> None:
-        """Raise Refused where the table is not that of the catalog, or the catalog could not be told of a request."""
+        """Raise Refused where the table is not that of the catalog, or the catalog does not accept such a commit."""
         table = self.log.view.table
-        if not table.takes_commits:
-            raise Refused(
-                "the catalog of the table is too old to take commits, so it can only be read",
-                said_first=NOTHING_CHANGED,
-                code="catalog.read-only",
-            )
+        require_takes_commits(table)
         require_managed(base.protocol, base.metadata.configuration, base.version, table.uuid)
         require_ratifiable(request, base, has_uniform=table.has_uniform)
 
@@ -165,7 +160,7 @@ class ManagedStore:
     def refuse(self, what: str) -> NoReturn:
         """Raise Refused for an operation that decides about the log itself."""
         raise Refused(
-            f"{what} does not work on a table that a catalog manages: the catalog decides what its log is",
+            f"{what} does not work on a table that a catalog manages: the catalog decides which commits its log has",
             said_first=NOTHING_CHANGED,
             code="catalog.managed",
             hint=command("catalog status"),
@@ -404,7 +399,7 @@ class ManagedStore:
             publish(self.log, self.inner, view, up_to=found.newest)
         elif not is_published(self.inner, found.newest):
             raise Refused(
-                f"version {found.newest} is not published, and no {found.kind} may be there before",
+                f"version {found.newest} is not published, and a {found.kind} must not be written before it is",
                 code="checkpoint.unpublished",
                 hint=command("catalog status"),
             )
@@ -468,7 +463,7 @@ class _DerivedDraft:
 
 def _not_replaced(path: str) -> Refused:
     return Refused(
-        f"{path} is a commit, which the catalog of the table decides",
+        f"{path} is a commit of a table that a catalog manages, and cannot be replaced",
         code="catalog.managed",
         hint=command("catalog status"),
     )

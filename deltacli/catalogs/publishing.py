@@ -1,6 +1,6 @@
-"""Publication of ratified commits: copies in order, read back and compared, and only then reported to the catalog.
+"""Publish ratified commits: copy them in order, read each copy back and compare it, then report it to the catalog.
 
-Running it again is harmless, whoever ran it before and wherever it stopped. Spec: Catalog-managed tables.
+It can be run again after any other run, also one that was interrupted. Spec: Catalog-managed tables.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ _BLOCK_BYTES = 4 << 20
 
 
 class Publication(NamedTuple):
-    """What was published: the versions that are now there and compared, those among them that were there before, and
-    the newest one that the catalog was told of.
+    """The versions that are published and compared by now, those of them that were published before, and the newest
+    one that was reported to the catalog.
     """
 
     published: tuple[int, ...] = ()
@@ -73,12 +73,12 @@ def publish(log: RatifiedLog, store: Storage, view: View | None = None, *, up_to
 
 
 def _report(log: RatifiedLog, view: View, version: int) -> int:
-    """Tell the catalog. Versions that were ratified before this process began are reported as well as own ones."""
+    """Report that all versions up to one are published, also those that other processes committed."""
     try:
         log.take(log.catalog.report_published(view.table, version))
     except DeltacliError as fault:
         raise PartlyDone(
-            f"commits up to version {version} are published, but the catalog was not told: {fault.reason}",
+            f"commits up to version {version} are published, but not reported to the catalog: {fault.reason}",
             code=UNREPORTED,
             facts=fault.facts,
             hint=command("catalog publish"),
@@ -106,7 +106,7 @@ def size_listed(store: ReadStorage, path: str) -> int | None:
 def _require_before(store: ReadStorage, version: int) -> None:
     if version > 0 and not is_published(store, version - 1):
         raise _diverged(
-            f"version {version - 1} is not published and the catalog does not hold it, so nothing can follow it",
+            f"version {version - 1} is neither published nor in the catalog, so no later version can be published",
             version - 1,
         )
 
@@ -135,7 +135,8 @@ def _publish_one(store: Storage, commit: Ratified) -> bool:
 def _require_same(store: ReadStorage, commit: Ratified) -> None:
     if not same_lines(store, staged_path(commit), _published_path(commit.version)):
         raise _diverged(
-            f"version {commit.version} is published with other content than the catalog ratified", commit.version
+            f"the published file of version {commit.version} differs from the commit that the catalog ratified",
+            commit.version,
         )
 
 
@@ -154,16 +155,19 @@ def _require_as_ratified(store: ReadStorage, commit: Ratified) -> None:
     except (FileMissing, PermissionRefused):
         if size_listed(store, staged_path(commit)) is not None:
             raise
-        raise _diverged(f"the staged file of version {version} is gone, and the catalog holds it", version) from None
+        raise _diverged(
+            f"the staged file of version {version} is missing, although the catalog ratified it", version
+        ) from None
     except (ValueError, KeyError, TypeError, AttributeError, CommitCorrupt) as fault:
-        raise _diverged(f"the staged file of version {version} is no whole commit", version) from fault
+        raise _diverged(f"the staged file of version {version} is not a complete commit", version) from fault
     if size not in (commit.size_bytes, commit.size_bytes + 1):  # the last line may lack its end
         raise _diverged(
             f"the staged file of version {version} has {size} bytes, and the catalog has {commit.size_bytes}", version
         )
     if stamp != commit.timestamp_ms:
         raise _diverged(
-            f"the staged file of version {version} was committed at {stamp}, and the catalog has {commit.timestamp_ms}",
+            f"the staged file of version {version} has the in-commit timestamp {stamp}, and the catalog has "
+            f"{commit.timestamp_ms}",
             version,
         )
 
@@ -174,7 +178,7 @@ def same_lines(store: ReadStorage, source: str, target: str) -> bool:
         pairs = zip_longest(split_lines(_blocks(store, source), source), split_lines(_blocks(store, target), target))
         return all(one == other for one, other in pairs)
     except FileMissing:
-        raise StorageFailed(f"{target} was written and is not there") from None
+        raise StorageFailed(f"{target} was written, but is missing") from None
     except CommitCorrupt:
         return False
 

@@ -16,8 +16,8 @@ from deltacli.core.errors import NOTHING_CHANGED, FileMissing, Refused, command
 from deltacli.core.units import CLOCK_SKEW_MS, format_size, format_timestamp
 from deltacli.delta.log.segment import LOG_DIRECTORY, LogFile, LogFileKind, LogListing, parse_log_path
 from deltacli.delta.protocol.features import require_committable as require_committable_version
-from deltacli.storage.base import managed_store
 from deltacli.table.find_log import list_log
+from deltacli.table.handle import managed_store
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

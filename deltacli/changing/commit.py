@@ -48,9 +48,9 @@ from deltacli.delta.log.conflicts import ConflictingCommit, Drop, Rebase, Recomp
 from deltacli.delta.log.row_ids import DOMAIN, read_mark
 from deltacli.delta.log.segment import BEYOND_LOG, LOG_DIRECTORY, LogFile, TimestampSource, commit_name
 from deltacli.storage import Created, Creation, Existed, ReadStorage, Unknown
-from deltacli.storage.base import managed_store, require_writable, writing_faults
+from deltacli.storage.base import require_writable, writing_faults
 from deltacli.table.find_log import list_log
-from deltacli.table.handle import TableHandle
+from deltacli.table.handle import TableHandle, managed_store
 from deltacli.table.rebuild import read_snapshot
 from deltacli.table.version import Snapshot
 from deltacli.work.commits.reading import commit_location, stream_commit

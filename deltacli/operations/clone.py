@@ -44,10 +44,10 @@ from deltacli.delta.protocol.clients import ABSOLUTE_PATHS, ClientAccess
 from deltacli.delta.protocol.features import require_committable
 from deltacli.operations.restore.difference import VERIFIED, ProblemFile, check_sizes
 from deltacli.storage import PathKind, ReadStorage, Storage, is_inside
-from deltacli.storage.base import managed_store, require_writable
+from deltacli.storage.base import require_writable
 from deltacli.table.clones import NOTES, CloneNote, address_of, read_notes
 from deltacli.table.find_log import is_empty, list_log
-from deltacli.table.handle import TableHandle
+from deltacli.table.handle import TableHandle, managed_store
 from deltacli.table.known_clients import clients_after
 from deltacli.table.rebuild import read_snapshot
 from deltacli.table.version import Snapshot

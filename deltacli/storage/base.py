@@ -310,11 +310,6 @@ class StoreOfVersions(Protocol):
         """Return the last version committed at or before a time."""
 
 
-def managed_store(storage: ReadStorage) -> Any:  # Any: a ManagedStore of `deltacli.catalogs`, which stands above
-    """Return the store of a table that a catalog manages, also behind one that remembers files; None for another."""
-    return getattr(storage, "catalog_store", None)
-
-
 Place = tuple[str, int, int]
 """The identity of a directory: the kernel that numbers devices, since its start, the device and the inode."""
 
@@ -367,7 +362,8 @@ class StoreWithGrant(Protocol):
 def is_of_this_process(storage: ReadStorage) -> bool:
     """Return True for a store that no other process can open: what a server or a catalog gave to this one."""
     has_grant = getattr(storage, "grant", None) is not None
-    return has_grant or isinstance(storage, StoreOfVersions) or managed_store(storage) is not None
+    is_managed = getattr(storage, "catalog_store", None) is not None
+    return has_grant or isinstance(storage, StoreOfVersions) or is_managed
 
 
 @runtime_checkable

@@ -15,20 +15,18 @@ from deltacli.core.clock import MACHINE, Clock, Machine, system_clock
 from deltacli.core.progress import SILENT, Progress
 from deltacli.engine.base import EmbeddedEngine, Engine
 from deltacli.storage import NOTHING, Allowed, ReadStorage, Storage, open_storage
-from deltacli.storage.base import (
-    Place,
-    StoreOfVersions,
-    StoreWithBounds,
-    StoreWithPlace,
-    held,
-    managed_store,
-    require_writable,
-)
+from deltacli.storage.base import Place, StoreOfVersions, StoreWithBounds, StoreWithPlace, held, require_writable
 from deltacli.work.task import TableStores
 
 if TYPE_CHECKING:
+    from deltacli.catalogs.managed_store import ManagedStore
     from deltacli.storage.location import StoreLocation
     from deltacli.work.rows.table_files import TableFiles
+
+
+def managed_store(storage: ReadStorage) -> ManagedStore | None:
+    """Return the store of a table that a catalog manages, also behind one that remembers files; None for another."""
+    return getattr(storage, "catalog_store", None)
 
 
 class TableHandle:
@@ -114,7 +112,7 @@ class TableHandle:
     def address(self) -> str:
         """Where commands find the table: its name in the catalog that manages it, else its URI."""
         managed = managed_store(self.storage)
-        return self.uri if managed is None else str(managed.log.uri)
+        return self.uri if managed is None else managed.log.uri
 
     def over(self, storage: ReadStorage) -> Self:
         """Return the same handle on another store, such as that of another version of the table."""

@@ -37,10 +37,10 @@ from deltacli.delta.log.segment import (
 )
 from deltacli.delta.log.state import StateBuilder, in_commit_keys, parse_integer, plain_action
 from deltacli.delta.protocol.features import require_readable
-from deltacli.storage.base import StoreOfVersions, StoreWithBounds, managed_store
+from deltacli.storage.base import StoreOfVersions, StoreWithBounds
 from deltacli.table.api_arguments import VersionTime, moment_ms, named, optional_version
 from deltacli.table.find_log import Log, find_log, list_log
-from deltacli.table.handle import TableHandle
+from deltacli.table.handle import TableHandle, managed_store
 from deltacli.table.replay import read_tail
 from deltacli.table.version import Snapshot
 from deltacli.work.commits.provenance import read_provenance

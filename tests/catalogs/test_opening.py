@@ -310,6 +310,33 @@ def test_the_configuration_may_choose(server: FakeCatalog, managed: ManagedTable
 
 
 @pytest.mark.parametrize(
+    ("settings", "code", "said"),
+    [
+        ('catalog_profile = ["a"]', 2, "catalog_profile in the configuration {} is not a string"),
+        ('catalog_profile = "b"', 2, "catalog_profile = 'b': the configuration {} has no [catalog.b]"),
+        ('token = "@binary"', 2, "[catalog.a] of the configuration {}: token: {directory}/binary is not text in UTF-8"),
+        ('token = "@empty"', 2, "[catalog.a] of the configuration {}: the file of token, empty, is empty"),
+        ('tokn = "@empty"', 2, "[catalog.a] of the configuration {} has an unknown key: tokn"),
+        ("", 7, "hint: add a token to [catalog.a] of the configuration {}"),
+    ],
+)
+def test_what_is_wrong_in_a_configuration_names_its_place(
+    server: FakeCatalog, managed: ManagedTable, tmp_path: Path, settings: str, code: int, said: str
+) -> None:
+    server.tokens = {TOKEN}
+    (tmp_path / "binary").write_bytes(b"\xff\xfe")
+    (tmp_path / "empty").write_text("\n")
+    path, catalog = tmp_path / "deltacli.toml", f'[catalog.a]\nendpoint = "{server.url}"\n'
+    is_chosen = settings.startswith("catalog_profile")
+    path.write_text(f"{settings}\n{catalog}" if is_chosen else f'catalog_profile = "a"\n{catalog}{settings}\n')
+    said = said.format(path, directory=tmp_path)
+
+    found = deltacli("snapshot", ADDRESS, "--config", path, UC_TOKEN=TOKEN)
+
+    assert (found.code, said in found.err) == (code, True), found.err
+
+
+@pytest.mark.parametrize(
     ("words", "environment", "code", "said"),
     [
         (["snapshot", ADDRESS], {}, 2, "no catalog is configured"),

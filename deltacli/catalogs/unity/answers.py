@@ -14,7 +14,7 @@ from urllib.parse import unquote, urlsplit
 import orjson
 
 from deltacli.catalogs.base import CatalogTable, Maintenance, Ratified, TableName
-from deltacli.catalogs.lockstep import CLUSTERING, ROW_TRACKING, is_synthetic
+from deltacli.catalogs.lockstep import CLUSTERING, MANAGED, PREVIEW, ROW_TRACKING, WIRE_KEYS, is_synthetic
 from deltacli.core.errors import CatalogAnswerInvalid, CatalogDenied
 from deltacli.core.made_once import pattern
 from deltacli.storage.secrets import remember_secrets
@@ -23,8 +23,6 @@ from deltacli.storage.vended import Grant
 if TYPE_CHECKING:
     from deltacli.core.typing import Json, JsonObject
 
-MANAGED = "catalogManaged"
-FEATURES_OF_MANAGED = (MANAGED, "catalogOwned-preview")
 _FEATURE = "delta.feature."
 _HIGH_WATER_MARK = "rowIdHighWaterMark"
 _FILE_NAME = pattern(r"([0-9]{1,20})\.[^.\s/\\%?#\x00-\x1f\x7f]+\.json")
@@ -33,13 +31,7 @@ _SHOWN = 120
 _DEEPEST = 200
 """Levels of objects and lists of a schema."""
 
-_CAMEL = {
-    "element-type": "elementType",
-    "contains-null": "containsNull",
-    "key-type": "keyType",
-    "value-type": "valueType",
-    "value-contains-null": "valueContainsNull",
-}
+_CAMEL = {wire: key for key, wire in WIRE_KEYS.items()}
 
 
 def invalid(name: object, what: str, seen: object = None) -> CatalogAnswerInvalid:
@@ -90,7 +82,7 @@ def table_of(name: TableName, answer: JsonObject, *, is_local: bool) -> CatalogT
 
 def is_managed_by(properties: Mapping[str, str]) -> bool:
     """Return whether properties say that the catalog decides the versions."""
-    return any(properties.get(_FEATURE + feature) == "supported" for feature in FEATURES_OF_MANAGED)
+    return any(properties.get(_FEATURE + feature) == "supported" for feature in (MANAGED, PREVIEW))
 
 
 def features_of(properties: Mapping[str, str]) -> frozenset[str]:

@@ -10,13 +10,15 @@ from __future__ import annotations
 import base64
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from importlib.util import find_spec
 from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 from urllib.parse import quote, quote_plus, urlencode, urlsplit
 
 import orjson
 
-from deltacli.catalogs.unity.profiles import is_header_text
+from deltacli.catalogs.unity.profiles import ENDPOINT, is_header_text
 from deltacli.core.clock import Clock, system_clock
 from deltacli.core.errors import (
     CatalogAnswerInvalid,
@@ -133,7 +135,7 @@ class Tokens(Protocol):
     def now(self) -> str:
         """Return the token, '' for none."""
 
-    def renew(self, refused: str) -> bool:
+    def renew(self, refused: str, /) -> bool:
         """Forget a token that was refused; return True where another one can be had."""
 
     def accepted(self) -> None:
@@ -149,7 +151,7 @@ class FixedToken:
     def now(self) -> str:
         return self._token
 
-    def renew(self, refused: str) -> bool:  # noqa: ARG002  (of the protocol)
+    def renew(self, _: str, /) -> bool:
         return False
 
     def accepted(self) -> None:
@@ -171,7 +173,7 @@ class ClientTokens:
                 self._until_ms = self._clock() + max(seconds * 1_000 - _EARLY_MS, seconds * 500)
             return self._token
 
-    def renew(self, refused: str) -> bool:
+    def renew(self, refused: str, /) -> bool:
         with self._lock:
             if self._token != refused:
                 return True  # another thread has renewed it
@@ -197,14 +199,12 @@ class Calls:
         clock: Clock = system_clock,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
-        try:
-            import urllib3  # noqa: F401  (what the transport stands on)
-        except ImportError as fault:
+        if find_spec("urllib3") is None:
             raise UsageError(
                 "tables of catalogs require urllib3, which is not installed",
                 code="usage.missing-extra",
                 hint=install_command("catalog"),
-            ) from fault
+            )
         self.profile, self._retry, self.clock, self._now = profile, retry, clock, now
         self._transport = self._connect(profile.endpoint)
         self._tokens: Tokens = FixedToken(profile.token)
@@ -269,10 +269,8 @@ class Calls:
         return self._send(request, self._tokens.now())
 
     def _send(self, request: Request, token: str) -> Answer:
-        headers = {**request.headers, **({"Authorization": f"Bearer {token}"} if token else {})}
-        answer = self._transport.send(
-            Request(request.method, request.url, headers, request.body, request.call, request.limit, request.seconds)
-        )
+        headers = {**request.headers} | ({"Authorization": f"Bearer {token}"} if token else {})
+        answer = self._transport.send(replace(request, headers=headers))
         if answer.status not in (200, 204):
             raise RefusedCall(refusal_of(answer, self.clock()))
         self._tokens.accepted()
@@ -372,7 +370,8 @@ class Calls:
                 f"ask an owner for USE CATALOG, USE SCHEMA, SELECT and, on Databricks, EXTERNAL USE SCHEMA for {name}"
             )
         elif not self.profile.token and not self.profile.client_id:
-            why, hint = "the catalog requires a token, and none is configured", "export UC_TOKEN=TOKEN"
+            why, source = "the catalog requires a token, and none is configured", self.profile.source
+            hint = "export UC_TOKEN=TOKEN" if source == ENDPOINT else f"add a token to {source}"
         else:
             why, hint = "the catalog does not accept the token", f"check the token of {self.profile.source}"
         return CatalogDenied(f"{what}: {why}", facts=refusal.facts(), hint=hint)

@@ -7,12 +7,12 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from deltacli.catalogs.base import Operation
+from deltacli.catalogs.lockstep import require_takes_commits
 from deltacli.catalogs.unity.addresses import parse_pattern, parse_table
 from deltacli.catalogs.unity.calls import Calls
 from deltacli.catalogs.unity.profiles import profile_of
 from deltacli.catalogs.unity.unity import UnityCatalog
 from deltacli.core.clock import MACHINE, Machine
-from deltacli.core.errors import NOTHING_CHANGED, Refused
 from deltacli.storage.base import RETRY_BUDGET
 from deltacli.storage.retry import Retry
 from deltacli.storage.vended import open_vended
@@ -24,13 +24,17 @@ if TYPE_CHECKING:
 
 
 def open_catalog(
-    profile: Mapping[str, str] | None = None, retry: Retry | None = None, *, machine: Machine = MACHINE
+    profile: Mapping[str, str] | None = None,
+    retry: Retry | None = None,
+    *,
+    source: str | None = None,
+    machine: Machine = MACHINE,
 ) -> UnityCatalog:
     """Return the catalog of a profile with the keys of `[catalog.NAME]`, else that of the environment; nothing is asked
-    yet. Raises UsageError where none is configured, and without urllib3.
+    yet. `source`: where the keys are, for messages. Raises UsageError where none is configured, and without urllib3.
     """
     policy = retry or Retry(RETRY_BUDGET.total_seconds())
-    return UnityCatalog(Calls(profile_of(profile), policy, machine.now_ms))
+    return UnityCatalog(Calls(profile_of(profile, source=source), policy, machine.now_ms))
 
 
 def open_in_catalog(
@@ -76,17 +80,6 @@ def addresses_matching(catalog: Catalog, text: str) -> list[str]:
     listed = catalog.tables_of(wanted.catalog, wanted.schema)
     names = [one.name for one in listed if one.data_format == "DELTA" and fnmatchcase(one.name.table, wanted.pattern)]
     return [str(name) for name in names]
-
-
-def require_takes_commits(table: CatalogTable) -> None:
-    """Raise Refused for a table whose versions a catalog decides that takes no commits of others."""
-    if table.is_managed and not table.takes_commits:
-        raise Refused(
-            "the catalog of the table is too old to take commits, so it can only be read",
-            said_first=NOTHING_CHANGED,
-            code="catalog.read-only",
-            facts={"needed": "Unity Catalog 0.5 or newer, with /delta/v1"},
-        )
 
 
 class Access:

@@ -16,6 +16,8 @@ KEYS = ("endpoint", "token", "oauth-uri", "client-id", "client-secret")
 """Keys of a catalog in the configuration."""
 SECRET_KEYS = ("token", "client-secret")
 _BASE = "/api/2.1/unity-catalog"
+ENDPOINT = "UC_ENDPOINT"
+"""The variable with the endpoint of a catalog, beside that of its token."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,18 +45,20 @@ class CatalogProfile:
         return is_loopback(urlsplit(self.endpoint).hostname or "")
 
 
-def profile_of(given: Mapping[str, str] | None, environment: Mapping[str, str] | None = None) -> CatalogProfile:
-    """Return the profile with the keys `KEYS`, else that of the environment. Raises UsageError where there is none, or
-    one that cannot work.
+def profile_of(
+    given: Mapping[str, str] | None, environment: Mapping[str, str] | None = None, *, source: str | None = None
+) -> CatalogProfile:
+    """Return the profile with the keys `KEYS`, which `source` names in messages, else that of the environment. Raises
+    UsageError where there is none, or one that cannot work.
     """
     environment = os.environ if environment is None else environment
     if given is not None:
-        found = _of_keys(given)
+        found = _of_keys(given, source or parameter("open_table.catalog_profile"))
     elif host := environment.get("DATABRICKS_HOST"):
         found = _of_databricks(host, environment)
-    elif endpoint := environment.get("UC_ENDPOINT"):
+    elif endpoint := environment.get(ENDPOINT):
         token = environment.get("UC_TOKEN", "").strip()
-        found = CatalogProfile(_require_url(endpoint, "UC_ENDPOINT"), "UC_ENDPOINT", _require_token(token, "UC_TOKEN"))
+        found = CatalogProfile(_require_url(endpoint, ENDPOINT), ENDPOINT, _require_token(token, "UC_TOKEN"))
     else:
         raise UsageError(
             "no catalog is configured: its endpoint is unknown",
@@ -68,8 +72,7 @@ def profile_of(given: Mapping[str, str] | None, environment: Mapping[str, str] |
     return found
 
 
-def _of_keys(given: Mapping[str, str]) -> CatalogProfile:
-    where = parameter("open_table.catalog_profile")
+def _of_keys(given: Mapping[str, str], where: str) -> CatalogProfile:
     for key, value in given.items():
         if key not in KEYS:
             raise UsageError(f"{where} has an unknown key: {key}", code=CODE, facts={"known": ", ".join(KEYS)}).asking(
@@ -84,9 +87,9 @@ def _of_keys(given: Mapping[str, str]) -> CatalogProfile:
         raise UsageError(f"{where} has only one of client-id and client-secret", code=CODE)
     if token and client:
         raise UsageError(f"{where} has both a token and a client-id", code=CODE)
-    endpoint = _require_url(given["endpoint"], "endpoint")
-    oauth = _require_url(given.get("oauth-uri") or f"{endpoint}/oidc/v1/token", "oauth-uri") if client else ""
-    return CatalogProfile(endpoint, where, _require_token(token, "token"), oauth, client, secret)
+    endpoint = _require_url(given["endpoint"], f"{where}: endpoint")
+    oauth = _require_url(given.get("oauth-uri") or f"{endpoint}/oidc/v1/token", f"{where}: oauth-uri") if client else ""
+    return CatalogProfile(endpoint, where, _require_token(token, f"{where}: token"), oauth, client, secret)
 
 
 def _of_databricks(host: str, environment: Mapping[str, str]) -> CatalogProfile:
@@ -123,7 +126,7 @@ def _require_url(text: str, name: str) -> str:
         raise UsageError(
             f"{name} is plain http: the token would be sent unencrypted",
             code=CODE,
-            facts={name: f"http://{parts.hostname}", "expected": "https"},
+            facts={"found": f"http://{parts.hostname}", "expected": "https"},
         )
     return url.rstrip("/").removesuffix(_BASE).rstrip("/")
 

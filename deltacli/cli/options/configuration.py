@@ -113,8 +113,7 @@ def catalog_profile_of(chosen: CatalogChoice | None) -> dict[str, str] | None:
         return None
     from deltacli.catalogs.unity.profiles import SECRET_KEYS
 
-    name, settings, path = chosen
-    place = f"[catalog.{name}] of the configuration {path}"
+    place, (_, settings, path) = place_of_catalog(chosen), chosen
     found: dict[str, str] = {}
     for key, value in settings.items():
         if not isinstance(value, str):
@@ -128,7 +127,14 @@ def catalog_profile_of(chosen: CatalogChoice | None) -> dict[str, str] | None:
         directory = os.path.dirname(os.path.abspath(path))
         is_file = value.startswith("@")
         found[key] = _read_text(os.path.join(directory, value[1:]), f"{place}: {key}") if is_file else value
+        if key in SECRET_KEYS and not found[key]:
+            raise UsageError(f"{place}: the file of {key}, {value[1:]}, is empty", code="usage.config")
     return found
+
+
+def place_of_catalog(chosen: CatalogChoice) -> str:
+    """Return where the keys of a catalog are, as messages name it."""
+    return f"[catalog.{chosen[0]}] of the configuration {chosen[2]}"
 
 
 def choose_catalog(given: str | None, settings: Mapping[str, Toml], path: str | None) -> CatalogChoice | None:
@@ -138,11 +144,14 @@ def choose_catalog(given: str | None, settings: Mapping[str, Toml], path: str | 
     name = given if given is not None else settings.get("catalog_profile")
     if name is None:
         return None
+    if not isinstance(name, str):
+        raise UsageError(f"catalog_profile in the configuration {path} is not a string", code="usage.config")
     catalogs = settings.get("catalog", {})
     if not path or name not in catalogs:
-        near = nearest_name(str(name), sorted(catalogs))
+        near = nearest_name(name, sorted(catalogs))
+        where = f"catalog_profile = {name!r}" if given is None else f"--catalog-profile {name}"
         raise UsageError(
-            f"--catalog-profile {name}: "
+            f"{where}: "
             + (f"the configuration {path} has no [catalog.{name}]" if path else "there is no configuration file"),
             code="usage.config",
             facts={"catalogs": ", ".join(sorted(catalogs)) or "none"},
@@ -277,6 +286,8 @@ def _read_text(path: str, option: str) -> str:
             return file.read().strip()
     except OSError as fault:
         raise UsageError(f"{option}: {path} cannot be read: {(fault.strerror or '').lower()}") from fault
+    except UnicodeDecodeError as fault:
+        raise UsageError(f"{option}: {path} is not text in UTF-8") from fault
 
 
 def retry_budget_of(option: str | None, key: object, configuration: str) -> int | None:

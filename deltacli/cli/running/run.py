@@ -490,10 +490,11 @@ class Stores:
     def open_catalog(self) -> UnityCatalog:
         """Return the catalog of the run. Raises UsageError where none is configured."""
         from deltacli.catalogs.unity.opening import open_catalog
-        from deltacli.cli.options.configuration import catalog_profile_of
+        from deltacli.cli.options.configuration import catalog_profile_of, place_of_catalog
 
         if self._opened_catalog is None:
-            self._opened_catalog = open_catalog(catalog_profile_of(self._catalog), self.policy())
+            source = None if self._catalog is None else place_of_catalog(self._catalog)
+            self._opened_catalog = open_catalog(catalog_profile_of(self._catalog), self.policy(), source=source)
         return self._opened_catalog
 
     def _open_share(self, uri: str, *, writes: bool) -> Storage | None:
@@ -720,7 +721,8 @@ def note_catalog(run: Run, *found: Snapshot) -> None:
 
 def note_staged(run: Run, table: TableHandle) -> None:
     """Note the same of a table of which no version was read, where its log has staged commits."""
-    from deltacli.storage.base import PathKind, StoreOfVersions, managed_store
+    from deltacli.storage.base import PathKind, StoreOfVersions
+    from deltacli.table.handle import managed_store
     from deltacli.table.rebuild import read_snapshot
 
     storage = table.storage

@@ -19,7 +19,8 @@ from deltacli.core.request_fields import OF_DELTA, OF_PAIMON, Kind, option
 from deltacli.core.units import format_size, plural
 from deltacli.operations.vacuum.full_plan import VacuumChange
 from deltacli.operations.vacuum.plan import VacuumOutcome, VacuumPlan, VacuumRequest, VacuumResult
-from deltacli.storage.base import OTHER_PLACE, managed_store
+from deltacli.storage.base import OTHER_PLACE
+from deltacli.table.handle import managed_store
 
 if TYPE_CHECKING:
     from deltacli.api.paimon import Paimon

@@ -22,12 +22,11 @@ from deltacli.core.typing import Json
 from deltacli.delta.log.segment import LOG_DIRECTORY, LogFileKind, commit_name, make_log_file, parse_log_path
 from deltacli.delta.protocol.features import READER_FEATURES_VERSION
 from deltacli.storage import is_address_of
-from deltacli.storage.base import managed_store
+from deltacli.table.handle import managed_store
 from deltacli.table.rebuild import read_snapshot
 from deltacli.work.commits.provenance import read_provenance
 
 if TYPE_CHECKING:
-    from deltacli.catalogs.base import Ratified
     from deltacli.catalogs.managed_store import ManagedStore
     from deltacli.storage import ReadStorage
     from deltacli.table.handle import TableHandle
@@ -36,8 +35,7 @@ if TYPE_CHECKING:
 
 def require_managed(table: TableHandle) -> ManagedStore:
     """Return the store of a table that its catalog manages. Raises UsageError for another."""
-    managed: ManagedStore | None = managed_store(table.storage)
-    if managed is None:
+    if (managed := managed_store(table.storage)) is None:
         raise UsageError(
             "no catalog manages this table, or it was not opened there",
             code="catalog.not-managed",
@@ -199,27 +197,12 @@ def _of_versions(managed: ManagedStore, published: Set[int]) -> Iterator[Diverge
         if size != commit.size_bytes:
             yield Divergence(DivergenceKind.VERSION, str(version), f"{size} bytes", f"{commit.size_bytes} bytes")
             continue
-        stamp = _stamp(store, commit)
+        file = make_log_file(commit_name(version), commit.size_bytes, commit.modified_ms)
+        stamp = read_provenance(managed, file).in_commit_timestamp
         if stamp != commit.timestamp_ms:
             yield Divergence(DivergenceKind.VERSION, str(version), stamp, commit.timestamp_ms)
         if version in published and not same_lines(store, path, f"{LOG_DIRECTORY}/{commit_name(version)}"):
             yield Divergence(DivergenceKind.VERSION, str(version), commit_name(version), path)
-
-
-def _stamp(store: ReadStorage, commit: Ratified) -> int | None:
-    """Return the in-commit timestamp in a staged file."""
-
-    class _Staged:
-        """The store, under the names that a log has."""
-
-        def read(self, _: str) -> bytes:
-            return store.read(staged_path(commit))
-
-        def read_range(self, _: str, offset: int, length: int) -> bytes:
-            return store.read_range(staged_path(commit), offset, length)
-
-    file = make_log_file(commit_name(commit.version), commit.size_bytes, commit.modified_ms)
-    return read_provenance(_Staged(), file).in_commit_timestamp  # type: ignore[arg-type]
 
 
 def _of_metadata(snapshot: Snapshot, view: View, notes: list[str]) -> Iterator[Divergence]:

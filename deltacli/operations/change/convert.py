@@ -46,8 +46,9 @@ from deltacli.delta.schema.type_changes import digits_of_decimal, is_allowed_cha
 from deltacli.delta.schema.types import ID, MODE, PHYSICAL_NAME, PLAIN_TYPES, parse_schema
 from deltacli.operations.change.parquet_directory import Conflict, Listed, list_data_files, require_same_files
 from deltacli.storage import LocalStorage
-from deltacli.storage.base import StoreOfPrefix, managed_store, require_writable
+from deltacli.storage.base import StoreOfPrefix, require_writable
 from deltacli.table.find_log import list_log, refuse_paimon, table_around
+from deltacli.table.handle import managed_store
 from deltacli.work.foreign_files import ForeignFile, read_foreign
 
 if TYPE_CHECKING:

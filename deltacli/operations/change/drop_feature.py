@@ -60,8 +60,7 @@ from deltacli.operations.change.remove_mapping import files_to_rename, remove_ma
 from deltacli.operations.log.expire import ExpiryRequest, LogExpiry
 from deltacli.operations.optimize.request import OptimizeRequest
 from deltacli.operations.validate.inspect_storage import list_log_whole
-from deltacli.storage.base import managed_store
-from deltacli.table.handle import TableHandle
+from deltacli.table.handle import TableHandle, managed_store
 from deltacli.table.known_clients import clients_regained
 from deltacli.table.rebuild import read_snapshot
 from deltacli.table.version import Snapshot

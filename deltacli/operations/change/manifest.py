@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 from deltacli.changing.basis import Act
 from deltacli.changing.manifests import ManifestsOutcome, ManifestsPlan, plan_manifests, write_manifests
-from deltacli.storage.base import managed_store
 from deltacli.table.find_log import list_log
+from deltacli.table.handle import managed_store
 
 if TYPE_CHECKING:
     from deltacli.changing.change import Gate

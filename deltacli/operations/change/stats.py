@@ -48,7 +48,7 @@ from deltacli.delta.stats.schema import (
     indexed_columns,
 )
 from deltacli.operations.optimize.execute import WatchedFiles
-from deltacli.storage.base import managed_store
+from deltacli.table.handle import managed_store
 from deltacli.table.live_files import PartitionCondition, file_keys
 from deltacli.table.rebuild import read_snapshot
 from deltacli.work.file_facts import ListedFile

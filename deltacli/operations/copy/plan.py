@@ -53,9 +53,10 @@ from deltacli.operations.copy.request import CopyLevel, CopyRequest
 from deltacli.operations.log.log_copy import log_location
 from deltacli.operations.recover.verify import verify
 from deltacli.storage import PathKind, ReadStorage, Storage, is_address_of, is_inside
-from deltacli.storage.base import managed_store, require_writable
+from deltacli.storage.base import require_writable
 from deltacli.table.file_history import named_files
 from deltacli.table.find_log import is_empty, list_log, list_log_files, missing_log, read_hint_file
+from deltacli.table.handle import managed_store
 from deltacli.table.live_files import FileKind, NeededFiles, joined, live_files, look_for, needed_files, whole
 from deltacli.table.rebuild import read_snapshot
 from deltacli.table.walk import tables_around

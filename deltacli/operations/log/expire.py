@@ -71,13 +71,12 @@ from deltacli.delta.protocol.features import require_writable
 from deltacli.operations.checkpoint.verify import CheckpointVerdict, facts_of, verify_checkpoint
 from deltacli.operations.read.snapshot import summarize_with_digests
 from deltacli.operations.validate.inspect_storage import WholeLog, list_log_whole
-from deltacli.storage.base import managed_store
 from deltacli.table.api_arguments import optional_count, version_number
 from deltacli.table.checksum_guard import contradiction
 from deltacli.table.file_history import RULE as MISSING_ADD
 from deltacli.table.file_history import count_lost_files
 from deltacli.table.find_log import Log, read_hint_file
-from deltacli.table.handle import TableHandle
+from deltacli.table.handle import TableHandle, managed_store
 from deltacli.table.rebuild import read_snapshot, rebuild, version_at
 from deltacli.table.version import Snapshot
 from deltacli.work.checkpoints.reading import open_checkpoint

@@ -54,8 +54,7 @@ from deltacli.operations.optimize.live_files import (
     select_ordered,
 )
 from deltacli.operations.optimize.request import COMMIT_BINS, COMMIT_BYTES, OptimizeRequest, target_of
-from deltacli.storage.base import managed_store
-from deltacli.table.handle import TableHandle
+from deltacli.table.handle import TableHandle, managed_store
 from deltacli.table.live_files import (
     Mask,
     PartitionCondition,

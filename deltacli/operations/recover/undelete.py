@@ -75,9 +75,9 @@ from deltacli.operations.recover.sources import (
 )
 from deltacli.operations.recover.verify import Problem, verify
 from deltacli.storage import Created, Creation, Deleted, PathKind, Storage
-from deltacli.storage.base import managed_store
 from deltacli.storage.versions import NO_VERSIONS
 from deltacli.table.find_log import missing_log, refuse_paimon
+from deltacli.table.handle import managed_store
 from deltacli.table.live_files import FileKind, NeededFiles, live_files, look_for, whole
 from deltacli.table.rebuild import read_snapshot
 

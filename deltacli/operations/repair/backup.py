@@ -38,9 +38,10 @@ from deltacli.operations.recover.log_files import fault_of_log_file
 from deltacli.operations.recover.sources import FileMap, MappedFile
 from deltacli.operations.vacuum.quarantine import open_quarantine
 from deltacli.storage import Created, ReadStorage, Storage, is_address_of
-from deltacli.storage.base import managed_store, require_writable
+from deltacli.storage.base import require_writable
 from deltacli.table.file_history import live_keys
 from deltacli.table.find_log import Log, list_log
+from deltacli.table.handle import managed_store
 from deltacli.table.rebuild import rebuild
 
 if TYPE_CHECKING:

@@ -69,8 +69,9 @@ from deltacli.operations.validate.findings import LevelChoice, RuleChoice, Valid
 from deltacli.operations.validate.validate import Validation, validate_table
 from deltacli.rules.framework.base import CATALOGUE, Finding, Severity
 from deltacli.rules.framework.repairs import Family, row_of
-from deltacli.storage.base import managed_store, require_writable
+from deltacli.storage.base import require_writable
 from deltacli.table.find_log import list_log, missing_log, refuse_paimon
+from deltacli.table.handle import managed_store
 from deltacli.table.rebuild import read_snapshot
 from deltacli.work.commits.provenance import read_provenance
 

@@ -60,8 +60,8 @@ from deltacli.operations.restore.metadata import (
     vector_refusals,
 )
 from deltacli.rules.framework.repairs import may_keep
-from deltacli.storage.base import managed_store
 from deltacli.table.api_arguments import moment_ms, version_number
+from deltacli.table.handle import managed_store
 from deltacli.table.live_files import FileKind, Mask, PartitionCondition, chosen_actions, marked_actions, removes_of
 from deltacli.table.rebuild import find_snapshot, read_snapshot
 from deltacli.work.commits.reading import stream_commit

@@ -64,11 +64,10 @@ from deltacli.operations.vacuum.plan import (
 )
 from deltacli.operations.vacuum.rechecking import basis_of_plan, find_clones, open_protected, protected_table
 from deltacli.storage import folds_names
-from deltacli.storage.base import managed_store
 from deltacli.table.checksum_guard import contradiction
 from deltacli.table.file_history import RULE, NamedKeys, live_keys, logical_keys
 from deltacli.table.find_log import Log, list_log
-from deltacli.table.handle import TableHandle
+from deltacli.table.handle import TableHandle, managed_store
 from deltacli.table.rebuild import committed_at, last_commit_before, read_snapshot, rebuild
 from deltacli.table.version import Snapshot
 from deltacli.table.walk import hidden_names, readable_formats, tables_around

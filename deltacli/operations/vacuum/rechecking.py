@@ -37,10 +37,10 @@ from deltacli.delta.log.segment import LOG_DIRECTORY, LogFile, LogFileKind, LogL
 from deltacli.delta.log.state import DELETED_FILE_RETENTION, deleted_file_retention_ms
 from deltacli.operations.vacuum.plan import ProtectedTable, VacuumPlan
 from deltacli.storage import folds_names, is_address_of, link_targets
-from deltacli.storage.base import OTHER_PLACE, managed_store
+from deltacli.storage.base import OTHER_PLACE
 from deltacli.table.api_arguments import name_table
 from deltacli.table.find_log import has_clone_notes, list_log
-from deltacli.table.handle import TableHandle
+from deltacli.table.handle import TableHandle, managed_store
 from deltacli.table.rebuild import read_snapshot
 from deltacli.work.commits.file_references import FileReferences, NamedFiles, commit_actions
 

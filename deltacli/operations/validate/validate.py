@@ -36,8 +36,9 @@ from deltacli.operations.validate.inspect_storage import (
 from deltacli.rules.framework.base import Finding, Severity
 from deltacli.rules.framework.repairs import LOST, Condition
 from deltacli.rules.framework.views import HistoryView, ListingView, StateView, StorageView
-from deltacli.storage.base import StoreOfVersions, StoreWithBounds, managed_store
+from deltacli.storage.base import StoreOfVersions, StoreWithBounds
 from deltacli.table.find_log import has_clone_notes
+from deltacli.table.handle import managed_store
 
 if TYPE_CHECKING:
     from deltacli.operations.validate.inspect_files import FilesChecked, TableContext

@@ -11,7 +11,7 @@ from deltacli.cli.running.run import Run
 from deltacli.cli.terminal.shell import again_with, again_without, quoted_table
 from deltacli.core.errors import EXIT_FINDINGS, NOTHING_CHANGED, CredentialsMissing, Refused, command
 from deltacli.core.request_fields import Option
-from deltacli.storage.base import managed_store
+from deltacli.table.handle import managed_store
 
 if TYPE_CHECKING:
     from deltacli.operations.doctor.storage import AccessReport, StorageReport
