@@ -49,10 +49,13 @@ _CREDENTIAL = "share.credential"
 
 
 class Opening(NamedTuple):
-    """How a shared table is read: the store of its directory, None by URLs. `is_large`: its list of files is long."""
+    """How a shared table is read: the store of its directory, None by URLs. `is_large`: its list of files is long.
+    `head`: the metadata of the newest version, None where the server did not answer with them.
+    """
 
     directory: DirectoryStorage | None = None
     is_large: bool = False
+    head: AnswerHead | None = None
 
 
 def open_directory(
@@ -75,7 +78,7 @@ def open_directory(
             raise
         return Opening()  # the query says what is wrong
     files = head.metadata.get("numFiles")
-    by_urls = Opening(is_large=type(files) is int and files > MOST_FILES_BY_URL)
+    by_urls = Opening(is_large=type(files) is int and files > MOST_FILES_BY_URL, head=head)
     access = _usable(read_access(head.metadata))
     if choice is AccessChoice.URL:
         if not access.has_urls:

@@ -413,6 +413,15 @@ def test_a_client_reads_the_directory_and_spark_does_not(server: Vending) -> Non
         share_batch_options({"path": server.address, "access": "dir"})
 
 
+def test_a_condition_by_urls_takes_the_metadata_that_chose_them_once(server: Vending) -> None:
+    store = server.open("auto")
+
+    for count in (1, 2):
+        assert [11, 12] == sorted(row["id"] for row in rows_of(store.expecting(where="id > 10")) if row["id"] > 10)
+        assert count == len(server.asked("/metadata"))
+    assert all("jsonPredicateHints" in asked.json for asked in server.asked("/query"))
+
+
 def test_credentials_of_the_user_are_refused(server: Vending) -> None:
     with pytest.raises(UsageError, match="the server of the table gives the credentials"):
         server.open(options={**server.options, "key": "AKIAOWN", "secret": "own"})
