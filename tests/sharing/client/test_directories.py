@@ -426,6 +426,8 @@ def test_credentials_of_the_user_are_refused(server: Vending) -> None:
     with pytest.raises(UsageError, match="the server of the table gives the credentials"):
         server.open(options={**server.options, "key": "AKIAOWN", "secret": "own"})
 
+    assert [] == server.vended
+
 
 # -- commands ----------------------------------------------------------------------------------------------------------
 
