@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from email.utils import formatdate
 from pathlib import Path
@@ -514,6 +515,28 @@ def test_a_dir_only_table_is_refused_by_urls_in_one_sentence(server: Vending, co
     assert 3 == found.code
     assert "the table is not offered by URLs" in found.err
     assert "--access dir" in found.err
+
+
+@pytest.mark.parametrize(
+    ("name", "subject", "what"),
+    [
+        ("share ls", "profile", "a list of shared tables"),
+        ("share schema", "address", "a command that reads metadata only"),
+        ("history", "path", "a table that is not shared"),
+        ("history", "address", ""),
+    ],
+)
+def test_access_without_effect_is_noted_once(
+    server: Vending, command: Command, tmp_path: Path, name: str, subject: str, what: str
+) -> None:
+    subjects = {"profile": str(server.proxy.profile), "address": server.address, "path": str(tmp_path / "t")}
+
+    found = command(*name.split(), subjects[subject], "--access", "dir")
+    from_elsewhere = command(*name.split(), subjects[subject])
+
+    assert (0, 0) == (found.code, from_elsewhere.code)
+    assert [f"note: --access has no effect on {what}"] * bool(what) == re.findall("note: --access.*", found.err)
+    assert "--access" not in from_elsewhere.err
 
 
 @pytest.mark.parametrize("access", ["url", "dir"])
