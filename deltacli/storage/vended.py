@@ -16,7 +16,16 @@ if TYPE_CHECKING:
     from deltacli.storage.base import Storage
     from deltacli.storage.retry import Retry
 
-__all__ = ["Grant", "HeldGrant", "Location", "Renew", "open_held", "open_vended", "read_location"]
+__all__ = [
+    "Grant",
+    "HeldGrant",
+    "Location",
+    "Renew",
+    "open_held",
+    "open_vended",
+    "read_location",
+    "require_no_credentials",
+]
 
 _ALLOWED = frozenset(
     {
@@ -48,7 +57,7 @@ def open_vended(
         location = read_location(uri)
     except ValueError as fault:
         raise UsageError(f"the location of the table cannot be used: {fault}", code="usage.table") from None
-    _require_no_credentials(dict(options or {}))
+    require_no_credentials(options or {})
     return open_held(location, HeldGrant(location, renew, clock, ask_to_write), options=options, retry=retry)
 
 
@@ -57,7 +66,7 @@ def open_held(
 ) -> Storage:
     """Return the store of a directory that a grant covers; options as of `open_vended`. Raises UsageError."""
     given = dict(options or {})
-    _require_no_credentials(given)
+    require_no_credentials(given)
     match location.family:
         case "s3":
             from deltacli.storage.s3.store import open_s3
@@ -79,7 +88,8 @@ def open_held(
     return store
 
 
-def _require_no_credentials(options: Mapping[str, str]) -> None:
+def require_no_credentials(options: Mapping[str, str]) -> None:
+    """Raise UsageError for options of a user that say who asks. Meant for before a grant is asked for."""
     if others := sorted(name for name in options if name.lower() not in _ALLOWED):
         option = parameter(f"storage_options.{others[0]}")
         raise UsageError(

@@ -392,6 +392,7 @@ _READING = frozenset(
     }
 )
 """Commands that read shared tables, or say themselves why they cannot. Others write to them, or plan to."""
+_METADATA_ONLY = ("share", "schema")
 _PREFERRED: Mapping[tuple[str, ...], str] = {("history",): "dir", ("share", "pull"): "url"}
 """How shared tables are read that are offered in both ways."""
 
@@ -435,7 +436,7 @@ class Stores:
         self._access, self._catalog = access, catalog
         self._retry_budget_ms, self._calls_per_second = retry_budget_ms, calls_per_second
         self._policy: Retry | None = None
-        self._has_noted = False
+        self._noted = set[str]()
         self._opened_catalog: UnityCatalog | None = None
 
     def open(self, uri: str, *, writes: bool = False) -> Storage:
@@ -447,9 +448,11 @@ class Stores:
         from deltacli.storage.base import require_writable
 
         if uri[: len(CATALOG)].lower() == CATALOG:
+            self.note_needless_access("a table that is not shared")
             return self._open_in_catalog(uri, writes=writes)
         if "#" in uri and (share := self._open_share(uri, writes=writes)) is not None:
             return share
+        self.note_needless_access("a table that is not shared")
         if "://" not in uri or uri.lower().startswith("file:"):
             storage = open_storage(uri, self._options, self._allowed)
             self._note_needless_options()
@@ -464,11 +467,24 @@ class Stores:
 
     def _note_needless_options(self) -> None:
         """Say once that options of a store were given, where all tables are on a disk."""
-        given = {word.partition("=")[0] for word in invocation.arguments}
         is_elsewhere = any("://" in word and not word.lower().startswith("file:") for word in invocation.arguments)
-        if self._note is not None and "--storage-option" in given and not is_elsewhere and not self._has_noted:
-            self._has_noted = True
-            self._note("note: --storage-option has no effect on a table on a disk")
+        if not is_elsewhere:
+            self._note_needless("--storage-option", "a table on a disk")
+
+    def note_needless_access(self, what: str) -> None:
+        """Say once that the way to read shared tables was given for something else, unless the files of a shared table
+        are read, too.
+        """
+        path = path_of(invocation.arguments)
+        is_shared = path in _READING and path != _METADATA_ONLY and any("#" in word for word in invocation.arguments)
+        if not is_shared:
+            self._note_needless("--access", what)
+
+    def _note_needless(self, option: str, what: str) -> None:
+        is_given = any(word.partition("=")[0] == option for word in invocation.arguments)
+        if self._note is not None and is_given and option not in self._noted:
+            self._noted.add(option)
+            self._note(f"note: {option} has no effect on {what}")
 
     def _open_in_catalog(self, uri: str, *, writes: bool) -> Storage:
         """Open a table by its name in a catalog."""
@@ -513,7 +529,8 @@ class Stores:
             refused = _only_reading(" ".join(path), invocation.arguments, uri, writes=writes)
             raise refused or read_only(uri)
         capture_logging()
-        if path == ("share", "schema"):  # which asks for the metadata only
+        if path == _METADATA_ONLY:
+            self.note_needless_access("a command that reads metadata only")
             return open_address(address, retry=self.policy(), note=self._note)
         return open_share(
             uri,

@@ -77,4 +77,5 @@ def open_shares(run: Run, profile: str) -> Transport:
 
     note = None if run.quiet else run.note
     stores = Stores(run.storage_options, run.allowed, run.retry_budget_ms, note)
+    stores.note_needless_access("a list of shared tables")
     return open_profile(profile, retry=stores.policy(), clock=run.clock, note=note)

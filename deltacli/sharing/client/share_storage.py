@@ -67,7 +67,7 @@ from deltacli.sharing.client.shared_version import (
     read_version,
     version_without_files,
 )
-from deltacli.sharing.client.table_requests import NEWEST, Query, TableRequests
+from deltacli.sharing.client.table_requests import NEWEST, AnswerHead, Query, TableRequests
 from deltacli.sharing.client.transport import Reply, Transport, credentials_of, require_usable
 from deltacli.sharing.configuration.secrets import read_profile
 from deltacli.sharing.protocol.parameters import LONGEST_SENT, MOST_VALUES_SENT, NEWEST_POINT, Point
@@ -401,7 +401,7 @@ def directory_or(
     if found.directory is not None:
         return found.directory
     query = replace(share.query, may_wait=True) if found.is_large else share.query
-    return ShareStorage(share.address, share.requests, query)
+    return ShareStorage(share.address, share.requests, query, head=found.head)
 
 
 LOG = "_delta_log"
@@ -410,13 +410,22 @@ _TAIL_BYTES = 64 << 10
 
 
 class ShareStorage(ReadOnlyFiles):
-    """The store of one version of a shared table. `uri` is its address, with the absolute path of the profile."""
+    """The store of one version of a shared table. `uri` is its address, with the absolute path of the profile.
+
+    `head`: the metadata of the newest version in the formats of the query, where they were just asked for.
+    """
 
     def __init__(
-        self, address: ShareAddress, requests: TableRequests, query: Query = NEWEST, *, progress: Progress = SILENT
+        self,
+        address: ShareAddress,
+        requests: TableRequests,
+        query: Query = NEWEST,
+        *,
+        progress: Progress = SILENT,
+        head: AnswerHead | None = None,
     ) -> None:
         self.address, self.requests, self.query = address, requests, query
-        self._progress = progress
+        self._progress, self._head = progress, head
         self._loaded: SharedLog | None = None
         self._lock = Lock()
         self._downloads = RangeReader(requests.transport, self._url_of)
@@ -453,11 +462,17 @@ class ShareStorage(ReadOnlyFiles):
         """
         store, hint = self.at(version, at_ms), None
         if where is not None:
-            head = self.requests.metadata(store.query.point, store.query.formats)
+            head = self._take_head() if store is self else None
+            head = head or self.requests.metadata(store.query.point, store.query.formats)
             schema = parse_schema(head.delta_metadata.get("schemaString") or NO_COLUMNS)
             hint = json_hint(where, schema)
         query = replace(store.query, json_hint=hint, limit=limit if where is None else None)
         return ShareStorage(self.address, self.requests, query, progress=self._progress)
+
+    def _take_head(self) -> AnswerHead | None:
+        """Return the metadata that were asked for at the opening, once: later they may be those of an older version."""
+        head, self._head = self._head, None
+        return head
 
     def without_files(self, *, version: int | None = None, at_ms: int | None = None) -> ShareStorage:
         """Return the store of the metadata of a version, which lists no files."""

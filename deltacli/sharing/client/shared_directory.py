@@ -34,7 +34,7 @@ from deltacli.sharing.protocol.directories import (
 )
 from deltacli.storage.base import Allowed, Capabilities, FileStat, PathKind, ReadOnlyFiles, ShouldDescend, WalkEntry
 from deltacli.storage.grants import FAMILIES, Grant, HeldGrant, Location, read_location
-from deltacli.storage.vended import open_held
+from deltacli.storage.vended import open_held, require_no_credentials
 
 if TYPE_CHECKING:
     from deltacli.core.typing import BinaryFile
@@ -49,10 +49,13 @@ _CREDENTIAL = "share.credential"
 
 
 class Opening(NamedTuple):
-    """How a shared table is read: the store of its directory, None by URLs. `is_large`: its list of files is long."""
+    """How a shared table is read: the store of its directory, None by URLs. `is_large`: its list of files is long.
+    `head`: the metadata of the newest version, None where the server did not answer with them.
+    """
 
     directory: DirectoryStorage | None = None
     is_large: bool = False
+    head: AnswerHead | None = None
 
 
 def open_directory(
@@ -75,7 +78,7 @@ def open_directory(
             raise
         return Opening()  # the query says what is wrong
     files = head.metadata.get("numFiles")
-    by_urls = Opening(is_large=type(files) is int and files > MOST_FILES_BY_URL)
+    by_urls = Opening(is_large=type(files) is int and files > MOST_FILES_BY_URL, head=head)
     access = _usable(read_access(head.metadata))
     if choice is AccessChoice.URL:
         if not access.has_urls:
@@ -219,6 +222,7 @@ class DirectoryStorage(ReadOnlyFiles):
     ) -> None:
         self.address, self.requests, self._announced = address, requests, head
         self._options, self._lock = options, Lock()
+        require_no_credentials(options.storage)
         vendor = _Vendor(requests, access.location, None, options)
         root = read_location(vendor.location())
         self._vendors: dict[Location, _Vendor] = {root: vendor}
@@ -264,9 +268,6 @@ class DirectoryStorage(ReadOnlyFiles):
         announced = self._announced.delta_metadata.get("id")
         if table_id is not None and isinstance(announced, str) and announced != table_id:
             raise invalid_answer("the log is that of another table", {"announced": announced, "found": table_id})
-        self._require_new(newest)
-
-    def _require_new(self, newest: int) -> None:
         if newest < self._announced.version:
             facts = {"announced": self._announced.version, "newest of the log": newest}
             raise invalid_answer("the log is older than the version that the server announced", facts)

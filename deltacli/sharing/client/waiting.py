@@ -87,12 +87,14 @@ def wait_for(ask: Callable[[str | None], Answer], retry: Retry, limit_s: float, 
         query_id, waited_s = status.query_id, retry.now() - began
         pause_s = max(SystemRandom().uniform(wait_s / 2, wait_s), asked_s)
         if waited_s + pause_s > limit_s or retry.is_stopping():
+            asked = {"asked to wait": f"{asked_s:.0f} s"} if asked_s else {}
             raise ServerUnavailable(
                 f"the server did not complete {what} in {waited_s:.0f} s",
                 code="share.query-timeout",
-                facts={"query": clean(query_id), "limit": f"{limit_s:.0f} s"},
+                facts={"query": clean(query_id), **asked, "limit": f"{limit_s:.0f} s"},
                 hint="run the command again later",
             )
-        retry.say(f"the server has been preparing {what} for {waited_s:.0f} s")
+        since = f"has been preparing {what} for {waited_s:.0f} s" if waited_s >= 1 else f"is preparing {what}"
+        retry.say(f"the server {since}")
         retry.wait(pause_s)
         wait_s = min(2 * wait_s, _LONGEST_WAIT_S)

@@ -376,7 +376,6 @@ def _place_of(answer: WireAnswer) -> str:
 
 # -- the table in the directory ----------------------------------------------------------------------------------------
 
-_ELSEWHERE = r"^([A-Za-z][A-Za-z0-9+.-]*:|/)"
 _MOST_FILES, _MOST_LISTED, _MOST_ROWS = 3, 1_000, 100_000
 
 
@@ -393,7 +392,7 @@ def _check_table(table: SharedTableTest, credential: VendedCredential, answer: W
         announced = None if lines is None else lines.version
         if announced is not None and snapshot.version > announced:
             snapshot = read_snapshot(handle, version=announced)
-        count, files, outside = _files(snapshot, table.access)
+        count, files, outside = _files(snapshot, table.access, handle.storage.uri)
         ends = [handle.storage.read_range(path, max(0, size - 4), 4) for path, size in files[:_MOST_FILES]]
     except UsageError as fault:
         table.skip(f"the store cannot be opened: {fault.message}", *DIRECTORY_AREA.rules)
@@ -423,23 +422,26 @@ def _check_table(table: SharedTableTest, credential: VendedCredential, answer: W
         table.skip(f"{parameter('share test.probe_scope')} is needed to ask for what is outside", SCOPE)
 
 
-def _files(snapshot: Snapshot, access: TableAccess) -> tuple[int, list[tuple[str, int]], list[str]]:
-    """Return the number of files, the first ones below the root with their sizes, and those outside all locations."""
+def _files(snapshot: Snapshot, access: TableAccess, uri: str) -> tuple[int, list[tuple[str, int]], list[str]]:
+    """Return the number of files, the first ones below the root with their sizes, and those outside all locations.
+    `uri` is that of the store of the root.
+    """
     from deltacli.arrow import compute as pc
-    from deltacli.delta.data_files import decode
+    from deltacli.delta.data_files import key_text, locate
 
     allowed = [cloud_location(one)[0] for one in (access.location, *access.auxiliary)]
     count, inside, outside = 0, list[tuple[str, int]](), list[str]()
     for batch in snapshot.files():
         paths, vectors = batch.column("path"), batch.column("deletionVector")
-        is_elsewhere = pc.match_substring_regex(paths, _ELSEWHERE)
-        elsewhere = pc.filter(paths, is_elsewhere).to_pylist()
+        keys = locate(paths, uri)[0]
+        elsewhere = pc.filter(paths, pc.is_null(keys)).to_pylist()
         elsewhere += [one["pathOrInlineDv"] for one in vectors.drop_null().to_pylist() if one["storageType"] == "p"]
-        found = (cloud_location(uri)[0] for uri in elsewhere)
+        found = (cloud_location(path)[0] for path in elsewhere)
         is_allowed = [any(root and place and root.covers(place) for root in allowed) for place in found]
-        outside += [uri for uri, is_one in zip(elsewhere, is_allowed, strict=True) if not is_one]
-        few = batch.filter(pc.invert(is_elsewhere)).slice(0, _MOST_LISTED - len(inside)).select(["path", "size"])
-        inside += [(decode(one["path"]), one["size"]) for one in few.to_pylist()]
+        outside += [path for path, is_one in zip(elsewhere, is_allowed, strict=True) if not is_one]
+        is_inside, most = pc.is_valid(keys), _MOST_LISTED - len(inside)
+        few = (pc.filter(column, is_inside).slice(0, most).to_pylist() for column in (keys, batch.column("size")))
+        inside += [(key_text(key), size) for key, size in zip(*few, strict=True)]
         count += batch.num_rows
     return count, inside, outside
 

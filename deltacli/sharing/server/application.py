@@ -98,7 +98,8 @@ class Lists:
     ) -> Document:
         def show(shown: Sequence[SharedTable]) -> list[Document]:
             members = self.directories.members_of(shown)
-            return [_table_item(table, share) | dict(more) for table, more in zip(shown, members, strict=True)]
+            given = zip(shown, members, strict=True)
+            return [_table_item(table, share) | dict(more) for table, more in given if more is not None]
 
         return self._page(access, scope, tables, request, _full_name, show)
 

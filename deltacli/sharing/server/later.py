@@ -1,8 +1,8 @@
 """Queries that are answered later: `asyncquery`, and what is kept of them in files that all workers see.
 
 A query is answered at once unless that takes too long. Else its version is pinned, and what was asked is kept under an
-id that nobody can guess: the name of its file, which follows from recipient, table and idempotency key, and a random
-part. The same key so leads every worker to the same query, also after a restart. Its answer is not kept: each page is
+id that cannot be guessed: the name of its file, which follows from recipient, table and idempotency key, and a random
+part. So the same key leads every worker to the same query, also after a restart. Its answer is not kept: each page is
 made when it is asked for, with URLs that are signed then.
 
 Spec: Read Data from a Table (asyncquery, idempotencyKey); Poll for Query Status.
@@ -236,7 +236,7 @@ _THREADS = 4
 
 
 class _Abandoned(Exception):
-    """Nobody asks about a query any more."""
+    """A query has not been asked about for too long."""
 
 
 @dataclass
@@ -355,7 +355,7 @@ class LaterQueries:
         try:
             self.store.end(caller, kept, failure)
         except StorageFailed as unwritten:
-            _LOG.error("the end of a query was not noted, so it stays pending: %s", unwritten)
+            _LOG.error("the end of a query was not noted, so it remains pending: %s", unwritten)
         finally:
             self._jobs.pop(kept.query_id, None)
 

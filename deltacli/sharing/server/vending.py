@@ -86,21 +86,30 @@ class DirectoryAnswers:
     metrics: Metrics
     vault: Vault
 
-    def members_of(self, tables: Sequence[SharedTable]) -> list[Mapping[str, Json]]:
-        """Return how each of some tables may be read, as lists say it. A table that cannot be read is not given by
-        directory.
+    def members_of(self, tables: Sequence[SharedTable]) -> list[Mapping[str, Json] | None]:
+        """Return how each of some tables may be read, as lists say it; None for one that is shared by its directory
+        only and must not be given so. A table that cannot be read is offered by URLs, where these are configured.
         """
         offered = [table for table in tables if AccessMode.DIR in table.access_modes]
         if len(offered) > 1:
             with ThreadPoolExecutor(_AT_ONCE) as pool:
                 list(pool.map(self._listed, offered))
-        return [self._members(table, self._listed(table)) if table in offered else _plain(table) for table in tables]
+        return [self._item(table) if table in offered else _plain(table) for table in tables]
+
+    def _item(self, table: SharedTable) -> Mapping[str, Json] | None:
+        reason = self._listed(table)
+        return None if reason is not None and not _has_urls(table) else self._members(table, reason)
 
     def members(self, table: SharedTable) -> Mapping[str, Json]:
-        """Return how a table may be read, for its metadata. Raises what reading the table raises."""
+        """Return how a table may be read, for its metadata. Raises WireError for one that may not be read in any way,
+        and what reading the table raises.
+        """
         if AccessMode.DIR not in table.access_modes:
             return _plain(table)
-        return self._members(table, self._described(table))
+        reason = self._described(table)
+        if reason is not None and not _has_urls(table):
+            raise _not_given(table, reason)
+        return self._members(table, reason)
 
     def refusal(self, table: SharedTable) -> str | None:
         """Return why the newest version of a table must not be given by directory. Raises what reading it raises, and
@@ -115,11 +124,13 @@ class DirectoryAnswers:
         return known.reason
 
     def _described(self, table: SharedTable) -> str | None:
-        """Return why a table is not offered by directory at the moment."""
+        """Return why a table is not offered by directory at the moment. Where that is unknown, one without URLs is
+        offered, and requests for its credentials are answered by what is wrong.
+        """
         try:
             return self.refusal(table)
         except CannotMint as fault:
-            return str(fault)
+            return str(fault) if _has_urls(table) else None
 
     def _listed(self, table: SharedTable) -> str | None:
         known = self.vault.verdicts.get((place_of(table), table.auxiliary_locations))
@@ -129,7 +140,7 @@ class DirectoryAnswers:
             return self._described(table)
         except DeltacliError as fault:
             _LOG.warning("%s: %s: %s", table.full_name, fault.code, fault.message)
-            return str(fault.code)
+            return str(fault.code) if _has_urls(table) else None
 
     @staticmethod
     def _members(table: SharedTable, reason: str | None) -> Mapping[str, Json]:
@@ -150,7 +161,7 @@ class DirectoryAnswers:
         try:
             reason = self.refusal(table)
             if reason is not None:
-                raise unsupported(f"the table {name} is not given by its directory: {reason}")
+                raise _not_given(table, reason)
             directory = _asked(table, location)
             minted = self._minted(access.caller, table, directory, self._seconds(access.caller))
         except CannotMint as fault:
@@ -239,6 +250,14 @@ class DirectoryAnswers:
 
 def _plain(table: SharedTable) -> Mapping[str, Json]:
     return {} if table.access_modes == URL_ONLY else {"accessModes": list(map(str, table.access_modes))}
+
+
+def _has_urls(table: SharedTable) -> bool:
+    return AccessMode.URL in table.access_modes
+
+
+def _not_given(table: SharedTable, reason: str) -> WireError:
+    return unsupported(f"the table {table.full_name} is not given by its directory: {reason}")
 
 
 def _asked(table: SharedTable, location: str | None) -> Location:

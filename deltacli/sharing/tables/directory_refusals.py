@@ -1,7 +1,7 @@
 """Why a version of a table must not be given by its directory, and why none of them must, by what is stored.
 
-A credential shows everything below the directory, and nothing else: a reader must find all files there, and nobody
-else's.
+A credential shows everything below the directory, and no other file: a reader must find all files of the table there,
+and only these.
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ def mint_directory_sas(source: AzureSource, place: tuple[str, str], *, expires_m
 
 
 def text_to_sign(resource: str, sas: Mapping[str, str]) -> str:
-    """Return what the signature of a directory is made of; the depth of the directory is no part of it."""
+    """Return the text that the signature of a directory is made of, which does not have the depth of the directory."""
     who = [*(sas[name] for name in _CLAIMS), "", "", ""]  # two other users, and a correlation
     what = ["", sas["spr"], sas["sv"], sas["sr"], "", ""]  # an address, then a snapshot and an encryption scope
     return "\n".join([sas["sp"], "", sas["se"], resource, *who, *what, *[""] * 5])

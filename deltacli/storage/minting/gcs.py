@@ -31,8 +31,8 @@ def mint_token(
     delegation: Delegation,
     clock: Callable[[], float] = time.time,
 ) -> Minted:
-    """Return a token for a directory, given as bucket and key. It ends when the token of the server does, which nobody
-    can choose. Raises CannotMint and UsageError.
+    """Return a token for a directory, given as bucket and key. It ends when the token of the server does, which cannot
+    be chosen. Raises CannotMint and UsageError.
     """
     require_libraries("gs", *LIBRARIES)
     if len(boundary_expression(*place)) > LONGEST_EXPRESSION:

@@ -1,4 +1,4 @@
-"""What credentials for a directory are made with, and what comes of it. No `repr` shows a secret."""
+"""What credentials for a directory are made with, and the credentials. No `repr` shows a secret."""
 
 from __future__ import annotations
 

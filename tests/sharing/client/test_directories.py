@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from email.utils import formatdate
 from pathlib import Path
@@ -413,9 +414,20 @@ def test_a_client_reads_the_directory_and_spark_does_not(server: Vending) -> Non
         share_batch_options({"path": server.address, "access": "dir"})
 
 
+def test_a_condition_by_urls_takes_the_metadata_that_chose_them_once(server: Vending) -> None:
+    store = server.open("auto")
+
+    for count in (1, 2):
+        assert [11, 12] == sorted(row["id"] for row in rows_of(store.expecting(where="id > 10")) if row["id"] > 10)
+        assert count == len(server.asked("/metadata"))
+    assert all("jsonPredicateHints" in asked.json for asked in server.asked("/query"))
+
+
 def test_credentials_of_the_user_are_refused(server: Vending) -> None:
     with pytest.raises(UsageError, match="the server of the table gives the credentials"):
         server.open(options={**server.options, "key": "AKIAOWN", "secret": "own"})
+
+    assert [] == server.vended
 
 
 # -- commands ----------------------------------------------------------------------------------------------------------
@@ -503,6 +515,28 @@ def test_a_dir_only_table_is_refused_by_urls_in_one_sentence(server: Vending, co
     assert 3 == found.code
     assert "the table is not offered by URLs" in found.err
     assert "--access dir" in found.err
+
+
+@pytest.mark.parametrize(
+    ("name", "subject", "what"),
+    [
+        ("share ls", "profile", "a list of shared tables"),
+        ("share schema", "address", "a command that reads metadata only"),
+        ("history", "path", "a table that is not shared"),
+        ("history", "address", ""),
+    ],
+)
+def test_access_without_effect_is_noted_once(
+    server: Vending, command: Command, tmp_path: Path, name: str, subject: str, what: str
+) -> None:
+    subjects = {"profile": str(server.proxy.profile), "address": server.address, "path": str(tmp_path / "t")}
+
+    found = command(*name.split(), subjects[subject], "--access", "dir")
+    from_elsewhere = command(*name.split(), subjects[subject])
+
+    assert (0, 0) == (found.code, from_elsewhere.code)
+    assert [f"note: --access has no effect on {what}"] * bool(what) == re.findall("note: --access.*", found.err)
+    assert "--access" not in from_elsewhere.err
 
 
 @pytest.mark.parametrize("access", ["url", "dir"])

@@ -16,7 +16,9 @@ from deltacli.core.errors import DeltacliError
 from deltacli.sharing.client.faults import DEFAULTS
 from deltacli.sharing.client.share_storage import ShareStorage
 from deltacli.sharing.client.table_requests import ChangeQuery
+from deltacli.sharing.client.waiting import NotReadyError, wait_for
 from deltacli.sharing.protocol.parameters import Point
+from deltacli.storage.retry import Retry
 from tests.sharing.client.serving import Asked, Proxy, Sent, proxied
 from tests.sharing.served import shared
 from tests.support.actions import add, commit_info, metadata, protocol
@@ -163,6 +165,23 @@ def test_the_wait_that_a_server_asks_for_is_kept(later: Later) -> None:
     rows_of(opened(later))
 
     assert [7.0] == later.proxy.waited
+
+
+def test_a_user_is_told_what_is_waited_for_and_for_how_long() -> None:
+    now, notes = [0.0], list[str]()
+    retry = Retry(note=notes.append, clock=lambda: now[0], pause=lambda s: now.append(now.pop() + s), is_watching=False)
+
+    def ask(_query_id: str | None) -> str:
+        raise NotReadyError({"queryId": "q-1", "status": "pending"}, 40.0)
+
+    with pytest.raises(DeltacliError, match="did not complete the list of files in 80 s") as caught:
+        wait_for(ask, retry, 100.0, "the list of files")
+
+    assert [
+        "note: the server is preparing the list of files",
+        "note: the server has been preparing the list of files for 40 s",
+    ] == notes
+    assert {"query": "q-1", "asked to wait": "40 s", "limit": "100 s"} == caught.value.facts
 
 
 FAULTS: dict[str, tuple[list[Any], str, int]] = {

@@ -223,12 +223,16 @@ def _gone(server: Foreign, _: Path) -> None:
     server.directories = {name: path for name, path in server.directories.items() if name != "part"}
 
 
-def _elsewhere(server: Foreign, empty: Path) -> None:
-    """Let the log name its files by absolute paths of another bucket."""
-    copied = shutil.copytree(server.directories["part"], empty / "part")
-    for commit in (copied / "_delta_log").glob("*.json"):
-        commit.write_text(commit.read_text().replace('"path":"', '"path":"s3://acme-other/part/'))
-    server.directories = {**server.directories, "part": copied}
+def _elsewhere(start: str) -> Callable[[Foreign, Path], None]:
+    """Let the log name its files by paths with another start."""
+
+    def prepare(server: Foreign, empty: Path) -> None:
+        copied = shutil.copytree(server.directories["part"], empty / "part")
+        for commit in (copied / "_delta_log").glob("*.json"):
+            commit.write_text(commit.read_text().replace('"path":"', f'"path":"{start}'))
+        server.directories = {**server.directories, "part": copied}
+
+    return prepare
 
 
 ACCESS: dict[str, Planted] = {
@@ -276,7 +280,7 @@ DIRECTORIES: dict[str, Planted] = {
     "dir-history": Planted(BOTH, _without_history),
     "dir-unreadable": Planted(BOTH, prepare=_gone),
     "dir-differs": Planted(BOTH, prepare=_moved("feed")),
-    "dir-paths-outside": Planted(BOTH, prepare=_elsewhere),
+    "dir-paths-outside": Planted(BOTH, prepare=_elsewhere("s3://acme-other/part/")),
     "dir-scope": Planted(BOTH, scope={"probes": True}, prepare=_leak),
 }
 
@@ -349,6 +353,8 @@ MORE: list[tuple[str, Planted]] = [
     ("credential-body", Planted(BOTH, on(_posts(lambda call: call.raw == b""), status(400)))),
     ("credential-outside", Planted(BOTH, _given(_at("/grid")))),
     ("credential-outside", Planted(BOTH, _given(lambda call: "%2e" in str(call.body.get("location"))))),
+    ("dir-paths-outside", Planted(BOTH, prepare=_elsewhere("../other/"))),
+    ("dir-paths-outside", Planted(BOTH, prepare=_elsewhere("%2e%2e/part0/"))),
     ("async-status", Planted(ASYNC, _pending(lambda found: found.update(queryId=""), _submits))),
     ("async-status", Planted(ASYNC, _pending(lambda found: found.update(queryId="other"), _polls))),
     ("async-result-differs", Planted(ASYNC, _pending(lambda found: found.update(status="failed"), _polls))),

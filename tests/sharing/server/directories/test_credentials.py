@@ -30,6 +30,7 @@ from tests.sharing.server.directories.offered import (
     stored,
 )
 from tests.support.actions import add
+from tests.support.builder import TableBuilder
 from tests.support.cloud import Asked, CloudServer, Said
 from tests.support.granted import aws_allows, policy_of
 from tests.support.s3 import S3Server
@@ -329,3 +330,31 @@ def test_a_table_that_becomes_unfit_loses_its_directory(s3: S3Server, bucket: st
     assert (["url"], None) == (about["accessModes"], about.get("location"))
     (item,) = served.get(f"{TABLE.rpartition('/')[0]}").json["items"]
     assert (["url"], None) == (item["accessModes"], item.get("location"))
+
+
+def test_a_table_without_urls_that_becomes_unfit_leaves_the_lists(
+    s3: S3Server, bucket: str, services: TokenServices
+) -> None:
+    builder = plain_table()
+    served = offering(stored(s3, builder, bucket, access_modes=(AccessMode.DIR,)), services)
+    lists = [TABLE.rpartition("/")[0], "/shares/sales/all-tables"]
+    assert [["dir"]] * 2 == [item["accessModes"] for path in lists for item in served.get(path).json["items"]]
+
+    builder.commit(add(f"s3://{bucket}/elsewhere/x", size=1))
+    stored(s3, builder, bucket)
+
+    for reply in (served.post(CREDENTIALS), served.table("/metadata")):
+        assert (400, "UNSUPPORTED_OPERATION") == (reply.status, reply.json["errorCode"])
+        assert "outside the table" in reply.json["message"]
+    assert [200, 200] == [served.table(path).status for path in ("/version", "")]
+    assert [{"items": []}] * 2 == [served.get(path).json for path in lists]
+
+
+def test_a_table_without_urls_that_cannot_be_read_is_still_listed(
+    s3: S3Server, bucket: str, services: TokenServices
+) -> None:
+    served = offering(stored(s3, TableBuilder(), bucket, access_modes=(AccessMode.DIR,)), services)
+
+    (item,) = served.get("/shares/sales/all-tables").json["items"]
+    assert (["dir"], f"s3://{bucket}/grid/t1") == (item["accessModes"], item["location"])
+    assert 200 != served.post(CREDENTIALS).status
