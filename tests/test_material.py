@@ -45,6 +45,7 @@ def test_a_test_that_needs_what_is_absent_is_skipped(
     assert skipped.value.allow_module_level
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("workers", ["0", "2"])
 def test_a_run_ends_with_what_it_skipped(workers: str, tmp_path: Path) -> None:
     files = ["tests/corpus/test_rewritten.py", "tests/rules/test_risks.py", "tests/cli/test_doctor_table.py"]

@@ -377,6 +377,7 @@ def commands_of_errors(said: str) -> Iterator[str]:
     yield from (error["command"] for error in errors if error["command"])
 
 
+@pytest.mark.halved
 @pytest.mark.parametrize("part", range(4))
 def test_commands_of_messages_can_be_pasted(part: int, places: Path, tmp_path: Path, in_turn: InTurn) -> None:
     place = tmp_path / "place"

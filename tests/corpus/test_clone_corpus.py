@@ -54,6 +54,7 @@ def test_a_clone_has_the_rows_of_its_source(name: str, root: Path, tmp_path: Pat
 
 @pytest.mark.long
 @pytest.mark.skipif(peer_python() is None, reason="no environment with peers")
+@pytest.mark.halved
 def test_delta_rs_reads_the_rows_of_every_clone(root: Path, tmp_path: Path) -> None:
     refused = {name: cloned(name, root, tmp_path / str(number)) for number, name in enumerate(NAMES)}
     made = [number for number, why in enumerate(refused.values()) if why is None]

@@ -85,6 +85,7 @@ def test_a_real_table_comes_back_with_the_same_findings(name: str, root: Path, t
 
 
 @pytest.mark.long
+@pytest.mark.halved
 def test_every_real_table_comes_back_or_is_refused(root: Path, tmp_path: Path) -> None:
     refused = check_every_table(root, tmp_path, lambda number: LocalStorage(str(tmp_path / f"there-{number}")))
 

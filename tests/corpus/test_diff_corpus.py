@@ -5,6 +5,8 @@ from __future__ import annotations
 from itertools import pairwise
 from pathlib import Path
 
+import pytest
+
 from deltacli import open_table
 from deltacli.core.errors import DeltacliError
 from deltacli.operations.diff import TableDiff
@@ -53,6 +55,7 @@ def check(found: TableDiff) -> None:
         assert not found.is_equal
 
 
+@pytest.mark.long
 def test_every_pair_of_versions_differs_in_the_files_that_differ(root: Path) -> None:
     pairs = with_changed_vectors = from_one_checkpoint = 0
     for table in tables():

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from deltacli.api.table import Table
 from deltacli.core.errors import DeltacliError
 from deltacli.operations.read.snapshot import summarize
@@ -56,6 +58,7 @@ def versions_with_checksum(table: CorpusTable, root: Path) -> list[int]:
     return sorted(int(name[:20]) for name in names if re.fullmatch(r"[0-9]{20}\.crc", name))
 
 
+@pytest.mark.long
 def test_a_stated_version_is_the_replayed_one(root: Path) -> None:
     stated, replayed, reasons, findings, refused = [], [], {}, [], []
     for table in corpus.tables():

@@ -121,6 +121,7 @@ def test_every_table_that_may_be_written_is_looked_at(root: Path) -> None:
     assert (172, 158, 44) == (len(TABLES), len(SOUND), len(CHANGED))
 
 
+@pytest.mark.halved
 @each([table for table in TABLES if table.id not in LARGE])
 def test_deleted_files_match_the_manifest(table: CorpusTable, root: Path) -> None:
     plan = vacuum(open_at(table.path(root)), dry_run=True).plan
@@ -179,6 +180,7 @@ def keeps_all_but_what_goes(table: CorpusTable, root: Path, tmp_path: Path) -> N
     assert not vacuum(open_at(place)).plan.files
 
 
+@pytest.mark.long
 def test_peers_read_the_same_rows_afterwards(root: Path, tmp_path: Path) -> None:
     python = peer_python()
     if python is None:

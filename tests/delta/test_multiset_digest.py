@@ -70,6 +70,7 @@ def test_digests_are_equal_exactly_for_the_same_rows(rows: list[dict[str, Any]],
     assert are_equal == (digest(first) == digest(second))
 
 
+@pytest.mark.long
 @given(ROWS, st.randoms(use_true_random=False), st.integers(0, 4))
 def test_order_batches_and_slices_do_not_matter(rows: list[dict[str, Any]], random: random.Random, cut: int) -> None:
     whole = digest(batch(rows))
@@ -84,6 +85,7 @@ def test_order_batches_and_slices_do_not_matter(rows: list[dict[str, Any]], rand
     assert (0, 0, 0) == digest(batch([]))
 
 
+@pytest.mark.quartered
 @pytest.mark.parametrize("size", [*range(1, 18), 24, 33, 100, 300])
 def test_every_byte_of_a_text_counts_wherever_it_lies(size: int) -> None:
     text = bytes(range(1, 256)) * 20

@@ -40,6 +40,7 @@ def test_peers_see_the_same_files_but_for_the_known_differences(peer: str, root:
     assert expected == differences(answers)
 
 
+@pytest.mark.halved
 @pytest.mark.parametrize("peer", PEERS)
 def test_peers_see_the_same_files_in_the_newest_versions(peer: str, root: Path) -> None:
     newest = [task for task in tasks(root) if task.version is None]

@@ -98,6 +98,7 @@ def with_newer_commit(source: corpus.CorpusTable, place: Path) -> dict[str, Any]
     return options
 
 
+@pytest.mark.long
 def test_every_corpus_table_gets_the_same_rows_from_any_engine(tmp_path: Path) -> None:
     shipped = shipping()
     of_v2 = [

@@ -212,6 +212,7 @@ def places() -> Iterator[Places]:
         yield places
 
 
+@pytest.mark.halved
 @pytest.mark.parametrize("name", [*REFUSALS, "golden runs"])
 def test_hints_of_refusals_lead_on(name: str, places: Places) -> None:
     build, lines = REFUSALS.get(name, (at.sample, ""))

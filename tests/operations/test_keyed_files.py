@@ -11,6 +11,7 @@ from deltacli.core.typing import ArrowArray
 from deltacli.table.live_files import KEY_BYTES, differing_keys
 
 
+@pytest.mark.halved
 @pytest.mark.parametrize("width", [8, KEY_BYTES])
 @pytest.mark.parametrize("shared", [90_000, 10, 0])
 def test_of_many_keys_those_that_differ_are_found(width: int, shared: int) -> None:

@@ -61,6 +61,7 @@ def names(storage: MemoryStorage) -> set[str]:
 @pytest.mark.parametrize("fault", [Fault.BEFORE, Fault.AFTER, Fault.LOST, Fault.UNSENT])
 @pytest.mark.parametrize("operation", [crc, compact, expire])
 @pytest.mark.long
+@pytest.mark.halved
 def test_a_fault_at_any_call_leaves_a_table_that_reads_as_before(
     operation: Callable[[Storage], object], fault: Fault
 ) -> None:

@@ -438,6 +438,7 @@ def test_other_properties_bring_their_features_in_the_same_commit() -> None:
 # -- faults and other writers ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_a_fault_at_any_request_leaves_a_table_that_a_second_run_finishes(
     monkeypatch: pytest.MonkeyPatch, in_turn: InTurn
 ) -> None:

@@ -252,6 +252,7 @@ def test_columns_that_cannot_be_given_are_a_usage_error(columns: list[str]) -> N
     assert "usage.column" == refused.value.code
 
 
+@pytest.mark.long
 def test_long_rows_are_read_few_at_a_time() -> None:
     rows = pa.table({"text": pa.array([str(number) * 100_000 for number in range(10)] * 100)})
     builder = table_of({"part-0.parquet": parquet_bytes(rows, use_dictionary=False)}, schema_of(rows))

@@ -592,6 +592,7 @@ VALUES = st.one_of(st.none(), st.integers(-3, 3))
 WORDS = st.one_of(st.none(), st.text("ab\U0010ffffé", max_size=40))
 
 
+@pytest.mark.long
 @examples(30)
 @given(
     files=st.lists(

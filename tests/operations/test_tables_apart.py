@@ -81,6 +81,7 @@ OPERATIONS: dict[str, Callable[[Table], object]] = {
 }
 
 
+@pytest.mark.halved
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_a_table_whose_store_does_not_answer_delays_no_other_table(name: str, in_turn: InTurn) -> None:
     """

@@ -17,6 +17,7 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 from deltacli.api.table import Table
 from deltacli.core.documents import dumps
@@ -200,6 +201,7 @@ def judge(damage: Damage, name: str, root: Path, before: set[str]) -> str | None
     return None
 
 
+@pytest.mark.long
 def test_no_command_makes_an_error_silent(tmp_path: Path, in_turn: InTurn) -> None:
     wrong = []
     for number, damage in enumerate(in_turn([one for one in DAMAGES if one.name not in UNTRIED], _SHARE)):

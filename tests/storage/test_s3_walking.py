@@ -53,6 +53,7 @@ def listing_threads() -> list[str]:
     return [thread.name for thread in threads() if thread.name.startswith("deltacli-list")]
 
 
+@pytest.mark.long
 def test_more_than_a_page_is_told_whole(s3: S3Server, bucket: str, store: ObjectStorage) -> None:
     files = [f"{place}{number:05d}" for place in ("", "p=1/", "p=1/q=1/r=1/") for number in range(1_500)]
     for path in files:

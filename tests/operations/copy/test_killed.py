@@ -71,6 +71,7 @@ def die_at(call: int, run: Callable[[], object]) -> int | None:
         os._exit(1)
 
 
+@pytest.mark.halved
 @pytest.mark.parametrize(("shape", "is_replica"), [*product(SHAPES, (True, False)), ("absolute", False)])
 def test_on_a_disk_a_copy_that_dies_is_readable_or_no_table_and_is_ended_by_the_next(
     shape: str, is_replica: bool, tmp_path: Path, in_turn: InTurn

@@ -48,6 +48,7 @@ def left_by_vacuum(storage: LocalStorage) -> set[str]:
     return {name for name in names if not name.startswith("_delta_log/")}
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no signals that kill here")
 def test_a_run_that_is_killed_at_any_call_is_ended_by_the_next(tmp_path: Path, in_turn: InTurn) -> None:
     counting = FaultyStorage(LocalStorage(str(two_partitions().builder.write(tmp_path / "first"))))

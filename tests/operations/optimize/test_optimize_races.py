@@ -32,6 +32,7 @@ def optimize_beside(
     return [one for one in told if one[0] != "dropped"], sum(one[1] for one in told if one[0] == "dropped")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("number", range(TABLES))
 def test_beside_writers_of_the_other_engine(number: int, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     place = str(first_files().write(tmp_path / "table"))

@@ -521,6 +521,7 @@ def sorted_with(at: int, fault: Fault) -> tuple[FaultyStorage, object]:
     return storage, found
 
 
+@pytest.mark.halved
 @pytest.mark.usefixtures("small_files")
 @pytest.mark.parametrize("fault", [Fault.BEFORE, Fault.AFTER, Fault.LOST, Fault.UNSENT, Fault.DUPLICATED])
 def test_a_fault_at_any_call_loses_nothing(fault: Fault, in_turn: InTurn) -> None:

@@ -119,6 +119,7 @@ def test_without_checksums_the_plan_says_what_was_compared(damage: Callable[[Pat
     assert [note for note in done.plan.notes if note.startswith(told)]
 
 
+@pytest.mark.long
 def test_a_store_notes_the_tags_of_its_own_copies(tmp_path: Path, s3: S3Server) -> None:
     paths = table_at(tmp_path / "t")
     bucket = s3.make_bucket()

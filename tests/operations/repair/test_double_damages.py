@@ -14,6 +14,7 @@ SEEDS = 1_000 if is_soaking() else 25
 AT_ONCE = 25
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("first", range(0, SEEDS, AT_ONCE))
 def test_no_row_is_lost_or_invented(first: int, tmp_path: Path) -> None:
     """

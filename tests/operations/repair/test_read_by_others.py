@@ -22,6 +22,7 @@ ENGINES = {"deltalake": "rows_with_deltalake.py", "duckdb": "rows_with_duckdb.py
 pytestmark = pytest.mark.skipif(PYTHON is None, reason="no environment with other engines")
 
 
+@pytest.mark.long
 def test_the_rows_of_repaired_tables(tmp_path: Path) -> None:
     """
     What came back from a copy, and what was written anew from the rest of the table, has the rows of before.

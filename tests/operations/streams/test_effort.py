@@ -39,6 +39,7 @@ def _table(place: Path) -> Table:
     return Table(LocalStorage(str(root)), clock=fixed_clock(LATER_MS), open_other=open_storage)
 
 
+@pytest.mark.long
 def test_a_directory_costs_few_requests_in_a_plan_and_in_a_look_again(s3: S3Server, tmp_path: Path) -> None:
     pattern = _queries(s3, DIRECTORIES, standing(delta(15)))
     table = _table(tmp_path)

@@ -193,6 +193,7 @@ def _play(seed: int, place: Path) -> Counter[str]:
     return seen
 
 
+@pytest.mark.long
 @pytest.mark.quartered
 @pytest.mark.parametrize("part", range(PARTS))
 def test_no_stream_dies_under_protection_and_others_where_the_verdict_is_dead(part: int, tmp_path: Path) -> None:

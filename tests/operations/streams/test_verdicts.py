@@ -27,6 +27,7 @@ def _judged(root: Path, checkpoint: Path) -> tuple[StreamCheckpoint, list[Source
     return found, [judge(history, *one) for one in own]
 
 
+@pytest.mark.halved
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.number} {case.what}")
 def test_given_cases(case: Case, tmp_path: Path) -> None:
     found, judged = _judged(case.table.write(tmp_path / "table"), case.checkpoint.write(tmp_path / "checkpoint"))

@@ -249,6 +249,7 @@ def test_the_command_asks_and_says_what_it_did(place: Path) -> None:
     assert set() == tree(quarantine)
 
 
+@pytest.mark.halved
 @pytest.mark.parametrize(
     "options",
     [

@@ -135,6 +135,7 @@ def steps_of(place: Path, quarantine: Path) -> int:
     return len(storage.calls)
 
 
+@pytest.mark.long
 def test_a_killed_run_has_lost_nothing_and_the_next_one_ends_the_work(tmp_path: Path, in_turn: InTurn) -> None:
     calls = steps_of(write_table(tmp_path / "counted"), tmp_path / "of the counted")
     for fault, first in ((Fault.KILLED_BEFORE, 1), (Fault.KILLED_AFTER, 3)):

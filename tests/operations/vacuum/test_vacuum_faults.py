@@ -125,6 +125,7 @@ def verbs_of(place: Path, saved: bool = False) -> list[str]:
 @pytest.mark.parametrize("fault", [Fault.BEFORE, Fault.AFTER])
 @pytest.mark.parametrize("saved", [False, True], ids=["at once", "saved plan"])
 @pytest.mark.long
+@pytest.mark.halved
 def test_a_fault_at_any_call(fault: Fault, saved: bool, tmp_path: Path) -> None:
     verbs = verbs_of(tmp_path / "whole", saved)
     up_to_start = verbs.index("put_if_absent") + 1

@@ -69,6 +69,7 @@ def test_two_vacuums_at_once_delete_each_file_once(tmp_path: Path) -> None:
     assert {f"p={number % 3}/f-{number}.parquet" for number in range(FILES // 2)} == left
 
 
+@pytest.mark.long
 def test_two_vacuums_at_once_on_s3(s3: S3Server) -> None:
     bucket = s3.make_bucket()
     for path, file in table_of_garbage().files.items():

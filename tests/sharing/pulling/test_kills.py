@@ -15,6 +15,7 @@ from deltacli.sharing.pulling import downloading
 from tests.sharing.client.serving import proxied
 from tests.sharing.pulling.origin import Origin, pull, rows_of
 from tests.sharing.served import shared
+from tests.support.effort import InTurn
 
 pytestmark = pytest.mark.long
 ENDLESS = 10**9
@@ -27,7 +28,9 @@ def _pull_until(address: str, target: Path, *numbers: int) -> subprocess.Complet
 
 
 @pytest.mark.parametrize("is_first", [True, False])
-def test_a_pull_that_was_killed_anywhere_is_finished_by_the_next_one(tmp_path: Path, is_first: bool) -> None:
+def test_a_pull_that_was_killed_anywhere_is_finished_by_the_next_one(
+    tmp_path: Path, is_first: bool, in_turn: InTurn
+) -> None:
     """
     No finished file is downloaded again, and the directory of unfinished downloads is removed.
     """
@@ -41,7 +44,7 @@ def test_a_pull_that_was_killed_anywhere_is_finished_by_the_next_one(tmp_path: P
         whole = _pull_until(proxy.address(), bases[0], ENDLESS)
         calls = int(whole.stdout)
 
-        for number in range(1, calls + 1):
+        for number in in_turn(range(1, calls + 1)):
             target = bases[number]
             killed = _pull_until(proxy.address(), target, number)
             finished = {path.name for path in target.glob("*.parquet")}
