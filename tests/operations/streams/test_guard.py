@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from deltacli.api.table import Table
+from deltacli.api.table import Table, open_table
 from deltacli.changing.change import carry_out
 from deltacli.core.clock import fixed_clock
 from deltacli.core.errors import Refused, UsageError
@@ -23,6 +24,7 @@ from tests.operations.streams.checkpoints import QUERY_ID, delta, standing
 from tests.operations.streams.made import expected, make
 from tests.operations.streams.reader import restart
 from tests.operations.streams.tables import History, adding, name_of, removing
+from tests.support.actions import to_bytes
 from tests.support.builder import commit_path
 from tests.support.reading import NOW_MS
 from tests.support.vacuum_hazards import DAY_MS, Meanwhile, goes, paths_of, plan_of, saved
@@ -305,6 +307,44 @@ def test_a_saved_plan_keeps_the_patterns(tmp_path: Path) -> None:
     checkpoint.rename(tmp_path / "moved")
     with pytest.raises(Exception, match="checkpoint"):
         vacuum(_table(root), VacuumRequest(log_entries=False), found)
+
+
+# -- queries that read a shallow clone ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("when", ["before the plan", "after the plan", "of a clone of the clone"])
+def test_files_are_kept_for_queries_that_read_a_clone(when: str, tmp_path: Path) -> None:
+    """The clone has removed a file of the source; the query is still in the clone's first version."""
+    name, place = name_of(5), tmp_path / "clone"
+    root = History({18: [removing(name, data_change=False), adding("big.parquet", data_change=False)]}).write(
+        tmp_path / "table"
+    )
+    _table(root).clone(place, version=17)
+    if when == "of a clone of the clone":
+        place = tmp_path / "second"
+        open_table(tmp_path / "clone", allow_external=[str(root)]).clone(place)
+    (log,) = (place / "_delta_log").glob("*.json")
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    (path,) = (one["add"]["path"] for one in lines if one.get("add", {}).get("path", "").endswith(f"/{name}"))
+    (table_id,) = (one["metaData"]["id"] for one in lines if "metaData" in one)
+    for one in {place, tmp_path / "clone"}:
+        (one / commit_path(1)).write_bytes(to_bytes([removing(path, data_change=False, deleted_ms=NOW_MS)]))
+    for one in [*tmp_path.rglob("*.json")]:
+        os.utime(one, ns=(NOW_MS * 1_000_000,) * 2)
+    waiting = standing(delta(0, 1, in_snapshot=True, table=table_id), modified_ms=LATER_MS)
+    idle = standing(delta(2, table=table_id), modified_ms=LATER_MS)
+    checkpoint = (idle if when == "after the plan" else waiting).write(tmp_path / "queries" / "q")
+    options = {"protect_streams": [f"{tmp_path}/queries/*"]}
+    assert name in goes(_table(root))
+
+    plan = plan_of(_table(root), **options)
+    waiting.write(checkpoint)
+    vacuum(_table(root), VacuumRequest(log_entries=False, max_delete="100%"), saved(plan, tmp_path / "plan.parquet"))
+
+    assert not plan.refusals
+    assert (when == "after the plan") == (name in paths_of(plan))
+    assert any(f"reads {place.as_uri()}" in note for note in plan.notes)
+    assert (root / name).exists()
 
 
 # -- where a checkpoint directory is in the table ----------------------------------------------------------------------
