@@ -1,7 +1,8 @@
-"""Real checkpoint directories of the installed PySpark, of queries that read no table: `python spark_checkpoints.py FILE`.
+"""Real checkpoint directories of the installed PySpark, of queries that read no table.
 
-It adds them to a JSON file: version of PySpark -> name of the query -> `files` (path -> content, bytes as Latin-1),
-`batch` (the last finished one by Spark's own report), and `sources`. It runs in an environment without deltacli.
+`python spark_checkpoints.py FILE` adds them to a JSON file: version of PySpark -> name of the query -> `files` (path ->
+content, bytes as Latin-1), `batch` (the last finished one by Spark's own report). It runs in an environment without
+deltacli.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-KEPT = ("metadata", "offsets", "commits", "sources")
+KEPT = ("metadata", "offsets", "commits", "sources/0/0")
 V2 = "spark.sql.streaming.offsetLog.formatVersion"
 
 
@@ -26,7 +27,7 @@ def main(target: str) -> None:
     session.sparkContext.setLogLevel("ERROR")
     session.conf.set("spark.sql.streaming.minBatchesToRetain", "1")
     with tempfile.TemporaryDirectory() as place:
-        found = {name: made for name, made in _all(session, Path(place))}
+        found = dict(_all(session, Path(place)))
     path = Path(target)
     known = json.loads(path.read_text()) if path.exists() else {}
     path.write_text(json.dumps(known | {pyspark.__version__: found}, indent=0, sort_keys=True) + "\n")
@@ -43,13 +44,12 @@ def _all(session: Any, place: Path) -> Iterator[tuple[str, Any]]:
                 batch = _run(frame, place, checkpoint, runs)
                 if log_format == 2 and not _is_v2(checkpoint):
                     continue  # this Spark has no second format
-                sources = name.count("+") + 1
-                yield title, {"files": _files(checkpoint), "batch": batch, "sources": sources}
+                yield title, {"files": _files(checkpoint), "batch": batch}
                 if batch is None or runs == 1:
                     continue
                 for path in (checkpoint / "commits" / str(batch), checkpoint / "commits" / f".{batch}.crc"):
                     path.unlink()
-                yield f"{title}, killed", {"files": _files(checkpoint), "batch": batch - 1, "sources": sources}
+                yield f"{title}, killed", {"files": _files(checkpoint), "batch": batch - 1}
 
 
 def _frames(session: Any, place: Path) -> dict[str, Callable[[], Any]]:
@@ -84,7 +84,11 @@ def _run(frame: Callable[[], Any], place: Path, checkpoint: Path, runs: int) -> 
         writer = frame().writeStream.format("noop").option("checkpointLocation", str(checkpoint))
         query = writer.trigger(once=True).start()
         query.awaitTermination()
-        done = [progress["batchId"] for progress in query.recentProgress if progress["durationMs"].get("addBatch") is not None]
+        done = [
+            progress["batchId"]
+            for progress in query.recentProgress
+            if progress["durationMs"].get("addBatch") is not None
+        ]
         last = max([*done, *([] if last is None else [last])], default=None)
     return last
 
@@ -96,7 +100,7 @@ def _is_v2(checkpoint: Path) -> bool:
 def _files(checkpoint: Path) -> dict[str, str]:
     found = sorted(one for one in checkpoint.rglob("*") if one.is_file())
     named = [(str(one.relative_to(checkpoint)), one) for one in found]
-    return {path: one.read_bytes().decode("latin-1") for path, one in named if path.split("/")[0].strip(".") in KEPT}
+    return {path: one.read_bytes().decode("latin-1") for path, one in named if path.lstrip(".").startswith(KEPT)}
 
 
 if __name__ == "__main__":

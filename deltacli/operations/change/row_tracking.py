@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow.rows import regrouped
 from deltacli.changing.change import Gate
 from deltacli.changing.commit import Committed, Dropped
 from deltacli.changing.preflight import ROW_ID_FIELDS, errors_of_row_ids, row_ids_of
@@ -339,7 +340,7 @@ class _Watched:
 
 
 def _grouped(snapshot: Snapshot) -> Iterator[RecordBatch]:
-    """Yield the files without ids as they are added again, in groups of one commit."""
+    """Return the files without ids as they are added again, in groups of one commit."""
     import pyarrow as pa
 
     def again(adds: RecordBatch) -> RecordBatch:
@@ -348,21 +349,7 @@ def _grouped(snapshot: Snapshot) -> Iterator[RecordBatch]:
         columns["dataChange"] = pa.repeat(False, rows.num_rows)
         return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
 
-    def whole(batches: list[RecordBatch]) -> RecordBatch:
-        return pa.Table.from_batches(batches).combine_chunks().to_batches()[0]
-
-    held, count = list[RecordBatch](), 0
-    for batch in snapshot.file_actions.map_actions("add", again):
-        while batch.num_rows:
-            part = batch.slice(0, FILES_PER_COMMIT - count)
-            held.append(part)
-            count += part.num_rows
-            batch = batch.slice(part.num_rows)
-            if count == FILES_PER_COMMIT:
-                yield whole(held)
-                held, count = [], 0
-    if count:
-        yield whole(held)
+    return regrouped(snapshot.file_actions.map_actions("add", again), FILES_PER_COMMIT)
 
 
 def _counted(snapshot: Snapshot, adds: RecordBatch, known: Mapping[_File, int]) -> RecordBatch:

@@ -20,6 +20,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow.rows import regrouped
 from deltacli.changing.basis import Act, Basis, basis_of
 from deltacli.changing.commit import Committed, require_possible
 from deltacli.changing.preflight import TWICE
@@ -169,24 +170,7 @@ class StatsPlan:
 
     def as_json(self) -> dict[str, Json]:
         """Return the content of the document `deltacli.stats`."""
-        return {
-            "version": self.snapshot.version,
-            "where": self.request.where,
-            "read": str(self.request.read),
-            "mode": "all" if self.request.all else "missing",
-            "committedVersions": [],
-            "files": {
-                "planned": self.files,
-                "due": self.due,
-                "committed": 0,
-                "unchanged": 0,
-                "dropped": 0,
-                "skipped": len(self.refused),
-            },
-            "refused": [one._asdict() for one in self.refused],
-            **self.basis.cautions_json,
-            "dryRun": True,
-        }
+        return StatsOutcome(self, refused=[*self.refused]).as_json() | {"dryRun": True}
 
 
 def _wanted(snapshot: Snapshot, names: Sequence[str]) -> WantedStatistics:
@@ -318,29 +302,9 @@ class Ready(NamedTuple):
 def computed(plan: StatsPlan, outcome: StatsOutcome) -> Iterator[Ready]:
     """Read the files of a plan; yield those of each commit that get other statistics. `outcome` notes the others."""
     with plan.table.progress.step(f"reading {plan.request.read}", unit="files", total=plan.files) as step:
-        for adds in _groups(plan):
+        for adds in regrouped(plan.snapshot.file_actions.map_actions("add", plan.chosen), COMMIT_FILES, COMMIT_BYTES):
             yield _computed(plan, adds, outcome)
             step.advance(adds.num_rows)
-
-
-def _groups(plan: StatsPlan) -> Iterator[RecordBatch]:
-    """Yield the files of each commit."""
-    import pyarrow as pa
-
-    held: list[RecordBatch] = []
-    files = size = 0
-    for adds in plan.snapshot.file_actions.map_actions("add", plan.chosen):
-        while adds.num_rows:
-            each = max(adds.nbytes // adds.num_rows, 1)
-            part = adds.slice(0, max(min(COMMIT_FILES - files, (COMMIT_BYTES - size) // each), 1))
-            adds = adds.slice(part.num_rows)
-            held.append(part)
-            files, size = files + part.num_rows, size + part.num_rows * each
-            if files >= COMMIT_FILES or size + each > COMMIT_BYTES:
-                yield pa.Table.from_batches(held).combine_chunks().to_batches()[0]
-                held, files, size = [], 0, 0
-    if held:
-        yield pa.Table.from_batches(held).combine_chunks().to_batches()[0]
 
 
 def _computed(plan: StatsPlan, adds: RecordBatch, outcome: StatsOutcome) -> Ready:
@@ -401,18 +365,24 @@ class StatsOutcome:
 
     def as_json(self) -> dict[str, Json]:
         """Return the content of the document `deltacli.stats`."""
-        return self.plan.as_json() | {
+        plan = self.plan
+        return {
+            "version": plan.snapshot.version,
+            "where": plan.request.where,
+            "read": str(plan.request.read),
+            "mode": "all" if plan.request.all else "missing",
             "committedVersions": list[Json](self.versions),
             "files": {
-                "planned": self.plan.files,
-                "due": self.plan.due,
+                "planned": plan.files,
+                "due": plan.due,
                 "committed": self.committed,
                 "unchanged": self.unchanged,
                 "dropped": self.dropped,
                 "skipped": len(self.refused),
             },
             "refused": [one._asdict() for one in self.refused],
-            "dryRun": self.plan.request.dry_run,
+            **plan.basis.cautions_json,
+            "dryRun": plan.request.dry_run,
         }
 
     def so_far(self) -> str:

@@ -134,7 +134,7 @@ def _guard(
     judged: dict[int, list[SourceJudgement]] = {}
     # A copy has the id of the table, whose own log decides.
     for one in (snapshot, *(other for other in others if other.metadata.id != snapshot.metadata.id)):
-        own = [(point, source) for point in found for source in point.sources if source.table_id == one.metadata.id]
+        own = [(point, source) for point in found for source in point.sources if source.reads(one.metadata.id)]
         if not own:
             continue
         history = read_history(one.table, own, snapshot=one)
@@ -296,7 +296,8 @@ class StreamWatch:
         return _may_be_of_any_table(checkpoint) or bool(self._own(checkpoint))
 
     def _own(self, checkpoint: StreamCheckpoint) -> list[SourceOffsets]:
-        return [one for one in checkpoint.sources if one.table_id in (self.planned.table_id, *self.others)]
+        ids = (self.planned.table_id, *self.others)
+        return [one for one in checkpoint.sources if any(map(one.reads, ids))]
 
     def _is_covered(self, checkpoint: StreamCheckpoint, planned: GuardedQuery | None) -> bool:
         """Return True if the plan keeps all that a query needs by now."""
