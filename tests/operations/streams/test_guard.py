@@ -159,6 +159,45 @@ def test_queries_of_other_tables_and_other_sources_neither_refuse_nor_pin(tmp_pa
     assert name_of(16) in goes(_table(root), protect_streams=[str(checkpoint.parent / "*")])
 
 
+@pytest.mark.parametrize(
+    "offsets",
+    [
+        (delta(12), delta(3, table="another")),  # the sources of the query have changed places
+        (delta(3, table="another"), delta(21)),
+        (delta(12), '{"logOffset":3}'),
+        ('{"logOffset":3}', delta(21)),
+        (delta(12), json.dumps(delta(21))),
+        (delta(12), '{"sourceVersion":1,"index":3}'),
+    ],
+)
+@pytest.mark.parametrize("committed", [True, False])
+def test_a_source_whose_last_offsets_are_of_others_refuses(
+    offsets: tuple[str, str], committed: bool, tmp_path: Path
+) -> None:
+    root, checkpoint = _written(tmp_path, checkpoint=standing(offsets[1], offsets[0], committed=committed))
+    options: dict[str, Any] = {"protect_streams": [str(checkpoint)]}
+
+    refused = [*plan_of(_table(root), **options).refusals, *_table(root).plan_expire_log(**options).refusals]
+
+    assert 2 * ["streams.not-protected"] == [one.code for one in refused]
+    (query,) = _table(root).streams(checkpoints=[str(checkpoint)]).queries
+    assert query.finding.verdict in ("dead", "unknown")
+
+
+def test_files_of_one_time_are_kept_where_their_order_is_not_sure(tmp_path: Path) -> None:
+    """Delta spells an absolute path anew before it sorts the files of a snapshot."""
+    names = ["a.parquet", "z.parquet", f"file:{tmp_path}/table/m.parquet"]
+    moment = NOW_MS - 90 * DAY_MS
+    commits = {2: [adding(name, modified_ms=moment) for name in names], 5: [removing(name) for name in names]}
+    root, checkpoint = _written(tmp_path, History(commits), standing(delta(4, 0, in_snapshot=True)))
+    (root / "m.parquet").write_bytes(b"0123456789")
+    for one in root.rglob("*.parquet"):
+        os.utime(one, ns=(moment * 1_000_000,) * 2)
+
+    assert {"a.parquet", "z.parquet", "m.parquet"} <= goes(_table(root))
+    assert {"a.parquet", "z.parquet", "m.parquet"}.isdisjoint(goes(_table(root), protect_streams=[str(checkpoint)]))
+
+
 def test_a_pattern_without_a_match_refuses(tmp_path: Path) -> None:
     root, checkpoint = _written(tmp_path)
 
