@@ -155,10 +155,14 @@ def _guard(
 
 
 def _may_be_of_any_table(checkpoint: StreamCheckpoint) -> bool:
-    """Return True if a directory cannot be read as far as its tables."""
+    """Return True if a directory cannot be read as far as its tables. An entry of a newer format may have others than
+    the one before it.
+    """
     if not checkpoint.sources:
         return checkpoint.finding.verdict is not Verdict.OK
-    return any(isinstance(offset, Unread) for one in checkpoint.sources for offset in (one.start, one.end))
+    offsets = [offset for one in checkpoint.sources for offset in (one.start, one.end)]
+    is_unknown = any(one.verdict is Verdict.UNKNOWN for one in checkpoint.findings)
+    return is_unknown or any(isinstance(one, Unread) for one in offsets)
 
 
 def _stand(

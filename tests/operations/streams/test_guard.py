@@ -142,10 +142,12 @@ def test_a_dead_query_refuses_until_its_loss_is_allowed(name: str, tmp_path: Pat
     assert _table(root).expire_log(protect_streams=glob, allow_stream_loss=allowed).plan.streams
 
 
-def test_an_unreadable_directory_refuses_though_its_table_is_unknown(tmp_path: Path) -> None:
-    root, checkpoint = _written(tmp_path, checkpoint=BEHIND)
+@pytest.mark.parametrize("has_before", [True, False])
+def test_an_unreadable_directory_refuses_though_its_table_is_unknown(has_before: bool, tmp_path: Path) -> None:
+    root, checkpoint = _written(tmp_path, checkpoint=standing(delta(3, table="another")))
     (checkpoint / "offsets" / "7").write_bytes(b"v9\n{}\n{}")
-    (checkpoint / "offsets" / "6").unlink()
+    if not has_before:
+        (checkpoint / "offsets" / "6").unlink()
 
     plan = plan_of(_table(root), protect_streams=[str(checkpoint)])
 
