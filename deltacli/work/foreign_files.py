@@ -58,14 +58,15 @@ def read_foreign(storage: ReadStorage, path: str, size_bytes: int, apart: Collec
             stored, metadata = reader.schema_arrow, reader.metadata
             leaves = [metadata.schema.column(leaf).physical_type for leaf in range(metadata.num_columns)]
             text = _schema(stored, leaves, frozenset(apart))
-            footer, fault = footer_of(source, FooterReader())
-            if footer is None:
-                return ForeignFile(fault="no footer" if fault is None else fault.message)
-            (statistics,) = statistics_of_footers(_wanted(text), footer.schema, [footer], [None])
+            footer, _ = footer_of(source, FooterReader())
+            found = () if footer is None else statistics_of_footers(_wanted(text), footer.schema, [footer], [None])
+            statistics = next(
+                (one.text for one in found if one.text), dumps({"numRecords": metadata.num_rows}).decode()
+            )
             return ForeignFile(
                 text,
                 metadata.num_rows,
-                statistics.text or dumps({"numRecords": metadata.num_rows}).decode(),
+                statistics,
                 mark=_mark(metadata),
                 variant=_variant(metadata),
                 ids=tuple(_ids(stored)),
