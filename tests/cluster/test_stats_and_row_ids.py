@@ -103,7 +103,7 @@ def test_row_ids_are_those_of_the_embedded_engine(session: Any, spark_engine: Sp
     for table in tables:
         made = table.set_properties({"delta.enableRowTracking": "true"}, upgrade_protocol=True)
         assert [2, 3, 4] == made.versions
-    given = [[one["baseRowId"] for one in _files(table)] for table in tables]
+    given = [[one["baseRowId"] for one in _files(open_table(one))] for one in (place, other)]
     assert given[0] == given[1]
 
     _append(other)

@@ -21,9 +21,8 @@ from deltacli.changing.preflight import ROW_ID_FIELDS, errors_of_row_ids, row_id
 from deltacli.core.clock import Machine
 from deltacli.core.errors import ConflictLost, Refused, Unreadable
 from deltacli.core.typing import ArrowArray, JsonObject, RecordBatch
-from deltacli.delta.data_files import canonical
 from deltacli.delta.log.actions import FIELDS, Action
-from deltacli.delta.log.commit_content import CommitRequest, FilesAt, OnConflict, encoded_files
+from deltacli.delta.log.commit_content import CommitRequest, OnConflict, TouchedFiles, WatchedFiles, encoded_files
 from deltacli.delta.log.file_actions import num_records_column
 from deltacli.delta.log.row_ids import FEATURE, MATERIALIZED_NAMES, assigns_row_ids
 from deltacli.delta.log.state import TableConfiguration
@@ -263,7 +262,7 @@ class _Groups:
         self._snapshot: Snapshot | None = None
         self._left: Iterator[RecordBatch] = iter(())
         self._group: RecordBatch | None = None
-        self._touched = set[int]()
+        self._touched = TouchedFiles()
         self.number = 0
         """How many were committed."""
 
@@ -281,12 +280,12 @@ class _Groups:
             if not assigns_row_ids(snapshot.protocol, snapshot.metadata):
                 raise suspended() if FEATURE in snapshot.protocol.supported_features else _without_feature()
             self._snapshot, self._left, self._group = snapshot, _grouped(snapshot), None
-            self._touched.clear()
+            self._touched = TouchedFiles()
         while True:
             group = next(self._left, None) if self._group is None else self._group
             if group is None:
                 return None
-            self._group = adds = pc.filter(group, pc.invert(self._touched_of(group)))
+            self._group = adds = pc.filter(group, pc.invert(self._touched.among(group)))
             if adds.num_rows:
                 break
             self._group = None
@@ -297,22 +296,14 @@ class _Groups:
             {"batchId": str(self.number)},
             body=lambda slot: encoded_files(lambda: [("add", adds)], slot),
             new_rows=pc.sum(num_records_column(without.column("stats"))).as_py() or 0,
-            reads=_Watched(adds.column("path").to_pylist(), self._touched),
+            reads=WatchedFiles(adds.column("path").to_pylist(), self._touched),
             on_conflict=OnConflict.DROP,
         )
 
     @property
     def is_touched(self) -> bool:
         """Return True if another writer has touched files of the group."""
-        return self._group is not None and bool(pc.any(self._touched_of(self._group)).as_py())
-
-    def _touched_of(self, group: RecordBatch) -> ArrowArray:
-        import pyarrow as pa
-
-        if not self._touched:
-            return pa.repeat(False, group.num_rows)
-        paths = group.column("path").to_pylist()
-        return pa.array([hash(canonical(path)) in self._touched for path in paths], pa.bool_())
+        return self._group is not None and bool(pc.any(self._touched.among(self._group)).as_py())
 
 
 class AddsWithoutIds:
@@ -322,21 +313,6 @@ class AddsWithoutIds:
         """Return how an action of another writer is one."""
         lacks = kind == "add" and any(action.get(name) is None for name in _IDS)
         return f"it adds {action.get('path')} without row ids" if lacks else None
-
-
-class _Watched:
-    """The files of a commit; what others touch besides them is remembered for later groups. A collision of hashes
-    leaves a file to the next round.
-    """
-
-    def __init__(self, paths: Sequence[str], touched: set[int]) -> None:
-        self._files, self._touched = FilesAt(paths), touched
-
-    def change(self, kind: str, action: Action) -> str | None:
-        """Return how an action changes them."""
-        if isinstance(path := action.get("path"), str):
-            self._touched.add(hash(canonical(path)))
-        return self._files.change(kind, action)
 
 
 def _grouped(snapshot: Snapshot) -> Iterator[RecordBatch]:

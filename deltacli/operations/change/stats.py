@@ -29,10 +29,10 @@ from deltacli.core.request_fields import COMMIT_METADATA, Kind, option, shared
 from deltacli.core.typing import ArrowArray, Json, RecordBatch
 from deltacli.core.units import plural
 from deltacli.delta.clustering.clustering_columns import clustering_paths
-from deltacli.delta.data_files import canonical, canonical_column
+from deltacli.delta.data_files import canonical_column
 from deltacli.delta.encoding.many_values import fingerprints, repeated
 from deltacli.delta.log.actions import NO_METADATA, require_free
-from deltacli.delta.log.commit_content import CommitRequest, OnConflict, Slot, encoded_files
+from deltacli.delta.log.commit_content import CommitRequest, OnConflict, Slot, TouchedFiles, WatchedFiles, encoded_files
 from deltacli.delta.log.file_actions import num_records_column, parse_num_records
 from deltacli.delta.schema.column_path import ColumnFinder
 from deltacli.delta.schema.types import PrimitiveType
@@ -48,7 +48,6 @@ from deltacli.delta.stats.schema import (
     bound_kind,
     indexed_columns,
 )
-from deltacli.operations.optimize.execute import WatchedFiles
 from deltacli.table.handle import managed_store
 from deltacli.table.live_files import PartitionCondition, file_keys
 from deltacli.table.rebuild import read_snapshot
@@ -437,14 +436,10 @@ class _Run:
 
     def __init__(self, gate: Gate[StatsPlan, StatsOutcome]) -> None:
         self._gate, self._plan, self._outcome = gate, gate.plan, gate.outcome
-        self._touched = set[int]()
+        self._touched = TouchedFiles()
         self._last: Committed | None = None
         self._is_stale = False
         self._made: Ready | None = None
-
-    def note(self, path: str) -> None:
-        """Remember a path in a commit of another writer. 64 bits of it: a collision drops a file without need."""
-        self._touched.add(hash(canonical(path)))
 
     def run(self) -> bool:
         """Commit all groups; return False where the rest has to be planned again."""
@@ -481,11 +476,7 @@ class _Run:
         if self._is_stale:
             return None
         left = ready if snapshot is plan.snapshot else _as_now(snapshot, ready)
-        if self._touched:
-            import pyarrow as pa
-
-            paths = left.adds.column("path").to_pylist()
-            left = left.where(pa.array([hash(canonical(path)) not in self._touched for path in paths], pa.bool_()))
+        left = left.where(pc.invert(self._touched.among(left.adds)))
         if not left.adds.num_rows:
             return None
         self._made = left
@@ -498,7 +489,7 @@ class _Run:
             {"predicate": ["true" if plan.request.where is None else plan.request.where]},
             body=body,
             new_rows=left.new_rows,
-            reads=WatchedFiles(left.adds.column("path").to_pylist(), self.note),
+            reads=WatchedFiles(left.adds.column("path").to_pylist(), self._touched),
             on_conflict=OnConflict.DROP,
         )
 
