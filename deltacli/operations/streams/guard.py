@@ -194,11 +194,8 @@ def _stand(
     query = GuardedQuery(checkpoint.name, checkpoint.query_id, state, places, versions, lag_ms=lag_ms)
     if state in _LEAVES:
         return _Standing(query, None, units.slice(0, 0), finding.because)
-    notes = [
-        f"query {query.name} can continue only if it reads rows, not the change feed: {one.feed.because}"
-        for one in judged
-        if one.feed is not None and one.feed.verdict is Verdict.DEAD
-    ]
+    feeds = [one.feed.because for one in judged if one.feed is not None and one.feed.verdict is Verdict.DEAD]
+    notes = [f"query {query.name} can continue only if it reads rows, not the change feed: {one}" for one in feeds[:1]]
     if judged and (place := judged[0].history.table.uri) != snapshot.table.uri:
         notes.append(f"query {query.name} reads {place}, which has files of this table: the versions are those of it")
     return _Standing(query, log_from, units, finding.because, tuple(notes))
