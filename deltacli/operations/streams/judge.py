@@ -195,7 +195,7 @@ def _of_files(found: SourceJudgement, needs: Needs) -> Iterator[Finding]:
     paths, vectors = whole(rows["path"]), whole(rows["vector"])
     wanted = pc.filter(paths, pc.invert(has_live_path)), pc.filter(vectors, pc.invert(has_live_vector))
     lost, unseen = missing_files(found.history.table, *wanted)
-    outside = f"outside of the table, whose place {parameter('open_table.allow_external')} has to name"
+    outside = f"outside of the table (name its directory with {parameter('open_table.allow_external')})"
     for names, verdict, what in ((lost, Verdict.DEAD, "missing"), (unseen, Verdict.UNKNOWN, outside)):
         of_path, of_vector = pc.is_in(paths, value_set=names[0]), pc.is_in(vectors, value_set=names[1])
         gone = rows.filter(pc.or_(of_path, of_vector))
