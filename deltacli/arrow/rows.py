@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -41,3 +41,30 @@ def first_rows(batches: Iterator[pyarrow.RecordBatch], limit: int | None) -> Ite
             return
         yield batch.slice(0, min(left, batch.num_rows))
         left -= batch.num_rows
+
+
+def regrouped(
+    batches: Iterable[pyarrow.RecordBatch], most_rows: int, most_bytes: int | None = None
+) -> Iterator[pyarrow.RecordBatch]:
+    """Yield the rows in batches of so many rows, the last one of fewer, or of about so many bytes; at least one row."""
+    import pyarrow as pa
+
+    held: list[pyarrow.RecordBatch] = []
+    rows = size = 0
+
+    def whole() -> pyarrow.RecordBatch:
+        return pa.Table.from_batches(held).combine_chunks().to_batches()[0]
+
+    for batch in batches:
+        each = 0 if most_bytes is None else max(batch.nbytes // max(batch.num_rows, 1), 1)
+        while batch.num_rows:
+            fits = most_rows - rows if most_bytes is None else min(most_rows - rows, (most_bytes - size) // each)
+            part = batch.slice(0, max(fits, 1))
+            batch = batch.slice(part.num_rows)
+            held.append(part)
+            rows, size = rows + part.num_rows, size + part.num_rows * each
+            if rows >= most_rows or (most_bytes is not None and size + each > most_bytes):
+                yield whole()
+                held, rows, size = [], 0, 0
+    if held:
+        yield whole()

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
-from urllib.parse import unquote, unquote_to_bytes
+from urllib.parse import quote, unquote, unquote_to_bytes
 from uuid import UUID
 
 from deltacli.arrow import compute as pc
@@ -36,6 +36,19 @@ def are_absolute(paths: pyarrow.Array) -> pyarrow.Array:
     if not pc.any(pc.starts_with(paths, "/")).as_py() and not _may_have_scheme(paths):
         return pa.repeat(pa.scalar(False), len(paths))
     return pc.match_substring_regex(paths, _ABSOLUTE)
+
+
+def encoded_root(uri: str) -> str:
+    """Return the URI of a table as the beginning of paths in a log, which are percent-encoded. That of a local
+    directory is already; a name of an object store is plain.
+    """
+    scheme, _, rest = uri.partition("://")
+    return (uri if scheme == "file" else f"{scheme}://{quote(rest, safe='/@:!$&()*+,;=~')}").rstrip("/") + "/"
+
+
+def made_absolute(paths: ArrowArray, root: str) -> ArrowArray:
+    """Return paths of the log of a table, which do not depend on where that log is. `root`: `encoded_root` of it."""
+    return pc.if_else(are_absolute(paths), paths, pc.binary_join_element_wise(root, paths, ""))
 
 
 def locate(paths: pyarrow.Array, uri: str) -> tuple[pyarrow.Array, list[int]]:

@@ -211,7 +211,7 @@ def _long(value: JsonObject, key: str) -> int | None:
 _BASES = {1: -1, 3: -100}
 """`sourceVersion` -> the index that says that nothing of the version is delivered."""
 _BARRIERS = (-20, -19)
-_KEYS_OF_DELTA = frozenset({"reservoirId", "reservoirVersion", "isStartingVersion"})
+_KEYS_OF_DELTA = frozenset({"sourceVersion", "reservoirId", "reservoirVersion", "isStartingVersion"})
 _KEYS_OF_OURS = frozenset({"format", "table", "schema"})
 
 

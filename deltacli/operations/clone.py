@@ -32,7 +32,7 @@ from deltacli.core.errors import (
 )
 from deltacli.core.typing import ArrowArray, Json, RecordBatch
 from deltacli.core.units import plural
-from deltacli.delta.data_files import are_absolute, vector_file
+from deltacli.delta.data_files import are_absolute, encoded_root, made_absolute, vector_file
 from deltacli.delta.log.actions import Action
 from deltacli.delta.log.commit_content import CommitRequest, Slot, encoded_files
 from deltacli.delta.log.conflicts import is_vacuum
@@ -406,7 +406,7 @@ def _body(source: Snapshot) -> Callable[[Slot], Iterable[bytes]]:
         import pyarrow as pa
 
         columns = {name: adds.column(name) for name in adds.schema.names}
-        columns["path"] = _made_absolute(adds.column("path"), root)
+        columns["path"] = made_absolute(adds.column("path"), root)
         columns["deletionVector"] = _with_absolute_paths(adds.column("deletionVector"), root)
         columns["dataChange"] = pa.repeat(True, adds.num_rows)
         for name in ("baseRowId", "defaultRowCommitVersion"):
@@ -418,18 +418,6 @@ def _body(source: Snapshot) -> Callable[[Slot], Iterable[bytes]]:
             yield "add", rows
 
     return lambda slot: encoded_files(batches, slot)
-
-
-def encoded_root(uri: str) -> str:
-    """Return the URI of a table as the beginning of paths in a log, which are percent-encoded. That of a local
-    directory is already; a name of an object store is plain.
-    """
-    scheme, _, rest = uri.partition("://")
-    return (uri if scheme == "file" else f"{scheme}://{quote(rest, safe='/@:!$&()*+,;=~')}").rstrip("/") + "/"
-
-
-def _made_absolute(paths: ArrowArray, root: str) -> ArrowArray:
-    return pc.if_else(are_absolute(paths), paths, pc.binary_join_element_wise(root, paths, ""))
 
 
 def _with_absolute_paths(vectors: ArrowArray, root: str) -> ArrowArray:

@@ -121,16 +121,23 @@ class TableHandle:
         other.stores = TableStores(cast("Storage", storage), self.open_other, self.allowed, location, machine)
         return other
 
-    def beside(self, uri: str) -> TableHandle:
-        """Return a handle of another table, which is opened and run in the same way."""
-        storage, location = self.open_other(uri), self.stores.location
+    def beside(self, uri: str, *, has_own_files: bool = False) -> TableHandle:
+        """Return a handle of another table, which is opened and run in the same way. `has_own_files`: it may open files
+        of this table, too, as a shallow clone does.
+        """
+        storage, location, allowed = self.open_other(uri), self.stores.location, self.allowed
+        if has_own_files:
+            from deltacli.work.rows.table_files import read_prefixes
+
+            own = read_prefixes((self.uri,))
+            allowed = Allowed(allowed.directories + own.directories, allowed.uris + own.uris)
         return TableHandle(
             storage,
             engine=self.engine,
             clock=self.clock,
             progress=self.progress,
             open_other=self.open_other,
-            allowed=self.allowed,
+            allowed=allowed,
             location=None if location is None else location._replace(uri=storage.uri),
             machine=self.machine,
         )

@@ -315,7 +315,7 @@ def read_file(
     asked: dict[str, RowCheck] = {}
     try:
         with open_data_file(files, data_file) as opened, pool.reader() as reader:
-            footer, fault = _footer_of(opened.source, reader)
+            footer, fault = footer_of(opened.source, reader)
             if footer is not None and fault is None:
                 context = OpenFileContext(add, data_file, footer, opened.schema)
                 begun = {name: question(context) for name, question in questions.items()}
@@ -339,7 +339,9 @@ def read_file(
     return FileFacts(row, footer, fault, {name: asking.answer() for name, asking in asked.items()}, rows)
 
 
-def _footer_of(source: BinaryFile, reader: FooterReader) -> tuple[Footer | None, FileFault | None]:
+def footer_of(source: BinaryFile, reader: FooterReader) -> tuple[Footer | None, FileFault | None]:
+    """Return the footer of an open file, or why it cannot be read."""
+
     def read(offset: int, length: int) -> bytes:
         source.seek(offset)
         return bytes(source.read(length))

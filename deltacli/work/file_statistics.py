@@ -13,13 +13,14 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import reduce
 from typing import Any, ClassVar, NamedTuple
 
 from deltacli.arrow import compute as pc
 from deltacli.core.errors import DataUnreadable, PathExternal, StorageFailed
 from deltacli.core.process import stop_if_exhausted
 from deltacli.core.typing import ArrowArray
-from deltacli.delta.encoding.arrow_json import json_column
+from deltacli.delta.encoding.arrow_json import json_column, moment_texts
 from deltacli.delta.footers.columns import FileSchema, read_schema
 from deltacli.delta.footers.parse import Footer
 from deltacli.delta.log.file_actions import action_schemas
@@ -135,16 +136,16 @@ class StatisticsFromFooters:
         for key, members in by_schema.items():
             rows, footers = zip(*members, strict=True)
             for row, one in zip(
-                rows, _of_schema(wanted, key, footers, [piece.vectors[row] for row in rows]), strict=True
+                rows, statistics_of_footers(wanted, key, footers, [piece.vectors[row] for row in rows]), strict=True
             ):
                 found[row] = one
         return found
 
 
-def _of_schema(
+def statistics_of_footers(
     wanted: WantedStatistics, key: bytes, footers: Sequence[Footer], vectors: Sequence[Descriptor | None]
 ) -> Sequence[FileStatistics]:
-    """Return the statistics of files of one schema."""
+    """Return the statistics of files of one schema, whose key it is (`Footer.schema`)."""
     import pyarrow as pa
 
     try:
@@ -234,7 +235,7 @@ class _Texts:
             low, high = (pc.if_else(usable, one, pa.scalar(None, one.type)) for one in (low, high))
         has_both = pc.and_(pc.is_valid(low), pc.is_valid(high))
         low, high = (pc.if_else(has_both, one, pa.scalar(None, one.type)) for one in (low, high))
-        return low, high
+        return (_moments(low), _moments(high)) if column.kind is StatKind.TIMESTAMP else (low, high)
 
     def _texts_of(self, *columns: ArrowArray) -> tuple[ArrowArray, ArrowArray]:
         """Return the bounds of texts, cut, given both bounds and whether each is a value."""
@@ -243,6 +244,12 @@ class _Texts:
         given = [column.to_pylist() for column in (*columns, self._has_vector)]
         found = [_cut(*one) for one in zip(*given, strict=True)]
         return tuple(pa.array([one[end] for one in found], pa.string()) for end in (0, 1))
+
+
+def _moments(times: ArrowArray) -> ArrowArray:
+    """Return timestamps as texts, in milliseconds where they have no digits below, as engines write them."""
+    texts = pc.replace_substring_regex(moment_texts(times), r"(\.\d{3})000$", r"\1")
+    return pc.binary_join_element_wise(pc.replace_substring(texts, " ", "T"), "Z" if times.type.tz else "", "")
 
 
 def _cut(
@@ -287,8 +294,8 @@ def _of_known_years(kind: StatKind, low: Any, high: Any) -> tuple[ArrowArray, Ar
     return tuple(pc.if_else(usable, one, pa.scalar(None, one.type)) for one in (low, high))
 
 
-def _nested(leaves: Sequence[tuple[ColumnPath, ArrowArray]], count: int) -> ArrowArray:
-    """Return structs within structs, with a column at each path."""
+def _nested(leaves: Sequence[tuple[ColumnPath, ArrowArray]], count: int, *, is_top: bool = True) -> ArrowArray:
+    """Return structs within structs, with a column at each path; those within are null where all their fields are."""
     import pyarrow as pa
 
     below: dict[str, list[tuple[ColumnPath, ArrowArray]]] = {}
@@ -296,5 +303,8 @@ def _nested(leaves: Sequence[tuple[ColumnPath, ArrowArray]], count: int) -> Arro
         below.setdefault(path[0], []).append((path[1:], values))
     if not below:
         return pa.array([{}] * count, pa.struct([]))
-    fields = {name: rest[0][1] if not rest[0][0] else _nested(rest, count) for name, rest in below.items()}
-    return pa.StructArray.from_arrays(list(fields.values()), names=list(fields))
+    fields = {
+        name: rest[0][1] if not rest[0][0] else _nested(rest, count, is_top=False) for name, rest in below.items()
+    }
+    is_empty = None if is_top else reduce(pc.and_, map(pc.is_null, fields.values()))
+    return pa.StructArray.from_arrays(list(fields.values()), names=list(fields), mask=is_empty)

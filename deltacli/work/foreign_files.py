@@ -10,11 +10,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from deltacli.arrow.parquet import ParquetReader
 from deltacli.core.documents import dumps
 from deltacli.core.errors import DataUnreadable
+from deltacli.delta.footers.parse import FooterReader
 from deltacli.delta.log.state import Metadata, TableConfiguration
 from deltacli.delta.protocol.features import Protocol
 from deltacli.delta.schema.to_arrow import table_schema
 from deltacli.delta.schema.types import parse_schema
-from deltacli.delta.stats.collect import StatisticsCollector
+from deltacli.delta.stats.schema import indexed_columns
+from deltacli.work.file_facts import footer_of
+from deltacli.work.file_statistics import WantedStatistics, statistics_of_footers
 from deltacli.work.rows.data_files import DataFile, data_faults
 
 if TYPE_CHECKING:
@@ -55,12 +58,15 @@ def read_foreign(storage: ReadStorage, path: str, size_bytes: int, apart: Collec
             stored, metadata = reader.schema_arrow, reader.metadata
             leaves = [metadata.schema.column(leaf).physical_type for leaf in range(metadata.num_columns)]
             text = _schema(stored, leaves, frozenset(apart))
-            statistics = StatisticsCollector(_configuration(text), stored, from_footer=True)
-            statistics.take_foreign_footer(metadata)
+            footer, _ = footer_of(source, FooterReader())
+            found = () if footer is None else statistics_of_footers(_wanted(text), footer.schema, [footer], [None])
+            statistics = next(
+                (one.text for one in found if one.text), dumps({"numRecords": metadata.num_rows}).decode()
+            )
             return ForeignFile(
                 text,
                 metadata.num_rows,
-                statistics.text(),
+                statistics,
                 mark=_mark(metadata),
                 variant=_variant(metadata),
                 ids=tuple(_ids(stored)),
@@ -112,9 +118,10 @@ def _ids_below(kind: Any, place: str) -> Iterator[tuple[str, int | None]]:
 
 
 @lru_cache(maxsize=64)
-def _configuration(schema: str) -> TableConfiguration:
+def _wanted(schema: str) -> WantedStatistics:
     metadata = Metadata("", None, None, "parquet", {}, schema, (), {}, None)
-    return TableConfiguration(_LEAST, metadata, parse_schema(schema))
+    config = TableConfiguration(_LEAST, metadata, parse_schema(schema))
+    return WantedStatistics(config, tuple(indexed_columns(config)))
 
 
 def _schema(stored: pyarrow.Schema, leaves: list[str], apart: frozenset[str]) -> str:

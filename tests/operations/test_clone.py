@@ -18,7 +18,7 @@ from deltacli import open_table
 from deltacli.api.table import Table
 from deltacli.core.clock import fixed_clock
 from deltacli.core.errors import DeltacliError, OutcomeUnknown, PartlyDone, Refused, UsageError, VersionAbsent
-from deltacli.operations.clone import encoded_root
+from deltacli.delta.data_files import encoded_root
 from deltacli.storage import LocalStorage, Storage, open_storage
 from deltacli.table.clones import NOTES
 from tests.support.actions import Line, commit_info, metadata, protocol, remove

@@ -591,3 +591,28 @@ def test_changes_of_versions_before_row_tracking_are_refused() -> None:
     assert "rowtracking.not-enabled" == raised.value.code
     assert str(raised.value.hint).endswith("--from 2 --row-ids")
     assert [] == changes(inner, 2)
+
+
+@pytest.mark.parametrize(
+    ("bases", "found"),
+    [
+        ({"a": 0, "b": 10, "c": 15}, []),
+        ({"a": 0, "b": 9, "c": 15}, ["b"]),  # within the range of a file that the log counts
+        ({"a": 0, "b": 10, "c": 14}, ["b"]),  # a file that the log counts begins within it
+        ({"a": 5, "b": 5, "c": 15}, ["b"]),
+        ({"a": 20, "b": 20, "c": 20}, []),  # b has no rows then
+    ],
+)
+def test_footers_tell_whether_files_that_the_log_does_not_count_share_row_ids(
+    bases: dict[str, int], found: list[str]
+) -> None:
+    counts = {"a": 10, "b": 0 if bases["c"] == 20 else 5, "c": 0 if bases["c"] == 20 else 3}
+    files = {name: rows(count) for name, count in counts.items()}
+    inner = table(files, ids=bases, mark=99, uncounted=["b"], configuration=ENABLE | NAMES).in_memory()
+
+    log, footers = (validate_table(inner, EmbeddedEngine(1), now_ms=NOW_MS, level=one) for one in ("log", "footers"))
+
+    told = {one.place.key for one in footers.findings if one.rule.id == "rowtracking.overlap"}
+    assert found == sorted(name for name in told if name)
+    assert [] == [one for one in log.findings if one.rule.id == "rowtracking.overlap"]
+    assert [True, False] == [any("row ids of 1 file" in text for text in one.not_checked) for one in (log, footers)]

@@ -366,6 +366,46 @@ class FilesAt:
         return f"it {_DOES[kind]} {path}" if canonical(path) in self._paths else None
 
 
+class TouchedFiles:
+    """Files in commits of other writers, by 64 bits of their paths: a collision leaves out a file without need."""
+
+    def __init__(self) -> None:
+        self._prints = set[int]()
+
+    def __len__(self) -> int:
+        return len(self._prints)
+
+    def note(self, path: str) -> None:
+        """Remember a file."""
+        self._prints.add(hash(canonical(path)))
+
+    def among(self, adds: pyarrow.RecordBatch) -> ArrowArray:
+        """Return which files they are."""
+        import pyarrow as pa
+
+        if not self._prints:
+            return pa.repeat(False, adds.num_rows)
+        return pa.array(map(self.has, adds.column("path").to_pylist()), pa.bool_())
+
+    def has(self, path: str) -> bool:
+        """Return whether a file is one of them."""
+        return hash(canonical(path)) in self._prints
+
+
+class WatchedFiles(FilesAt):
+    """The files that a commit depends on; what other writers touch, also beside them, is remembered for later ones."""
+
+    def __init__(self, paths: Iterable[str], touched: TouchedFiles) -> None:
+        super().__init__(paths)
+        self._touched = touched
+
+    def change(self, kind: str, action: Action) -> str | None:
+        """Return how an action changes them."""
+        if isinstance(path := action.get("path"), str):
+            self._touched.note(path)
+        return super().change(kind, action)
+
+
 _DOES = {"add": "adds", "remove": "removes"}
 
 

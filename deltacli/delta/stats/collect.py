@@ -193,13 +193,13 @@ _LAST_ASCII, _LAST = "\x7f", "\U0010ffff"
 _DAYS = (-719_162, 2_932_896)
 """Year 1 to year 9999."""
 _MICROSECONDS = (_DAYS[0] * 86_400_000_000, (_DAYS[1] + 1) * 86_400_000_000 - 1)
-_OLD = {StatKind.DATE: -141_427, StatKind.TIMESTAMP: -2_208_988_800_000_000}
-"""1582-10-15 and 1900-01-01, before which some writers count by another calendar, or by local time."""
 KNOWN_TIMES = {
-    StatKind.DATE: (_OLD[StatKind.DATE], _DAYS[1]),
-    StatKind.TIMESTAMP: (_OLD[StatKind.TIMESTAMP], _MICROSECONDS[1]),
+    StatKind.DATE: (-141_427, _DAYS[1]),
+    StatKind.TIMESTAMP: (-2_208_988_800_000_000, _MICROSECONDS[1]),
 }
-"""The first and the last day and microsecond that a footer of any writer means in the same way."""
+"""The first and the last day and microsecond that a footer of any writer means in the same way: some writers count
+times before 1582-10-15 and 1900-01-01 by another calendar, or by local time.
+"""
 BOUNDED = {StatKind.WHOLE, StatKind.FLOAT, StatKind.DECIMAL, StatKind.DATE, StatKind.TIMESTAMP, StatKind.TEXT}
 
 
@@ -252,14 +252,6 @@ class StatisticsCollector:
             if column.leaf == leaf:
                 column.widen(rows)
 
-    def take_foreign_footer(self, metadata: pyarrow.parquet.FileMetaData) -> None:
-        """Take all that the footer of another writer says: a column without bounds in one row group has none, no float
-        has any, because footers do not count NaN, and null counts may be unknown.
-        """
-        self._rows = metadata.num_rows
-        for column in self._columns:
-            column.take_foreign_footer(metadata)
-
     def text(self, *, is_tight: bool = True, file_rows: int | None = None) -> str:
         """Return the statistics as JSON; not `is_tight` for a file some of whose rows are deleted. With `file_rows`
         those that were taken are the others: a null count is left out then unless it is zero or that of all of them.
@@ -268,7 +260,7 @@ class StatisticsCollector:
         for number, name in enumerate(BOUNDS):
             bounds = [(column.path, column.bounds()[number]) for column in self._columns]
             parts.append(f'"{name}":{_nested((path, text) for path, text in bounds if text is not None)}')
-        known = [(column.path, column.nulls) for column in self._columns if column.has_null_count]
+        known = [(column.path, column.nulls) for column in self._columns]
         if file_rows is not None:
             known = [(path, file_rows if nulls else 0) for path, nulls in known if nulls in (0, self._rows)]
         counts = _nested((path, str(nulls)) for path, nulls in known)
@@ -284,7 +276,6 @@ class _Column:
     def __init__(self, path: ColumnPath, data_type: DataType, leaf: int) -> None:
         self.path, self.leaf = path, leaf
         self.nulls = 0
-        self.has_null_count = True
         self._kind = bound_kind(data_type)
         self._zone = "Z" if simple_name(data_type) == "timestamp" else ""
         self._low: Any = None  # Any: a value that compares
@@ -317,33 +308,6 @@ class _Column:
             low, high = _decimal(low, scale), _decimal(high, scale)
         self._widen(low, high)
         return True
-
-    def take_foreign_footer(self, metadata: Any) -> None:
-        """Take bounds and null counts of all row groups, as far as every one has them."""
-        stored = metadata.schema.column(self.leaf)
-        is_bounded = self._kind in BOUNDED and self._kind is not StatKind.FLOAT
-        has_bounds = is_bounded and stored.physical_type not in ("INT96", "BYTE_ARRAY" * self._is_decimal)
-        self.has_null_count = stored.max_repetition_level == 0
-        for group in range(metadata.num_row_groups):
-            found = metadata.row_group(group).column(self.leaf).statistics
-            self.has_null_count = self.has_null_count and found is not None and found.has_null_count
-            if self.has_null_count:
-                self.nulls += found.null_count
-            is_empty = found is not None and found.has_null_count and not found.num_values
-            has_bounds = has_bounds and (is_empty or (found is not None and found.has_min_max))
-            if has_bounds:
-                self.take_footer(metadata, group)
-        if not has_bounds:
-            self._low = self._high = None
-        elif self._kind is StatKind.TIMESTAMP and self._low is not None:
-            unit = 1_000 if "milliseconds" in str(stored.logical_type) else 1
-            self._low, self._high = self._low * unit, self._high * unit
-        if self._kind in _OLD and self._low is not None and self._low < _OLD[self._kind]:
-            self._low = self._high = None  # perhaps of the calendar before 1582
-
-    @property
-    def _is_decimal(self) -> bool:
-        return self._kind is StatKind.DECIMAL
 
     def _values(self, rows: RecordBatch) -> ArrowArray:
         values = rows.column(self.path[0])

@@ -14,15 +14,15 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow.rows import regrouped
 from deltacli.changing.change import Gate
 from deltacli.changing.commit import Committed, Dropped
 from deltacli.changing.preflight import ROW_ID_FIELDS, errors_of_row_ids, row_ids_of
 from deltacli.core.clock import Machine
 from deltacli.core.errors import ConflictLost, Refused, Unreadable
 from deltacli.core.typing import ArrowArray, JsonObject, RecordBatch
-from deltacli.delta.data_files import canonical
 from deltacli.delta.log.actions import FIELDS, Action
-from deltacli.delta.log.commit_content import CommitRequest, FilesAt, OnConflict, encoded_files
+from deltacli.delta.log.commit_content import CommitRequest, OnConflict, TouchedFiles, WatchedFiles, encoded_files
 from deltacli.delta.log.file_actions import num_records_column
 from deltacli.delta.log.row_ids import FEATURE, MATERIALIZED_NAMES, assigns_row_ids
 from deltacli.delta.log.state import TableConfiguration
@@ -262,7 +262,7 @@ class _Groups:
         self._snapshot: Snapshot | None = None
         self._left: Iterator[RecordBatch] = iter(())
         self._group: RecordBatch | None = None
-        self._touched = set[int]()
+        self._touched = TouchedFiles()
         self.number = 0
         """How many were committed."""
 
@@ -280,12 +280,12 @@ class _Groups:
             if not assigns_row_ids(snapshot.protocol, snapshot.metadata):
                 raise suspended() if FEATURE in snapshot.protocol.supported_features else _without_feature()
             self._snapshot, self._left, self._group = snapshot, _grouped(snapshot), None
-            self._touched.clear()
+            self._touched = TouchedFiles()
         while True:
             group = next(self._left, None) if self._group is None else self._group
             if group is None:
                 return None
-            self._group = adds = pc.filter(group, pc.invert(self._touched_of(group)))
+            self._group = adds = pc.filter(group, pc.invert(self._touched.among(group)))
             if adds.num_rows:
                 break
             self._group = None
@@ -296,22 +296,14 @@ class _Groups:
             {"batchId": str(self.number)},
             body=lambda slot: encoded_files(lambda: [("add", adds)], slot),
             new_rows=pc.sum(num_records_column(without.column("stats"))).as_py() or 0,
-            reads=_Watched(adds.column("path").to_pylist(), self._touched),
+            reads=WatchedFiles(adds.column("path").to_pylist(), self._touched),
             on_conflict=OnConflict.DROP,
         )
 
     @property
     def is_touched(self) -> bool:
         """Return True if another writer has touched files of the group."""
-        return self._group is not None and bool(pc.any(self._touched_of(self._group)).as_py())
-
-    def _touched_of(self, group: RecordBatch) -> ArrowArray:
-        import pyarrow as pa
-
-        if not self._touched:
-            return pa.repeat(False, group.num_rows)
-        paths = group.column("path").to_pylist()
-        return pa.array([hash(canonical(path)) in self._touched for path in paths], pa.bool_())
+        return self._group is not None and bool(pc.any(self._touched.among(self._group)).as_py())
 
 
 class AddsWithoutIds:
@@ -323,23 +315,8 @@ class AddsWithoutIds:
         return f"it adds {action.get('path')} without row ids" if lacks else None
 
 
-class _Watched:
-    """The files of a commit; what others touch besides them is remembered for later groups. A collision of hashes
-    leaves a file to the next round.
-    """
-
-    def __init__(self, paths: Sequence[str], touched: set[int]) -> None:
-        self._files, self._touched = FilesAt(paths), touched
-
-    def change(self, kind: str, action: Action) -> str | None:
-        """Return how an action changes them."""
-        if isinstance(path := action.get("path"), str):
-            self._touched.add(hash(canonical(path)))
-        return self._files.change(kind, action)
-
-
 def _grouped(snapshot: Snapshot) -> Iterator[RecordBatch]:
-    """Yield the files without ids as they are added again, in groups of one commit."""
+    """Return the files without ids as they are added again, in groups of one commit."""
     import pyarrow as pa
 
     def again(adds: RecordBatch) -> RecordBatch:
@@ -348,21 +325,7 @@ def _grouped(snapshot: Snapshot) -> Iterator[RecordBatch]:
         columns["dataChange"] = pa.repeat(False, rows.num_rows)
         return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
 
-    def whole(batches: list[RecordBatch]) -> RecordBatch:
-        return pa.Table.from_batches(batches).combine_chunks().to_batches()[0]
-
-    held, count = list[RecordBatch](), 0
-    for batch in snapshot.file_actions.map_actions("add", again):
-        while batch.num_rows:
-            part = batch.slice(0, FILES_PER_COMMIT - count)
-            held.append(part)
-            count += part.num_rows
-            batch = batch.slice(part.num_rows)
-            if count == FILES_PER_COMMIT:
-                yield whole(held)
-                held, count = [], 0
-    if count:
-        yield whole(held)
+    return regrouped(snapshot.file_actions.map_actions("add", again), FILES_PER_COMMIT)
 
 
 def _counted(snapshot: Snapshot, adds: RecordBatch, known: Mapping[_File, int]) -> RecordBatch:

@@ -20,6 +20,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow.rows import regrouped
 from deltacli.changing.basis import Act, Basis, basis_of
 from deltacli.changing.commit import Committed, require_possible
 from deltacli.changing.preflight import TWICE
@@ -28,10 +29,10 @@ from deltacli.core.request_fields import COMMIT_METADATA, Kind, option, shared
 from deltacli.core.typing import ArrowArray, Json, RecordBatch
 from deltacli.core.units import plural
 from deltacli.delta.clustering.clustering_columns import clustering_paths
-from deltacli.delta.data_files import canonical, canonical_column
+from deltacli.delta.data_files import canonical_column
 from deltacli.delta.encoding.many_values import fingerprints, repeated
 from deltacli.delta.log.actions import NO_METADATA, require_free
-from deltacli.delta.log.commit_content import CommitRequest, OnConflict, Slot, encoded_files
+from deltacli.delta.log.commit_content import CommitRequest, OnConflict, Slot, TouchedFiles, WatchedFiles, encoded_files
 from deltacli.delta.log.file_actions import num_records_column, parse_num_records
 from deltacli.delta.schema.column_path import ColumnFinder
 from deltacli.delta.schema.types import PrimitiveType
@@ -47,7 +48,6 @@ from deltacli.delta.stats.schema import (
     bound_kind,
     indexed_columns,
 )
-from deltacli.operations.optimize.execute import WatchedFiles
 from deltacli.table.handle import managed_store
 from deltacli.table.live_files import PartitionCondition, file_keys
 from deltacli.table.rebuild import read_snapshot
@@ -169,24 +169,7 @@ class StatsPlan:
 
     def as_json(self) -> dict[str, Json]:
         """Return the content of the document `deltacli.stats`."""
-        return {
-            "version": self.snapshot.version,
-            "where": self.request.where,
-            "read": str(self.request.read),
-            "mode": "all" if self.request.all else "missing",
-            "committedVersions": [],
-            "files": {
-                "planned": self.files,
-                "due": self.due,
-                "committed": 0,
-                "unchanged": 0,
-                "dropped": 0,
-                "skipped": len(self.refused),
-            },
-            "refused": [one._asdict() for one in self.refused],
-            **self.basis.cautions_json,
-            "dryRun": True,
-        }
+        return StatsOutcome(self, refused=[*self.refused]).as_json() | {"dryRun": True}
 
 
 def _wanted(snapshot: Snapshot, names: Sequence[str]) -> WantedStatistics:
@@ -318,29 +301,9 @@ class Ready(NamedTuple):
 def computed(plan: StatsPlan, outcome: StatsOutcome) -> Iterator[Ready]:
     """Read the files of a plan; yield those of each commit that get other statistics. `outcome` notes the others."""
     with plan.table.progress.step(f"reading {plan.request.read}", unit="files", total=plan.files) as step:
-        for adds in _groups(plan):
+        for adds in regrouped(plan.snapshot.file_actions.map_actions("add", plan.chosen), COMMIT_FILES, COMMIT_BYTES):
             yield _computed(plan, adds, outcome)
             step.advance(adds.num_rows)
-
-
-def _groups(plan: StatsPlan) -> Iterator[RecordBatch]:
-    """Yield the files of each commit."""
-    import pyarrow as pa
-
-    held: list[RecordBatch] = []
-    files = size = 0
-    for adds in plan.snapshot.file_actions.map_actions("add", plan.chosen):
-        while adds.num_rows:
-            each = max(adds.nbytes // adds.num_rows, 1)
-            part = adds.slice(0, max(min(COMMIT_FILES - files, (COMMIT_BYTES - size) // each), 1))
-            adds = adds.slice(part.num_rows)
-            held.append(part)
-            files, size = files + part.num_rows, size + part.num_rows * each
-            if files >= COMMIT_FILES or size + each > COMMIT_BYTES:
-                yield pa.Table.from_batches(held).combine_chunks().to_batches()[0]
-                held, files, size = [], 0, 0
-    if held:
-        yield pa.Table.from_batches(held).combine_chunks().to_batches()[0]
 
 
 def _computed(plan: StatsPlan, adds: RecordBatch, outcome: StatsOutcome) -> Ready:
@@ -401,18 +364,24 @@ class StatsOutcome:
 
     def as_json(self) -> dict[str, Json]:
         """Return the content of the document `deltacli.stats`."""
-        return self.plan.as_json() | {
+        plan = self.plan
+        return {
+            "version": plan.snapshot.version,
+            "where": plan.request.where,
+            "read": str(plan.request.read),
+            "mode": "all" if plan.request.all else "missing",
             "committedVersions": list[Json](self.versions),
             "files": {
-                "planned": self.plan.files,
-                "due": self.plan.due,
+                "planned": plan.files,
+                "due": plan.due,
                 "committed": self.committed,
                 "unchanged": self.unchanged,
                 "dropped": self.dropped,
                 "skipped": len(self.refused),
             },
             "refused": [one._asdict() for one in self.refused],
-            "dryRun": self.plan.request.dry_run,
+            **plan.basis.cautions_json,
+            "dryRun": plan.request.dry_run,
         }
 
     def so_far(self) -> str:
@@ -467,14 +436,10 @@ class _Run:
 
     def __init__(self, gate: Gate[StatsPlan, StatsOutcome]) -> None:
         self._gate, self._plan, self._outcome = gate, gate.plan, gate.outcome
-        self._touched = set[int]()
+        self._touched = TouchedFiles()
         self._last: Committed | None = None
         self._is_stale = False
         self._made: Ready | None = None
-
-    def note(self, path: str) -> None:
-        """Remember a path in a commit of another writer. 64 bits of it: a collision drops a file without need."""
-        self._touched.add(hash(canonical(path)))
 
     def run(self) -> bool:
         """Commit all groups; return False where the rest has to be planned again."""
@@ -511,11 +476,7 @@ class _Run:
         if self._is_stale:
             return None
         left = ready if snapshot is plan.snapshot else _as_now(snapshot, ready)
-        if self._touched:
-            import pyarrow as pa
-
-            paths = left.adds.column("path").to_pylist()
-            left = left.where(pa.array([hash(canonical(path)) not in self._touched for path in paths], pa.bool_()))
+        left = left.where(pc.invert(self._touched.among(left.adds)))
         if not left.adds.num_rows:
             return None
         self._made = left
@@ -528,7 +489,7 @@ class _Run:
             {"predicate": ["true" if plan.request.where is None else plan.request.where]},
             body=body,
             new_rows=left.new_rows,
-            reads=WatchedFiles(left.adds.column("path").to_pylist(), self.note),
+            reads=WatchedFiles(left.adds.column("path").to_pylist(), self._touched),
             on_conflict=OnConflict.DROP,
         )
 

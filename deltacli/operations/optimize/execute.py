@@ -27,9 +27,8 @@ from deltacli.core.errors import DeltacliError, OutcomeUnknown, PartlyDone, Stor
 from deltacli.core.progress import weighed
 from deltacli.core.typing import ArrowArray, Json, RecordBatch
 from deltacli.core.units import plural
-from deltacli.delta.data_files import canonical, decode
-from deltacli.delta.log.actions import Action
-from deltacli.delta.log.commit_content import CommitRequest, FilesAt, OnConflict, Slot, encoded_files
+from deltacli.delta.data_files import decode
+from deltacli.delta.log.commit_content import CommitRequest, OnConflict, Slot, TouchedFiles, WatchedFiles, encoded_files
 from deltacli.operations.optimize.plan import (
     Find,
     OpenBin,
@@ -63,12 +62,8 @@ class Watch:
     def __init__(self, plan: OptimizePlan) -> None:
         self._plan = plan
         self._seen = plan.snapshot
-        self._paths = set[int]()
+        self.touched = TouchedFiles()
         self._is_gone: ArrowArray | None = None
-
-    def note(self, path: str) -> None:
-        """Remember a path in a commit of another writer. 64 bits of it: a collision drops a bin without need."""
-        self._paths.add(hash(canonical(path)))
 
     def look_again(self, snapshot: Snapshot) -> bool:
         """Compare a version with the plan, unless it is the last one that was compared; return whether it was."""
@@ -87,25 +82,12 @@ class Watch:
 
     def is_touched(self, opened: OpenBin) -> bool:
         """Return whether another writer has removed a file of a bin, or given it another vector."""
-        if self._paths and any(hash(canonical(path)) in self._paths for path in opened.paths):
+        if self.touched and any(map(self.touched.has, opened.paths)):
             return True
         if self._is_gone is None:
             return False
         places = self._plan.selection.order.slice(opened.bin.start, opened.bin.files)
         return bool(pc.any(pc.take(self._is_gone, places)).as_py())
-
-
-class WatchedFiles:
-    """The files that a commit depends on; what other writers touch beside them is noted for later commits."""
-
-    def __init__(self, paths: Iterable[str], note: Callable[[str], None]) -> None:
-        self._files, self._note = FilesAt(paths), note
-
-    def change(self, kind: str, action: Action) -> str | None:
-        """Return how an action changes them."""
-        if isinstance(path := action.get("path"), str):
-            self._note(path)
-        return self._files.change(kind, action)
 
 
 def _fits(plan: OptimizePlan, snapshot: Snapshot) -> bool:
@@ -478,7 +460,7 @@ class _Made:
             size_metrics([one.adds for one in self.ready], new),
             body=self._body(),
             new_rows=sum(file.rows for file in new),
-            reads=WatchedFiles(paths, self._watch.note),
+            reads=WatchedFiles(paths, self._watch.touched),
             on_conflict=OnConflict.DROP,
         )
 

@@ -28,8 +28,10 @@ from deltacli.core.progress import SILENT, Progress, reported
 from deltacli.delta.streams import (
     Offset,
     OffsetEntry,
+    OtherOffset,
     Position,
     SchemaEntry,
+    SourceKind,
     Unread,
     batch_of,
     read_offsets,
@@ -97,11 +99,23 @@ class SourceOffsets:
         """Return the id of the table; None for other sources."""
         return self.positions[-1].table_id if self.positions else None
 
+    def reads(self, table_id: str) -> bool:
+        """Return whether one of the offsets is a position in a table."""
+        return any(one.table_id == table_id for one in self.positions)
+
     @property
     def finding(self) -> Finding:
-        """Return whether the offsets can be read."""
-        unread = [one for one in (self.end, self.start) if isinstance(one, Unread)]
-        return worst([_of_unread(one, "an offset cannot be read") for one in unread])
+        """Return whether the offsets can be read, and are of the same table: Spark gives an offset to the source whose
+        place it has, which refuses that of another one.
+        """
+        both = self.end, self.start
+        found = [_of_unread(one, "an offset cannot be read") for one in both if isinstance(one, Unread)]
+        # A share in the Parquet form may go on in the Delta form.
+        if self.positions and any(isinstance(one, OtherOffset) and one.kind is SourceKind.OTHER for one in both):
+            found.append(Finding(Verdict.DEAD, "the offsets of its last two batches are of different kinds of sources"))
+        if len({one.table_id for one in self.positions}) > 1:
+            found.append(Finding(Verdict.DEAD, "the offsets of its last two batches are of different tables"))
+        return worst(found)
 
 
 class _Seen(NamedTuple):

@@ -8,7 +8,7 @@ each deletion for queries that began, went back, or were ignored until then.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -16,6 +16,7 @@ from deltacli.arrow import compute as pc
 from deltacli.changing.basis import FRESH_SECONDS
 from deltacli.core.errors import Refusal, Refused, command, parameter
 from deltacli.core.typing import ArrowArray, ArrowTable
+from deltacli.delta.data_files import encoded_root, made_absolute
 from deltacli.delta.streams import Position, Unread
 from deltacli.operations.streams.checkpoints import (
     IN_CHECKPOINTS,
@@ -36,6 +37,7 @@ from deltacli.operations.streams.protection import (
     absolute,
 )
 from deltacli.storage import LocalStorage
+from deltacli.table.live_files import whole
 from deltacli.table.rebuild import read_snapshot
 
 if TYPE_CHECKING:
@@ -54,7 +56,7 @@ class _Standing(NamedTuple):
     log_from: int | None
     units: ArrowTable
     because: str = ""
-    note: str | None = None
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -112,33 +114,39 @@ class StreamGuard:
                 )
 
 
-def guard_streams(snapshot: Snapshot, protection: StreamProtection) -> StreamGuard:
-    """Return what the queries whose directories match need of the newest version of a table.
+def guard_streams(snapshot: Snapshot, protection: StreamProtection, others: Sequence[Snapshot] = ()) -> StreamGuard:
+    """Return what the queries whose directories match need of the newest version of a table, and of others that name
+    its files, such as its shallow clones.
 
     Raises Refused (`streams.none-found`) for a pattern without a match, what `find_checkpoints` raises for a directory
     that is none, and what reading the log of the table raises.
     """
-    return _guard(snapshot, protection, _checkpoints(snapshot.table, protection))
+    return _guard(snapshot, protection, _checkpoints(snapshot.table, protection), others)
 
 
 def _checkpoints(table: TableHandle, protection: StreamProtection) -> list[StreamCheckpoint]:
     return find_checkpoints(protection.globs, table.open_other, table.engine, progress=table.progress)
 
 
-def _guard(snapshot: Snapshot, protection: StreamProtection, found: Sequence[StreamCheckpoint]) -> StreamGuard:
-    own = [(one, source) for one in found for source in one.sources if source.table_id == snapshot.metadata.id]
+def _guard(
+    snapshot: Snapshot, protection: StreamProtection, found: Sequence[StreamCheckpoint], others: Sequence[Snapshot]
+) -> StreamGuard:
     judged: dict[int, list[SourceJudgement]] = {}
-    if own:
-        history = read_history(snapshot.table, own, snapshot=snapshot)
-        for checkpoint, source in own:
-            judged.setdefault(id(checkpoint), []).append(judge(history, checkpoint, source))
+    # A copy has the id of the table, whose own log decides.
+    for one in (snapshot, *(other for other in others if other.metadata.id != snapshot.metadata.id)):
+        own = [(point, source) for point in found for source in point.sources if source.reads(one.metadata.id)]
+        if not own:
+            continue
+        history = read_history(one.table, own, snapshot=one)
+        for point, source in own:
+            judged.setdefault(id(point), []).append(judge(history, point, source))
     standings = []
     for checkpoint in found:
-        of_table = judged.get(id(checkpoint), [])
-        if of_table or _may_be_of_any_table(checkpoint):
-            standings.append(_stand(checkpoint, of_table, protection, snapshot.table.clock()))
+        of_tables = judged.get(id(checkpoint), [])
+        if of_tables or _may_be_of_any_table(checkpoint):
+            standings.append(_stand(checkpoint, of_tables, protection, snapshot))
     inside = tuple(place for one in found for place in _places_below(snapshot.table, one))
-    notes = [one.note for one in standings if one.note is not None]
+    notes = [note for one in standings for note in one.notes]
     allowed = parameter("vacuum.allow_stream_loss")
     for name in protection.allowed_names:
         if not any(one.is_named(name) or one.is_named(absolute(name)) for one in found):
@@ -147,39 +155,50 @@ def _guard(snapshot: Snapshot, protection: StreamProtection, found: Sequence[Str
 
 
 def _may_be_of_any_table(checkpoint: StreamCheckpoint) -> bool:
-    """Return True if a directory cannot be read as far as its tables."""
+    """Return True if a directory cannot be read as far as its tables. An entry of a newer format may have others than
+    the one before it.
+    """
     if not checkpoint.sources:
         return checkpoint.finding.verdict is not Verdict.OK
-    return any(isinstance(offset, Unread) for one in checkpoint.sources for offset in (one.start, one.end))
+    offsets = [offset for one in checkpoint.sources for offset in (one.start, one.end)]
+    is_unknown = any(one.verdict is Verdict.UNKNOWN for one in checkpoint.findings)
+    return is_unknown or any(isinstance(one, Unread) for one in offsets)
 
 
 def _stand(
-    checkpoint: StreamCheckpoint, judged: Sequence[SourceJudgement], protection: StreamProtection, now_ms: int
+    checkpoint: StreamCheckpoint, judged: Sequence[SourceJudgement], protection: StreamProtection, snapshot: Snapshot
 ) -> _Standing:
     finding = worst([checkpoint.finding, *(one.rows for one in judged)])
-    needs = [need for one in judged for need in (one.needs, one.feed_needs) if need is not None]
-    log_from = min((need.log_from for need in needs if need.log_from is not None), default=None)
-    parts = [rows for need in needs for rows in (need.files, need.change_data, need.may_need_files)]
-    units = _units([rows for rows in parts if rows is not None])
+    units = _units(judged, snapshot)
+    # Of the vacuumed table, which is judged first, else of a clone.
+    firsts = [
+        need.log_from
+        for one in judged
+        for need in (one.needs, one.feed_needs)
+        if one.history is judged[0].history and need is not None and need.log_from is not None
+    ]
+    log_from = min(firsts, default=None)
     is_behind = bool(units.num_rows) or any(one.is_behind for one in judged)
     is_lost = finding.verdict in (Verdict.DEAD, Verdict.UNKNOWN)
     if any(map(checkpoint.is_named, protection.allowed_loss)):
         state = QueryState.LOST
-    elif judged and (is_behind or is_lost) and _is_abandoned(checkpoint, protection, now_ms):
+    elif judged and (is_behind or is_lost) and _is_abandoned(checkpoint, protection, snapshot.table.clock()):
         state = QueryState.IGNORED
     elif is_lost:
         state = QueryState.REFUSED
     else:
         state = QueryState.CAUGHT_UP if log_from is None and not units.num_rows else QueryState.PROTECTED
     places = tuple(_place_of(checkpoint, one.source) for one in judged)
-    versions = None if log_from is None else (log_from, judged[0].history.snapshot.version)
+    versions = None if log_from is None else (log_from, judged[0].history.newest)
     lag_ms = max((one.lag.age_ms for one in judged), default=0)
     query = GuardedQuery(checkpoint.name, checkpoint.query_id, state, places, versions, lag_ms=lag_ms)
     if state in _LEAVES:
         return _Standing(query, None, units.slice(0, 0), finding.because)
     feeds = [one.feed.because for one in judged if one.feed is not None and one.feed.verdict is Verdict.DEAD]
-    note = f"query {query.name} can continue only if it reads rows, not the change feed: {feeds[0]}" if feeds else None
-    return _Standing(query, log_from, units, finding.because, note)
+    notes = [f"query {query.name} can continue only if it reads rows, not the change feed: {one}" for one in feeds[:1]]
+    if judged and (place := judged[0].history.table.uri) != snapshot.table.uri:
+        notes.append(f"query {query.name} reads {place}, which has files of this table: the versions are those of it")
+    return _Standing(query, log_from, units, finding.because, tuple(notes))
 
 
 def _is_abandoned(checkpoint: StreamCheckpoint, protection: StreamProtection, now_ms: int) -> bool:
@@ -190,15 +209,27 @@ def _is_abandoned(checkpoint: StreamCheckpoint, protection: StreamProtection, no
 def _place_of(checkpoint: StreamCheckpoint, source: SourceOffsets) -> Place:
     """Return where the files that a restart opens begin, before all of them where the checkpoint does not tell."""
     position = checkpoint.position(source)
-    return (source.name, *(position.place if isinstance(position, Position) else (-1, False, 0)))
+    name = f"{source.table_id}:{source.name}"
+    return (name, *(position.place if isinstance(position, Position) else (-1, False, 0)))
 
 
-def _units(rows: Sequence[ArrowTable]) -> ArrowTable:
+def _units(judged: Sequence[SourceJudgement], snapshot: Snapshot) -> ArrowTable:
+    """Return the files that sources need, those of other tables than that of the snapshot by absolute paths."""
     import pyarrow as pa
 
     names = {"path": pa.string(), "dv_id": pa.string(), "size": pa.int64()}
-    whole = [one.select(["path", "vector", "size"]).rename_columns(list(names)) for one in rows]
-    return pa.concat_tables([pa.schema(list(names.items())).empty_table(), *whole])
+    parts = [pa.schema(list(names.items())).empty_table()]
+    for one in judged:
+        table = one.history.table
+        for need in (one.needs, one.feed_needs):
+            for rows in () if need is None else (need.files, need.change_data, need.may_need_files):
+                if rows is not None:
+                    units = rows.select(["path", "vector", "size"]).rename_columns(list(names))
+                    if table is not snapshot.table:
+                        paths = made_absolute(whole(units["path"]), encoded_root(table.uri))
+                        units = units.set_column(0, "path", paths)
+                    parts.append(units)
+    return pa.concat_tables(parts)
 
 
 def _places_below(table: TableHandle, checkpoint: StreamCheckpoint) -> tuple[str, ...]:
@@ -238,6 +269,8 @@ class StreamWatch:
 
     table: TableHandle
     planned: GuardedStreams
+    others: Mapping[str, TableHandle] = field(default_factory=dict)
+    """Other tables by id that name files of the table; queries of these are protected, too."""
     _looked_at: float | None = field(default=None, repr=False)
 
     def units(self) -> Iterator[ArrowTable]:
@@ -253,7 +286,8 @@ class StreamWatch:
         found = _checkpoints(self.table, protection)
         left = [one for one in found if self._may_need(one) and not self._is_covered(one, known.get(one.name))]
         if left:
-            guard = _guard(read_snapshot(self.table), protection, left)
+            others = [read_snapshot(one) for one in self.others.values()]
+            guard = _guard(read_snapshot(self.table), protection, left, others)
             if refusals := [*guard.refusals("vacuum")]:
                 raise Refused.by(refusals)
             yield from (units for units in guard.units if units.num_rows)
@@ -263,7 +297,8 @@ class StreamWatch:
         return _may_be_of_any_table(checkpoint) or bool(self._own(checkpoint))
 
     def _own(self, checkpoint: StreamCheckpoint) -> list[SourceOffsets]:
-        return [one for one in checkpoint.sources if one.table_id == self.planned.table_id]
+        ids = (self.planned.table_id, *self.others)
+        return [one for one in checkpoint.sources if any(map(one.reads, ids))]
 
     def _is_covered(self, checkpoint: StreamCheckpoint, planned: GuardedQuery | None) -> bool:
         """Return True if the plan keeps all that a query needs by now."""

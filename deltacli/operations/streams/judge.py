@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow import compute as pc
 from deltacli.arrow.rows import grouped
-from deltacli.core.errors import DeltacliError
+from deltacli.core.errors import DeltacliError, parameter
 from deltacli.core.typing import ArrowArray, ArrowTable
 from deltacli.core.units import DAY_MS, format_moment, format_ranges, plural
 from deltacli.delta.log.state import (
@@ -195,7 +195,8 @@ def _of_files(found: SourceJudgement, needs: Needs) -> Iterator[Finding]:
     paths, vectors = whole(rows["path"]), whole(rows["vector"])
     wanted = pc.filter(paths, pc.invert(has_live_path)), pc.filter(vectors, pc.invert(has_live_vector))
     lost, unseen = missing_files(found.history.table, *wanted)
-    for names, verdict, what in ((lost, Verdict.DEAD, "missing"), (unseen, Verdict.UNKNOWN, "outside of the table")):
+    outside = f"outside of the table (name its directory with {parameter('open_table.allow_external')})"
+    for names, verdict, what in ((lost, Verdict.DEAD, "missing"), (unseen, Verdict.UNKNOWN, outside)):
         of_path, of_vector = pc.is_in(paths, value_set=names[0]), pc.is_in(vectors, value_set=names[1])
         gone = rows.filter(pc.or_(of_path, of_vector))
         if gone.num_rows:

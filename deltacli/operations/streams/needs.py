@@ -341,6 +341,10 @@ def _order_of(adds: RecordBatch) -> RecordBatch:
     return pa.RecordBatch.from_arrays(columns, names=["modified_ms", "path"])
 
 
+_UNSURE = r"^(/|[A-Za-z][A-Za-z0-9+.-]*:)|[\x{10000}-\x{10FFFF}]"
+"""Paths that Delta may order in another way: it spells absolute ones anew, and may compare UTF-16."""
+
+
 def _are_after(files: RecordBatch, last: _Place) -> ArrowArray:
     is_later = pc.greater(files["modified_ms"], last[0])
     is_equal = pc.equal(files["modified_ms"], last[0])
@@ -349,20 +353,23 @@ def _are_after(files: RecordBatch, last: _Place) -> ArrowArray:
 
 def _last_delivered(snapshot: Snapshot, delivered: int) -> _Place | None:
     """Return the place of the last one of so many first files of a version, by their times and the bytes of their
-    paths, as Delta compares; None where it has no more files.
+    paths, as Delta compares; None where it has no more files. The path is '' where the order of the files of that time
+    is not sure, so that all of them come after it.
     """
     import pyarrow as pa
 
+    unsure = set[int]()
     schema = pa.schema([("modified_ms", pa.int64()), ("path", pa.string())])
     first, count = schema.empty_table(), 0
     for some in snapshot.file_actions.map_actions("add", _order_of, fields=("path", "modificationTime")):
         first, count = pa.concat_tables([first, pa.Table.from_batches([some])]), count + some.num_rows
+        unsure |= {*pc.filter(some["modified_ms"], pc.match_substring_regex(some["path"], _UNSURE)).to_pylist()}
         if first.num_rows > 2 * delivered + _ROWS_HELD:
             first = first.take(_in_order(first).slice(0, delivered))
     if delivered >= count:
         return None
     last = first.slice(_in_order(first)[delivered - 1].as_py(), 1).to_pylist()[0]
-    return last["modified_ms"], last["path"]
+    return last["modified_ms"], "" if last["modified_ms"] in unsure else last["path"]
 
 
 def _in_order(files: ArrowTable) -> ArrowArray:

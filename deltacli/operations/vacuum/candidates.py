@@ -15,7 +15,7 @@ from deltacli.changing.plan import Amount
 from deltacli.core.errors import CommitCorrupt, Unreadable
 from deltacli.core.made_once import cached_property
 from deltacli.core.typing import ArrowArray, RecordBatch
-from deltacli.delta.data_files import key_text
+from deltacli.delta.data_files import encoded_root, key_text, made_absolute
 from deltacli.delta.listing import FileKind, HiddenNames, LogKeys, PathKeys, TableRoots, is_among, kinds, partition_of
 from deltacli.delta.log.actions import Action
 from deltacli.delta.log.file_actions import FileBatch
@@ -443,9 +443,7 @@ def _protect_table(other: Snapshot, collector: ReferenceCollector, cutoff_ms: in
     """
     import pyarrow as pa
 
-    from deltacli.operations.vacuum.rechecking import made_absolute
-
-    uri = other.table.uri
+    root = encoded_root(other.table.uri)
     cutoff_ms = min(cutoff_ms, other.table.clock() - deleted_file_retention_ms(other.properties))
     listing = list_log(other.table.storage, progress=other.table.progress)
     window = find_window(other.table, listing, cutoff_ms)
@@ -455,12 +453,12 @@ def _protect_table(other: Snapshot, collector: ReferenceCollector, cutoff_ms: in
         needed = pc.greater(rows.version, pa.scalar(-1 if window.last_before is None else window.last_before))
         part = _some(rows, needed)
         if len(part.path):
-            collector.take_needed(_narrow(made_absolute(part.path, uri), part.vector))
+            collector.take_needed(_narrow(made_absolute(part.path, root), part.vector))
     if faults:
         raise faults[0]
     for batch in other.file_actions.narrow():
         for found in _needed_of(batch, cutoff_ms):
-            collector.take_needed(_narrow(made_absolute(found.column("path"), uri), found.column("dv_id")))
+            collector.take_needed(_narrow(made_absolute(found.column("path"), root), found.column("dv_id")))
 
 
 def _needed_of(batch: FileBatch, cutoff_ms: int) -> Iterator[Any]:  # Any: pyarrow has no types

@@ -175,7 +175,7 @@ def prepare(
     )
     if manifested := files_of_manifests(table):
         references = references.with_viewed(keys.of_listing(binary_paths(sorted(manifested))))
-    streams = _guarded_streams(snapshot, request)
+    streams = _guarded_streams(snapshot, request, protect)
     if streams is not None:
         references = references.with_streamed(streams.hashes(keys))
     first = _first_config(snapshot, references)
@@ -190,13 +190,13 @@ def prepare(
     )
 
 
-def _guarded_streams(snapshot: Snapshot, request: VacuumRequest) -> StreamGuard | None:
+def _guarded_streams(snapshot: Snapshot, request: VacuumRequest, others: Sequence[Snapshot]) -> StreamGuard | None:
     if not request.protect_streams:
         return None
     from deltacli.operations.streams.guard import guard_streams
     from deltacli.operations.streams.protection import StreamProtection
 
-    return guard_streams(snapshot, StreamProtection.of(request))
+    return guard_streams(snapshot, StreamProtection.of(request), others)
 
 
 def _first_config(snapshot: Snapshot, references: References) -> TableConfiguration | None:

@@ -5,7 +5,6 @@ Files that newer commits need again are spared. A saved plan is compared with it
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -31,7 +30,7 @@ from deltacli.changing.basis import (
 from deltacli.core.errors import DeltacliError, Refused, adding, command, parameter
 from deltacli.core.typing import ArrowArray
 from deltacli.core.units import format_duration, format_spans, format_timestamp, gaps_in, plural
-from deltacli.delta.data_files import canonical, key_text
+from deltacli.delta.data_files import encoded_root, key_text, made_absolute
 from deltacli.delta.listing import PathKeys, binary_paths
 from deltacli.delta.log.segment import LOG_DIRECTORY, LogFile, LogFileKind, LogListing, make_log_file
 from deltacli.delta.log.state import DELETED_FILE_RETENTION, deleted_file_retention_ms
@@ -54,7 +53,7 @@ def open_protected(table: TableHandle, uri: str) -> Snapshot:
     """Return the newest version of another table. Also raises Refused where its protocol prevents deltacli from finding
     all files that it needs.
     """
-    other = table.beside(uri)
+    other = table.beside(uri, has_own_files=True)
     with of_protected(other.uri):
         snapshot = read_snapshot(other)
         require_committable(snapshot)
@@ -124,14 +123,6 @@ def of_protected(uri: str) -> Iterator[None]:
         raise
 
 
-def made_absolute(paths: ArrowArray, uri: str) -> ArrowArray:
-    """Return paths from the log of another table as absolute paths."""
-    root = f"{canonical(uri).rstrip('/')}/".replace("%", "%25")
-    encoded = re.sub("[\udc80-\udcff]", lambda byte: f"%{ord(byte[0]) - 0xDC00:02X}", root)
-    is_relative = pc.invert(pc.match_substring_regex(paths, r"^([A-Za-z][A-Za-z0-9+.-]*:|/)"))
-    return pc.if_else(is_relative, pc.binary_join_element_wise(encoded, paths, ""), paths)
-
-
 _HARMLESS = frozenset({"add", "remove", "cdc", "txn", "commitInfo", "domainMetadata"})
 """Actions that do not change the protocol and the properties."""
 
@@ -189,7 +180,8 @@ class NewerCommits:
         if plan.streams is not None:
             from deltacli.operations.streams.guard import StreamWatch
 
-            self._streams = StreamWatch(table, plan.streams)
+            others = {one.table_id: tail.table for one, tail in zip(plan.protected, self._others, strict=True)}
+            self._streams = StreamWatch(table, plan.streams, others)
 
     def require_same(self, snapshot: Snapshot) -> None:
         """Raise Refused where a newer version is of another table or has another past, where the clock is wrong, and
@@ -258,7 +250,8 @@ class NewerCommits:
                     snapshot = read_snapshot(tail.table)
                     require_committable(snapshot)
                     self._require_retention(snapshot)
-                self._take([rows._replace(path=made_absolute(rows.path, tail.table.uri)) for rows in references])
+                root = encoded_root(tail.table.uri)
+                self._take([rows._replace(path=made_absolute(rows.path, root)) for rows in references])
 
     def _take_streams(self) -> None:
         """Take what queries need that the plan does not keep for them: those that began, went back or were ignored."""

@@ -33,6 +33,7 @@ from deltacli.operations.validate.inspect_storage import (
     list_table,
     make_exists,
 )
+from deltacli.rules.actions.row_tracking import OVERLAP, uncounted
 from deltacli.rules.framework.base import Finding, Severity
 from deltacli.rules.framework.repairs import LOST, Condition
 from deltacli.rules.framework.views import HistoryView, ListingView, StateView, StorageView
@@ -167,6 +168,12 @@ def validate_table(
                 metadata = state.config.metadata if state else None
                 storage.require_announced(metadata.id if metadata else None, log.listing.newest_version)
             _look_at_log(collector, log, inspector, state, now_ms, _of_catalog(storage))
+            asks_ids = not request.opens_files and OVERLAP.id in collector.rules
+            if asks_ids and state is not None and (count := uncounted(state)):
+                inspector.not_checked.append(
+                    f"whether other files have the row ids of {plural(count, 'file')} whose rows the log does not "
+                    f"count: {parameter('validate.level', 'footers')} does"
+                )
             step.advance(live.files)
         files = None
         if level != "log":

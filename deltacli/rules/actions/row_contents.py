@@ -1,4 +1,4 @@
-"""Rules about the contents of rows: the change types of change data files, and row ids.
+"""Rules about the contents of data files: the change types of change data files, and row ids.
 
 Spec: Change Data Files; Row Tracking, Row IDs.
 """
@@ -8,11 +8,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from deltacli.arrow import compute as pc
+from deltacli.arrow.rows import grouped
 from deltacli.core.units import plural
+from deltacli.delta.data_files import canonical_column
 from deltacli.delta.encoding.many_values import Repeated
-from deltacli.delta.log.row_ids import DOMAIN, read_mark
+from deltacli.delta.log.file_actions import num_records_column
+from deltacli.delta.log.row_ids import DOMAIN, FEATURE, read_mark
+from deltacli.rules.actions.row_tracking import OVERLAP, ranges_of_ids
 from deltacli.rules.framework.base import Area, Finding, Level
-from deltacli.rules.framework.data_file_views import AnswersView, ChangedVersionView, ChangeFileView
+from deltacli.rules.framework.data_file_views import (
+    AllFootersView,
+    AnswersView,
+    ChangedVersionView,
+    ChangeFileView,
+    FootersView,
+)
 
 # -- rules about the contents of change data files ---------------------------------------------------------------------
 
@@ -142,3 +153,47 @@ def row_ids_of_files(view: AnswersView) -> Iterator[Finding]:
         if found.highest is not None and mark is not None and found.highest > mark:
             message = f"{place.key} has row ids up to {found.highest}, but the high-water mark of row ids is {mark}"
             yield BEYOND_MARK.at(place, message, seen=found.highest, expected=f"at most {mark}")
+
+
+# -- row ids of files whose rows only their footers count --------------------------------------------------------------
+
+
+@ROW_ID_AREA.check(FootersView, OVERLAP)
+def counted_by_footers(view: FootersView) -> Iterator[Finding]:
+    """Collect the row ids of files, 24 bytes each, and the places of those whose rows only footers count."""
+    import pyarrow as pa
+
+    if FEATURE not in view.config.features:
+        return
+    known = view.run_memory.setdefault(OVERLAP.id, ([], {}))
+    parts, places = known
+    base, records = view.adds.column("baseRowId"), num_records_column(view.adds.column("stats"))
+    keys = [hash(key) for key in canonical_column(view.adds.column("path")).to_pylist()]
+    columns = {"key": pa.array(keys, pa.int64()), "base_row_id": base, "num_records": pc.coalesce(records, view.rows)}
+    parts.append(pa.table(columns))
+    for row in pc.indices_nonzero(pc.and_(pc.is_valid(base), pc.is_null(records))).to_pylist():
+        places[keys[row]] = view.place(row)
+    yield from ()
+
+
+@ROW_ID_AREA.check(AllFootersView, OVERLAP)
+def uncounted_files_share_row_ids(view: AllFootersView) -> Iterator[Finding]:
+    """Compare those files with all others. A data file that is live twice is one."""
+    import pyarrow as pa
+
+    parts, places = view.run_memory.get(OVERLAP.id, ((), {}))
+    if not places:
+        return
+    live = grouped(pa.concat_tables(parts), ["key", "base_row_id"], [("num_records", "max")])
+    live = live.rename_columns([name.removesuffix("_max") for name in live.column_names])
+    rows, *found = ranges_of_ids(live)
+    keys, firsts, counts = (column.to_pylist() for column in (pc.take(live.column("key"), rows), *found))
+    reached = -1
+    for at, (key, begin, count) in enumerate(zip(keys, firsts, counts, strict=True)):
+        end, place = begin + count - 1, places.get(key)
+        if place is not None and (begin <= reached or (at + 1 < len(firsts) and firsts[at + 1] <= end)):
+            message = (
+                f"the row ids of {place.key} are {begin} to {end} by its footer, and another file has some of them"
+            )
+            yield OVERLAP.at(place, message, seen=f"{begin} to {end}", expected="ids that no other file has")
+        reached = max(reached, end)

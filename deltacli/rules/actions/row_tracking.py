@@ -130,16 +130,13 @@ def files_without_row_ids(view: StateView) -> Iterator[Finding]:
 
 @AREA.check(StateView, OVERLAP)
 def files_share_row_ids(view: StateView) -> Iterator[Finding]:
-    """Compare files in the order of their first ids. Each range must end before the next one begins (1M files:
-    0.5 s).
+    """Compare files whose rows the log counts in the order of their first ids. Each range must end before the next one
+    begins (1M files: 0.5 s).
     """
     if FEATURE not in view.config.features:
         return
-    found = _ranges(view.live)
-    if found is None:
-        return
-    rows, first, count = found
-    last = len(rows) - 1
+    rows, first, count = ranges_of_ids(view.live)
+    last = max(len(rows) - 1, 0)
     gap = pc.subtract(first.slice(1), first.slice(0, last))
     for hit in pc.indices_nonzero(pc.less(gap, count.slice(0, last))).to_pylist():
         lower, upper = (view.live.slice(rows[hit + n].as_py(), 1).to_pylist()[0] for n in (0, 1))
@@ -181,16 +178,21 @@ def high_water_mark_is_below_ids(view: StateView) -> Iterator[Finding]:
         yield HIGH_WATER_MARK.at(place, message, seen=mark, expected=f"at least {highest}")
 
 
-def _ranges(live: pyarrow.Table) -> tuple[ArrowArray, ArrowArray, ArrowArray] | None:
+def uncounted(view: StateView) -> int:
+    """Return how many live files have row ids that end at an unknown one, because the log does not count their rows."""
+    if FEATURE not in view.config.features:
+        return 0
+    base, records = view.live.column("base_row_id"), view.live.column("num_records")
+    return pc.sum(pc.and_(pc.is_valid(base), pc.is_null(records))).as_py() or 0
+
+
+def ranges_of_ids(live: pyarrow.Table) -> tuple[ArrowArray, ArrowArray, ArrowArray]:
     """Return the rows of files that have row ids in the order of their first ids, those ids, and the number of rows of
-    each file (at least one). Return None if there are fewer than two.
+    each file, which is known and at least one.
     """
-    base, records = live.column("base_row_id"), pc.fill_null(live.column("num_records"), 1)
-    rows = pc.indices_nonzero(pc.and_(pc.is_valid(base), pc.greater(records, 0)))
-    if len(rows) < 2:
-        return None
-    order = pc.sort_indices(pc.take(base, rows))
-    rows = pc.take(rows, order)
+    base, records = live.column("base_row_id"), live.column("num_records")
+    rows = pc.indices_nonzero(pc.and_(pc.is_valid(base), pc.fill_null(pc.greater(records, 0), False)))
+    rows = pc.take(rows, pc.sort_indices(pc.take(base, rows)))
     return rows, pc.take(base, rows).combine_chunks(), pc.take(records, rows).combine_chunks()
 
 

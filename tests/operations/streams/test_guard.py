@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from deltacli.api.table import Table
+from deltacli.api.table import Table, open_table
 from deltacli.changing.change import carry_out
 from deltacli.core.clock import fixed_clock
 from deltacli.core.errors import Refused, UsageError
@@ -23,6 +24,7 @@ from tests.operations.streams.checkpoints import QUERY_ID, delta, standing
 from tests.operations.streams.made import expected, make
 from tests.operations.streams.reader import restart
 from tests.operations.streams.tables import History, adding, name_of, removing
+from tests.support.actions import to_bytes
 from tests.support.builder import commit_path
 from tests.support.reading import NOW_MS
 from tests.support.vacuum_hazards import DAY_MS, Meanwhile, goes, paths_of, plan_of, saved
@@ -140,10 +142,12 @@ def test_a_dead_query_refuses_until_its_loss_is_allowed(name: str, tmp_path: Pat
     assert _table(root).expire_log(protect_streams=glob, allow_stream_loss=allowed).plan.streams
 
 
-def test_an_unreadable_directory_refuses_though_its_table_is_unknown(tmp_path: Path) -> None:
-    root, checkpoint = _written(tmp_path, checkpoint=BEHIND)
+@pytest.mark.parametrize("has_before", [True, False])
+def test_an_unreadable_directory_refuses_though_its_table_is_unknown(has_before: bool, tmp_path: Path) -> None:
+    root, checkpoint = _written(tmp_path, checkpoint=standing(delta(3, table="another")))
     (checkpoint / "offsets" / "7").write_bytes(b"v9\n{}\n{}")
-    (checkpoint / "offsets" / "6").unlink()
+    if not has_before:
+        (checkpoint / "offsets" / "6").unlink()
 
     plan = plan_of(_table(root), protect_streams=[str(checkpoint)])
 
@@ -155,6 +159,45 @@ def test_queries_of_other_tables_and_other_sources_neither_refuse_nor_pin(tmp_pa
     standing("7").write(tmp_path / "queries" / "rate")
 
     assert name_of(16) in goes(_table(root), protect_streams=[str(checkpoint.parent / "*")])
+
+
+@pytest.mark.parametrize(
+    "offsets",
+    [
+        (delta(12), delta(3, table="another")),  # the sources of the query have changed places
+        (delta(3, table="another"), delta(21)),
+        (delta(12), '{"logOffset":3}'),
+        ('{"logOffset":3}', delta(21)),
+        (delta(12), json.dumps(delta(21))),
+        (delta(12), '{"sourceVersion":1,"index":3}'),
+    ],
+)
+@pytest.mark.parametrize("committed", [True, False])
+def test_a_source_whose_last_offsets_are_of_others_refuses(
+    offsets: tuple[str, str], committed: bool, tmp_path: Path
+) -> None:
+    root, checkpoint = _written(tmp_path, checkpoint=standing(offsets[1], offsets[0], committed=committed))
+    options: dict[str, Any] = {"protect_streams": [str(checkpoint)]}
+
+    refused = [*plan_of(_table(root), **options).refusals, *_table(root).plan_expire_log(**options).refusals]
+
+    assert 2 * ["streams.not-protected"] == [one.code for one in refused]
+    (query,) = _table(root).streams(checkpoints=[str(checkpoint)]).queries
+    assert query.finding.verdict in ("dead", "unknown")
+
+
+def test_files_of_one_time_are_kept_where_their_order_is_not_sure(tmp_path: Path) -> None:
+    """Delta spells an absolute path anew before it sorts the files of a snapshot."""
+    names = ["a.parquet", "z.parquet", f"file:{tmp_path}/table/m.parquet"]
+    moment = NOW_MS - 90 * DAY_MS
+    commits = {2: [adding(name, modified_ms=moment) for name in names], 5: [removing(name) for name in names]}
+    root, checkpoint = _written(tmp_path, History(commits), standing(delta(4, 0, in_snapshot=True)))
+    (root / "m.parquet").write_bytes(b"0123456789")
+    for one in root.rglob("*.parquet"):
+        os.utime(one, ns=(moment * 1_000_000,) * 2)
+
+    assert {"a.parquet", "z.parquet", "m.parquet"} <= goes(_table(root))
+    assert {"a.parquet", "z.parquet", "m.parquet"}.isdisjoint(goes(_table(root), protect_streams=[str(checkpoint)]))
 
 
 def test_a_pattern_without_a_match_refuses(tmp_path: Path) -> None:
@@ -305,6 +348,44 @@ def test_a_saved_plan_keeps_the_patterns(tmp_path: Path) -> None:
     checkpoint.rename(tmp_path / "moved")
     with pytest.raises(Exception, match="checkpoint"):
         vacuum(_table(root), VacuumRequest(log_entries=False), found)
+
+
+# -- queries that read a shallow clone ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("when", ["before the plan", "after the plan", "of a clone of the clone"])
+def test_files_are_kept_for_queries_that_read_a_clone(when: str, tmp_path: Path) -> None:
+    """The clone has removed a file of the source; the query is still in the clone's first version."""
+    name, place = name_of(5), tmp_path / "clone"
+    root = History({18: [removing(name, data_change=False), adding("big.parquet", data_change=False)]}).write(
+        tmp_path / "table"
+    )
+    _table(root).clone(place, version=17)
+    if when == "of a clone of the clone":
+        place = tmp_path / "second"
+        open_table(tmp_path / "clone", allow_external=[str(root)]).clone(place)
+    (log,) = (place / "_delta_log").glob("*.json")
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    (path,) = (one["add"]["path"] for one in lines if one.get("add", {}).get("path", "").endswith(f"/{name}"))
+    (table_id,) = (one["metaData"]["id"] for one in lines if "metaData" in one)
+    for one in {place, tmp_path / "clone"}:
+        (one / commit_path(1)).write_bytes(to_bytes([removing(path, data_change=False, deleted_ms=NOW_MS)]))
+    for one in [*tmp_path.rglob("*.json")]:
+        os.utime(one, ns=(NOW_MS * 1_000_000,) * 2)
+    waiting = standing(delta(0, 1, in_snapshot=True, table=table_id), modified_ms=LATER_MS)
+    idle = standing(delta(2, table=table_id), modified_ms=LATER_MS)
+    checkpoint = (idle if when == "after the plan" else waiting).write(tmp_path / "queries" / "q")
+    options = {"protect_streams": [f"{tmp_path}/queries/*"]}
+    assert name in goes(_table(root))
+
+    plan = plan_of(_table(root), **options)
+    waiting.write(checkpoint)
+    vacuum(_table(root), VacuumRequest(log_entries=False, max_delete="100%"), saved(plan, tmp_path / "plan.parquet"))
+
+    assert not plan.refusals
+    assert (when == "after the plan") == (name in paths_of(plan))
+    assert any(f"reads {place.as_uri()}" in note for note in plan.notes)
+    assert (root / name).exists()
 
 
 # -- where a checkpoint directory is in the table ----------------------------------------------------------------------
