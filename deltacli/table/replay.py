@@ -394,10 +394,12 @@ def _take_large(
     adds, removes = ([getattr(block, kind) for block in blocks] for kind in ("adds", "removes"))
     blocks.clear()
     for rows, kept in ((adds, tail.adds), (removes, tail.removes)):
+        if not remember:
+            kept += rows
+            continue
         for joined in _joined(rows):
             kept.append(joined)
-            if remember:
-                keys.append(KeyIndex(key_column(joined.column("path"), joined.column("dv_id"))))
+            keys.append(KeyIndex(key_column(joined.column("path"), joined.column("dv_id"))))
     tail.large[file.version] = LargeCommit(contested, keys)
     return small
 
