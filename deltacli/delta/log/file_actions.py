@@ -605,6 +605,15 @@ def whole_actions(actions: Sequence[Action], schema: pyarrow.Schema, source: str
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
+def whole_file_batch(adds: Sequence[Action], removes: Sequence[Action], source: str) -> FileBatch:
+    """Return adds and removes as found with all their fields. Raises CommitCorrupt."""
+    schemas = action_schemas()
+    return FileBatch(
+        whole_actions(adds, schemas.add, source) if adds else None,
+        whole_actions(removes, schemas.remove, source) if removes else None,
+    )
+
+
 def whole_column(values: Sequence[object], field: ArrowField, source: str) -> ArrowArray:
     """Return values of the log as a column. Raises CommitCorrupt (`action.wrong-type`) for one that it cannot hold."""
     import pyarrow as pa

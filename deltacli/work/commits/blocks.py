@@ -25,7 +25,7 @@ from deltacli.delta.log.file_actions import (
     narrow_batches,
     num_records_column,
     tight_column,
-    whole_actions,
+    whole_file_batch,
 )
 from deltacli.delta.log.segment import LogFile
 from deltacli.storage import ReadStorage
@@ -100,17 +100,34 @@ def read_narrow_block(storage: ReadStorage, block: CommitBlock, touched: Touched
 
     Raises CommitCorrupt (with the line number in the block, not in the file).
     """
-    lines = read_lines(storage, block)
-    if not lines or lines.isspace():
-        return _narrow_from_actions([], block.file.name, touched)
-    if (alike := alike_adds(lines)) is not None:
-        return _filtered(alike, narrow_batches([], [], block.file.name)[1], [], touched)
-    parsed = _parse_narrow(lines)
-    if parsed is None:
-        return _narrow_from_actions(list(stream_actions(lines.split(b"\n"), block.file.name)), block.file.name, touched)
-    adds, removes, others = parsed
-    small = _small_actions(lines, block.file.name) if others else []
-    return _filtered(_narrow_adds(adds), _narrow_removes(removes), small, touched)
+    lines, name = read_lines(storage, block), block.file.name
+    small: list[tuple[str, Action]] = []
+    if (adds := alike_adds(lines)) is not None:
+        rows = adds, narrow_batches([], [], name)[1]
+    elif (parsed := _parse_narrow(lines)) is not None:
+        rows = _narrow_rows(*parsed[:2])
+        if parsed[2]:
+            others = (line for line in lines.split(b"\n") if not line.startswith((b'{"add":{', b'{"remove":{')))
+            small = [one for one in stream_actions(others, name) if one[0] not in _FILE_KINDS]
+    else:
+        actions = list(stream_actions(lines.split(b"\n"), name))
+        for kind, action in actions:
+            if kind in _FILE_KINDS:
+                file_key(action, name)  # raises if the action has no key
+        small = [one for one in actions if one[0] not in _FILE_KINDS]
+        rows = narrow_batches(*_file_actions(actions), name)
+    kept = [_untouched(one, "dv_id", touched) for one in rows]
+    return NarrowBlock(kept[0], kept[1], key_hashes(kept[0]), key_hashes(kept[1]), small)
+
+
+def _file_actions(actions: list[tuple[str, Action]]) -> tuple[list[Action], list[Action]]:
+    adds, removes = ([action for kind, action in actions if kind == one] for one in _FILE_KINDS)
+    return adds, removes
+
+
+def _untouched(rows: RecordBatch, vectors: str, touched: TouchedFiles) -> RecordBatch:
+    mask = touched.untouched(rows.column("path"), rows.column(vectors))
+    return rows if mask is None else pc.filter(rows, mask)
 
 
 _TOKEN = pattern(
@@ -233,58 +250,20 @@ def _has_odd_vectors(vectors: ArrowArray) -> bool:
     return any(pc.struct_field(vectors, [name]).null_count != vectors.null_count for name in needed)
 
 
-def _small_actions(lines: bytes, name: str) -> list[tuple[str, Action]]:
-    others = (line for line in lines.split(b"\n") if not line.startswith((b'{"add":{', b'{"remove":{')))
-    return [(kind, action) for kind, action in stream_actions(others, name) if kind not in ("add", "remove")]
-
-
-def _narrow_adds(adds: Any) -> Any:  # Any: struct array in, RecordBatch out
+def _narrow_rows(adds: Any, removes: Any) -> tuple[RecordBatch, RecordBatch]:  # Any: struct arrays
     import pyarrow as pa
 
-    vectors, stats = adds.field("deletionVector"), adds.field("stats")
-    cardinality = vectors.flatten()[3]
-    columns = [
-        adds.field("path"),
-        unique_id_column(vectors),
-        adds.field("size"),
-        num_records_column(stats),
-        cardinality,
-        tight_column(stats, cardinality),
-    ]
-    return pa.RecordBatch.from_arrays(columns, schema=action_schemas().narrow_add)
-
-
-def _narrow_removes(removes: Any) -> Any:  # Any: struct array in, RecordBatch out
-    import pyarrow as pa
-
-    columns = [
-        removes.field("path"),
-        unique_id_column(removes.field("deletionVector")),
-        removes.field("deletionTimestamp"),
-    ]
-    return pa.RecordBatch.from_arrays(columns, schema=action_schemas().narrow_remove)
-
-
-def _narrow_from_actions(actions: list[tuple[str, Action]], name: str, touched: TouchedFiles) -> NarrowBlock:
-    by_kind: dict[str, list[Action]] = {"add": [], "remove": []}
-    small = []
-    for kind, action in actions:
-        if kind in by_kind:
-            file_key(action, name)  # raises if the action has no key
-            by_kind[kind].append(action)
-        else:
-            small.append((kind, action))
-    return _filtered(*narrow_batches(by_kind["add"], by_kind["remove"], name), small, touched)
-
-
-def _filtered(
-    adds: Any, removes: Any, small: list[tuple[str, Action]], touched: TouchedFiles
-) -> NarrowBlock:  # Any: RecordBatch
-    kept = []
-    for rows in (adds, removes):
-        mask = touched.untouched(rows.column("path"), rows.column("dv_id"))
-        kept.append(rows if mask is None else pc.filter(rows, mask))
-    return NarrowBlock(kept[0], kept[1], key_hashes(kept[0]), key_hashes(kept[1]), small)
+    schemas, stats, cardinality = action_schemas(), adds.field("stats"), adds.field("deletionVector").flatten()[3]
+    (add_path, add_ids), (remove_path, remove_ids) = (
+        (actions.field("path"), unique_id_column(actions.field("deletionVector"))) for actions in (adds, removes)
+    )
+    tight = tight_column(stats, cardinality)
+    added = [add_path, add_ids, adds.field("size"), num_records_column(stats), cardinality, tight]
+    removed = [remove_path, remove_ids, removes.field("deletionTimestamp")]
+    return (
+        pa.RecordBatch.from_arrays(added, schema=schemas.narrow_add),
+        pa.RecordBatch.from_arrays(removed, schema=schemas.narrow_remove),
+    )
 
 
 def key_hashes(rows: RecordBatch) -> array[int]:
@@ -300,31 +279,12 @@ def read_whole_block(
     `partitions` are the expected keys of partition values. If a key occurs twice in the commit, both actions are
     returned. Raises CommitCorrupt.
     """
-    lines = read_lines(storage, block)
-    if not lines or lines.isspace():
-        return FileBatch()
+    lines, name = read_lines(storage, block), block.file.name
     batch = _parse_whole(lines, partitions)
     if batch is None:
-        batch = _line_by_line(lines, block.file.name)
-    kept = [None if rows is None else _untouched(rows, touched) for rows in (batch.adds, batch.removes)]
-    return FileBatch(*kept)
-
-
-def _line_by_line(lines: bytes, name: str) -> FileBatch:
-    schemas = action_schemas()
-    actions = list(stream_actions(lines.split(b"\n"), name))
-    adds = [action for kind, action in actions if kind == "add"]
-    removes = [action for kind, action in actions if kind == "remove"]
-    return FileBatch(
-        whole_actions(adds, schemas.add, name) if adds else None,
-        whole_actions(removes, schemas.remove, name) if removes else None,
-    )
-
-
-def _untouched(rows: pyarrow.RecordBatch, touched: TouchedFiles) -> pyarrow.RecordBatch | None:
-    mask = touched.untouched(rows.column("path"), rows.column("deletionVector"))
-    kept = rows if mask is None else pc.filter(rows, mask)
-    return kept if kept.num_rows else None
+        batch = whole_file_batch(*_file_actions(list(stream_actions(lines.split(b"\n"), name))), name)
+    kept = (None if rows is None else _untouched(rows, "deletionVector", touched) for rows in batch)
+    return FileBatch(*(rows if rows is not None and rows.num_rows else None for rows in kept))
 
 
 @lru_cache(maxsize=8)
