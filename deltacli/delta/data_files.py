@@ -342,8 +342,8 @@ def name_nothing(descriptors: pyarrow.StructArray) -> pyarrow.Array:
     with nulls, or with empty texts and zeros. The Rust kernel reads the first as no vector, and refuses the second.
     """
     found = pc.is_valid(descriptors)
-    for part, nothing in (("storageType", ""), ("pathOrInlineDv", ""), ("cardinality", 0)):
-        if descriptors.type.get_field_index(part) >= 0:
+    for part, nothing in (("cardinality", 0), ("storageType", ""), ("pathOrInlineDv", "")):
+        if found.true_count and descriptors.type.get_field_index(part) >= 0:
             found = pc.and_(found, pc.equal(pc.coalesce(pc.struct_field(descriptors, [part]), nothing), nothing))
     return found
 

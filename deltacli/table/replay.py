@@ -20,7 +20,6 @@ from deltacli.delta.log.file_actions import (
     NarrowRows,
     Survivors,
     TouchedFiles,
-    action_schemas,
     decided_keys,
     file_key,
     key_column,
@@ -30,7 +29,7 @@ from deltacli.delta.log.file_actions import (
     survivors_of_stream,
     texts_of,
     values_that_repeat,
-    whole_actions,
+    whole_file_batch,
 )
 from deltacli.delta.log.segment import LogFile
 from deltacli.delta.log.state import StateBuilder
@@ -263,18 +262,13 @@ class _HeldWhole:
 
 def whole_batch(held: Sequence[tuple[str, Survivors]]) -> FileBatch:
     """Return survivors, each with its commit file. Raises CommitCorrupt, naming the file."""
-    schemas = action_schemas()
     adds = [add for _, survived in held for add in survived.adds]
     removes = [remove for _, survived in held for remove in survived.removes]
     try:
-        return FileBatch(
-            whole_actions(adds, schemas.add, "") if adds else None,
-            whole_actions(removes, schemas.remove, "") if removes else None,
-        )
+        return whole_file_batch(adds, removes, "")
     except CommitCorrupt:
         for source, survived in held:
-            whole_actions(survived.adds, schemas.add, source)
-            whole_actions(survived.removes, schemas.remove, source)
+            whole_file_batch(*survived, source)
         raise
 
 
@@ -394,10 +388,12 @@ def _take_large(
     adds, removes = ([getattr(block, kind) for block in blocks] for kind in ("adds", "removes"))
     blocks.clear()
     for rows, kept in ((adds, tail.adds), (removes, tail.removes)):
+        if not remember:
+            kept += rows
+            continue
         for joined in _joined(rows):
             kept.append(joined)
-            if remember:
-                keys.append(KeyIndex(key_column(joined.column("path"), joined.column("dv_id"))))
+            keys.append(KeyIndex(key_column(joined.column("path"), joined.column("dv_id"))))
     tail.large[file.version] = LargeCommit(contested, keys)
     return small
 

@@ -53,20 +53,35 @@ def parse_ndjson(
     text (a duplicate key, a value of another type, no JSON) or must not be given it; the caller then parses line by
     line. Two objects on one line count as two.
     """
-    import pyarrow
-
     if not lines.lstrip().startswith(b"{"):
         return None
-    buffer = pyarrow.py_buffer(lines)
-    offsets = pyarrow.py_buffer(memoryview(bytearray(len(lines).to_bytes(8, "little").rjust(16, b"\0"))))
-    whole = pyarrow.LargeBinaryArray.from_buffers(pyarrow.large_binary(), 1, [None, offsets, buffer])
-    if pc.match_substring_regex(whole, _TOP_LEVEL_NULL)[0].as_py():
-        return None
-    try:
-        pc.cast(whole, pyarrow.large_string())  # checks that it is UTF-8; the reader looks only at the fields it keeps
-    except pyarrow.ArrowInvalid:
+    if matches(lines, _TOP_LEVEL_NULL) or not is_utf8(lines):
         return None
     return read_lines(lines, fields, infer=infer, only=only)
+
+
+def is_utf8(texts: bytes) -> bool:
+    """Return whether texts are UTF-8. Arrow's reader looks only at the fields it keeps."""
+    import pyarrow
+
+    try:
+        pc.cast(_as_one_value(texts), pyarrow.large_string())
+    except pyarrow.ArrowInvalid:
+        return False
+    return True
+
+
+def matches(texts: bytes, pattern: str | bytes) -> bool:
+    """Return whether a pattern of RE2, of bytes, matches somewhere in texts."""
+    return bool(pc.match_substring_regex(_as_one_value(texts), pattern)[0].as_py())
+
+
+def _as_one_value(texts: bytes) -> pyarrow.LargeBinaryArray:
+    import pyarrow
+
+    offsets = pyarrow.py_buffer(memoryview(bytearray(len(texts).to_bytes(8, "little").rjust(16, b"\0"))))
+    buffers = [None, offsets, pyarrow.py_buffer(texts)]
+    return pyarrow.LargeBinaryArray.from_buffers(pyarrow.large_binary(), 1, buffers)
 
 
 def read_lines(lines: bytes, fields: pyarrow.Schema, *, infer: bool, only: bool = False) -> pyarrow.Table | None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
 from deltacli.arrow.rows import grouped
-from deltacli.core.typing import ArrowTable
+from deltacli.core.typing import ArrowArray, ArrowTable
 from deltacli.delta.log.file_actions import SMALL_FILE_BYTES
 
 if TYPE_CHECKING:
@@ -89,31 +89,48 @@ def _layout_of(adds: pyarrow.RecordBatch, *, is_partitioned: bool) -> tuple[File
     import pyarrow as pa
 
     sizes = pc.fill_null(adds.column("size"), 0)
-    below = [0, *(pc.sum(pc.less(sizes, limit)).as_py() or 0 for limit in CLASS_LIMITS), adds.num_rows]
+    extremes, rows = pc.min_max(sizes).as_py(), adds.num_rows
+    least, most = extremes["min"] or 0, extremes["max"] or 0
+    inner = (
+        pc.less(sizes, limit).true_count if least < limit <= most else rows * (limit > most) for limit in CLASS_LIMITS
+    )
+    below = [0, *inner, rows]
     small = pc.less(sizes, SMALL_FILE_BYTES)
     layout = FileLayout(
         files_by_class=Counter(
             {place: count for place in range(len(below) - 1) if (count := below[place + 1] - below[place])}
         ),
-        small_files=pc.sum(small).as_py() or 0,
+        small_files=small.true_count,
         small_bytes=pc.sum(pc.if_else(small, sizes, 0)).as_py() or 0,
     )
-    if not (is_partitioned and adds.num_rows):
+    if not (is_partitioned and rows):
         return layout, []
-    files = pa.table([partition_texts(adds.column("partitionValues")), sizes], ["text", "size"])
-    return layout, [grouped(files, ["text"], [("size", "count"), ("size", "sum")])]
+    values = adds.column("partitionValues")
+    keys, items, offsets = _entries(values)
+    lengths = pc.min_max(pc.subtract(offsets.slice(1), offsets.slice(0, rows))).as_py()
+    is_one_column = not values.null_count and {*lengths.values()} == {1} and len(pc.unique(keys)) == 1
+    files = pa.table([items if is_one_column else partition_texts(values), sizes], ["text", "size"])
+    groups = grouped(files, ["text"], [("size", "count"), ("size", "sum")])
+    if is_one_column:
+        texts = pc.binary_join_element_wise(keys[0], pc.fill_null(groups.column("text"), "null"), _VALUE)
+        groups = groups.set_column(groups.column_names.index("text"), "text", texts)
+    return layout, [groups]
 
 
 def partition_texts(values: pyarrow.MapArray) -> pyarrow.Array:
     """Return the partition values of each file as one text."""
     import pyarrow as pa
 
+    keys, items, offsets = _entries(values)
+    pairs = pc.binary_join_element_wise(keys, pc.fill_null(items, "null"), _VALUE)
+    return pc.fill_null(pc.binary_join(pa.ListArray.from_arrays(offsets, pairs), _PAIR), "")
+
+
+def _entries(values: pyarrow.MapArray) -> tuple[ArrowArray, ArrowArray, ArrowArray]:
+    """Return the keys and the values of all rows, and the places where those of each row begin."""
     first = values.offsets[0].as_py()
     length = values.offsets[-1].as_py() - first
-    keys, items = values.keys.slice(first, length), values.items.slice(first, length)
-    pairs = pc.binary_join_element_wise(keys, pc.fill_null(items, "null"), _VALUE)
-    offsets = pc.subtract(values.offsets, first)
-    return pc.fill_null(pc.binary_join(pa.ListArray.from_arrays(offsets, pairs), _PAIR), "")
+    return values.keys.slice(first, length), values.items.slice(first, length), pc.subtract(values.offsets, first)
 
 
 def partition_name(names: dict[str, str], text: str) -> str:
