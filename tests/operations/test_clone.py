@@ -375,3 +375,17 @@ def test_a_version_is_cloned_by_its_time_as_it_is_read_by_it(tmp_path: Path) -> 
     with pytest.raises(VersionAbsent):
         table.clone(tmp_path / "clone", timestamp=date(1971, 1, 1))
     assert not (tmp_path / "clone").exists()
+
+
+def test_what_a_clone_needs_is_judged_where_it_is(tmp_path: Path) -> None:
+    source(tmp_path / "table").clone(str(tmp_path / "clone"))
+    unallowed, allowed = open_table(tmp_path / "clone"), opened(tmp_path / "clone")
+
+    assert ([], (f"file://{tmp_path}/table/live.parquet",)) == (unallowed.reach().readable, unallowed.reach().outside)
+    assert ([0], ()) == (allowed.reach().readable, allowed.reach().outside)
+    assert "paths.absolute" in {one.trait for one in unallowed.explain().client("duckdb").access.blockers}
+    assert unallowed.explain().client("spark").access.reads
+
+    (tmp_path / "table" / "live.parquet").unlink()
+
+    assert [] == allowed.reach().readable
