@@ -39,14 +39,14 @@ from deltacli.delta.log.commit_content import CommitRequest, EveryFile, Slot, en
 from deltacli.delta.log.conflicts import is_vacuum
 from deltacli.delta.log.file_actions import num_records_column
 from deltacli.delta.log.row_ids import MATERIALIZED_NAMES, assigns_row_ids
-from deltacli.delta.log.segment import LOG_DIRECTORY, LogFile
+from deltacli.delta.log.segment import LOG_DIRECTORY, LogFile, commit_name
 from deltacli.delta.log.state import CHECKPOINT_PROTECTION, IN_COMMIT_KEYS, plain_action, plain_metadata, read_metadata
 from deltacli.delta.protocol.clients import ABSOLUTE_PATHS, ClientAccess
 from deltacli.delta.protocol.feature_use import upgraded
 from deltacli.delta.protocol.features import WRITER_FEATURES_VERSION, require_committable
 from deltacli.delta.schema.types import MAX_COLUMN_ID, MODE
 from deltacli.operations.restore.difference import VERIFIED, ProblemFile, check_sizes
-from deltacli.storage import PathKind, ReadStorage, Storage, is_inside
+from deltacli.storage import LocalStorage, PathKind, ReadStorage, Storage, is_inside
 from deltacli.storage.base import require_writable
 from deltacli.table.clones import NOTES, CloneNote, address_of, read_notes
 from deltacli.table.find_log import is_empty, list_log
@@ -200,7 +200,7 @@ class Clone:
         is_noted = False
         if plan.note is not None:
             try:
-                is_noted = plan.note.put(source)
+                is_noted = plan.note.put(source)  # False: that of an earlier clone in the same table, which needs it
             except PermissionRefused as denied:
                 raise Refused.by([_not_writable(denied.message)]) from denied
         noted = tuple(root for root, store in zip(plan.roots, roots, strict=True) if _takes(store, plan.note))
@@ -209,8 +209,8 @@ class Clone:
             if _is_vacuumed(self.source.table):
                 raise Refused.by([_vacuum_is_running()])
             done = gate.commit(_request)
-        except (ConflictLost, Refused, Unreadable):  # after any other error the commit may be there
-            if plan.note is not None and is_noted:  # an earlier clone in the same table needs its note
+        except DeltacliError as fault:
+            if plan.note is not None and is_noted and _is_without_commit(fault, gate.store, plan.basis.version + 1):
                 for store in (source, *roots):
                     list(store.delete_many([plan.note.path]))
             raise
@@ -247,6 +247,14 @@ def _metadata(source: Snapshot, table: TableHandle, now: Snapshot | None) -> Act
     if MAX_COLUMN_ID in kept and MAX_COLUMN_ID in had:
         kept[MAX_COLUMN_ID] = max(kept[MAX_COLUMN_ID], had[MAX_COLUMN_ID], key=int)
     return {**other, **{key: mine[key] for key in _OF_TARGET if key in mine}, "configuration": kept}
+
+
+def _is_without_commit(fault: DeltacliError, target: ReadStorage, version: int) -> bool:
+    """Return whether an error left no commit behind: after many errors of a store it may be there, or come yet."""
+    if isinstance(fault, ConflictLost | Refused | Unreadable):
+        return True
+    path = f"{LOG_DIRECTORY}/{commit_name(version)}"
+    return isinstance(target, LocalStorage) and target.kind_of(path) is PathKind.MISSING
 
 
 def _table_at(place: TableHandle) -> Snapshot | None:

@@ -441,3 +441,11 @@ def test_rows_that_arrive_meanwhile_stop_a_clone(tmp_path: Path) -> None:
 
     assert 2 == opened(tmp_path / "clone").snapshot().version
     assert not list((tmp_path / "source" / NOTES).iterdir())
+
+
+def test_a_target_that_cannot_be_made_leaves_no_note(tmp_path: Path) -> None:
+    table = source(tmp_path / "source")
+    (tmp_path / "clone").symlink_to("nowhere")
+
+    assert "storage.failed" == code_of(lambda: table.clone(tmp_path / "clone"))
+    assert not list((tmp_path / "source" / NOTES).iterdir())
