@@ -22,6 +22,7 @@ from deltacli.core.errors import (
     ConflictLost,
     DeltacliError,
     NoAtomicCreate,
+    PaimonTable,
     PartlyDone,
     PermissionRefused,
     Refusal,
@@ -34,16 +35,18 @@ from deltacli.core.typing import ArrowArray, Json, RecordBatch
 from deltacli.core.units import plural
 from deltacli.delta.data_files import are_absolute, encoded_root, made_absolute, vector_file
 from deltacli.delta.log.actions import Action
-from deltacli.delta.log.commit_content import CommitRequest, Slot, encoded_files
+from deltacli.delta.log.commit_content import CommitRequest, EveryFile, Slot, encoded_files
 from deltacli.delta.log.conflicts import is_vacuum
 from deltacli.delta.log.file_actions import num_records_column
 from deltacli.delta.log.row_ids import MATERIALIZED_NAMES, assigns_row_ids
-from deltacli.delta.log.segment import LOG_DIRECTORY
+from deltacli.delta.log.segment import LOG_DIRECTORY, LogFile, commit_name
 from deltacli.delta.log.state import CHECKPOINT_PROTECTION, IN_COMMIT_KEYS, plain_action, plain_metadata, read_metadata
 from deltacli.delta.protocol.clients import ABSOLUTE_PATHS, ClientAccess
-from deltacli.delta.protocol.features import require_committable
+from deltacli.delta.protocol.feature_use import upgraded
+from deltacli.delta.protocol.features import WRITER_FEATURES_VERSION, require_committable
+from deltacli.delta.schema.types import MAX_COLUMN_ID, MODE
 from deltacli.operations.restore.difference import VERIFIED, ProblemFile, check_sizes
-from deltacli.storage import PathKind, ReadStorage, Storage, is_inside
+from deltacli.storage import LocalStorage, PathKind, ReadStorage, Storage, is_inside
 from deltacli.storage.base import require_writable
 from deltacli.table.clones import NOTES, CloneNote, address_of, read_notes
 from deltacli.table.find_log import is_empty, list_log
@@ -60,6 +63,7 @@ _CLUSTERING = "delta.clustering"
 _VACUUM_MS = 3_600_000
 """The age up to which a vacuum that has not ended counts as running."""
 _NEW_NAMES = ("_row-id-col-{}", "_row-commit-version-col-{}")
+_OF_TARGET = ("id", "name", "description", "createdTime")
 _NOT_TAKEN = ("delta.coordinatedCommits.", "io.unitycatalog.tableId", "ucTableId")
 
 
@@ -155,16 +159,17 @@ class Clone:
     protects: bool = True
 
     def plan(self, table: TableHandle, now: Snapshot | None = None) -> ClonePlan:
-        """Plan it. What forbids it is part of the plan. Raises Refused where the protocol of the source cannot be
-        written, and what reading its files raises.
+        """Plan it. What forbids it is part of the plan. `now` is the newest version of a table that is there, which has
+        to be without live files. Raises Refused where the protocol of the source cannot be written, and what reading
+        its files raises.
         """
-        source = self.source
-        metadata = _metadata(source, table)
+        source, now = self.source, now or _table_at(table)
+        metadata = _metadata(source, table, now)
         if managed_store(source.table.storage) is not None:
             raise _is_managed(source)
         require_committable(source.protocol, metadata["configuration"], 0)
         files = _count(source)
-        refusals = [*_refusals_of_target(table.storage, source.table.storage, is_taken=now is not None)]
+        refusals = [*_refusals_of_target(table.storage, source, now)]
         if self.protects:
             refusals += _refusals_of_note(source.table)
         if files.amount.rows is None and assigns_row_ids(source.protocol, read_metadata(metadata, "the clone")):
@@ -176,7 +181,8 @@ class Clone:
         now_ms = source.table.clock()
         note = CloneNote(metadata["id"], address_of(table.storage), source.version, now_ms) if self.protects else None
         roots = tuple(_roots(source)) if self.protects and files.absolute else ()
-        return ClonePlan(Basis(table, -1, now_ms), source, metadata, *files, note, roots, tuple(refusals))
+        basis = Basis(table, -1, now_ms) if now is None else basis_of(now)
+        return ClonePlan(basis, source, metadata, *files, note, roots, tuple(refusals))
 
     def outcome(self, plan: ClonePlan) -> ClonePlan:
         """Return the plan: nothing was done yet."""
@@ -191,9 +197,10 @@ class Clone:
         plan = gate.plan
         source, *roots = (one.writable() for one in (self.source.table, *plan.roots))
         gate.look(basis_of(self.source))
+        is_noted = False
         if plan.note is not None:
             try:
-                plan.note.put(source)
+                is_noted = plan.note.put(source)  # False: that of an earlier clone in the same table, which needs it
             except PermissionRefused as denied:
                 raise Refused.by([_not_writable(denied.message)]) from denied
         noted = tuple(root for root, store in zip(plan.roots, roots, strict=True) if _takes(store, plan.note))
@@ -202,15 +209,16 @@ class Clone:
             if _is_vacuumed(self.source.table):
                 raise Refused.by([_vacuum_is_running()])
             done = gate.commit(_request)
-        except (ConflictLost, Refused, Unreadable):  # after any other error the commit may be there
-            if plan.note is not None:
+        except DeltacliError as fault:
+            if plan.note is not None and is_noted and _is_without_commit(fault, gate.store, plan.basis.version + 1):
                 for store in (source, *roots):
                     list(store.delete_many([plan.note.path]))
             raise
         version = done.version if isinstance(done, Committed) else None
         gate.outcome = replace(gate.outcome, committed_version=version)
         newest = list_log(self.source.table.storage, start_version=plan.version).newest_version
-        if newest > plan.version and (lost := _lost(self.source, plan.files.files)):
+        may_be_vacuumed = newest > plan.version or plan.basis.version >= 0  # which a vacuum sees without the files
+        if may_be_vacuumed and (lost := _lost(self.source, plan.files.files)):
             raise PartlyDone(
                 f"{plural(len(lost), 'file')} of the clone were deleted from the source while it was made",
                 code="clone.files-lost",
@@ -218,9 +226,10 @@ class Clone:
             )
 
 
-def _metadata(source: Snapshot, table: TableHandle) -> Action:
+def _metadata(source: Snapshot, table: TableHandle, now: Snapshot | None) -> Action:
     """Return the metaData of the clone: that of the source with another id, without what belongs to the source alone.
-    Rows get new ids, so the columns of those that files store get new names.
+    Rows get new ids, so the columns of those that files store get new names. A table that is there keeps its id, its
+    name and what its past needs.
     """
     plain = plain_metadata(source.raw_metadata)
     properties = dict(plain.get("configuration") or {})
@@ -230,7 +239,30 @@ def _metadata(source: Snapshot, table: TableHandle) -> Action:
         if key in kept:
             kept[key] = name.format(table.machine.new_uuid())
     other = {key: value for key, value in plain.items() if key not in ("name", "description")}
-    return other | {"id": table.machine.new_uuid(), "configuration": kept, "createdTime": table.clock()}
+    if now is None:
+        return other | {"id": table.machine.new_uuid(), "configuration": kept, "createdTime": table.clock()}
+    mine, had = plain_metadata(now.raw_metadata), now.properties
+    if CHECKPOINT_PROTECTION in had:
+        kept[CHECKPOINT_PROTECTION] = had[CHECKPOINT_PROTECTION]
+    if MAX_COLUMN_ID in kept and MAX_COLUMN_ID in had:
+        kept[MAX_COLUMN_ID] = max(kept[MAX_COLUMN_ID], had[MAX_COLUMN_ID], key=int)
+    return {**other, **{key: mine[key] for key in _OF_TARGET if key in mine}, "configuration": kept}
+
+
+def _is_without_commit(fault: DeltacliError, target: ReadStorage, version: int) -> bool:
+    """Return whether an error left no commit behind: after many errors of a store it may be there, or come yet."""
+    if isinstance(fault, ConflictLost | Refused | Unreadable):
+        return True
+    path = f"{LOG_DIRECTORY}/{commit_name(version)}"
+    return isinstance(target, LocalStorage) and target.kind_of(path) is PathKind.MISSING
+
+
+def _table_at(place: TableHandle) -> Snapshot | None:
+    """Return the newest version of a table; None where there is none that can be read."""
+    try:
+        return read_snapshot(place)
+    except (Unreadable, PaimonTable):
+        return None
 
 
 def _count(source: Snapshot) -> _Files:
@@ -260,16 +292,13 @@ def _lost(source: Snapshot, total: int) -> tuple[ProblemFile, ...]:
 
 
 def _roots(source: Snapshot) -> Iterator[TableHandle]:
-    """Yield the table that a table was cloned from, by its first commit, then the one that this was cloned from, as far
-    as each is there, has a note of its clone, and can be written to.
+    """Yield the table that a table was cloned from, by its last commit of a clone, then the one that this was cloned
+    from, as far as each is there, has a note of its clone, and can be written to.
     """
     try:
         while True:
-            first = list_log(source.table.storage).commits.get(0)
-            actions = () if first is None else stream_commit(source.table.storage, first)
-            info = next((action for kind, action in actions if kind == "commitInfo"), {})
-            origin = (info.get("operationParameters") or {}).get("source")
-            if info.get("operation") != "CLONE" or not isinstance(origin, str) or "://" not in origin:
+            origin = next(_origins(source), None)
+            if not isinstance(origin, str) or "://" not in origin:
                 return
             root = source.table.beside(origin).held()
             require_writable(root.storage)
@@ -279,6 +308,18 @@ def _roots(source: Snapshot) -> Iterator[TableHandle]:
             source = read_snapshot(root)
     except DeltacliError:
         return
+
+
+def _origins(table: Snapshot) -> Iterator[object]:
+    for version in range(table.version, -1, -1):
+        file = table.listing.commits.get(version)
+        info = {} if file is None else _info_of(table.table.storage, file)
+        if info.get("operation") == "CLONE":
+            yield (info.get("operationParameters") or {}).get("source")
+
+
+def _info_of(storage: ReadStorage, commit: LogFile) -> Action:
+    return next((action for kind, action in stream_commit(storage, commit) if kind == "commitInfo"), {})
 
 
 def _takes(root: Storage, note: CloneNote | None) -> bool:
@@ -313,14 +354,23 @@ def _refusals_of_note(source: TableHandle) -> Iterator[Refusal]:
         yield _not_writable(refused.message)
 
 
-def _refusals_of_target(target: ReadStorage, source: ReadStorage, *, is_taken: bool) -> Iterator[Refusal]:
+def _refusals_of_target(target: ReadStorage, table: Snapshot, now: Snapshot | None) -> Iterator[Refusal]:
+    source = table.table.storage
     if is_inside(target, source) or is_inside(source, target):
         yield Refusal(
             "clone.inside",
             "one of the two directories is inside the other: a vacuum of the outer would delete files of the inner",
             facts={"source": source.uri, "target": target.uri},
         )
-    elif is_taken or target.kind_of(LOG_DIRECTORY) is not PathKind.MISSING:
+    elif now is not None:
+        if managed_store(target) is not None:
+            yield Refusal("clone.target-exists", f"there is a table of a catalog at {target.uri}")
+        elif rows := now.counts()[0].count:
+            yield Refusal("clone.target-exists", f"there is a table at {target.uri} with {plural(rows, 'live file')}")
+        elif (modes := [one.properties.get(MODE, "none").lower() for one in (table, now)])[0] != modes[1]:
+            said = f"there is a table at {target.uri} whose column mapping is {modes[1]}, not {modes[0]}"
+            yield Refusal("clone.target-exists", said)
+    elif target.kind_of(LOG_DIRECTORY) is not PathKind.MISSING:
         yield Refusal("clone.target-exists", f"there is a table at {target.uri}")
     elif target.kind_of("") is PathKind.FILE or not is_empty(target):
         yield Refusal("clone.target-not-empty", f"{target.uri} is not empty")
@@ -333,7 +383,7 @@ def _is_vacuumed(source: TableHandle) -> bool:
     for _, file in sorted(listing.commits.items(), reverse=True):
         if file.modified_ms < since_ms:
             return False
-        info = next((action for kind, action in stream_commit(source.storage, file) if kind == "commitInfo"), {})
+        info = _info_of(source.storage, file)
         if is_vacuum(info):
             return info.get("operation") == "VACUUM START"
     return False
@@ -374,8 +424,15 @@ def _is_incomplete(lost: tuple[ProblemFile, ...]) -> Refusal:
 
 def _request(plan: ClonePlan) -> CommitRequest:
     """Return the commit of a clone, with the operation of Delta-Spark."""
-    source = plan.source
+    source, now = plan.source, plan.basis.snapshot
     rows = plan.files.rows or 0
+    domains = [
+        {"domain": one.domain, "configuration": one.configuration, "removed": is_removed}
+        for table, is_removed in ((source, False), (now, True))
+        if table is not None
+        for one in table.domains
+        if one.domain == _CLUSTERING
+    ]
     return CommitRequest(
         "CLONE",
         {"source": source.table.uri, "sourceVersion": str(source.version), "isShallow": True},
@@ -387,16 +444,26 @@ def _request(plan: ClonePlan) -> CommitRequest:
             "removedFilesSize": 0,
             "copiedFilesSize": 0,
         },
-        protocol=plain_action(source.raw_protocol),
+        protocol=plain_action(source.raw_protocol) if now is None else _both(source, now),
         metadata=plan.metadata,
-        domains=tuple(
-            {"domain": one.domain, "configuration": one.configuration, "removed": False}
-            for one in source.domains
-            if one.domain == _CLUSTERING
-        ),
+        domains=tuple(domains[:1]),
         body=_body(source),
+        reads=EveryFile(),
         new_rows=rows if assigns_row_ids(source.protocol, read_metadata(plan.metadata, "the clone")) else 0,
     )
+
+
+def _both(source: Snapshot, now: Snapshot) -> Action | None:
+    """Return the protocol of a table that is there with what the source needs; None where it has that."""
+    protocols = source.protocol, now.protocol
+    missing = source.protocol.supported_features - now.protocol.supported_features
+    if not missing:
+        return None
+    if all(one.min_writer_version < WRITER_FEATURES_VERSION for one in protocols):
+        names = ("minReaderVersion", "minWriterVersion")
+        versions = zip(*((one.min_reader_version, one.min_writer_version) for one in protocols), strict=True)
+        return dict(zip(names, map(max, versions), strict=True))
+    return upgraded(plain_action(now.raw_protocol), sorted(missing))
 
 
 def _body(source: Snapshot) -> Callable[[Slot], Iterable[bytes]]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
+from deltacli.arrow import compute as pc
 from deltacli.core.documents import short_repr
 from deltacli.core.errors import (
     TABLE,
@@ -24,11 +25,14 @@ from deltacli.core.errors import (
     quoted_table,
 )
 from deltacli.core.request_fields import OF_DELTA, Kind, option
-from deltacli.core.typing import Json, JsonObject
+from deltacli.core.typing import Json, JsonObject, RecordBatch
+from deltacli.delta.data_files import are_absolute
+from deltacli.delta.listing import PathKeys
 from deltacli.delta.log.actions import Action
 from deltacli.delta.log.file_actions import FileCounts
 from deltacli.delta.log.state import StateBuilder, TableConfiguration, plain_action, read_protocol
 from deltacli.delta.protocol.clients import (
+    ABSOLUTE_PATHS,
     OTHERS,
     USED,
     Blocker,
@@ -305,9 +309,13 @@ def explain(table: TableHandle, request: ExplainRequest) -> Explanation:
 
 
 def traits_of_version(snapshot: Snapshot) -> frozenset[str]:
-    """Return the traits of a version, also of the partition values of its files. Raises what reading them does."""
+    """Return the traits of a version, also of the paths and the partition values of its files. Raises what reading them
+    does.
+    """
     config = snapshot.config
     traits = traits_of(config, [one.domain for one in snapshot.domains])
+    if _has_files_elsewhere(snapshot):
+        traits |= {ABSOLUTE_PATHS}
     spelled = {
         name: field.data_type.name
         for name, field in config.partition_columns.items()
@@ -326,6 +334,19 @@ def traits_of_version(snapshot: Snapshot) -> frozenset[str]:
         for text in partition_values_of(snapshot, name)
     )
     return traits | {"values.kernel-unreadable"} if is_odd else traits
+
+
+def _has_files_elsewhere(snapshot: Snapshot) -> bool:
+    """Return whether a live file is outside of the table, as those of a shallow clone are."""
+    storage = snapshot.table.storage
+    keys = PathKeys((storage.uri, *storage.aliases))
+
+    def is_elsewhere(adds: RecordBatch) -> bool:
+        paths = adds.column("path")
+        absolute = pc.filter(paths, are_absolute(paths))
+        return len(absolute) > 0 and keys.of_log(absolute).keys.null_count > 0
+
+    return any(snapshot.file_actions.map_actions("add", is_elsewhere, fields=["path"]))
 
 
 def asked_of(known: Sequence[Client], request: ExplainRequest) -> list[tuple[Client, str | None]]:

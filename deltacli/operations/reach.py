@@ -315,8 +315,9 @@ def version_files(
     times: Mapping[int, int],
     retention_ms: int,
     walk: KeptWalk | None = None,
-) -> list[VersionFiles]:
-    """Return what is there of the files of each version. `times` are those of the commits, `walk` lists the table.
+) -> tuple[list[VersionFiles], list[str]]:
+    """Return what is there of the files of each version, and the data files that may not be looked at. `times` are
+    those of the commits, `walk` lists the table.
 
     Raises StorageFailed.
     """
@@ -336,7 +337,7 @@ def version_files(
         kinds.append([_part(*flags) for flags in zip(*found, strict=True)])
     recorded = _recorded(changes, lost, unseen)
     until = _earliest(spans, len(steps))
-    return [
+    files = [
         VersionFiles(
             kinds[0][place] if _is_known(step) else Part.UNKNOWN,
             kinds[1][place] if _is_known(step) else Part.UNKNOWN,
@@ -345,6 +346,7 @@ def version_files(
         )
         for place, step in enumerate(steps)
     ]
+    return files, unseen[0].to_pylist()
 
 
 def _is_known(step: ReplayedVersion) -> bool:
@@ -544,6 +546,8 @@ class TableReach:
     """The same for the retention that was asked for."""
     is_complete: bool
     """No commit that should be there is missing or damaged, and every file could be looked for."""
+    outside: tuple[str, ...] = ()
+    """Data files outside of the table, which were not looked for because no prefix allows it."""
 
     @cached_property
     def ranges(self) -> tuple[ReachRange, ...]:
@@ -616,7 +620,7 @@ def find_reach(table: TableHandle, request: ReachRequest) -> TableReach:
     retention_ms = deleted_file_retention_ms(properties)
     is_known = newest.run is not None and newest.fault is None
     snapshot, walk = _newest(table) if is_known else (None, None)
-    files = version_files(table, steps, times, retention_ms, walk)
+    files, outside = version_files(table, steps, times, retention_ms, walk)
     log_until = _log_until(listing, times, properties)
     versions = {
         step.version: _reached(
@@ -633,7 +637,13 @@ def find_reach(table: TableHandle, request: ReachRequest) -> TableReach:
     wanted = [None] if request.retention_ms is None else [None, request.retention_ms]
     found_plans = [_cleanup(table, properties, one, versions, snapshot, walk) if is_known else None for one in wanted]
     return TableReach(
-        table, now_ms, versions, found_plans[0], found_plans[-1] if len(wanted) > 1 else None, is_whole and is_seen
+        table,
+        now_ms,
+        versions,
+        found_plans[0],
+        found_plans[-1] if len(wanted) > 1 else None,
+        is_whole and is_seen,
+        tuple(outside),
     )
 
 

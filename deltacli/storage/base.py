@@ -54,13 +54,15 @@ CONNECT_SECONDS = 10
 class FileStat(NamedTuple):
     """One file of a listing: its name in the directory, its size, and when it was last written.
 
-    `tag` is what an object store calls the content, where a single file was asked for.
+    `tag` is what an object store calls the content, where a single file was asked for, and `md5` the MD5 of its bytes
+    in hexadecimal digits, where the store tells it.
     """
 
     name: str
     size_bytes: int
     modified_ms: int
     tag: str = ""
+    md5: str = ""
 
 
 class PathKind(StrEnum):

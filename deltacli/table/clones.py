@@ -15,7 +15,7 @@ from urllib.parse import quote, unquote
 from deltacli.core.errors import FileMissing, OutcomeUnknown, Unreadable
 from deltacli.core.typing import Json
 from deltacli.delta.log.segment import CLONES_DIRECTORY, LOG_DIRECTORY
-from deltacli.storage import Created, LocalStorage, ReadStorage, Storage
+from deltacli.storage import Created, Existed, LocalStorage, ReadStorage, Storage
 
 NOTES = f"{LOG_DIRECTORY}/{CLONES_DIRECTORY}"
 
@@ -41,13 +41,19 @@ class CloneNote(NamedTuple):
             return True
         return os.path.isdir(os.path.dirname(unquote(self.uri.removeprefix("file://")).rstrip("/")))
 
-    def put(self, storage: Storage) -> None:
-        """Write the note. Raises what the storage raises, and OutcomeUnknown."""
+    def put(self, storage: Storage) -> bool:
+        """Write the note, and return False where there is one of an earlier clone in the same table. Raises what the
+        storage raises, and OutcomeUnknown.
+        """
         content: dict[str, Json] = dict(
             zip(("tableId", "clone", "version", "createdTime"), self, strict=True)  # in the order of the fields
         )
-        if storage.put_if_absent(self.path, json.dumps(content).encode()) != Created():
+        made = storage.put_if_absent(self.path, json.dumps(content).encode())
+        if isinstance(made, Existed) and any(one[:2] == self[:2] for one in read_notes(storage)):
+            return False
+        if made != Created():
             raise OutcomeUnknown(f"whether {self.path} was written is unknown")
+        return True
 
 
 def address_of(storage: ReadStorage) -> str:

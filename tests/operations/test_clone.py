@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
@@ -375,3 +375,77 @@ def test_a_version_is_cloned_by_its_time_as_it_is_read_by_it(tmp_path: Path) -> 
     with pytest.raises(VersionAbsent):
         table.clone(tmp_path / "clone", timestamp=date(1971, 1, 1))
     assert not (tmp_path / "clone").exists()
+
+
+def test_what_a_clone_needs_is_judged_where_it_is(tmp_path: Path) -> None:
+    source(tmp_path / "table").clone(str(tmp_path / "clone"))
+    unallowed, allowed = open_table(tmp_path / "clone"), opened(tmp_path / "clone")
+
+    assert ([], (f"file://{tmp_path}/table/live.parquet",)) == (unallowed.reach().readable, unallowed.reach().outside)
+    assert ([0], ()) == (allowed.reach().readable, allowed.reach().outside)
+    assert "paths.absolute" in {one.trait for one in unallowed.explain().client("duckdb").access.blockers}
+    assert unallowed.explain().client("spark").access.reads
+
+    (tmp_path / "table" / "live.parquet").unlink()
+
+    assert [] == allowed.reach().readable
+
+
+def code_of(change: Callable[[], object]) -> str | None:
+    try:
+        change()
+    except DeltacliError as fault:
+        return fault.code
+    return None
+
+
+def emptied(place: Path, *more: Line, properties: dict[str, str] | None = None, writer: int = 2) -> Table:
+    """Write a table whose rows were all deleted."""
+    described = metadata(id="kept", name="mine", configuration=properties or {})
+    file = {"path": "old.parquet", "size": 1, "partitionValues": {}, "modificationTime": 0, "dataChange": True}
+    builder = TableBuilder().commit(commit_info("CREATE TABLE"), protocol(1, writer), described, *more, {"add": file})
+    builder.commit(commit_info("DELETE"), remove("old.parquet", deletion_timestamp=0)).write(place)
+    return opened(place)
+
+
+def test_a_table_without_rows_takes_a_clone(tmp_path: Path) -> None:
+    table = source(tmp_path / "source", features=("appendOnly", "domainMetadata"))
+    emptied(tmp_path / "clone")
+
+    table.clone(tmp_path / "clone")
+    again = opened(tmp_path / "clone").snapshot()
+
+    assert (2, "kept", "mine") == (again.version, again.metadata.id, again.metadata.name)
+    assert {"appendOnly", "domainMetadata", "invariants"} <= again.protocol.supported_features
+    assert {(1,): 1, (2,): 1} == rows_of(opened(tmp_path / "clone"))
+    assert "clone.target-exists" == code_of(lambda: table.clone(tmp_path / "clone"))
+    assert ["kept.json"] == [one.name for one in (tmp_path / "source" / NOTES).iterdir()]
+
+
+@pytest.mark.parametrize("name", ["id", "name"])
+def test_a_table_that_maps_its_columns_in_another_way_takes_none(name: str, tmp_path: Path) -> None:
+    table = source(tmp_path / "source")
+    emptied(tmp_path / "clone", properties={"delta.columnMapping.mode": name}, writer=5)
+
+    assert "clone.target-exists" == code_of(lambda: table.clone(tmp_path / "clone"))
+
+
+def test_rows_that_arrive_meanwhile_stop_a_clone(tmp_path: Path) -> None:
+    table = source(tmp_path / "source")
+    emptied(tmp_path / "clone")
+    file = {"path": "new.parquet", "size": 1, "partitionValues": {}, "modificationTime": 0, "dataChange": True}
+    plan = table.plan_clone(tmp_path / "clone")
+    (tmp_path / "clone" / "_delta_log" / f"{2:020}.json").write_text(json.dumps({"add": file}))
+
+    assert "clone.target-exists" == code_of(lambda: table.execute_clone(plan))
+
+    assert 2 == opened(tmp_path / "clone").snapshot().version
+    assert not list((tmp_path / "source" / NOTES).iterdir())
+
+
+def test_a_target_that_cannot_be_made_leaves_no_note(tmp_path: Path) -> None:
+    table = source(tmp_path / "source")
+    (tmp_path / "clone").symlink_to("nowhere")
+
+    assert "storage.failed" == code_of(lambda: table.clone(tmp_path / "clone"))
+    assert not list((tmp_path / "source" / NOTES).iterdir())

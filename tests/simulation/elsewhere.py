@@ -36,6 +36,10 @@ class Replica:
     def environment(self, changes: Mapping[str, StoredFile | None]) -> None:
         self._gone |= set(changes)
 
+    def _is_cut(self, path: str) -> bool:
+        """Whether it has a file as the environment had damaged it in a table, which an unfinished copy found."""
+        return path in self._gone and not any(one.had(path, self._tree.files[path]) for one in self._oracles())
+
     def wrong(self, last: int = -1) -> str | None:
         """What is wrong about it now. `last`: the version that it must have, with all files, because a copy is done."""
         copied = Truth(self._tree, self._now_ms)
@@ -52,7 +56,8 @@ class Replica:
             for one in self._oracles()
             if newest in one.truth and one.truth[newest].data == made.data != b""
         ]
-        missing = {path for path in named_by(made.state.live.values()) if path not in self._tree.files}
+        named = named_by(made.state.live.values())
+        missing = {path for path in named if path not in self._tree.files or self._is_cut(path)}
         if lost := missing - self._gone - {path for one in self._oracles() for path in one.absent(missing)}:
             return f"version {newest} is without {', '.join(sorted(lost)[:3])}"
         if last >= 0 and missing and origins:
@@ -65,26 +70,27 @@ class Replica:
 class Clones:
     """Watches for clones: from its commit on, the table at whose files it points has to keep these."""
 
-    def __init__(self, oracles: Mapping[str, Oracle]) -> None:
-        self._oracles = oracles
-        """By the paths that led to the tables in the beginning."""
+    def __init__(self, root: str, oracles: Callable[[], Iterable[Oracle]]) -> None:
+        self._root, self._oracles = root, oracles
 
     def changed(self, tree: Tree, path: str, before: StoredFile | None, after: StoredFile | None, actor: str) -> None:  # noqa: ARG002  (of a watcher)
         if path != commit_path(0) or after is None:
             return
         lines = lines_of(after.data)
-        if info_of(lines).get("operation") != "CLONE":
+        if (info := info_of(lines)).get("operation") != "CLONE":
             return
         (table_id,) = (line["metaData"]["id"] for line in lines if line.get("metaData"))
-        for root, oracle in self._oracles.items():
+        roots = self._root, str(info["operationParameters"]["source"])
+        for oracle in self._oracles():  # another table may be at the address by now
             note = f"{LOG}/_deltacli_clones/{table_id}.json"
             if note in oracle.tree.files:
                 oracle.pinned[note] = {
-                    unquote(found.removeprefix(f"{root}/"))
+                    unquote(found.removeprefix(f"{one}/"))
                     for line in lines
                     if line.get("add")
                     for found in _paths_of(line["add"])
-                    if found.startswith(f"{root}/")
+                    for one in roots
+                    if found.startswith(f"{one}/")
                 }
 
     def environment(self, changes: Mapping[str, StoredFile | None]) -> None:

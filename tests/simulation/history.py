@@ -96,7 +96,7 @@ class History:
         if "copy" in self.happens:
             self._watch_replica(Tree(REPLICA))
         if "clone" in self.happens:
-            self.world.watchers.append(Clones({f"{root}/table": self._known()}))
+            self.world.watchers.append(Clones(f"{root}/table", self.oracles.values))
 
     def _place(self, tree: Tree, name: str) -> None:
         self.world.places[f"{self.uri.rpartition('/')[0]}/{name}"] = tree

@@ -86,7 +86,9 @@ class Oracle(Truth):
         before = self._doing.get(actor)
         begun = self._ticks if before is None or before.is_over else before.begun
         self._doing[actor] = Doing(intent, begun)
-        if intent.cleans:
+        is_cut = any(name_of(path).kind is Kind.CHECKPOINT for path in self._changed & self.tree.files.keys())
+        has_gap = any(name_of(path).kind is Kind.COMMIT for path in self._lost)
+        if intent.cleans and not (is_cut or has_gap):  # a vacuum keeps what the rest of the log may name
             self._doing[actor].to_vacuum = frozenset(self.to_vacuum(intent.retention_ms))
         if intent.txn_id:
             self._by_txn[intent.txn_id] = intent

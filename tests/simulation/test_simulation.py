@@ -48,6 +48,13 @@ def test_what_was_found_goes_right(found: Found) -> None:
     assert [] == outcome.violations, "\n".join(told(outcome))
 
 
+@pytest.mark.parametrize("seed", [107, 743, 100_191, 100_444, 101_007])
+def test_copies_and_clones_go_right_in_a_world_that_changes(seed: int) -> None:
+    outcome = play(make_scenario(seed, commands=("copy", "clone")))
+
+    assert [] == outcome.violations, "\n".join(told(shrunk(outcome)))
+
+
 @pytest.mark.parametrize("count", [_TWICE, pytest.param(_OFTEN, marks=pytest.mark.long)])
 def test_a_seed_has_the_same_history_in_every_process(count: int) -> None:
     """Byte for byte, whatever Python's hashes are."""

@@ -96,6 +96,11 @@ class Truth:
         """Which of some files are not there, or not as they were."""
         return {path for path in paths if path not in self.tree.files or path in self._lost}
 
+    def had(self, path: str, file: StoredFile) -> bool:
+        """Whether a file is as it was first committed."""
+        known = self._bytes.get(path)
+        return known is not None and known.data == file.data
+
     def pinned_files(self) -> set[str]:
         """The files that clones need of which notes are there."""
         return {path for note, paths in self.pinned.items() if note in self.tree.files for path in paths}

@@ -168,7 +168,8 @@ class AzureServer(CloudServer):
         if there.is_directory:
             headers |= {"x-ms-resource-type": "directory", "x-ms-meta-hdi_isfolder": "true"}
         if asked.method == "HEAD":
-            return Said(200, b"", {**headers, "Content-Length": str(len(there.data))})
+            md5 = base64.b64encode(hashlib.md5(there.data).digest()).decode()
+            return Said(200, b"", {**headers, "Content-Length": str(len(there.data)), "Content-MD5": md5})
         return _ranged(asked, there.data, headers)
 
     def _write(self, asked: Asked, container: str, key: str, query: Mapping[str, str]) -> Said:

@@ -317,6 +317,7 @@ def _fields(key: str, stored: Stored) -> dict[str, str]:
         "size": str(len(stored.data)),
         "updated": stored.updated,
         "generation": str(stored.generation),
+        "md5Hash": base64.b64encode(hashlib.md5(stored.data).digest()).decode(),
     }
 
 

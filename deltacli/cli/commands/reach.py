@@ -11,7 +11,7 @@ from deltacli.cli.options.declared import CheckpointsOption, TableHereArgument
 from deltacli.cli.render.columns import Section, file_amount
 from deltacli.cli.results import Document, Emit, Outcome
 from deltacli.cli.running.run import Run, note_staged
-from deltacli.core.errors import is_shared, quoted_table
+from deltacli.core.errors import PathExternal, is_shared, quoted_table
 from deltacli.core.units import (
     duration,
     format_count,
@@ -75,7 +75,8 @@ def _sections(found: TableReach) -> Iterator[Section]:
 
 def _said(found: ReachRange, now_ms: int) -> str:
     one = found.reached
-    said = _readable(one, now_ms) if one.is_readable else f"not readable: {_reason(one)}"
+    is_known = one.log is not Part.THERE or Part.MISSING in (one.data_files, one.vectors)
+    said = _readable(one, now_ms) if one.is_readable else f"not {'readable' if is_known else 'known'}: {_reason(one)}"
     more = []
     if one.is_readable and one.change_data is not Part.THERE:
         more.append(f"change data {one.change_data}")
@@ -88,6 +89,8 @@ def _incomplete(found: TableReach) -> str:
     logs = {one.reached.log for one in found.ranges}
     if Part.UNKNOWN in logs and Part.MISSING not in logs:
         return "the files of versions that need another reader were not looked for"
+    if found.outside:
+        return f"{plural(len(found.outside), 'file')} outside of the table, first {found.outside[0]}, not looked for"
     return "the log has gaps or damage, or files could not be looked for"
 
 
@@ -163,6 +166,12 @@ def reach(
 
 def _next(found: TableReach, request: ReachRequest, name: str) -> str:
     """Return the command that shows what is missing, what would be deleted, or who made the versions."""
+    if found.outside:
+        try:
+            found.table.files().locate(found.outside[0])
+        except PathExternal as refused:
+            if refused.prefix is not None:
+                return f"deltacli reach {name} --allow-external {quoted_table(refused.prefix)}"
     if found.newest_version not in found.readable:
         return f"deltacli validate {name} --level storage"
     if request.retention_ms is not None:

@@ -62,6 +62,9 @@ class CopyResult:
 
     plan: CopyPlan
     copied: Amount = field(default_factory=Amount)
+    checksums: int = 0
+    """How many of the copied files had the checksum that the store of the source tells; the others are compared by
+    their sizes, and sent with a checksum where the store takes one."""
     lag: Lag | None = None
     verified: str | None = None
     digest: str | None = None
@@ -93,6 +96,7 @@ class CopyResult:
                 "copied": shown.files,
                 "sizeBytes": shown.size_bytes,
                 "skipped": plan.skipped.files,
+                "checksums": self.checksums,
             },
             "lag": (self.lag or plan.lag).as_json(),
             "level": plan.request.level.value,
@@ -154,6 +158,7 @@ def check_copy(table: TableHandle, target: Storage, request: CopyRequest) -> Cop
 class _Copied(NamedTuple):
     size_bytes: int
     was_there: bool
+    has_checksum: bool = False
 
 
 class _Run:
@@ -304,7 +309,9 @@ class _Run:
         with _in_source():
             if self._within is not None:
                 return self._done(path, size, self._within(path, path))
-            return self._done(path, size, copy_file(self._data, path, size, self._target))
+            proofs: list[object] = []
+            made = copy_file(self._data, path, size, self._target, proven=lambda: proofs.append(path))
+            return self._done(path, size, made)._replace(has_checksum=bool(proofs))
 
     def _done(self, path: str, size: int, made: Creation) -> _Copied:
         """Return what became of a copy. Raises Refused where another file has its name."""
@@ -317,6 +324,7 @@ class _Run:
     def _count(self, one: _Copied, step: WeighedStep) -> None:
         if not one.was_there:
             self._gate.outcome.copied += Amount(1, one.size_bytes)
+            self._gate.outcome.checksums += one.has_checksum
         step.advance(weight=one.size_bytes)
 
     def _throttle(self, size: int) -> None:

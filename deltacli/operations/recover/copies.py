@@ -251,20 +251,37 @@ def copy_file(
     replace: bool = False,
     target: str | None = None,
     digest: Any = None,  # Any: as hashlib makes them
+    proven: Callable[[], object] | None = None,
 ) -> Creation:
     """Copy a file to the same path or a `target`, with its time, and between local disks with its permissions: other
-    stores keep neither. A `digest` is updated with the bytes. Raises StorageFailed.
+    stores keep neither. A `digest` is updated with the bytes. `proven` is called where these have the MD5 that the
+    store of the file tells, as S3 does by its tag. Raises StorageFailed, also for other bytes.
     """
+    import hashlib
+
     refuse_sparse(origin, path)
     target = path if target is None else target
-    modified_ms = origin.stat(path).modified_ms
+    stat = origin.stat(path)
+    modified_ms, md5 = stat.modified_ms, hashlib.md5(usedforsecurity=False)
+    tag = stat.tag.strip('"')
+    known = stat.md5 or (tag if len(tag) == 2 * md5.digest_size else "")  # that of an encrypted object is another one
+    digests = [*([] if digest is None else [digest]), *([md5] if known else [])]
+
+    def require_whole(seen: int) -> None:
+        _require_size(origin, path, seen, size_bytes)
+        if stat.md5 and md5.hexdigest() != stat.md5:
+            facts = {"source": origin.uri, "seen": md5.hexdigest(), "expected": stat.md5}
+            raise StorageFailed(f"{path} was changed while it was copied, or arrived with other bytes", facts=facts)
+        if known == md5.hexdigest() and proven is not None:
+            proven()
+
     roots = [_local_root(store) for store in (origin, to)]
     is_local = None not in roots
     if size_bytes <= _LARGEST_IN_MEMORY and not is_local:
         data = origin.read(path)
-        _require_size(origin, path, len(data), size_bytes)
-        if digest is not None:
-            digest.update(data)
+        for one in digests:
+            one.update(data)
+        require_whole(len(data))
         if not replace:
             return to.put_if_absent(target, data, modified_ms=modified_ms)
         to.put(target, data, modified_ms=modified_ms)
@@ -275,9 +292,9 @@ def copy_file(
                 take_permissions(writer.fileno(), os.stat(f"{roots[0]}/{path}"))
             while data := reader.read(_BYTES_AT_ONCE):
                 writer.write(data)
-                if digest is not None:
-                    digest.update(data)
-            _require_size(origin, path, writer.tell(), size_bytes)
+                for one in digests:
+                    one.update(data)
+            require_whole(writer.tell())
         os.utime(draft.place, ns=(modified_ms * 1_000_000,) * 2)
         return draft.publish(replace=replace)
 

@@ -33,7 +33,7 @@ from deltacli.storage.azure.credentials import (
 )
 from deltacli.storage.fsspec_storage import require_libraries
 from deltacli.storage.grants import ASK_PROVIDER
-from deltacli.storage.objects.calls import ABSENT, Content, Entry, ListedPage, Source, length_of
+from deltacli.storage.objects.calls import ABSENT, Content, Entry, ListedPage, Source, length_of, md5_of
 from deltacli.storage.objects.http import (
     BATCH_CONTENT_TYPE,
     LARGEST_LIST,
@@ -359,7 +359,7 @@ def azure_properties(answer: Answer, key: str) -> tuple[Entry, str]:
     size, modified = headers.get("content-length", ""), _milliseconds(headers.get("last-modified", ""))
     if not headers.get("etag") or not _NUMBER.fullmatch(size) or modified is None or "x-ms-blob-type" not in headers:
         raise answer.unexpected("no properties of an object")
-    return Entry(key, int(size), modified), headers["etag"]
+    return Entry(key, int(size), modified, md5_of(headers.get("content-md5", ""))), headers["etag"]
 
 
 def azure_content(answer: Answer, offset: int, length: int | None) -> Content:

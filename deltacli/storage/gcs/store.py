@@ -30,7 +30,16 @@ from deltacli.core.typing import Json, JsonObject
 from deltacli.storage.fsspec_storage import require_libraries
 from deltacli.storage.gcs.credentials import GcsCredentials, GcsOptions, read_gcs_options
 from deltacli.storage.grants import ASK_PROVIDER
-from deltacli.storage.objects.calls import ABSENT, Content, Entry, ListedPage, Source, length_of, missing_fault
+from deltacli.storage.objects.calls import (
+    ABSENT,
+    Content,
+    Entry,
+    ListedPage,
+    Source,
+    length_of,
+    md5_of,
+    missing_fault,
+)
 from deltacli.storage.objects.http import (
     BATCH_CONTENT_TYPE,
     LARGEST_LIST,
@@ -73,7 +82,7 @@ DIALECT = Dialect(
 _OF_GOOGLE = (".googleapis.com", ".googleapis-cn.com")
 _PAGE = 1_000
 _LISTED = "kind,nextPageToken,prefixes,items(name,size,updated)"
-_PROPERTIES = "name,size,updated,generation"
+_PROPERTIES = "name,size,updated,generation,md5Hash"
 _MOST_REWRITES = 10_000
 _NOT_IN_NAMES = ("\r", "\n")
 _NO_NAMES = ("", ".", "..")
@@ -356,7 +365,7 @@ def gcs_properties(answer: Answer, key: str) -> tuple[Entry, str]:
     fields = answer.fields()
     if fields.get("name") != key or not fields.get("generation"):
         raise answer.unexpected("no properties of the object")
-    return _entry(fields, key, answer), str(fields["generation"])
+    return _entry(fields, key, answer)._replace(md5=md5_of(str(fields.get("md5Hash", "")))), str(fields["generation"])
 
 
 def gcs_content(answer: Answer, span: str) -> Content:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol, TypeVar
 
@@ -16,12 +17,26 @@ ABSENT = ""
 """The condition of a write that no object of the name exists."""
 
 
+_MD5_BYTES = 16
+
+
 class Entry(NamedTuple):
     """An object of a listing."""
 
     key: str
     size_bytes: int
     modified_ms: int
+    md5: str = ""
+    """The MD5 of its bytes in hexadecimal digits, where one object was asked for and the store tells it."""
+
+
+def md5_of(text: str) -> str:
+    """Return an MD5 in hexadecimal digits from one in base64; '' for anything else."""
+    try:
+        found = base64.b64decode(text, validate=True)
+    except ValueError:
+        return ""
+    return found.hex() if len(found) == _MD5_BYTES else ""
 
 
 class ListedPage(NamedTuple):

@@ -366,7 +366,7 @@ class ObjectStorage:
 
     def stat(self, path: str) -> FileStat:
         entry, tag = self._ask(lambda: self._calls.look(self._key(path)), path, "read")
-        return FileStat(path.rsplit("/", 1)[-1], entry.size_bytes, entry.modified_ms, tag)
+        return FileStat(path.rsplit("/", 1)[-1], entry.size_bytes, entry.modified_ms, tag, entry.md5)
 
     def stat_many(self, paths: Sequence[str]) -> tuple[list[int], list[int]]:
         def look(path: str) -> tuple[int, int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from deltacli.rules.framework.base import Severity
 from deltacli.storage import LocalStorage
 from tests.docs.test_schemas import faults
 from tests.support.faulty import Fault
-from tests.support.optimizing import Ids
+from tests.support.optimizing import Ids, rows_of
 from tests.support.parquet_lake import lake, put
 from tests.support.reading import open_at
 from tests.support.s3 import S3Server
@@ -289,6 +290,23 @@ def test_a_table_that_lost_its_log_needs_acceptance(tmp_path: Path, capsysbinary
     assert b"--accept-unknowable" in err
     assert b"undelete" in err
     assert 0 == run(["convert", str(place), "--accept-unknowable", "--yes"])
+
+
+def test_a_lost_log_comes_from_a_copy(tmp_path: Path, capsysbinary: Capture) -> None:
+    place, copy = tmp_path / "t", tmp_path / "copy"
+    Ids(partitioned=False).append("a.parquet").append("b.parquet").builder.write(place)
+    assert 0 == run(["copy", str(place), str(copy), "--replica"])
+    before = rows_of(open_table(place))
+    shutil.rmtree(place / "_delta_log")
+    again = ["convert", str(place), "--from", str(copy), "--yes"]
+
+    capsysbinary.readouterr()
+    assert 2 == run([*again, "--exclude", "b.parquet"])
+    assert 0 == run([*again, "--dry-run"])
+    assert not (place / "_delta_log").exists()
+    assert 0 == run(again)
+
+    assert before == rows_of(open_table(place))
 
 
 def named(number: int, dash: str = "-") -> str:

@@ -104,7 +104,7 @@ def test_a_conversion_ends_as_in_spark(case: Case, tmp_path: Path) -> None:
         ("10.1", {}, None),
         ("10.2", {"a.parquet": ONE}, "clone.target-not-empty"),
         ("10.3", "with rows", "clone.target-exists"),
-        ("10.4", "without rows", "clone.target-exists"),  # Spark accepts it, and keeps its id
+        ("10.4", "without rows", None),
     ],
 )
 def test_a_clone_ends_as_in_spark(number: str, target: Files | str, outcome: str | None, tmp_path: Path) -> None:
@@ -120,7 +120,12 @@ def test_a_clone_ends_as_in_spark(number: str, target: Files | str, outcome: str
 
     assert outcome == outcome_of(lambda: open_table(tmp_path / "source").clone(tmp_path / "clone", version=0))
 
-    if outcome is None:
+    if target == "without rows":
+        last = open_table(tmp_path / "clone", allow_external=[tmp_path.as_uri()]).snapshot()
+        assert 2 == last.version
+        assert actions_of(tmp_path / "clone", "metaData")[0]["id"] == last.metadata.id
+        assert [{"id": 1}] == last.scan().to_arrow().to_pylist()
+    elif outcome is None:
         (add,), (info,) = (actions_of(tmp_path / "clone", kind) for kind in ("add", "commitInfo"))
         assert (tmp_path / "source" / "a.parquet").as_uri() == add["path"]
         assert "0" == info["operationParameters"]["sourceVersion"]

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 EXIT_CODES = (0, 2, 3, 4, 5, 6, 7, 8, 70)
 
 SourceArgument = Annotated[str, argument("Table to clone: a path or URI.", "SRC")]
-TargetArgument = Annotated[str, argument("Directory of the clone, absent or empty: a path or URI.", "DST")]
+TargetArgument = Annotated[str, argument("Directory of the clone, absent or empty, or a table without rows.", "DST")]
 
 
 def clone(

@@ -10,6 +10,8 @@ from deltacli.cli.results import Outcome
 from deltacli.cli.running.run import Run
 from deltacli.cli.terminal.shell import quoted_table
 from deltacli.cli.terminal.term import Style
+from deltacli.core.errors import UsageError
+from deltacli.core.request_fields import Kind, Option
 from deltacli.core.units import plural
 from deltacli.operations.change.convert import ConvertRequest
 
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
     from deltacli.core.typing import JsonObject
     from deltacli.operations.change.convert import ConvertPlan
 
-EXIT_CODES = (0, 2, 3, 4, 6, 7, 8, 70)
+EXIT_CODES = (0, 2, 3, 4, 5, 6, 7, 8, 70)
 _NAMED = 10
 
 
@@ -28,6 +30,15 @@ def convert(
     table: Annotated[str, argument("Directory of Parquet files: a path or URI.", "PATH")],
     *,
     asked: Asked[ConvertRequest],
+    sources: Annotated[
+        list[str] | None,
+        Option(
+            "Bring the lost log of a table back from this copy: the same as undelete --from. Repeatable.",
+            "COPY",
+            Kind.TEXTS,
+            spelled="--from",
+        ),
+    ] = None,
     dry_run: DryRunOption = False,
     yes: YesOption = False,
 ) -> None:
@@ -42,24 +53,31 @@ def convert(
     Names that begin with _ or . are left out.
 
     \b
-    A Delta table that has lost its log is recognized by its files. Look for a copy
-    of the log first (undelete --from): without it, removed rows come back.
+    A Delta table that has lost its log is recognized by its files. If there is a
+    copy of the table, take the log from there with --from: without it, removed
+    rows come back.
 
     \b
     Examples:
       deltacli convert ./events --dry-run
       deltacli convert ./events --partition 'day date, country string' --dry-run
       deltacli convert ./events --exclude '*.csv' --yes
+      deltacli convert ./lost --from /backups/events --dry-run
       deltacli convert ./lost --like snapshot.json --accept-unknowable --dry-run
     """
     from deltacli.cli.running.changing import Mode, Wording, run_change
     from deltacli.operations.change.convert import Convert
 
+    if sources:
+        if other := next(iter(asked.given()), None):
+            raise UsageError(f"{other} cannot be used with --from, which takes all of it from the log")
+        from deltacli.cli.commands.undelete import undelete
+        from deltacli.operations.recover.plan import UndeleteRequest
+
+        undelete(run, table, request=UndeleteRequest(sources=sources), dry_run=dry_run, yes=yes)
+        return
     opened = run.open_table(table, writes=not dry_run)
     uri, name = opened.uri, quoted_table(table)
-
-    def question(plan: ConvertPlan) -> str:
-        return f"make a Delta table of {file_amount(plan.amount.files, plan.amount.size_bytes)} in {uri}"
 
     wording: Wording[ConvertPlan, ConvertPlan] = Wording(
         question=lambda plan: (
