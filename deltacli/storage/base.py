@@ -36,6 +36,7 @@ from deltacli.core.typing import BinaryFile
 from deltacli.storage.outcomes import Creation, Deletion
 
 if TYPE_CHECKING:
+    from deltacli.storage.location import Openable
     from deltacli.storage.versions import VersionedObjects
 
 # -- the storage port --------------------------------------------------------------------------------------------------
@@ -327,8 +328,11 @@ def running_kernel() -> str:
 @runtime_checkable
 class StoreWithBounds(Protocol):
     """A store whose table reads files elsewhere only where the giver of its credentials allows it, with credentials for
-    them, whatever the user allows. It exists in this process only.
+    them, whatever the user allows.
     """
+
+    def to_send(self) -> Openable:
+        """Return what another process needs to open it, with credentials that last for some time."""
 
     def open_within(self, uri: str) -> Storage:
         """Return the store of a directory that one of the locations covers."""

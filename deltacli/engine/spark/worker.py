@@ -92,7 +92,7 @@ _proven: dict[Openable, SeenFile] = {}
 _shared: dict[str, Mapping[str, Any]] = {}  # Any: values of operations
 
 
-def identify(location: StoreLocation, seen_file: SeenFile | None, chosen: Spelling) -> tuple[str, bytes]:
+def identify(location: Openable, seen_file: SeenFile | None, chosen: Spelling) -> tuple[str, bytes]:
     """Return the fingerprint of this process and its time, pickled, or the error where it sees another table."""
     try:
         with spelled(chosen):

@@ -14,7 +14,7 @@ from deltacli.core.errors import UsageError
 from deltacli.core.made_once import cached_property
 from deltacli.core.progress import SILENT, Progress
 from deltacli.sharing.client.addresses import AccessChoice, OpenOptions, ShareAddress, TableName, parse_table_name
-from deltacli.sharing.client.share_storage import ShareStorage, directory_or, open_profile
+from deltacli.sharing.client.share_storage import ShareStorage, directory_or
 from deltacli.sharing.client.table_requests import (
     AnswerHead,
     ListedSchema,
@@ -25,6 +25,7 @@ from deltacli.sharing.client.table_requests import (
     list_shares,
     list_tables,
 )
+from deltacli.sharing.client.transport import open_profile
 from deltacli.sharing.protocol.directories import NOT_STATED, TableAccess, read_access
 from deltacli.sharing.protocol.parameters import Point
 from deltacli.storage.base import RETRY_BUDGET

@@ -16,7 +16,7 @@ from deltacli.operations.validate.findings import CHECK_CRASHED, COULD_NOT_BE_RE
 from deltacli.rules.framework.base import Area, Finding, Level, Rule
 from deltacli.sharing.client.addresses import CODE, require_name
 from deltacli.sharing.client.faults import Origin, origin_of
-from deltacli.sharing.client.share_storage import open_profile
+from deltacli.sharing.client.transport import open_profile
 from deltacli.sharing.conformance import asynchronous, directories, files, lines, lists, opensharing, versions
 from deltacli.sharing.conformance.wire import (
     BudgetSpentError,
