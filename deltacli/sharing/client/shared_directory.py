@@ -327,16 +327,14 @@ def _opened(
     for uri in access.auxiliary:
         vendors.setdefault(read_location(uri), _Vendor(requests, uri, uri, options))
     transport = requests.transport
-    return DirectoryStorage(
-        address, vendors, options.storage, transport.clock, transport.retry, (transport.endpoint, head)
-    )
+    return DirectoryStorage(address, vendors, options.storage, transport.clock, transport.retry, (requests, head))
 
 
 class DirectoryStorage(ReadOnlyFiles):
     """The directory of a shared table as a read-only store; `uri` is its location.
 
     Only its location, the first one of `vendors`, and the auxiliary ones can be opened, each with credentials of its
-    own. `announced`: the endpoint of the server and the metadata it sent; None in a process that got the credentials.
+    own. `announced`: what asks the server, and the metadata it sent; None in a process that got the credentials.
     """
 
     def __init__(
@@ -346,7 +344,7 @@ class DirectoryStorage(ReadOnlyFiles):
         options: Mapping[str, str],
         clock: Clock,
         retry: Retry,
-        announced: tuple[str, AnswerHead] | None = None,
+        announced: tuple[TableRequests, AnswerHead] | None = None,
     ) -> None:
         self.address, self._vendors, self._announced = address, vendors, announced
         self._options, self._clock, self._retry, self._lock = options, clock, retry, Lock()
@@ -367,18 +365,23 @@ class DirectoryStorage(ReadOnlyFiles):
                 self._held[location] = HeldGrant(location, self._vendors[location], lambda: self._clock() / 1000)
             return self._held[location]
 
+    @property
+    def requests(self) -> TableRequests:
+        """What asks the server, where that sent the metadata."""
+        assert self._announced is not None
+        return self._announced[0]
+
     # -- another process ------------------------------------------------------------------------------------------
 
     def to_send(self) -> SentDirectory:
         """Return what a task needs to open the directory, with credentials of which at least a half of the time is
         left. Raises what the server raises, and UsageError for options that are not sent.
         """
-        assert self._announced is not None
         require_sendable(self._options)
         address = replace(self.address, profile=os.path.abspath(os.path.expanduser(self.address.profile)))
         grants = tuple(self._sent(location) for location in self._vendors)
         options = tuple(sorted(self._options.items()))
-        return SentDirectory(address, self._announced[0], grants, options, self._retry.budget_seconds)
+        return SentDirectory(address, self.requests.transport.endpoint, grants, options, self._retry.budget_seconds)
 
     def _sent(self, location: Location) -> SentGrant:
         vendor, grant = self._vendors[location], self._held_at(location).lasting()
