@@ -169,7 +169,9 @@ def test_a_directory_is_read_with_credentials_that_tasks_renew(
         opened = open_table(address, access="dir", storage_options=options, engine=spark_engine)
 
         assert _direct(table.root) == counts_of(frame)
-        assert not [one for one in opened.validate(level="footers").findings if one.severity == "error"]
+        checked = [one.validate(level="footers").findings for one in (opened, open_table(table.root))]
+        by_cluster, here = ({found.rule.id for found in findings} for findings in checked)
+        assert by_cluster - here <= {"log.mtime-order"}
         Path(address.partition("#")[0]).unlink()
         with pytest.raises(Exception, match=r"\[share\.credential-ended\]") as raised:
             late.collect()

@@ -99,7 +99,7 @@ class _Query:
                 return None
             if status.error is not None:
                 message = "an asynchronous query fails, and the same query at once is answered"
-                self.table.suite.require(RESULT_DIFFERS, False, answer, message, seen=status.error or "failed")
+                self.table.require(RESULT_DIFFERS, False, answer, message, seen=status.error or "failed")
                 return None
             self.table.tester.wire.wait(pause)
         self.table.skip(f"the query was still pending after {sum(_PAUSES):g} seconds", *_POLLED)
@@ -122,13 +122,13 @@ def check_async(table: SharedTableTest) -> None:
     metadata = table.ask("metadata", headers=query.headers)
     for asked, words in ((answer, "a query"), (metadata, "the metadata")):
         is_answered = asked.is_ok or asked.status >= 500
-        table.suite.require_status(REFUSED, is_answered, asked, f"{words} with asyncquery=true", expected=200)
+        table.require_status(REFUSED, is_answered, asked, f"{words} with asyncquery=true", expected=200)
     status = status_of(answer)
     if answer.is_ok:
         echo = CAPABILITY in answer.headers.get(CAPABILITIES, "").lower()
         message = "the header has asyncquery=true without a queryStatus" if echo else "a queryStatus without the header"
         seen = answer.headers.get(CAPABILITIES, "missing")
-        table.suite.require(ECHO, echo == (status is not None), answer, message, seen=seen)
+        table.require(ECHO, echo == (status is not None), answer, message, seen=seen)
     if status is None:
         table.read(answer)
         table.skip("the server does not answer queries asynchronously", *_IF_ASYNCHRONOUS)
@@ -152,19 +152,18 @@ def _check_status(table: SharedTableTest, answer: WireAnswer, query_id: str | No
     try:
         found = read_status(fields, query_id)
     except AnswerInvalid as fault:
-        table.suite.require(STATUS, False, answer, fault.message, seen=", ".join(map(str, fields.values())))
+        table.require(STATUS, False, answer, fault.message, seen=", ".join(map(str, fields.values())))
         return None
-    is_alone = answer.body.strip().count(b"\n") == 0
-    table.suite.require(STATUS, is_alone, answer, "a queryStatus is not the only line")
+    table.require(STATUS, answer.body.strip().count(b"\n") == 0, answer, "a queryStatus is not the only line")
     name = str(fields["status"])
     message = "the status of a query is not in lower case"
-    table.suite.require(STATUS, name.islower(), answer, message, seen=name, severity=Severity.WARNING)
+    table.require(STATUS, name.islower(), answer, message, seen=name, severity=Severity.WARNING)
     return found
 
 
 def _check_submission(query: _Query, key: str, answer: WireAnswer, query_id: str) -> None:
-    table, require = query.table, query.table.suite.require
-    names = [name.lower() for name in table.path.split("/")[1::2]]
+    table, require = query.table, query.table.require
+    names = [name.lower() for name in table.base.split("/")[1::2]]
     pieces = re.split(r"[^a-z0-9]+", query_id.lower())
     is_named = any(name in pieces or (len(name) > _HEX_WORD and name in query_id.lower()) for name in names)
     is_told = is_named or _COUNTER.fullmatch(query_id) is not None
@@ -180,8 +179,7 @@ def _check_submission(query: _Query, key: str, answer: WireAnswer, query_id: str
     require(SPARK, has_version, answer, "a pending answer has no Delta-Table-Version", seen="missing")
     unknown = table.post(f"queries/{_UNKNOWN}", b"{}", HEADERS[query.form])
     words = "a queryId that the server never gave"
-    is_refused = unknown.status == 404 or unknown.status >= 500
-    table.suite.require_status(UNKNOWN_ID, is_refused, unknown, words, expected=404)
+    table.require_status(UNKNOWN_ID, unknown.status == 404 or unknown.status >= 500, unknown, words, expected=404)
 
 
 def _check_result(query: _Query, whole: Lines, query_id: str) -> None:
@@ -190,12 +188,12 @@ def _check_result(query: _Query, whole: Lines, query_id: str) -> None:
     if answer is None:
         return
     message = "the result of a query has no version in its header"
-    table.suite.require(ASYNC_HEADER, version_of(answer) is not None, answer, message, seen="missing")
+    table.require(ASYNC_HEADER, version_of(answer) is not None, answer, message, seen="missing")
     lines = table.same_version(table.read(answer), (RESULT_DIFFERS,))
     if lines is None:
         if not answer.is_ok:
             words = "a poll for the result"
-            table.suite.require_status(RESULT_DIFFERS, answer.status >= 500, answer, words, expected=200)
+            table.require_status(RESULT_DIFFERS, answer.status >= 500, answer, words, expected=200)
         return
     _require_same(RESULT_DIFFERS, table, lines, whole)
 
@@ -211,7 +209,7 @@ def _require_same(rule: Rule, table: SharedTableTest, lines: Lines, expected: Li
     message = f"the result differs from the answer at once in {', '.join(differing)}"
     seen = f"{lines.form}, version {lines.version}, {len(lines.files)} files"
     told = f"{expected.form}, version {expected.version}, {len(expected.files)} files"
-    table.suite.require(rule, not differing, lines.answer, message, seen=seen, expected=told)
+    table.require(rule, not differing, lines.answer, message, seen=seen, expected=told)
 
 
 def _check_parameters(table: SharedTableTest, whole: Lines) -> None:

@@ -90,12 +90,12 @@ def check_formats(table: SharedTableTest) -> None:
             continue
         if form == PARQUET:
             message = "an answer without the capabilities header is not in parquet format"
-            table.suite.require(DEFAULT_FORMAT, lines.form == PARQUET, answer, message, seen=lines.form)
+            table.require(DEFAULT_FORMAT, lines.form == PARQUET, answer, message, seen=lines.form)
         elif CAPABILITIES in answer.headers:
             message = "responseformat=delta is answered in another format"
-            table.suite.require(ONLY_FORMAT, lines.form == DELTA, answer, message, seen=lines.form)
+            table.require(ONLY_FORMAT, lines.form == DELTA, answer, message, seen=lines.form)
         if lines.form == form:
-            check_version_files(table.suite, lines)
+            check_version_files(table, lines)
             table.wholes[form] = lines
     if DELTA not in table.wholes:
         table.skip(_NOT_DELTA, ONLY_FORMAT, HEADER_CASE, FEATURE_UNASKED, FORMATS_DIFFER, ADVANCED)
@@ -112,8 +112,7 @@ def _compare_formats(table: SharedTableTest) -> None:
         is_advanced = delta.has_vectors or delta.maps_columns
         message = "a table with deletion vectors or column mapping is answered in parquet format"
         if is_advanced:
-            answer = delta.answer if parquet is None else parquet.answer
-            table.suite.require(ADVANCED, parquet is None, answer, message)
+            table.require(ADVANCED, parquet is None, delta.answer if parquet is None else parquet.answer, message)
         else:
             table.skip(_NOT_ADVANCED, ADVANCED)
     if parquet is None or delta is None or parquet.version != delta.version:
@@ -122,8 +121,7 @@ def _compare_formats(table: SharedTableTest) -> None:
     same["the names of the columns"] = _column_names(parquet) == _column_names(delta)
     same["the number of files"] = len(parquet.files) == len(delta.files)
     differing = [name for name, equal in same.items() if not equal]
-    message = f"the formats differ in {', '.join(differing)}"
-    table.suite.require(FORMATS_DIFFER, not differing, parquet.answer, message)
+    table.require(FORMATS_DIFFER, not differing, parquet.answer, f"the formats differ in {', '.join(differing)}")
 
 
 def _column_names(lines: Lines) -> list[object]:
@@ -136,8 +134,7 @@ def _check_again(table: SharedTableTest) -> None:
         again = table.same_version(table.read(table.query({}, form)), (IDS_DIFFER,))
         if again is not None:
             is_same = sorted(whole.by_id) == sorted(again.by_id)
-            message = "the files of a version have other ids in a second answer"
-            table.suite.require(IDS_DIFFER, is_same, again.answer, message)
+            table.require(IDS_DIFFER, is_same, again.answer, "the files of a version have other ids in a second answer")
     ids = {}
     for form in table.wholes:
         lines = table.read(table.query({}, form, {"fileidhash": "Delta"}))
@@ -146,16 +143,15 @@ def _check_again(table: SharedTableTest) -> None:
             return
         seen = lines.answer.headers["fileidhash"]
         message = "the header fileidhash is not repeated"
-        table.suite.require(HASH_ECHO, seen == "delta", lines.answer, message, seen=seen, expected="delta")
+        table.require(HASH_ECHO, seen == "delta", lines.answer, message, seen=seen, expected="delta")
         ids[form] = sorted(lines.by_id)
         if len(ids) > 1 and lines.version == table.wholes[PARQUET].version:
             message = "the formats have other ids for fileidhash: delta"
-            table.suite.require(IDS_DIFFER, ids[PARQUET] == ids[form], lines.answer, message)
+            table.require(IDS_DIFFER, ids[PARQUET] == ids[form], lines.answer, message)
     for form in list(table.wholes)[:1]:
         refused = table.query({}, form, {"fileidhash": "sha1"})
         message = f"fileidhash: sha1 is answered with {refused.status}"
-        is_refused = refused.status == 400 or refused.status >= 500
-        table.suite.require(HASH_ECHO, is_refused, refused, message, expected=400)
+        table.require(HASH_ECHO, refused.status == 400 or refused.status >= 500, refused, message, expected=400)
 
 
 def _check_negotiation(table: SharedTableTest) -> None:
@@ -165,7 +161,7 @@ def _check_negotiation(table: SharedTableTest) -> None:
     form = table.whole.form
     other = table.ask("metadata", headers={CAPABILITIES: f"{header_of(form)};deltacliunknown=1"})
     message = f"an unknown capability is answered with {other.status}"
-    table.suite.require(UNKNOWN_CAPABILITY, other.is_ok or other.status >= 500, other, message, expected=200)
+    table.require(UNKNOWN_CAPABILITY, other.is_ok or other.status >= 500, other, message, expected=200)
     if delta is None:
         return
     written = f"ResponseFormat=DELTA;ReaderFeatures={ALL_FEATURES.upper()}"
@@ -175,8 +171,7 @@ def _check_negotiation(table: SharedTableTest) -> None:
     if is_advanced or needed:
         answer = table.ask("metadata", headers={CAPABILITIES: "responseformat=delta"})
         message = "a client without readerfeatures gets a table that needs some"
-        is_refused = not answer.is_ok
-        table.suite.require(FEATURE_UNASKED, is_refused, answer, message, seen=", ".join(needed) or None, expected=400)
+        table.require(FEATURE_UNASKED, not answer.is_ok, answer, message, seen=", ".join(needed) or None, expected=400)
     else:
         table.skip("the table needs no reader feature", FEATURE_UNASKED)
     if is_advanced:
@@ -189,7 +184,7 @@ def _require_form(table: SharedTableTest, rule: Rule, header: str, form: str, wo
     lines = table.read(answer)
     seen = answer.status if lines is None else f"{lines.form} format"
     found = None if lines is None else lines.form
-    table.suite.require(rule, found == form, answer, f"{words} with {seen}", seen=seen, expected=f"{form} format")
+    table.require(rule, found == form, answer, f"{words} with {seen}", seen=seen, expected=f"{form} format")
 
 
 def check_metadata(table: SharedTableTest) -> None:
@@ -200,10 +195,10 @@ def check_metadata(table: SharedTableTest) -> None:
         if lines is None:
             message = f"the metadata is answered with {answer.status}, and the query with 200"
             if not answer.is_ok and answer.status < 500:
-                table.suite.require(METADATA_DIFFERS, False, answer, message)
+                table.require(METADATA_DIFFERS, False, answer, message)
             continue
         message = f"the metadata has {2 + len(lines.rest)} lines"
-        table.suite.require(METADATA_LINES, not lines.rest, answer, message, expected=2)
+        table.require(METADATA_LINES, not lines.rest, answer, message, expected=2)
         if lines.form == form:
             table.metadata[form] = lines
         if lines.form != form or lines.version != whole.version:
@@ -211,7 +206,7 @@ def check_metadata(table: SharedTableTest) -> None:
         names = ("id", "schemaString", "partitionColumns")
         differing = [name for name in names if lines.meta.get(name) != whole.meta.get(name)]
         message = f"the metadata differs from that of the query in {', '.join(differing)}"
-        table.suite.require(METADATA_DIFFERS, not differing, answer, message)
+        table.require(METADATA_DIFFERS, not differing, answer, message)
 
 
 # -- hints never lose a row --------------------------------------------------------------------------------------------
@@ -275,7 +270,7 @@ def check_hints(table: SharedTableTest) -> None:
 def _check_probe(table: SharedTableTest, whole: Lines, probe: Probe) -> None:
     answer = table.query(probe.body, whole.form)
     if not answer.is_ok and answer.status < 500:
-        table.suite.require_status(INVALID_REFUSED, False, answer, f"the hint {probe.words}", expected=200)
+        table.require_status(INVALID_REFUSED, False, answer, f"the hint {probe.words}", expected=200)
         return
     lines = table.same_version(table.read(answer), _ALL)
     if lines is None:
@@ -283,7 +278,7 @@ def _check_probe(table: SharedTableTest, whole: Lines, probe: Probe) -> None:
     lost = [file for file in probe.needed if file.id not in lines.by_id]
     message, seen = f"the hint {probe.words} leaves out {plural(len(lost), 'file')}", f"missing {names_of(lost)}"
     severity = None if probe.is_certain else Severity.WARNING
-    table.suite.require(
+    table.require(
         LOSES_ROWS, not lost, answer, f"{message} with matching rows", seen=seen if lost else None, severity=severity
     )
     _check_added(table, whole, lines)
@@ -294,7 +289,7 @@ def _check_added(table: SharedTableTest, whole: Lines, lines: Lines) -> None:
     message = "the answer to a hint has files that the table does not have"
     seen = names_of(more) if more else None
     is_same = not more and len(lines.files) == len(lines.by_id)
-    table.suite.require(ADDS_FILES, is_same or (whole.has_vectors and not more), lines.answer, message, seen=seen)
+    table.require(ADDS_FILES, is_same or (whole.has_vectors and not more), lines.answer, message, seen=seen)
 
 
 def _json(op: str, name: str, value_type: str, value: object = None) -> dict[str, object]:
@@ -417,13 +412,13 @@ def _check_invalid(table: SharedTableTest, whole: Lines) -> None:
     for words, body in hints.items():
         answer = table.query(body, whole.form)
         is_answered = answer.is_ok or answer.status >= 500
-        table.suite.require_status(INVALID_REFUSED, is_answered, answer, f"a hint {words}", expected=200)
+        table.require_status(INVALID_REFUSED, is_answered, answer, f"a hint {words}", expected=200)
         lines = table.same_version(table.read(answer), (INVALID_FILTERS,))
         if lines is not None:
             missing = [file for file in whole.files if file.id not in lines.by_id]
             message = f"a hint {words} leaves out {plural(len(missing), 'file')}"
             seen = f"missing {names_of(missing)}" if missing else None
-            table.suite.require(INVALID_FILTERS, not missing, answer, message, seen=seen)
+            table.require(INVALID_FILTERS, not missing, answer, message, seen=seen)
             _check_added(table, whole, lines)
 
 
@@ -438,7 +433,7 @@ def _check_limits(table: SharedTableTest, whole: Lines) -> None:
         if lines is not None:
             found = sum(file.rows or 0 for file in lines.files)
             message = f"the files for limitHint {limit} have {found} rows, and the table {rows}"
-            table.suite.require(LIMIT, found >= min(limit, rows), lines.answer, message, seen=found)
+            table.require(LIMIT, found >= min(limit, rows), lines.answer, message, seen=found)
             _check_added(table, whole, lines)
     _check_limit_order(table, whole)
 
@@ -458,7 +453,7 @@ def _check_limit_order(table: SharedTableTest, whole: Lines) -> None:
             found = sum(file.rows or 0 for file in probe.needed if file.id in lines.by_id)
             message = f"the files for {probe.words} and limitHint {matching} have {found} matching rows"
             is_enough, least = found >= matching, f"at least {matching}"
-            table.suite.require(LIMIT_ORDER, is_enough, lines.answer, message, seen=found, expected=least)
+            table.require(LIMIT_ORDER, is_enough, lines.answer, message, seen=found, expected=least)
 
 
 # -- the files behind the URLs -----------------------------------------------------------------------------------------
@@ -523,11 +518,11 @@ def check_files(table: SharedTableTest) -> None:
             table.skip("the URL of a file is not an http or https URL", *FILES_AREA.rules)
             continue
         try:
-            _check_file(FileTest(table.suite, whole, file), table.tester.wire, level, is_first=number == 0)
+            _check_file(FileTest(table, whole, file), table.tester.wire, level, is_first=number == 0)
         except UrlRefused as fault:
             message = "the URL of a file leads to an address that is not public"
             seen = str(fault.facts.get("host", fault.message))
-            table.suite.require(PRIVATE, False, whole.answer, message, seen=seen, line=file.line.number)
+            table.require(PRIVATE, False, whole.answer, message, seen=seen, line=file.line.number)
             table.skip(message, *FILES_AREA.rules)
 
 
@@ -545,10 +540,10 @@ def _check_file(test: FileTest, wire: Wire, level: str, *, is_first: bool) -> No
     test.require(PRIVATE, True, "")
     message = f"the URL of a file is answered with {tail.status}"
     if not test.require(UNREADABLE, tail.status in (200, 206, 416), message, seen=tail.status, expected=206):
-        test.suite.skip("a file cannot be read by its URL", FILES_AREA.rules)
+        test.suite.skip("a file cannot be read by its URL", *FILES_AREA.rules)
         return
     if not _check_range(test, tail, first):
-        test.suite.skip("the footer of a file cannot be read by its URL", FILES_AREA.rules)
+        test.suite.skip("the footer of a file cannot be read by its URL", *FILES_AREA.rules)
         return
     is_parquet, message = tail.body.endswith(_MAGIC), "a file does not end as a Parquet file"
     if not test.require(NOT_PARQUET, is_parquet, message, seen=repr(tail.body[-4:]), expected=repr(_MAGIC)):
@@ -585,7 +580,7 @@ def _check_range(test: FileTest, tail: WireAnswer, first: int) -> bool:
 def _check_signature(test: FileTest, wire: Wire) -> None:
     parts = urlsplit(test.file.url)
     if not parts.query:
-        test.suite.skip("the signature of file URLs is not in their query strings", (UNSIGNED,))
+        test.suite.skip("the signature of file URLs is not in their query strings", UNSIGNED)
         return
     for words, query in (("without its", ""), ("with an altered", _altered(parts.query))):
         answer = wire.fetch(urlunsplit(parts._replace(query=query)), byte_range="0-0", most=1)
@@ -613,8 +608,7 @@ def _check_vector(test: FileTest, wire: Wire) -> None:
     answer = wire.fetch(url, byte_range=f"{offset}-{offset + 3}", most=4)
     is_there = answer.status == 206 and int.from_bytes(answer.body, "big") == size
     message = f"the URL of a deletion vector is answered with {answer.status}, and not with the vector"
-    seen = f"{answer.status}, {answer.body[:4].hex() or 'no bytes'}"
-    test.require(VECTOR_BYTES, is_there, message, seen=seen)
+    test.require(VECTOR_BYTES, is_there, message, seen=f"{answer.status}, {answer.body[:4].hex() or 'no bytes'}")
 
 
 def _check_footer(test: FileTest, tail: bytes) -> None:
@@ -624,7 +618,7 @@ def _check_footer(test: FileTest, tail: bytes) -> None:
 
     length = int.from_bytes(tail[-8:-4], "little")
     if length + 8 > len(tail):
-        test.suite.skip(f"the footers are larger than {_TAIL >> 10} KiB", (RECORDS, COLUMNS))
+        test.suite.skip(f"the footers are larger than {_TAIL >> 10} KiB", RECORDS, COLUMNS)
         return
     try:
         footer = FooterReader().read(tail[-8 - length : -8])
@@ -652,7 +646,7 @@ def _check_rows(test: FileTest, wire: Wire) -> None:
 
     file = test.file
     if (file.size or 0) > _MOST_FILE or file.stats is None:
-        test.suite.skip(f"the files have no statistics, or are larger than {_MOST_FILE >> 20} MiB", (BOUNDS,))
+        test.suite.skip(f"the files have no statistics, or are larger than {_MOST_FILE >> 20} MiB", BOUNDS)
         return
     answer = wire.fetch(file.url, most=_MOST_FILE)
     if not answer.is_ok or len(answer.body) != file.size:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from deltacli.core.clock import Clock
@@ -32,6 +33,7 @@ from deltacli.storage.vended import open_vended
 
 # -- what the user types -----------------------------------------------------------------------------------------------
 
+Kind = TypeVar("Kind", bound=Suite)
 _SCHEMES = ("http://", "https://")
 Names = tuple[str | None, str | None, str | None]
 
@@ -164,7 +166,7 @@ class ConformanceRun:
         """
         tester = lists.Tester(self.wire, self.now_ms)
         self._require_server()
-        suite = self._suite(self.wire.endpoint, self.wire.endpoint, "")
+        suite = self._suite(Suite, self.wire.endpoint, self.wire.endpoint, "")
         listed = lists.Listed()
         self._run(
             suite,
@@ -192,13 +194,13 @@ class ConformanceRun:
     def _areas(self, areas: Sequence[Area]) -> list[Area]:
         return [area for area in areas if self.scope.is_opensharing or area not in _OF_OPENSHARING]
 
-    def _suite(self, name: str, uri: str, base: str) -> Suite:
+    def _suite(self, kind: type[Kind], name: str, uri: str, base: str, **own: Any) -> Kind:  # Any: fields of the class
         kinds = _LEVELS[: _LEVELS.index(self.scope.level) + 1]
 
         def takes(rule: Rule) -> bool:
             return rule is CHECK_CRASHED or (rule.level in kinds and self.takes(rule))
 
-        return Suite(name, uri, base, takes, self.on_suite(uri))
+        return kind(name, uri, base, takes, self.on_suite(uri), **own)
 
     def _require_server(self) -> None:
         """Raise the fault that keeps everything from being tested."""
@@ -234,21 +236,21 @@ class ConformanceRun:
         try:
             check()
         except BudgetSpentError as spent:
-            suite.skip(str(spent), rules)
+            suite.skip(str(spent), *rules)
             if str(spent) not in self.omissions:
                 self.omissions.append(str(spent))
         except NoAnswerError as fault:
             nowhere = WireAnswer(WireRequest(f"{suite.base}/{name}"), 0, {}, b"")
             suite.require(lists.NO_ANSWER, False, nowhere, f"a request has no whole answer: {fault}")
-            suite.skip(f"a request has no whole answer: {fault}", rules)
+            suite.skip(f"a request has no whole answer: {fault}", *rules)
         except TooLargeError as fault:
-            suite.skip(str(fault), rules)
+            suite.skip(str(fault), *rules)
         except Exception as fault:  # noqa: BLE001  (reported: a failing check must not affect the others)
             stop_if_exhausted(fault)
             nowhere = WireAnswer(WireRequest(f"{suite.base}/{name}"), 0, {}, b"")
             message = f"a check failed with {type(fault).__name__}: {fault}"
             suite.require(CHECK_CRASHED, False, nowhere, message)
-            suite.skip(message, rules)
+            suite.skip(message, *rules)
 
     def _test_server(self, tester: lists.Tester, suite: Suite, listed: lists.Listed) -> None:
         lists.check_tokens(tester, suite)
@@ -302,16 +304,17 @@ class ConformanceRun:
 
     def _test_table(self, tester: lists.Tester, name: lists.NamedTable) -> Suite:
         """Run each part of the test of a table; a part that ends early does not keep the others from running."""
-        suite = self._suite(name.full_name, f"{self.wire.endpoint}/{name.path}", name.path)
-        table = versions.SharedTableTest(tester, suite, name, self.scope, self.open_store)
+        own = {"tester": tester, "named": name, "scope": self.scope, "open_store": self.open_store}
+        uri = f"{self.wire.endpoint}/{name.path}"
+        table = self._suite(versions.SharedTableTest, name.full_name, uri, name.path, **own)
         parts = [part for part in _PARTS if self._areas(part[2])]
         with self.progress.step(f"testing {name.full_name}", unit="checks", total=len(parts)) as step:
             for path, check, areas in parts:
-                self._run(suite, path, partial(check, table), [rule for area in areas for rule in area.rules])
+                self._run(table, path, partial(check, table), [rule for area in areas for rule in area.rules])
                 step.advance()
         reason = COULD_NOT_BE_READ if table.access.has_urls else "the table is not offered by url"
-        suite.skip(reason, () if table.whole is not None else self.rules_of(suite))
-        return suite
+        table.skip(reason, *(() if table.whole is not None else self.rules_of(table)))
+        return table
 
 
 def areas() -> list[Area]:

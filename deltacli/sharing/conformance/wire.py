@@ -331,7 +331,7 @@ class Suite:
             found = [fault.message for fault in faults if rule.id == f"share.{fault.rule}"]
             self.require(rule, not found, answer, "; ".join(dict.fromkeys(found)))
 
-    def skip(self, reason: str, rules: Iterable[Rule]) -> None:
+    def skip(self, reason: str, *rules: Rule) -> None:
         """Note why rules cannot be checked. The first reason is kept."""
         for rule in rules:
             self.skipped.setdefault(rule.id, reason)
