@@ -104,12 +104,10 @@ def check_access(table: SharedTableTest) -> None:
         table.report(faults, face.answer, *(rule for rules in present for rule in rules))
         found.append(access)
         table.may_announce |= access.has_directory or any(fault.rule == "access-modes-form" for fault in faults)
-    shown = {face.name: _modes(access) for face, access in zip(faces, found, strict=True)}
-    message, seen = (
-        "the answers have different access modes",
-        "; ".join(f"{one} {modes}" for one, modes in shown.items()),
-    )
-    require(MODES_DIFFER, len(set(shown.values())) == 1, faces[-1].answer, message, seen=seen)
+    modes = [", ".join(sorted({URL} if access.modes is None else access.modes)) or "none" for access in found]
+    seen = "; ".join(f"{face.name} {shown}" for face, shown in zip(faces, modes, strict=True))
+    is_same, message = len(set(modes)) == 1, "the answers have different access modes"
+    require(MODES_DIFFER, is_same, faces[-1].answer, message, seen=seen)
     roots = {cloud_location(access.location)[0]: access.location for access in found if access.location}
     message = "the answers have different locations"
     if roots:
@@ -138,10 +136,6 @@ def check_access(table: SharedTableTest) -> None:
         table.require_status(DIR_ONLY_QUERY, is_refused, answer, "the query of a table without url")
     is_described = table.version is not None and len(faces) > len(listed)
     require(DIR_ONLY_METADATA, is_described, faces[-1].answer, "version or metadata of a table without url is refused")
-
-
-def _modes(access: TableAccess) -> str:
-    return ", ".join(sorted(access.modes if access.modes is not None else {URL})) or "none"
 
 
 def _metadata(table: SharedTableTest) -> Iterator[Face]:
@@ -297,10 +291,8 @@ def _check_grant(table: SharedTableTest, answer: WireAnswer, wanted: str | None)
         table.skip("the server gives no credentials", *_OF_GRANT)
         return None
     is_typed = answer.media_type in ("application/json", "application/x-ndjson")
-    message, seen = (
-        "the Content-Type of credentials is not application/json",
-        answer.headers.get("content-type", "missing"),
-    )
+    message = "the Content-Type of credentials is not application/json"
+    seen = answer.headers.get("content-type", "missing")
     table.require(ANSWER, is_typed, answer, message, seen=seen, expected="application/json; charset=utf-8")
     credential, faults = read_credential(answer.body, wanted, table.tester.now_ms)
     is_sas = b'"azureUserDelegationSas"' in answer.body
@@ -310,21 +302,18 @@ def _check_grant(table: SharedTableTest, answer: WireAnswer, wanted: str | None)
     keys = given.get("awsTempCredentials")
     has_session = not isinstance(keys, dict) or bool(keys.get("sessionToken"))
     table.require(LONG_LIVED, has_session, answer, "awsTempCredentials has no session token")
-    is_text = isinstance(given.get("expirationTime"), str)
-    message = "expirationTime is a string"
-    table.require(EXPIRY, not is_text, answer, message, expected="a number", severity=Severity.WARNING)
+    is_number, message = not isinstance(given.get("expirationTime"), str), "expirationTime is a string"
+    table.require(EXPIRY, is_number, answer, message, expected="a number", severity=Severity.WARNING)
     return credential
 
 
 def _check_refusals(vendor: _Vendor, access: TableAccess, first: WireAnswer) -> None:
     """Ask for what must not be granted."""
     table, root = vendor.table, cloud_location(access.location)[0]
-    answer = vendor.post(None, token="")
-    if answer is not None:
+    if (answer := vendor.post(None, token="")) is not None:
         words = "a request for credentials without a token"
         table.require_status(UNAUTHENTICATED, answer.status == 401, answer, words, expected=401)
-    answer = vendor.post(b"{")
-    if answer is not None:
+    if (answer := vendor.post(b"{")) is not None:
         is_refused = answer.status == 400 or answer.status >= 500 or not (first.is_ok or answer.is_ok)
         table.require_status(MALFORMED, is_refused, answer, "a body that is not JSON")
     if root is None or access.location is None:
@@ -339,8 +328,7 @@ def _check_refusals(vendor: _Vendor, access: TableAccess, first: WireAnswer) -> 
         **({"the parent of the table": uri.rpartition("/")[0]} if root.segments else {}),
     }
     for words, location in outside.items():
-        answer = vendor.of(location)
-        if answer is not None:
+        if (answer := vendor.of(location)) is not None:
             table.require_status(OUTSIDE, answer.status >= 400, answer, words)
 
 
@@ -348,8 +336,7 @@ def _check_others(vendor: _Vendor, access: TableAccess, first: WireAnswer) -> No
     """Ask for the first auxiliary location, and for the root in other ways."""
     table, require = vendor.table, vendor.table.require
     for location in access.auxiliary[:1]:
-        answer = vendor.of(location)
-        if answer is not None:
+        if (answer := vendor.of(location)) is not None:
             found = read_credential(answer.body, location, table.tester.now_ms)[0] if answer.is_ok else None
             message = f"the request for credentials of an auxiliary location is answered with {answer.status}"
             require(AUXILIARY, found is not None, answer, message, seen=answer.status, expected=200)
@@ -358,12 +345,9 @@ def _check_others(vendor: _Vendor, access: TableAccess, first: WireAnswer) -> No
         if (answer := vendor.post(body)) is None:
             return
         given[words] = _place_of(answer)
-    message, seen = (
-        "the kinds of an empty body do not lead to the same location",
-        "; ".join(map(" ".join, given.items())),
-    )
+    message = "the kinds of an empty body do not lead to the same location"
     if first.is_ok or len(set(given.values())) > 1:
-        require(BODY, len(set(given.values())) == 1, first, message, seen=seen)
+        require(BODY, len(set(given.values())) == 1, first, message, seen="; ".join(map(" ".join, given.items())))
 
 
 def _place_of(answer: WireAnswer) -> str:
@@ -397,10 +381,8 @@ def _check_table(table: SharedTableTest, credential: VendedCredential, answer: W
     except DeltacliError as fault:
         if fault.code == "storage.unreachable":  # which says nothing about the server
             option = parameter("storage_options.endpoint_url", "URL")
-            table.skip(
-                f"the store is unreachable from here; one with an endpoint of its own needs {option}",
-                *DIRECTORY_AREA.rules,
-            )
+            reason = f"the store is unreachable from here; one with an endpoint of its own needs {option}"
+            table.skip(reason, *DIRECTORY_AREA.rules)
             return
         message = "the table cannot be read with the credentials"
         require(UNREADABLE, False, answer, message, seen=f"{fault.code}: {fault.message}")
@@ -455,13 +437,9 @@ def _compare(table: SharedTableTest, snapshot: Snapshot, lines: Lines, files: in
         "schema": [_column(one) for one in schema] == [_column(one) for one in lines.columns],
         "number of files": known in (None, files),
     }
-    differing = [name for name, equal in same.items() if not equal]
-    message, seen = (
-        f"the log differs from the metadata in {', '.join(differing)}",
-        f"version {snapshot.version}, {files} files",
-    )
+    words, seen = "the log differs from the metadata in", f"version {snapshot.version}, {files} files"
     expected = f"version {lines.version}, {known} files"
-    table.require(DIR_DIFFERS, not differing, lines.answer, message, seen=seen, expected=expected)
+    table.require_same(DIR_DIFFERS, same, lines.answer, words, seen=seen, expected=expected)
 
 
 def _column(field: JsonObject) -> tuple[object, object]:

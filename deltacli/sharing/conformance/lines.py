@@ -118,6 +118,11 @@ class Lines:
     def maps_columns(self) -> bool:
         return str(self.configuration.get("delta.columnMapping.mode", "none")).lower() != "none"
 
+    @property
+    def is_advanced(self) -> bool:
+        """Return whether the parquet format cannot express the files."""
+        return self.has_vectors or self.maps_columns
+
 
 def version_of(answer: WireAnswer) -> int | None:
     """Return the version in the header, None where it is missing or not a whole number."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from urllib.parse import quote
 
 from deltacli.core.errors import parameter
+from deltacli.core.made_once import cached_property
 from deltacli.core.typing import Json
 from deltacli.rules.framework.base import Level, Rule
 from deltacli.sharing.conformance.wire import (
@@ -102,17 +103,13 @@ def _check_status(suite: Suite, answer: WireAnswer) -> None:
         return
     fields = answer.json
     is_told = isinstance(fields, dict) and all(isinstance(fields.get(name), str) for name in ("errorCode", "message"))
-    message = f"the body of the answer {status} is not an object with errorCode and message"
-    expected = '{"errorCode": "…", "message": "…"}'
-    suite.require(ERROR_BODY, is_told, answer, message, seen=_shape(answer), expected=expected)
-    suite.require_type(ERROR_TYPE, answer, f"the answer {status}", "application/json")
-
-
-def _shape(answer: WireAnswer) -> str:
-    fields = answer.json
     if isinstance(fields, dict):
-        return f"an object with {', '.join(sorted(fields)) or 'nothing'}"
-    return "no body" if not answer.body else f"{len(answer.body):,} bytes of {answer.media_type or 'no type'}"
+        seen = f"an object with {', '.join(sorted(fields)) or 'nothing'}"
+    else:
+        seen = f"{len(answer.body):,} bytes of {answer.media_type or 'no type'}" if answer.body else "no body"
+    message = f"the body of the answer {status} is not an object with errorCode and message"
+    suite.require(ERROR_BODY, is_told, answer, message, seen=seen, expected='{"errorCode": "…", "message": "…"}')
+    suite.require_type(ERROR_TYPE, answer, f"the answer {status}", "application/json")
 
 
 def check_tokens(tester: Tester, suite: Suite) -> None:
@@ -123,9 +120,8 @@ def check_tokens(tester: Tester, suite: Suite) -> None:
     )
     for words, token, rule in pairs:
         answer = tester.ask(suite, "shares", token=token)
-        refused = suite.require(
-            rule, answer.status >= 300, answer, f"a request {words} is answered with {answer.status}", expected=401
-        )
+        message = f"a request {words} is answered with {answer.status}"
+        refused = suite.require(rule, answer.status >= 300, answer, message, expected=401)
         if refused and answer.status < 500:
             suite.require_status(UNAUTHENTICATED, answer.status == 401, answer, f"a request {words}", expected=401)
 
@@ -224,14 +220,9 @@ class NamedTable:
     listed: dict[str, Item] = field(default_factory=dict)
     """What the lists have of it, by the path of the list."""
 
-    @property
-    def full_name(self) -> str:
-        return f"{self.share}.{self.schema}.{self.name}"
-
-    @property
-    def path(self) -> str:
-        """Return the path of its requests."""
-        return f"{schema_path(self.share, self.schema)}/tables/{quote(self.name, safe='')}"
+    full_name = cached_property(lambda self: f"{self.share}.{self.schema}.{self.name}")
+    path = cached_property(lambda self: f"{schema_path(self.share, self.schema)}/tables/{quote(self.name, safe='')}")
+    """The path of its requests."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,22 +302,17 @@ def _read_page(suite: Suite, answer: WireAnswer, names: Sequence[str]) -> tuple[
 
 def check_names(suite: Suite, answer: WireAnswer, listed: Listed) -> None:
     """Check the names of everything that is listed."""
-    for kind, name in _all_names(listed):
+    names = [("share", str(item["name"])) for item in listed.shares]
+    names += [("schema", name) for _, name in listed.schemas] + [("table", one.name) for one in listed.tables]
+    for kind, name in names:
         bad = len(name) > _LONGEST_NAME or any(char in " /" or ord(char) < 0x20 or ord(char) == 0x7F for char in name)
         is_valid, message = not bad and (kind == "share" or "." not in name), f"the name of the {kind} {name[:80]!r}"
         suite.require(NAME, is_valid, answer, f"{message} is one that clients cannot address", seen=name[:80])
 
 
-def _all_names(listed: Listed) -> list[tuple[str, str]]:
-    shares = [("share", str(item["name"])) for item in listed.shares]
-    return [*shares, *(("schema", name) for _, name in listed.schemas), *(("table", one.name) for one in listed.tables)]
-
-
 def check_list_pages(tester: Tester, suite: Suite, path: str, names: Sequence[str], whole: Sequence[Item]) -> None:
     """Compare a list page by page with the whole list."""
-    size = max(1, (len(whole) + 2) // 3)
-    items: list[Item] = []
-    endless = len(suite.findings)
+    size, items, endless = max(1, (len(whole) + 2) // 3), list[Item](), len(suite.findings)
     for answer, page in _pages(tester, suite, path, names, size):
         if page is None:
             suite.require(PAGES_DIFFER, False, answer, f"a page of a list is answered with {answer.status}")
@@ -347,8 +333,7 @@ def _key(item: Item, names: Sequence[str]) -> str:
 
 
 def _difference(found: Sequence[str], expected: Sequence[str]) -> str:
-    missing = sorted(set(expected) - set(found))
-    more = sorted(set(found) - set(expected))
+    missing, more = sorted(set(expected) - set(found)), sorted(set(found) - set(expected))
     parts = [f"missing {', '.join(missing[:3])}"] if missing else []
     parts += [f"unexpected {', '.join(more[:3])}"] if more else []
     return "; ".join(parts) or f"{len(found)} items, some of them twice"
@@ -374,8 +359,7 @@ def check_parameters(tester: Tester, suite: Suite, path: str) -> None:
 
 def check_share(tester: Tester, suite: Suite, item: Item) -> WireAnswer:
     """Compare a share with its item in the list."""
-    name = str(item["name"])
-    answer = tester.ask(suite, share_path(name))
+    answer = tester.ask(suite, share_path(name := str(item["name"])))
     content = answer.json if answer.is_ok else None
     shared = content.get("share") if isinstance(content, dict) else None
     share: Item = shared if isinstance(shared, dict) else {}
@@ -391,8 +375,9 @@ def check_share(tester: Tester, suite: Suite, item: Item) -> WireAnswer:
     for other in dict.fromkeys((name.upper(), name.swapcase())):
         if other != name:
             again = tester.ask(suite, share_path(other))
-            words = f"the name of a share in another case, {other},"
-            suite.require_status(NAME_CASE, again.is_ok, again, words, expected=200)
+            suite.require_status(
+                NAME_CASE, again.is_ok, again, f"the name of a share in another case, {other},", expected=200
+            )
             break
     return answer
 

@@ -184,13 +184,11 @@ def check_version(table: SharedTableTest) -> None:
     answer = table.ask("version")
     if not answer.is_ok:
         if answer.status < 500:
-            table.require(
-                VERSIONS_DIFFER, False, answer, f"the version of a listed table is answered with {answer.status}"
-            )
+            message = f"the version of a listed table is answered with {answer.status}"
+            table.require(VERSIONS_DIFFER, False, answer, message)
         return
-    version = check_version_header(table, answer)
-    table.version, seen = version, f"{len(answer.body)} bytes"
-    table.require(VERSION_BODY, not answer.body, answer, "the answer has a body", seen=seen)
+    table.version = version = check_version_header(table, answer)
+    table.require(VERSION_BODY, not answer.body, answer, "the answer has a body", seen=f"{len(answer.body)} bytes")
     head = table.ask("", method="HEAD")
     if head.is_ok:
         found, message = version_of(head), "HEAD has another version"
@@ -213,7 +211,7 @@ def check_newest(table: SharedTableTest) -> None:
         return
     wrong = [f"{name} {one}" for name, one in found.items() if one != version]
     message = "the header of another answer has another version than …/version"
-    table.require(VERSIONS_DIFFER, not wrong, again, message, seen=", ".join(wrong) or None, expected=version)
+    table.require(VERSIONS_DIFFER, not wrong, again, message, seen=", ".join(wrong), expected=version)
 
 
 def check_history(table: SharedTableTest) -> None:
@@ -231,7 +229,15 @@ def check_history(table: SharedTableTest) -> None:
         return
     _check_as_of(table, whole, lines)
     _check_older(table, whole)
-    _check_refused(table, whole)
+    requests = (
+        (FUTURE, {"version": whole.version + 1_000_000}, "a version that does not exist"),
+        (FUTURE, {"version": -1}, "a negative version"),
+        (BAD_TIME, {"timestamp": "yesterday"}, "the timestamp yesterday"),
+        (BOTH, {"version": whole.version, "timestamp": _EARLY}, "version and timestamp together"),
+    )
+    for rule, body, words in requests:
+        refused = table.query(body, whole.form)
+        table.require_status(rule, refused.status >= 400, refused, words)
     _check_times(table, lines)
 
 
@@ -243,14 +249,13 @@ def _check_as_of(table: SharedTableTest, whole: Lines, lines: Lines) -> None:
     is_same = not missing and not more
     seen = f"missing {names_of(missing)}" if missing else f"unexpected {names_of(more)}"
     message = "the newest version by its number has other files"
-    table.require(AS_OF, is_same, lines.answer, message, seen=None if is_same else seen)
+    table.require(AS_OF, is_same, lines.answer, message, seen=seen)
     bare = [file for file in lines.files if file.version is None or file.timestamp is None]
     is_dated = not bare and lines.metadata.get("version") == whole.version
     table.require(AS_OF_FIELDS, is_dated, lines.answer, "metadata or files of a version lack version or timestamp")
     metadata = table.ask("metadata", {"version": whole.version}, HEADERS[whole.form])
     if metadata.is_ok:
-        message = "the header of the metadata has another version than the request"
-        found = version_of(metadata)
+        found, message = version_of(metadata), "the header of the metadata has another version than the request"
         table.require(AS_OF_HEADER, found in (whole.version, None), metadata, message, seen=found)
 
 
@@ -260,25 +265,11 @@ def _check_older(table: SharedTableTest, whole: Lines) -> None:
     lines = table.read(table.query({"version": version}, whole.form)) if version >= 0 else None
     if lines is None:
         return
-    message = "the header has another version than the query"
-    is_same = lines.version in (version, None)
+    is_same, message = lines.version in (version, None), "the header has another version than the query"
     table.require(AS_OF_HEADER, is_same, lines.answer, message, seen=lines.version, expected=version)
     wrong = [file for file in lines.files if file.version not in (version, None)]
     message = "files of an older version have another version"
-    table.require(AS_OF_FIELDS, not wrong, lines.answer, message, seen=names_of(wrong) if wrong else None)
-
-
-def _check_refused(table: SharedTableTest, whole: Lines) -> None:
-    future = (whole.version or 0) + 1_000_000
-    requests = (
-        (FUTURE, {"version": future}, "a version that does not exist"),
-        (FUTURE, {"version": -1}, "a negative version"),
-        (BAD_TIME, {"timestamp": "yesterday"}, "the timestamp yesterday"),
-        (BOTH, {"version": whole.version, "timestamp": _EARLY}, "version and timestamp together"),
-    )
-    for rule, body, words in requests:
-        answer = table.query(body, whole.form)
-        table.require_status(rule, answer.status >= 400, answer, words)
+    table.require(AS_OF_FIELDS, not wrong, lines.answer, message, seen=names_of(wrong))
 
 
 def _check_times(table: SharedTableTest, lines: Lines) -> None:
@@ -295,30 +286,21 @@ def _check_times(table: SharedTableTest, lines: Lines) -> None:
     if first is not None:
         message = "a startingTimestamp before the first version gives a version that does not exist"
         table.require(SINCE_EARLY, first <= lines.version, early, message, seen=first)
-    _require_since(table, table.ask("version", {"startingTimestamp": iso(moment)}), lines.version, moment)
+    since = table.ask("version", {"startingTimestamp": iso(moment)})
+    found = version_of(since) if since.is_ok else None
+    words = f"version {found}" if since.is_ok else str(since.status)
+    message = f"the startingTimestamp of version {lines.version} is answered with {words}"
+    if found is not None and found < lines.version:
+        earlier = table.read(table.query({"version": found}, (table.whole or lines).form))
+        if earlier is not None and moment == next((file.timestamp for file in earlier.files), None):
+            found = lines.version  # an earlier version was committed at the same time
+    is_same = found == lines.version or since.status >= 500
+    table.require(SINCE, is_same, since, message, seen=found, expected=lines.version)
     answer = table.query({"timestamp": iso(moment)}, lines.form)
-    found = version_of(answer)
-    message = f"the time of version {lines.version} is answered with " + (
-        f"version {found}" if answer.is_ok else str(answer.status)
-    )
+    found, words = version_of(answer), f"the time of version {lines.version}"
+    message = f"{words} is answered with {f'version {found}' if answer.is_ok else answer.status}"
     is_same = answer.is_ok and found in (lines.version, None)
     table.require(TIME, is_same or answer.status >= 500, answer, message, seen=found, expected=lines.version)
-
-
-def _time_of(table: SharedTableTest, version: int) -> int | None:
-    """Return when a version was committed, None where the server does not tell."""
-    whole = table.whole
-    lines = None if whole is None else table.read(table.query({"version": version}, whole.form))
-    return next((file.timestamp for file in lines.files), None) if lines is not None else None
-
-
-def _require_since(table: SharedTableTest, answer: WireAnswer, version: int, moment: int) -> None:
-    found = version_of(answer) if answer.is_ok else None
-    words = f"version {found}" if answer.is_ok else str(answer.status)
-    message = f"the startingTimestamp of version {version} is answered with {words}"
-    if found is not None and found < version and _time_of(table, found) == moment:
-        found = version  # an earlier version was committed at the same time
-    table.require(SINCE, found == version or answer.status >= 500, answer, message, seen=found, expected=version)
 
 
 def iso(moment_ms: int) -> str:
@@ -389,12 +371,16 @@ def check_pages(table: SharedTableTest) -> None:
     if whole is None or not whole.files:
         table.skip("the table has no files", PAGES, PAGE_SIZE, ENDLESS, PAGE_HEAD, PAGE_TOKEN)
         return
-    size = page_size(whole)
     tokens = walk_pages(table, whole, lambda page: table.query(page, whole.form))
-    if tokens:
-        _check_token(table, whole, size, tokens[0])
-    else:
+    if not tokens:
         table.skip("the server sends the table as one page", PAGE_TOKEN)
+        return
+    token, size = tokens[0], page_size(whole)
+    altered = {"maxFiles": size, "pageToken": ("B" if token[0] != "B" else "C") + token[1:]}
+    other: dict[str, object] = {"maxFiles": size, "pageToken": token, "limitHint": 1}
+    for words, body in (("an altered page token", altered), ("a page token with another limit", other)):
+        answer = table.query(body, whole.form)
+        table.require_status(PAGE_TOKEN, answer.status >= 400, answer, words)
 
 
 def page_size(whole: Lines) -> int:
@@ -443,18 +429,7 @@ def _compare_pages(table: SharedTableTest, whole: Lines, pages: list[Lines], rul
     is_same = sorted(ids) == sorted(file.id for file in whole.files)
     seen = f"missing {names_of(missing)}" if missing else f"unexpected {names_of(more)}" if more else "repeated files"
     message = f"the pages have {len(ids)} files, and the whole answer {len(whole.files)}"
-    table.require(rule, is_same, pages[-1].answer, message, seen=None if is_same else seen)
-
-
-def _check_token(table: SharedTableTest, whole: Lines, size: int, token: str) -> None:
-    altered = ("B" if token[0] != "B" else "C") + token[1:]
-    bodies: Mapping[str, Mapping[str, object]] = {
-        "an altered page token": {"maxFiles": size, "pageToken": altered},
-        "a page token with another limit": {"maxFiles": size, "pageToken": token, "limitHint": 1},
-    }
-    for words, body in bodies.items():
-        answer = table.query(body, whole.form)
-        table.require_status(PAGE_TOKEN, answer.status >= 400, answer, words)
+    table.require(rule, is_same, pages[-1].answer, message, seen=seen)
 
 
 def check_end(table: SharedTableTest) -> None:
@@ -532,7 +507,13 @@ def check_changes(table: SharedTableTest) -> None:
     if whole is None or whole.version is None:
         return
     form, last = whole.form, whole.version
-    _check_refused_ranges(table, form, last)
+    answer = table.ask("changes", headers=HEADERS[form])
+    table.require_status(START, answer.status >= 400, answer, "a change feed without a start")
+    if last:
+        answer = table.ask("changes", {"startingVersion": last, "endingVersion": last - 1}, HEADERS[form])
+        table.require_status(REVERSED, answer.status >= 400, answer, "a range that ends before its start")
+    else:
+        table.skip("the table has one version", REVERSED)
     enabled = {**whole.configuration}
     is_on = str(enabled.get("enableChangeDataFeed") or enabled.get("delta.enableChangeDataFeed")).lower() == "true"
     if not is_on:
@@ -546,7 +527,12 @@ def check_changes(table: SharedTableTest) -> None:
     if feed is None:
         table.skip(_NO_FEED, *_FEED)
         return
-    _check_feed(table, feed, first, last)
+    _check_dated(table, feed, first, "the header of the feed has another version than its start")
+    for file in feed.files:
+        is_inside = file.version is None or first <= file.version <= last
+        message, expected = "a changed file is of a version outside the range", f"{first} to {last}"
+        seen, line = file.version, file.line.number
+        table.require(RANGE, is_inside, feed.answer, message, seen=seen, expected=expected, line=line)
     _check_parts(table, feed, first, last)
     _check_by_time(table, feed)
     if feed.files:
@@ -558,32 +544,13 @@ def _feed(table: SharedTableTest, form: str, query: Mapping[str, object]) -> Lin
     return table.read(table.ask("changes", query, HEADERS[form]))
 
 
-def _check_refused_ranges(table: SharedTableTest, form: str, last: int) -> None:
-    answer = table.ask("changes", headers=HEADERS[form])
-    table.require_status(START, answer.status >= 400, answer, "a change feed without a start")
-    if last:
-        answer = table.ask("changes", {"startingVersion": last, "endingVersion": last - 1}, HEADERS[form])
-        table.require_status(REVERSED, answer.status >= 400, answer, "a range that ends before its start")
-    else:
-        table.skip("the table has one version", REVERSED)
-
-
-def _check_feed(table: SharedTableTest, feed: Lines, first: int, last: int) -> None:
-    answer = feed.answer
-    message = "the header of the feed has another version than its start"
-    table.require(FEED_HEADER, feed.version in (first, None), answer, message, seen=feed.version, expected=first)
-    _check_dated(table, feed)
-    for file in feed.files:
-        is_inside = file.version is None or first <= file.version <= last
-        message, line = "a changed file is of a version outside the range", file.line.number
-        table.require(RANGE, is_inside, answer, message, seen=file.version, expected=f"{first} to {last}", line=line)
-
-
-def _check_dated(table: SharedTableTest, lines: Lines) -> None:
+def _check_dated(table: SharedTableTest, lines: Lines, first: int, words: str) -> None:
+    """Check the header of an answer about a range, in words, and whether its files have their versions."""
+    is_first = lines.version in (first, None)
+    table.require(FEED_HEADER, is_first, lines.answer, words, seen=lines.version, expected=first)
     for file in lines.files:
         is_dated = file.version is not None and file.timestamp is not None
-        message = "a changed file lacks version or timestamp"
-        seen = ", ".join(sorted(file.fields))
+        message, seen = "a changed file lacks version or timestamp", ", ".join(sorted(file.fields))
         table.require(FIELDS, is_dated, lines.answer, message, seen=seen, line=file.line.number)
 
 
@@ -595,9 +562,8 @@ def _check_parts(table: SharedTableTest, feed: Lines, first: int, last: int) -> 
     if first == last:
         table.skip("the feed has one version", PARTS)
         return
-    versions = sorted({file.version for file in feed.files if file.version is not None})
-    middle = versions[(len(versions) - 1) // 2] if versions else first
-    middle = min(max(middle, first), last - 1)
+    versions = sorted({file.version for file in feed.files if file.version is not None}) or [first]
+    middle = min(max(versions[(len(versions) - 1) // 2], first), last - 1)
     low = _feed(table, feed.form, {"startingVersion": first, "endingVersion": middle})
     high = _feed(table, feed.form, {"startingVersion": middle + 1, "endingVersion": last})
     answer = (high or low or feed).answer
@@ -613,12 +579,11 @@ def _check_by_time(table: SharedTableTest, feed: Lines) -> None:
     if not times:
         table.skip("the feed has no timestamps", BY_TIME)
         return
-    low, high = min(times), max(times)
-    starts, ends = times[low] or 0, times[high] or 0
     if len(set(times.values())) < len(times):
         table.skip("several versions of the feed have the same timestamp", BY_TIME)
         return
-    answer = table.ask("changes", {"startingTimestamp": iso(starts), "endingTimestamp": iso(ends)}, HEADERS[feed.form])
+    ends = {"startingTimestamp": iso(times[min(times)] or 0), "endingTimestamp": iso(times[max(times)] or 0)}
+    answer = table.ask("changes", ends, HEADERS[feed.form])
     lines = table.read(answer)
     if lines is None:
         table.require_status(BY_TIME, answer.status >= 500, answer, "a range by time", expected=200)
@@ -637,21 +602,18 @@ def check_files_since(table: SharedTableTest) -> None:
     if not table.has_history:
         table.skip(NO_HISTORY, SINCE_RANGE, SINCE_FUTURE)
         return
-    last = whole.version
-    first = max(0, last - _MOST_VERSIONS + 1)
+    first = max(0, whole.version - _MOST_VERSIONS + 1)
     answer = table.query({"startingVersion": first}, whole.form)
     lines = table.read(answer)
     if lines is None:
         table.skip(f"a query with startingVersion is answered with {answer.status}", SINCE_RANGE, SINCE_FUTURE)
         return
-    message = "the header of a query with startingVersion has another version"
-    table.require(FEED_HEADER, lines.version in (first, None), answer, message, seen=lines.version, expected=first)
-    _check_dated(table, lines)
+    _check_dated(table, lines, first, "the header of a query with startingVersion has another version")
     for file in lines.files:
         is_inside, later = file.version is not None and file.version >= first, f"{first} or later"
         message, line = "a file is of a version before startingVersion, or has none", file.line.number
         table.require(SINCE_RANGE, is_inside, answer, message, seen=file.version, expected=later, line=line)
     if not lines.files:
         table.skip(f"no version since {first} changed data", SINCE_RANGE)
-    future = table.query({"startingVersion": last + 1_000_000}, whole.form)
+    future = table.query({"startingVersion": whole.version + 1_000_000}, whole.form)
     table.require_status(SINCE_FUTURE, future.status >= 400, future, "a startingVersion that does not exist")
