@@ -36,7 +36,6 @@ from deltacli.core.typing import BinaryFile
 from deltacli.storage.outcomes import Creation, Deletion
 
 if TYPE_CHECKING:
-    from deltacli.storage.location import Openable
     from deltacli.storage.versions import VersionedObjects
 
 # -- the storage port --------------------------------------------------------------------------------------------------
@@ -323,6 +322,20 @@ def running_kernel() -> str:
             return source.read().strip()
     except (OSError, ValueError):
         return ""
+
+
+class Openable(Protocol):
+    """What tells another process how to open a store: a small value that can be pickled, and compared with others."""
+
+    @property
+    def allowed(self) -> Allowed:
+        """The prefixes that links may point to."""
+
+    def open(self) -> Storage:
+        """Open the store."""
+
+    def open_other(self, uri: str) -> Storage:
+        """Open the store of files elsewhere."""
 
 
 @runtime_checkable

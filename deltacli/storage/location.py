@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple, Protocol, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 from deltacli.core.errors import UsageError
 from deltacli.storage import open_storage
@@ -13,20 +13,6 @@ from deltacli.storage.secrets import holds_secret
 
 if TYPE_CHECKING:
     from deltacli.storage import Storage
-
-
-class Openable(Protocol):
-    """What tells another process how to open a store: a small value that can be pickled, and compared with others."""
-
-    @property
-    def allowed(self) -> Allowed:
-        """The prefixes that links may point to."""
-
-    def open(self) -> Storage:
-        """Open the store."""
-
-    def open_other(self, uri: str) -> Storage:
-        """Open the store of files elsewhere."""
 
 
 class StoreLocation(NamedTuple):

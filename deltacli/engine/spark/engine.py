@@ -62,8 +62,8 @@ from deltacli.engine.spark.jobs import (
     run_job,
 )
 from deltacli.engine.spark.worker import BUG, FAULT, Fingerprint, Job, Row, SeenFile
-from deltacli.storage.base import StoreWithBounds
-from deltacli.storage.location import Openable, StoreLocation, require_sendable
+from deltacli.storage.base import Openable, StoreWithBounds
+from deltacli.storage.location import StoreLocation, require_sendable
 from deltacli.storage.secrets import holds_secret, is_secret_name, remember_secrets
 from deltacli.work.task import Piece, Result, TableStores, Task
 

@@ -30,7 +30,8 @@ from deltacli.core.errors import DeltacliError, FileMissing, Refused, Spelling, 
 from deltacli.core.release import VERSION
 from deltacli.delta.log.segment import LOG_DIRECTORY
 from deltacli.engine.spark import orjson_stand_in
-from deltacli.storage.location import Openable, StoreLocation
+from deltacli.storage.base import Openable
+from deltacli.storage.location import StoreLocation
 from deltacli.storage.secrets import without_secrets
 from deltacli.work.task import TableStores, Task, TaskContext
 

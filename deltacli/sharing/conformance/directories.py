@@ -106,8 +106,7 @@ def check_access(table: SharedTableTest) -> None:
         table.may_announce |= access.has_directory or any(fault.rule == "access-modes-form" for fault in faults)
     modes = [", ".join(sorted({URL} if access.modes is None else access.modes)) or "none" for access in found]
     seen = "; ".join(f"{face.name} {shown}" for face, shown in zip(faces, modes, strict=True))
-    is_same, message = len(set(modes)) == 1, "the answers have different access modes"
-    require(MODES_DIFFER, is_same, faces[-1].answer, message, seen=seen)
+    require(MODES_DIFFER, len(set(modes)) == 1, faces[-1].answer, "the answers have different access modes", seen=seen)
     roots = {cloud_location(access.location)[0]: access.location for access in found if access.location}
     message = "the answers have different locations"
     if roots:

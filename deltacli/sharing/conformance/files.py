@@ -74,8 +74,6 @@ IDS_DIFFER = FORMATS_AREA.row("""error share.file-id-unstable | The files of a v
     of the path of the file | a new id per request""")
 
 _NOT_DELTA = "the server does not answer in delta format"
-_NOT_ADVANCED = "the table has no deletion vectors and no column mapping"
-_NEED = "the table cannot be answered in parquet format"
 
 
 def check_formats(table: SharedTableTest) -> None:
@@ -99,7 +97,7 @@ def check_formats(table: SharedTableTest) -> None:
     if DELTA not in table.wholes:
         table.skip(_NOT_DELTA, ONLY_FORMAT, HEADER_CASE, FEATURE_UNASKED, FORMATS_DIFFER, ADVANCED)
     if PARQUET not in table.wholes:
-        table.skip(_NEED, DEFAULT_FORMAT, FORMATS_DIFFER)
+        table.skip("the table cannot be answered in parquet format", DEFAULT_FORMAT, FORMATS_DIFFER)
     _compare_formats(table)
     _check_again(table)
     _check_negotiation(table)
@@ -111,7 +109,7 @@ def _compare_formats(table: SharedTableTest) -> None:
         message = "a table with deletion vectors or column mapping is answered in parquet format"
         table.require(ADVANCED, parquet is None, (parquet or delta).answer, message)
     elif delta is not None:
-        table.skip(_NOT_ADVANCED, ADVANCED)
+        table.skip("the table has no deletion vectors and no column mapping", ADVANCED)
     if parquet is None or delta is None or parquet.version != delta.version:
         return
     same = {name: parquet.meta.get(name) == delta.meta.get(name) for name in ("id", "partitionColumns")}

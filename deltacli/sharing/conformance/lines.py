@@ -217,7 +217,6 @@ FORMAT_HEADER = LINES_AREA.row("""error share.format-header | The header delta-s
 
 _SPLITTERS = frozenset("\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029")
 _KINDS = {PARQUET: {"protocol", "metaData", "file", "add", "remove", "cdf"}, DELTA: {"protocol", "metaData", "file"}}
-_END = "endStreamAction"
 _OF_END: Mapping[str, type] = {"nextPageToken": str, "refreshToken": str, "minUrlExpirationTimestamp": int}
 
 
@@ -283,7 +282,7 @@ def _objects(suite: Suite, answer: WireAnswer) -> list[Line] | None:
 
 def _take_end(suite: Suite, answer: WireAnswer, lines: list[Line], *, expects_end: bool) -> dict[str, object] | None:
     """Take the last line out of the lines where it is endStreamAction."""
-    is_there = bool(lines) and lines[-1].kind == _END
+    is_there = bool(lines) and lines[-1].kind == "endStreamAction"
     end = dict(lines.pop().fields) if is_there else None
     asked = "includeendstreamaction=true" in answer.request.headers.get(CAPABILITIES, "").lower()
     if not asked and not expects_end:

@@ -62,7 +62,6 @@ EVERYWHERE = (NO_ANSWER, SERVER_ERROR, ERROR_BODY, ERROR_TYPE, REDIRECT)
 
 _THROTTLED = 429
 UNKNOWN = "deltacli-share-test-no-such-name"
-_OTHER_TOKEN = "deltacli-share-test-wrong-token"
 
 
 @dataclass
@@ -116,7 +115,7 @@ def check_tokens(tester: Tester, suite: Suite) -> None:
     """Check requests without a token and with another one."""
     pairs: tuple[tuple[str, str, Rule], ...] = (
         ("without a token", "", TOKEN_NOT_REQUIRED),
-        ("with another token", _OTHER_TOKEN, WRONG_TOKEN),
+        ("with another token", "deltacli-share-test-wrong-token", WRONG_TOKEN),
     )
     for words, token, rule in pairs:
         answer = tester.ask(suite, "shares", token=token)
@@ -204,7 +203,6 @@ SHARE_LIMITS = LISTS_AREA.row("""warning share.share-metadata-limits | displayNa
 
 _MOST_PAGES = 50
 _WHOLE = 500
-_BAD_TOKEN = "deltacli-share-test-no-token"
 _LONGEST_NAME = 255
 
 Item = dict[str, Json]
@@ -350,7 +348,7 @@ def check_parameters(tester: Tester, suite: Suite, path: str) -> None:
     for name, value, rule in (
         ("maxResults", "-1", BAD_MAXIMUM),
         ("maxResults", "many", BAD_MAXIMUM),
-        ("pageToken", _BAD_TOKEN, BAD_TOKEN),
+        ("pageToken", "deltacli-share-test-no-token", BAD_TOKEN),
     ):
         answer = tester.ask(suite, path, query={name: value})
         shown = "made up" if rule is BAD_TOKEN else value

@@ -248,8 +248,7 @@ def _check_as_of(table: SharedTableTest, whole: Lines, lines: Lines) -> None:
     more = [file for file in lines.files if file.id not in whole.by_id]
     is_same = not missing and not more
     seen = f"missing {names_of(missing)}" if missing else f"unexpected {names_of(more)}"
-    message = "the newest version by its number has other files"
-    table.require(AS_OF, is_same, lines.answer, message, seen=seen)
+    table.require(AS_OF, is_same, lines.answer, "the newest version by its number has other files", seen=seen)
     bare = [file for file in lines.files if file.version is None or file.timestamp is None]
     is_dated = not bare and lines.metadata.get("version") == whole.version
     table.require(AS_OF_FIELDS, is_dated, lines.answer, "metadata or files of a version lack version or timestamp")
@@ -497,7 +496,6 @@ SINCE_FUTURE = CHANGES_AREA.row("""error share.since-unknown | A startingVersion
     at a version that was never written | answer 400 | 200 without files for startingVersion=1000000""")
 
 _FEED = (RANGE, FIELDS, FEED_HEADER, PARTS, BY_TIME)
-_NO_FEED = "the server has no change data feed of the table"
 _MOST_VERSIONS = 20
 
 
@@ -525,7 +523,7 @@ def check_changes(table: SharedTableTest) -> None:
         first = (first + last + 1) // 2
         feed = _feed(table, form, {"startingVersion": first, "endingVersion": last})
     if feed is None:
-        table.skip(_NO_FEED, *_FEED)
+        table.skip("the server has no change data feed of the table", *_FEED)
         return
     _check_dated(table, feed, first, "the header of the feed has another version than its start")
     for file in feed.files:
@@ -546,8 +544,7 @@ def _feed(table: SharedTableTest, form: str, query: Mapping[str, object]) -> Lin
 
 def _check_dated(table: SharedTableTest, lines: Lines, first: int, words: str) -> None:
     """Check the header of an answer about a range, in words, and whether its files have their versions."""
-    is_first = lines.version in (first, None)
-    table.require(FEED_HEADER, is_first, lines.answer, words, seen=lines.version, expected=first)
+    table.require(FEED_HEADER, lines.version in (first, None), lines.answer, words, seen=lines.version, expected=first)
     for file in lines.files:
         is_dated = file.version is not None and file.timestamp is not None
         message, seen = "a changed file lacks version or timestamp", ", ".join(sorted(file.fields))
