@@ -303,14 +303,14 @@ def stream_options(options: Mapping[str, str], spark: str) -> StreamOptions:
         )
     given = _given(options, STREAM, "readStream")
     require_one(given, "startingVersion", "startingTimestamp")
-    return StreamOptions(_path(options), storage_options=_of_store(options), **fields_of(given, STREAM))
+    return StreamOptions(_path(options), storage_options=options_of_store(options), **fields_of(given, STREAM))
 
 
 def batch_options(options: Mapping[str, str]) -> BatchOptions:
     """Read the options of `read`. Raises UsageError (`usage.stream-option`)."""
     given = _given(options, BATCH, "read")
     require_one(given, "versionAsOf", "timestampAsOf")
-    found = BatchOptions(_path(options), storage_options=_of_store(options), **fields_of(given, BATCH))
+    found = BatchOptions(_path(options), storage_options=options_of_store(options), **fields_of(given, BATCH))
     if found.read_change_feed and (found.version is not None or found.timestamp_ms is not None):
         raise UsageError(
             "changes have startingVersion and endingVersion instead of versionAsOf", code="usage.stream-option"
@@ -333,7 +333,7 @@ def write_options(options: Mapping[str, str], *, is_stream: bool) -> WriteOption
     """Read the options of `write` and `writeStream`. Raises UsageError (`usage.stream-option`, `stream.no-app-id`)."""
     own = {name: value for name, value in options.items() if name.lower() not in _OF_SPARK}
     given = _given(own, WRITE, "writeStream" if is_stream else "write")
-    found = WriteOptions(_path(options), storage_options=_of_store(options), **fields_of(given, WRITE))
+    found = WriteOptions(_path(options), storage_options=options_of_store(options), **fields_of(given, WRITE))
     if is_stream and not found.app_id:
         raise UsageError(
             "the option txnAppId is missing: by this name a query finds which of its batches are in the table",
@@ -368,16 +368,20 @@ def _path(options: Mapping[str, str]) -> str:
     return path
 
 
-def _of_store(options: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+def options_of_store(options: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
     """Return the options of the store, without the beginning of their names."""
     found = {name[len(STORAGE) :]: str(value) for name, value in options.items() if name.lower().startswith(STORAGE)}
     return tuple(sorted(found.items()))
 
 
+def without_store(options: Mapping[str, str]) -> dict[str, str]:
+    """Return the other options."""
+    return {name: value for name, value in options.items() if not name.lower().startswith(STORAGE)}
+
+
 def _given(options: Mapping[str, str], known: Mapping[str, object], where: str) -> dict[str, str]:
     """Return the options by the names in `known`, without those of the store. Raises UsageError for others."""
-    others = {name: value for name, value in options.items() if not name.lower().startswith(STORAGE)}
-    return given_options(others, known, {**STREAM, **BATCH, **WRITE}, where, also=(f"{STORAGE}…",))
+    return given_options(without_store(options), known, {**STREAM, **BATCH, **WRITE}, where, also=(f"{STORAGE}…",))
 
 
 def _limit_in(options: Mapping[str, str]) -> str | None:

@@ -23,7 +23,7 @@ from deltacli.core.made_once import cached_property
 from deltacli.core.typing import Json, RecordBatch, SparkSchema
 from deltacli.delta.log.segment import LogFile
 from deltacli.delta.schema.types import StructField
-from deltacli.engine.spark.engine import sendable_location
+from deltacli.engine.spark.engine import sendable, sendable_location
 from deltacli.engine.spark.worker import Job, SeenFile, context_of
 from deltacli.operations.change.append import Append, AppendBasis, AppendPlan, Transaction, require_demands
 from deltacli.operations.read.changes import Changes
@@ -267,7 +267,7 @@ def partitions_of(table: TableHandle, spec: ReadSpec, files: Iterable[DataFile],
     pieces = list(plan_row_pieces(files))
     if not pieces:
         return []
-    location = sendable_location(table.stores.location)
+    location = sendable(table.stores)
     seen_file = None if newest is None else SeenFile(newest.name, newest.size_bytes)
     job = pickle.dumps(Job(read_piece, location, seen_file, pickle.dumps({SPEC: spec}, pickle.HIGHEST_PROTOCOL)))
     return [

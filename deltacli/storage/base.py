@@ -326,11 +326,28 @@ def running_kernel() -> str:
         return ""
 
 
+class Openable(Protocol):
+    """What tells another process how to open a store: a small value that can be pickled, and compared with others."""
+
+    @property
+    def allowed(self) -> Allowed:
+        """The prefixes that links may point to."""
+
+    def open(self) -> Storage:
+        """Open the store."""
+
+    def open_other(self, uri: str) -> Storage:
+        """Open the store of files elsewhere."""
+
+
 @runtime_checkable
 class StoreWithBounds(Protocol):
     """A store whose table reads files elsewhere only where the giver of its credentials allows it, with credentials for
-    them, whatever the user allows. It exists in this process only.
+    them, whatever the user allows.
     """
+
+    def to_send(self) -> Openable:
+        """Return what another process needs to open it, with credentials that last for some time."""
 
     def open_within(self, uri: str) -> Storage:
         """Return the store of a directory that one of the locations covers."""

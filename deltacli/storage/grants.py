@@ -1,10 +1,11 @@
 """Grants: credentials that a server gave for one directory, and for a time; their locations and their renewal.
 
-A grant belongs to this process. It cannot be pickled, so no executor gets one.
+A held grant belongs to this process and cannot be pickled. What executors get is a `Grant`, in the payload of a task.
 """
 
 from __future__ import annotations
 
+import math
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -169,6 +170,15 @@ class HeldGrant:
                 self._take(is_forced=True)
             return self._grant.options != refused
 
+    def lasting(self) -> Grant:
+        """Return the grant for another process, a new one where less than half of its life is left. Raises what
+        `renew` raises.
+        """
+        with self._lock:
+            if self._left() < self._life / 2:
+                self._take(is_forced=True)
+            return self._grant
+
     def begin_to_write(self) -> None:
         """Ask for credentials that suffice to write, once, where those so far are to read."""
         with self._lock:
@@ -179,10 +189,11 @@ class HeldGrant:
 
     def _is_due(self) -> bool:
         """Return whether less is left than min(max(60 s, 10 %), half its life)."""
-        if self._grant.expires_ms is None:
-            return False
-        spare = min(max(_SPARE_SECONDS, _SPARE_SHARE * self._life), self._life / 2)
-        return self._grant.expires_ms / 1000 - self._clock() < spare
+        return self._left() < min(max(_SPARE_SECONDS, _SPARE_SHARE * self._life), self._life / 2)
+
+    def _left(self) -> float:
+        """Return the seconds until the grant ends."""
+        return math.inf if self._grant.expires_ms is None else self._grant.expires_ms / 1000 - self._clock()
 
     def _is_too_soon(self) -> bool:
         floor = _FLOOR_SECONDS

@@ -4,28 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple, Protocol, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
+from deltacli.core.errors import UsageError
 from deltacli.storage import open_storage
 from deltacli.storage.base import NOTHING, Allowed, Place, StoreWithPlace
 from deltacli.storage.secrets import holds_secret
 
 if TYPE_CHECKING:
     from deltacli.storage import Storage
-
-
-class Openable(Protocol):
-    """What tells another process how to open a store: a small value that can be pickled, and compared with others."""
-
-    @property
-    def allowed(self) -> Allowed:
-        """The prefixes that links may point to."""
-
-    def open(self) -> Storage:
-        """Open the store."""
-
-    def open_other(self, uri: str) -> Storage:
-        """Open the store of files elsewhere."""
 
 
 class StoreLocation(NamedTuple):
@@ -74,7 +61,15 @@ _PLAIN = frozenset(
         *("region", "aws_region", "aws_default_region", "region_name"),
         *("endpoint", "endpoint_url", "aws_endpoint", "aws_endpoint_url", "aws_endpoint_url_s3"),
         *("use_ssl", "verify", "addressing_style"),
-        *("user_project", "google_endpoint", "azure_endpoint", "azure_storage_account_name", "tenant_id", "client_id"),
+        *(
+            "user_project",
+            "google_endpoint",
+            "azure_endpoint",
+            "azure_storage_endpoint",
+            "azure_storage_account_name",
+            "tenant_id",
+            "client_id",
+        ),
         *("account_name", "account_host", "location_mode", "project", "consistency", "default_location", "timeout"),
     }
 )
@@ -98,6 +93,17 @@ def may_be_sent(name: str, value: str) -> bool:
     if known in _INNER:
         return _fields(value) <= _INNER[known] and not holds_secret(value)
     return _PUBLIC.get(known) == value or (known in _PLAIN and not holds_secret(value))
+
+
+def require_sendable(options: Mapping[str, str]) -> None:
+    """Raise UsageError for an option that may hold a secret."""
+    secret = next((name for name, value in options.items() if not may_be_sent(name, value)), None)
+    if secret is not None:
+        raise UsageError(
+            f"the storage option {secret} may hold a secret, and is not sent to executors",
+            code="cluster.secret",
+            hint=f"omit {secret}, and configure executors themselves: variables, profiles or roles of the store",
+        )
 
 
 def _fields(text: str) -> set[str]:

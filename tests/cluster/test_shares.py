@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 
 from deltacli import open_table
+from deltacli.engine.spark.engine import SparkEngine
 from deltacli.spark import read_share, register
 from deltacli.spark.data_source import SHARES, source_class
 from deltacli.spark.source_options import has_limits
 from tests.cluster.grown_tables import Grown
-from tests.cluster.share_server import serving
+from tests.cluster.share_server import serving, serving_directory
 from tests.cluster.spark_rows import counted, counts_of
 from tests.support import corpus
 from tests.support.row_counts import Rows, count_rows
@@ -155,3 +156,40 @@ def test_nothing_that_is_sent_has_a_token(source: Any, address: str) -> None:
 
     assert 3 <= len(sent)
     assert not [content for content in sent if token in content]
+
+
+def test_a_directory_is_read_with_credentials_that_tasks_renew(
+    source: Any, spark_engine: SparkEngine, table: Grown, tmp_path: Path
+) -> None:
+    """No task takes credentials that end within 10 seconds. It asks for others where the profile is."""
+    with serving_directory(tmp_path / "server", table.root, 9_900) as (address, options):
+        late = read_share(source, address, access="dir", storage_options=options)
+
+        frame = read_share(source, address, access="dir", storage_options=options)
+        opened = open_table(address, access="dir", storage_options=options, engine=spark_engine)
+
+        assert _direct(table.root) == counts_of(frame)
+        checked = [one.validate(level="footers").findings for one in (opened, open_table(table.root))]
+        by_cluster, here = ({found.rule.id for found in findings} for findings in checked)
+        assert by_cluster - here <= {"log.mtime-order"}
+        Path(address.partition("#")[0]).unlink()
+        with pytest.raises(Exception, match=r"\[share\.credential-ended\]") as raised:
+            late.collect()
+        assert "a-vended-secret" not in str(raised.value)
+
+
+def test_a_stream_follows_a_directory(source: Any, table: Grown, tmp_path: Path) -> None:
+    if not has_limits(source.version):
+        pytest.skip("streams need Spark 4.2")
+    out = str(tmp_path / "out")
+    with serving_directory(tmp_path / "server", table.root, 3_600_000) as (address, options):
+        given = {f"storage.{name}": value for name, value in options.items()} | {"access": "dir"}
+        frame = source.readStream.format("deltacli_share").options(**given).load(address)
+        writer = frame.writeStream.format("parquet").option("checkpointLocation", str(tmp_path / "checkpoint"))
+        query = writer.trigger(availableNow=True).start(out)
+        try:
+            query.awaitTermination()
+        finally:
+            query.stop()
+
+        assert _direct(table.root) == counts_of(source.read.schema(frame.schema).parquet(out))

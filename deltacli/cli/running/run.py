@@ -20,7 +20,7 @@ from deltacli.cli.invocation import invocation
 from deltacli.cli.options.declared import DEFAULT_ROWS
 from deltacli.cli.results import open_sink
 from deltacli.cli.terminal.interrupts import before_leaving, is_interrupted
-from deltacli.cli.terminal.shell import again, again_with, again_without_limit, as_typed, with_files, without_option
+from deltacli.cli.terminal.shell import again_with, again_without_limit, as_typed, with_files
 from deltacli.cli.terminal.term import Style, Terminal, capture_logging, close_live_line, say, say_json
 from deltacli.core.clock import Clock
 from deltacli.core.documents import dumps
@@ -294,19 +294,13 @@ class Run:
         self.note(f"note: {why}; on a Spark cluster: {again_with(invocation.arguments, '--engine', 'spark')}")
 
     def location_of(self, storage: ReadStorage) -> StoreLocation | None:
-        """Return where other processes find the store of a table; None for a shared one. Raises UsageError for tables
-        whose credentials stay in this process: those of a catalog, and shared ones by their directory.
+        """Return where other processes find the store of a table; None for a shared one, which by its directory gives
+        them credentials itself. Raises UsageError for tables of a catalog, whose credentials stay in this process.
         """
         from deltacli.storage.base import StoreOfVersions, StoreWithBounds, is_of_this_process
         from deltacli.storage.location import StoreLocation
 
-        if isinstance(storage, StoreWithBounds):
-            raise UsageError(
-                "credentials for the directory of a shared table are not sent to executors",
-                code="cluster.secret",
-                hint=again(without_option(invocation.arguments, "--engine")),
-            )
-        if isinstance(storage, StoreOfVersions):
+        if isinstance(storage, StoreOfVersions | StoreWithBounds):
             return None
         if is_of_this_process(storage):
             raise UsageError(

@@ -73,7 +73,7 @@ def rows_of_shared(
 def open_shares(run: Run, profile: str) -> Transport:
     """Open a profile with the retry budget of the run. Raises UsageError."""
     from deltacli.cli.running.run import Stores
-    from deltacli.sharing.client.share_storage import open_profile
+    from deltacli.sharing.client.transport import open_profile
 
     note = None if run.quiet else run.note
     stores = Stores(run.storage_options, run.allowed, run.retry_budget_ms, note)

@@ -62,7 +62,8 @@ from deltacli.engine.spark.jobs import (
     run_job,
 )
 from deltacli.engine.spark.worker import BUG, FAULT, Fingerprint, Job, Row, SeenFile
-from deltacli.storage.location import StoreLocation, may_be_sent
+from deltacli.storage.base import Openable, StoreWithBounds
+from deltacli.storage.location import StoreLocation, require_sendable
 from deltacli.storage.secrets import holds_secret, is_secret_name, remember_secrets
 from deltacli.work.task import Piece, Result, TableStores, Task
 
@@ -75,7 +76,7 @@ _CLOCK_MS = 30_000
 """Milliseconds by which the clocks of hosts may differ."""
 
 
-def _check_executors(cluster: Cluster, location: StoreLocation, seen_file: SeenFile | None) -> int:
+def _check_executors(cluster: Cluster, location: Openable, seen_file: SeenFile | None) -> int:
     """Ship the package, compare every executor that answers with the driver, and return the number of task slots.
 
     Raises UsageError for other versions and missing modules, Refused for another table, and ClusterFailed.
@@ -172,7 +173,7 @@ class SparkEngine(EmbeddedEngine):
         self._cluster = Cluster(session)
         self._is_own = is_own
         self._slots = 0
-        self._seen_files: dict[StoreLocation, SeenFile | None] = {}
+        self._seen_files: dict[object, SeenFile | None] = {}
 
     def spread(
         self,
@@ -285,14 +286,14 @@ class SparkEngine(EmbeddedEngine):
             raise explain(failed, "sending the values that all tasks share") from failed
         return Job(task, location, seen_file, shared_name=name)
 
-    def _require_cluster(self, stores: TableStores) -> tuple[StoreLocation, SeenFile | None]:
+    def _require_cluster(self, stores: TableStores) -> tuple[Openable, SeenFile | None]:
         """Return the table as executors see it; the first job of a table compares versions and the table."""
-        location = sendable_location(stores.location)
-        seen_file = self._seen_file(stores.storage, location)
-        if not self._slots or location not in self._seen_files:
+        location, table = sendable(stores), stores.location or stores.storage
+        seen_file = self._seen_file(stores.storage, table)
+        if not self._slots or table not in self._seen_files:
             with self._progress.step("preparing the cluster", unit="jobs", total=1):
                 self._slots = _check_executors(self._cluster, location, seen_file)
-        self._seen_files[location] = seen_file
+        self._seen_files[table] = seen_file
         return location, seen_file
 
     @property
@@ -300,11 +301,11 @@ class SparkEngine(EmbeddedEngine):
         """Return how many tasks run at once; known after `prepare`."""
         return max(1, self._slots)
 
-    def _seen_file(self, storage: ReadStorage, location: StoreLocation) -> SeenFile | None:
+    def _seen_file(self, storage: ReadStorage, table: object) -> SeenFile | None:
         """Return the newest commit of the log, found from the one known before; in a log without commits, the newest
         file that has a version in its name.
         """
-        known = self._seen_files.get(location)
+        known = self._seen_files.get(table)
         other = None
         for start in [known.name, "0"] if known is not None else ["0"]:
             newest = None
@@ -354,6 +355,14 @@ def _value(row: Row) -> Any:  # Any: the result of a piece
     return pickle.loads(row.content)
 
 
+def sendable(stores: TableStores) -> Openable:
+    """Return what executors need to open a table. Raises UsageError where they cannot, and what a server raises that is
+    asked for credentials.
+    """
+    storage = stores.storage
+    return storage.to_send() if isinstance(storage, StoreWithBounds) else sendable_location(stores.location)
+
+
 def sendable_location(location: StoreLocation | None) -> StoreLocation:
     """Return the location of a table for executors. Raises UsageError where they cannot open it."""
     if location is None:
@@ -362,13 +371,7 @@ def sendable_location(location: StoreLocation | None) -> StoreLocation:
             code="cluster.local-store",
             hint="open the table by a URI that executors reach",
         )
-    secret = next((name for name, value in location.options if not may_be_sent(name, value)), None)
-    if secret is not None:
-        raise UsageError(
-            f"the storage option {secret} may hold a secret, and is not sent to executors",
-            code="cluster.secret",
-            hint=f"omit {secret}, and configure executors themselves: variables, profiles or roles of the store",
-        )
+    require_sendable(dict(location.options))
     if any(map(holds_secret, (location.uri, *location.allowed.uris))):
         raise UsageError(
             "the URI of the table holds a secret, which is not sent to executors",

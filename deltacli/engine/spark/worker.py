@@ -30,7 +30,8 @@ from deltacli.core.errors import DeltacliError, FileMissing, Refused, Spelling, 
 from deltacli.core.release import VERSION
 from deltacli.delta.log.segment import LOG_DIRECTORY
 from deltacli.engine.spark import orjson_stand_in
-from deltacli.storage.location import Openable, StoreLocation
+from deltacli.storage.base import Openable
+from deltacli.storage.location import StoreLocation
 from deltacli.storage.secrets import without_secrets
 from deltacli.work.task import TableStores, Task, TaskContext
 
@@ -92,7 +93,7 @@ _proven: dict[Openable, SeenFile] = {}
 _shared: dict[str, Mapping[str, Any]] = {}  # Any: values of operations
 
 
-def identify(location: StoreLocation, seen_file: SeenFile | None, chosen: Spelling) -> tuple[str, bytes]:
+def identify(location: Openable, seen_file: SeenFile | None, chosen: Spelling) -> tuple[str, bytes]:
     """Return the fingerprint of this process and its time, pickled, or the error where it sees another table."""
     try:
         with spelled(chosen):

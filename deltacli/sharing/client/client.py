@@ -14,7 +14,7 @@ from deltacli.core.errors import UsageError
 from deltacli.core.made_once import cached_property
 from deltacli.core.progress import SILENT, Progress
 from deltacli.sharing.client.addresses import AccessChoice, OpenOptions, ShareAddress, TableName, parse_table_name
-from deltacli.sharing.client.share_storage import ShareStorage, directory_or, open_profile
+from deltacli.sharing.client.share_storage import ShareStorage, directory_or
 from deltacli.sharing.client.table_requests import (
     AnswerHead,
     ListedSchema,
@@ -25,6 +25,7 @@ from deltacli.sharing.client.table_requests import (
     list_shares,
     list_tables,
 )
+from deltacli.sharing.client.transport import open_profile
 from deltacli.sharing.protocol.directories import NOT_STATED, TableAccess, read_access
 from deltacli.sharing.protocol.parameters import Point
 from deltacli.storage.base import RETRY_BUDGET
@@ -139,7 +140,7 @@ class ClientTable:
         With `where` and `limit` the server may leave out files without matching rows: use it for one scan with the
         same condition and limit.
         """
-        storage = directory_or(self._store, self.access, self.options)
+        storage = directory_or(self._by_urls, self.access, self.options)
         if isinstance(storage, ShareStorage) and (where is not None or limit is not None):
             storage = storage.expecting(where=where, limit=limit)
         return Table(storage, clock=self.clock, name=self.address.uri)
@@ -210,7 +211,8 @@ class ClientTable:
         if verify not in ("footers", "data"):
             raise UsageError(f"verify is {verify!r}", facts={"expected": "footers or data"})
         request = PullRequest(text_of(directory, "the directory"), point, resumes=resume, decodes=verify == "data")
-        return plan_change(Pull(self._store, request, progress), request.target(self.clock))
+        store = directory_or(self._by_urls, self.access, self.options, preferred=AccessChoice.URL)
+        return plan_change(Pull(store, request, progress), request.target(self.clock))
 
     def execute_pull(self, plan: PullPlan, *, progress: Progress = SILENT) -> PullResult:
         """Pull the version of a plan of this table. Raises as `pull` does, and ConflictLost where something else would
@@ -224,11 +226,11 @@ class ClientTable:
         from deltacli.changing.change import execute_plan
         from deltacli.sharing.pulling.pull import Pull
 
-        change = Pull(self._store, plan.request, progress)
+        change = Pull(self._by_urls if plan.shared is None else plan.shared.store, plan.request, progress)
         return execute_plan(change, plan.basis.table, plan, may_plan_again=may_plan_again)
 
     @property
-    def _store(self) -> ShareStorage:
+    def _by_urls(self) -> ShareStorage:
         return ShareStorage(self.address, self.requests)
 
 

@@ -16,7 +16,6 @@ Spec: JSON predicates for Filtering.
 
 from __future__ import annotations
 
-import os
 import re
 import struct
 from collections import OrderedDict
@@ -24,7 +23,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import date, timedelta
 from fractions import Fraction
-from pathlib import Path
 from threading import Lock
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
@@ -68,8 +66,7 @@ from deltacli.sharing.client.shared_version import (
     version_without_files,
 )
 from deltacli.sharing.client.table_requests import NEWEST, AnswerHead, Query, TableRequests
-from deltacli.sharing.client.transport import Reply, Transport, credentials_of, require_usable
-from deltacli.sharing.configuration.secrets import read_profile
+from deltacli.sharing.client.transport import Reply, Transport, open_profile
 from deltacli.sharing.protocol.parameters import LONGEST_SENT, MOST_VALUES_SENT, NEWEST_POINT, Point
 from deltacli.storage.base import (
     PARALLEL_READS,
@@ -331,27 +328,6 @@ def _chunk_of(column: ArrowArray, group: int, place: int, leaf: str) -> _Chunk:
 
 
 # -- a shared table as a read-only store -------------------------------------------------------------------------------
-
-
-def open_profile(
-    path: str | os.PathLike[str],
-    *,
-    retry: Retry | None = None,
-    limits: AnswerLimits = DEFAULTS,
-    clock: Clock = system_clock,
-    note: Callable[[str], None] | None = None,
-) -> Transport:
-    """Return the connection of a profile file; nothing is sent yet. `note` gets warnings about the file.
-
-    Raises UsageError for a profile that cannot be used.
-    """
-    profile = read_profile(Path(os.path.expanduser(path)))
-    endpoint, origin, warnings = require_usable(profile, clock)
-    for warning in warnings if note is not None else ():
-        note(f"note: {warning}")  # type: ignore[misc]
-    transport = Transport(endpoint, origin, retry=retry, limits=limits, clock=clock)
-    transport.credentials = credentials_of(profile, transport.post_form, clock)
-    return transport
 
 
 def open_address(

@@ -3,20 +3,28 @@
 The credentials are for one location and for a time. Files elsewhere are read only below the auxiliary locations that
 the server names, with credentials for these. The user's own credentials are never used.
 
+Tasks on a cluster get the credentials that the driver has, and no token. Where the profile is at the same path on their
+host, too, they ask for new ones before these end.
+
 Spec: PROTOCOL.md of Delta Sharing, Generate Temporary Table Credential; List Tables in a Schema.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from email.utils import parsedate_to_datetime
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 from urllib.parse import quote
 
+from deltacli.core.clock import Clock, system_clock
 from deltacli.core.errors import StorageFailed, UsageError, parameter
-from deltacli.sharing.client.addresses import AccessChoice, OpenOptions
+from deltacli.core.units import format_timestamp
+from deltacli.sharing.client.addresses import AccessChoice, OpenOptions, ShareAddress
 from deltacli.sharing.client.faults import (
+    AccessRefused,
     AnswerInvalid,
     RequestRefused,
     ShareAbsent,
@@ -24,6 +32,7 @@ from deltacli.sharing.client.faults import (
     read_only,
 )
 from deltacli.sharing.client.table_requests import AnswerHead, TableRequests, list_tables
+from deltacli.sharing.client.transport import open_profile
 from deltacli.sharing.protocol.directories import (
     AccessFault,
     Faults,
@@ -32,18 +41,31 @@ from deltacli.sharing.protocol.directories import (
     read_access,
     read_credential,
 )
-from deltacli.storage.base import Allowed, Capabilities, FileStat, PathKind, ReadOnlyFiles, ShouldDescend, WalkEntry
+from deltacli.storage.base import (
+    NOTHING,
+    RETRY_BUDGET,
+    Allowed,
+    Capabilities,
+    FileStat,
+    PathKind,
+    ReadOnlyFiles,
+    ShouldDescend,
+    WalkEntry,
+)
 from deltacli.storage.grants import FAMILIES, Grant, HeldGrant, Location, read_location
+from deltacli.storage.location import StoreLocation, require_sendable
+from deltacli.storage.retry import Retry
 from deltacli.storage.vended import open_held, require_no_credentials
 
 if TYPE_CHECKING:
     from deltacli.core.typing import BinaryFile
-    from deltacli.sharing.client.addresses import ShareAddress
     from deltacli.storage import Storage
 
 MOST_FILES_BY_URL = 10_000
 """Files of a version up to which a table that offers both is read by URLs."""
 _LARGEST_SKEW_MS = 86_400_000
+_LEAST_LEFT_MS = 10_000
+"""Milliseconds that credentials of another process have to be valid for, so that they are worth a request."""
 _LOG = "_delta_log"
 _CREDENTIAL = "share.credential"
 
@@ -98,8 +120,8 @@ def open_directory(
     if choice is AccessChoice.AUTO and access.has_urls and preferred is AccessChoice.URL:
         return by_urls
     if choice is AccessChoice.AUTO and access.has_urls:
-        return _directory_or(by_urls, lambda: DirectoryStorage(address, requests, head, access, options), options)
-    return Opening(DirectoryStorage(address, requests, head, access, options))
+        return _directory_or(by_urls, lambda: _opened(address, requests, head, access, options), options)
+    return Opening(_opened(address, requests, head, access, options))
 
 
 def _directory_or(by_urls: Opening, make: Callable[[], DirectoryStorage], options: OpenOptions) -> Opening:
@@ -155,10 +177,12 @@ def _listed(requests: TableRequests) -> TableAccess:
 
 
 class _Vendor:
-    """Asks the server for credentials for one location; None: for the main one, which the first answer names."""
+    """Asks the server for credentials for one location; `wanted` None: for the main one, which the first answer names.
+    `asked` is sent: None for the main one.
+    """
 
     def __init__(self, requests: TableRequests, wanted: str | None, asked: str | None, options: OpenOptions) -> None:
-        self._requests, self._wanted, self._asked, self._options = requests, wanted, asked, options
+        self._requests, self.wanted, self.asked, self._options = requests, wanted, asked, options
         self._first: Grant | None = None
         self._noted = set[str]()
 
@@ -168,15 +192,15 @@ class _Vendor:
 
     def location(self) -> str:
         """Return where the table is, as stated before or, without that, by the first answer."""
-        if self._wanted is None:
+        if self.wanted is None:
             self._first = self._vend()
-            self._wanted = self._first.location
-        return self._wanted
+            self.wanted = self._first.location
+        return self.wanted
 
     def _vend(self) -> Grant:
-        body, date = self._requests.credentials(self._asked)
+        body, date = self._requests.credentials(self.asked)
         skew_ms = self._skew_ms(date)
-        found, faults = read_credential(body, self._wanted, self._requests.transport.clock() + skew_ms)
+        found, faults = read_credential(body, self.wanted, self._requests.transport.clock() + skew_ms)
         _require_none(faults, _CREDENTIAL)
         assert found is not None
         self._require_usable(found)
@@ -206,42 +230,166 @@ class _Vendor:
             )
 
 
+# -- directories in other processes ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class SentGrant:
+    """Credentials for one location of a table, as a value; `wanted` and `asked` as of the server's own spelling."""
+
+    wanted: str
+    asked: str | None
+    location: str
+    options: tuple[tuple[str, str], ...] = field(repr=False)
+    expires_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class SentDirectory:
+    """The directory of a shared table for another process. It can be pickled, and holds credentials, which no text of
+    it shows: whoever has it can read the directory until they end.
+    """
+
+    address: ShareAddress
+    endpoint: str
+    grants: tuple[SentGrant, ...] = field(repr=False)
+    options: tuple[tuple[str, str], ...] = ()
+    retry_seconds: float = RETRY_BUDGET.total_seconds()
+    allowed: Allowed = NOTHING
+
+    @property
+    def uri(self) -> str:
+        """The location of the table."""
+        return self.grants[0].wanted
+
+    def open(self) -> Storage:
+        """Return the store of the directory, with the credentials that were sent and then, if the profile is here, with
+        new ones. Raises AccessRefused (`share.credential-ended`), and what requests raise.
+        """
+        vendors = {read_location(grant.wanted): _SentVendor(self, grant, system_clock) for grant in self.grants}
+        retry = Retry(self.retry_seconds, is_explicit=True)
+        return DirectoryStorage(self.address, vendors, dict(self.options), system_clock, retry)
+
+    def open_other(self, uri: str) -> Storage:
+        """Open the store of an output, which is not the table's."""
+        return StoreLocation(uri, self.options, retry_seconds=self.retry_seconds).open()
+
+
+class _SentVendor:
+    """Gives the credentials that were sent and, where they end, new ones by the profile of this host."""
+
+    def __init__(self, sent: SentDirectory, grant: SentGrant, clock: Clock) -> None:
+        self._sent, self._grant, self._clock = sent, grant, clock
+        self._vendor: _Vendor | None = None
+        self._is_first = True
+
+    def __call__(self, is_forced: bool) -> Grant:
+        is_first, self._is_first = self._is_first, False
+        is_usable = self._grant.expires_ms - self._clock() >= _LEAST_LEFT_MS
+        if not (is_first and is_usable and not is_forced):
+            self._vendor = self._vendor or self._ask_here()
+            if self._vendor is not None:
+                return self._vendor(is_forced=True)
+        if not is_usable:
+            raise AccessRefused(
+                "the credentials for the directory of the table ended before a task read it",
+                code="share.credential-ended",
+                facts={"table": str(self._sent.address.name), "ended": format_timestamp(self._grant.expires_ms)},
+                hint="make the frame again, or restart the query: the driver gets new ones; or put the profile at its "
+                "path on all hosts, which then ask for new ones themselves",
+            )
+        return Grant(self._grant.location, dict(self._grant.options), self._grant.expires_ms)
+
+    def _ask_here(self) -> _Vendor | None:
+        """Return what asks the server from here, None where the profile is not here, or is that of another server."""
+        if not os.path.isfile(self._sent.address.profile):
+            return None
+        transport = open_profile(self._sent.address.profile, retry=Retry(self._sent.retry_seconds), clock=self._clock)
+        if transport.endpoint != self._sent.endpoint:
+            return None
+        options = OpenOptions(dict(self._sent.options))
+        requests = TableRequests(transport, self._sent.address.name)
+        return _Vendor(requests, self._grant.wanted, self._grant.asked, options)
+
+
+# -- the store of a directory ------------------------------------------------------------------------------------------
+
+
+def _opened(
+    address: ShareAddress, requests: TableRequests, head: AnswerHead, access: TableAccess, options: OpenOptions
+) -> DirectoryStorage:
+    """Return the store of a table at the locations that the server states. Raises UsageError for credentials of the
+    user, AnswerInvalid, and what requests raise.
+    """
+    require_no_credentials(options.storage)
+    vendor = _Vendor(requests, access.location, None, options)
+    vendors = {read_location(vendor.location()): vendor}
+    for uri in access.auxiliary:
+        vendors.setdefault(read_location(uri), _Vendor(requests, uri, uri, options))
+    transport = requests.transport
+    return DirectoryStorage(address, vendors, options.storage, transport.clock, transport.retry, (requests, head))
+
+
 class DirectoryStorage(ReadOnlyFiles):
     """The directory of a shared table as a read-only store; `uri` is its location.
 
-    Only its location and the auxiliary ones can be opened, each with credentials of its own.
+    Only its location, the first one of `vendors`, and the auxiliary ones can be opened, each with credentials of its
+    own. `announced`: what asks the server, and the metadata it sent; None in a process that got the credentials.
     """
 
     def __init__(
         self,
         address: ShareAddress,
-        requests: TableRequests,
-        head: AnswerHead,
-        access: TableAccess,
-        options: OpenOptions,
+        vendors: Mapping[Location, _Vendor] | Mapping[Location, _SentVendor],
+        options: Mapping[str, str],
+        clock: Clock,
+        retry: Retry,
+        announced: tuple[TableRequests, AnswerHead] | None = None,
     ) -> None:
-        self.address, self.requests, self._announced = address, requests, head
-        self._options, self._lock = options, Lock()
-        require_no_credentials(options.storage)
-        vendor = _Vendor(requests, access.location, None, options)
-        root = read_location(vendor.location())
-        self._vendors: dict[Location, _Vendor] = {root: vendor}
-        for uri in access.auxiliary:
-            self._vendors.setdefault(read_location(uri), _Vendor(requests, uri, uri, options))
+        self.address, self._vendors, self._announced = address, vendors, announced
+        self._options, self._clock, self._retry, self._lock = options, clock, retry, Lock()
         self._held = dict[Location, HeldGrant]()
-        self._store = self._open(root)
+        self._store = self._open(next(iter(vendors)))
 
     def _open(self, wanted: Location) -> Storage:
         """Return the store of a directory. Raises AnswerInvalid where no location that the server named covers it."""
         covering = [location for location in self._vendors if location.covers(wanted)]
         if not covering:
             raise invalid_answer("the log names a file outside of the locations of the table", {"file": wanted.uri})
-        root = max(covering, key=lambda location: len(location.segments))
+        held = self._held_at(max(covering, key=lambda location: len(location.segments)))
+        return open_held(wanted, held, options=self._options, retry=self._retry)
+
+    def _held_at(self, location: Location) -> HeldGrant:
         with self._lock:
-            if root not in self._held:
-                clock = self.requests.transport.clock
-                self._held[root] = HeldGrant(root, self._vendors[root], lambda: clock() / 1000)
-        return open_held(wanted, self._held[root], options=self._options.storage, retry=self.requests.transport.retry)
+            if location not in self._held:
+                self._held[location] = HeldGrant(location, self._vendors[location], lambda: self._clock() / 1000)
+            return self._held[location]
+
+    @property
+    def requests(self) -> TableRequests:
+        """What asks the server, where that sent the metadata."""
+        assert self._announced is not None
+        return self._announced[0]
+
+    # -- another process ------------------------------------------------------------------------------------------
+
+    def to_send(self) -> SentDirectory:
+        """Return what a task needs to open the directory, with credentials of which at least a half of the time is
+        left. Raises what the server raises, and UsageError for options that are not sent.
+        """
+        require_sendable(self._options)
+        address = replace(self.address, profile=os.path.abspath(os.path.expanduser(self.address.profile)))
+        grants = tuple(self._sent(location) for location in self._vendors)
+        options = tuple(sorted(self._options.items()))
+        return SentDirectory(address, self.requests.transport.endpoint, grants, options, self._retry.budget_seconds)
+
+    def _sent(self, location: Location) -> SentGrant:
+        vendor, grant = self._vendors[location], self._held_at(location).lasting()
+        assert isinstance(vendor, _Vendor)
+        assert vendor.wanted is not None
+        assert grant.expires_ms is not None
+        options = tuple(sorted(grant.options.items()))
+        return SentGrant(vendor.wanted, vendor.asked, grant.location, options, grant.expires_ms)
 
     # -- what the table may open ----------------------------------------------------------------------------------
 
@@ -265,11 +413,13 @@ class DirectoryStorage(ReadOnlyFiles):
 
     def require_announced(self, table_id: str | None, newest: int) -> None:
         """Raise AnswerInvalid unless the log is that of the table that the server announced, and not older."""
-        announced = self._announced.delta_metadata.get("id")
+        assert self._announced is not None
+        head = self._announced[1]
+        announced = head.delta_metadata.get("id")
         if table_id is not None and isinstance(announced, str) and announced != table_id:
             raise invalid_answer("the log is that of another table", {"announced": announced, "found": table_id})
-        if newest < self._announced.version:
-            facts = {"announced": self._announced.version, "newest of the log": newest}
+        if newest < head.version:
+            facts = {"announced": head.version, "newest of the log": newest}
             raise invalid_answer("the log is older than the version that the server announced", facts)
 
     # -- the port -------------------------------------------------------------------------------------------------

@@ -10,11 +10,13 @@ Spec: Profile File Format; OAuth 2.0, Client Credentials Grant.
 from __future__ import annotations
 
 import base64
+import os
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from urllib.parse import quote_plus, urlencode, urljoin, urlsplit
@@ -48,7 +50,7 @@ from deltacli.sharing.client.faults import (
     too_much,
     unframed,
 )
-from deltacli.sharing.configuration.secrets import CODE, Profile, problems_of
+from deltacli.sharing.configuration.secrets import CODE, Profile, problems_of, read_profile
 from deltacli.storage.fsspec_storage import is_unreachable
 from deltacli.storage.retry import BODY_ATTEMPTS, PASSING_STATUS, Retry, asked_seconds, tried
 from deltacli.storage.secrets import remember_secrets, without_secrets
@@ -634,3 +636,24 @@ def _unreachable(host: str, fault: Exception) -> DeltacliError:
     elif isinstance(fault, urllib3.exceptions.SSLError) and "CERTIFICATE_VERIFY_FAILED" in str(fault):
         hint = "export SSL_CERT_FILE=CERTIFICATES.pem, with that of the authority that signed the server's"
     return ServerUnavailable(f"{clean(host)} cannot be reached", facts=facts, hint=hint)
+
+
+def open_profile(
+    path: str | os.PathLike[str],
+    *,
+    retry: Retry | None = None,
+    limits: AnswerLimits = DEFAULTS,
+    clock: Clock = system_clock,
+    note: Callable[[str], None] | None = None,
+) -> Transport:
+    """Return the connection of a profile file; nothing is sent yet. `note` gets warnings about the file.
+
+    Raises UsageError for a profile that cannot be used.
+    """
+    profile = read_profile(Path(os.path.expanduser(path)))
+    endpoint, origin, warnings = require_usable(profile, clock)
+    for warning in warnings if note is not None else ():
+        note(f"note: {warning}")  # type: ignore[misc]
+    transport = Transport(endpoint, origin, retry=retry, limits=limits, clock=clock)
+    transport.credentials = credentials_of(profile, transport.post_form, clock)
+    return transport

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import re
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
+from deltacli.core.made_once import cached_property
 from deltacli.rules.framework.base import Level, Rule, Severity
 from deltacli.sharing.client.faults import AnswerInvalid
 from deltacli.sharing.client.waiting import CAPABILITY, QueryStatus, path_of, read_status
@@ -84,9 +85,7 @@ class _Query:
     def submit(self, key: str, name: str = "idempotencyKey") -> WireAnswer:
         return self.table.query({**self.body, name: key}, self.form, self.headers)
 
-    @property
-    def headers(self) -> dict[str, str]:
-        return {CAPABILITIES: f"{header_of(self.form)};{CAPABILITY}"}
+    headers = cached_property(lambda self: {CAPABILITIES: f"{header_of(self.form)};{CAPABILITY}"})
 
     def poll(self, query_id: str, body: Mapping[str, object] | None = None) -> WireAnswer | None:
         """Return the first answer that is not pending, None where there is none in time or the query failed."""
@@ -99,7 +98,7 @@ class _Query:
                 return None
             if status.error is not None:
                 message = "an asynchronous query fails, and the same query at once is answered"
-                self.table.suite.require(RESULT_DIFFERS, False, answer, message, seen=status.error or "failed")
+                self.table.require(RESULT_DIFFERS, False, answer, message, seen=status.error or "failed")
                 return None
             self.table.tester.wire.wait(pause)
         self.table.skip(f"the query was still pending after {sum(_PAUSES):g} seconds", *_POLLED)
@@ -121,14 +120,13 @@ def check_async(table: SharedTableTest) -> None:
     answer = query.submit(key)
     metadata = table.ask("metadata", headers=query.headers)
     for asked, words in ((answer, "a query"), (metadata, "the metadata")):
-        is_answered = asked.is_ok or asked.status >= 500
-        table.suite.require_status(REFUSED, is_answered, asked, f"{words} with asyncquery=true", expected=200)
+        table.require_answered(REFUSED, asked, f"{words} with asyncquery=true")
     status = status_of(answer)
     if answer.is_ok:
         echo = CAPABILITY in answer.headers.get(CAPABILITIES, "").lower()
         message = "the header has asyncquery=true without a queryStatus" if echo else "a queryStatus without the header"
-        seen = answer.headers.get(CAPABILITIES, "missing")
-        table.suite.require(ECHO, echo == (status is not None), answer, message, seen=seen)
+        is_right, seen = echo == (status is not None), answer.headers.get(CAPABILITIES, "missing")
+        table.require(ECHO, is_right, answer, message, seen=seen)
     if status is None:
         table.read(answer)
         table.skip("the server does not answer queries asynchronously", *_IF_ASYNCHRONOUS)
@@ -152,19 +150,17 @@ def _check_status(table: SharedTableTest, answer: WireAnswer, query_id: str | No
     try:
         found = read_status(fields, query_id)
     except AnswerInvalid as fault:
-        table.suite.require(STATUS, False, answer, fault.message, seen=", ".join(map(str, fields.values())))
+        table.require(STATUS, False, answer, fault.message, seen=", ".join(map(str, fields.values())))
         return None
-    is_alone = answer.body.strip().count(b"\n") == 0
-    table.suite.require(STATUS, is_alone, answer, "a queryStatus is not the only line")
-    name = str(fields["status"])
-    message = "the status of a query is not in lower case"
-    table.suite.require(STATUS, name.islower(), answer, message, seen=name, severity=Severity.WARNING)
+    table.require(STATUS, answer.body.strip().count(b"\n") == 0, answer, "a queryStatus is not the only line")
+    name, message = str(fields["status"]), "the status of a query is not in lower case"
+    table.require(STATUS, name.islower(), answer, message, seen=name, severity=Severity.WARNING)
     return found
 
 
 def _check_submission(query: _Query, key: str, answer: WireAnswer, query_id: str) -> None:
-    table, require = query.table, query.table.suite.require
-    names = [name.lower() for name in table.path.split("/")[1::2]]
+    table, require = query.table, query.table.require
+    names = [name.lower() for name in table.base.split("/")[1::2]]
     pieces = re.split(r"[^a-z0-9]+", query_id.lower())
     is_named = any(name in pieces or (len(name) > _HEX_WORD and name in query_id.lower()) for name in names)
     is_told = is_named or _COUNTER.fullmatch(query_id) is not None
@@ -172,16 +168,14 @@ def _check_submission(query: _Query, key: str, answer: WireAnswer, query_id: str
     again = query.submit(key)
     found, message = _id_of(again), "the same idempotencyKey leads to another queryId"
     is_same = require(DEDUPLICATE, found == query_id, again, message, seen=found or again.status, expected=query_id)
-    spelled = query.submit(key, "idempotency_key")
-    found = _id_of(spelled)
+    found = _id_of(spelled := query.submit(key, "idempotency_key"))
     is_accepted = bool(found) and (found == query_id or not is_same)
     require(SPARK, is_accepted, spelled, "idempotency_key is not the key of a query", seen=found or spelled.status)
     has_version = version_of(answer) is not None
     require(SPARK, has_version, answer, "a pending answer has no Delta-Table-Version", seen="missing")
     unknown = table.post(f"queries/{_UNKNOWN}", b"{}", HEADERS[query.form])
-    words = "a queryId that the server never gave"
-    is_refused = unknown.status == 404 or unknown.status >= 500
-    table.suite.require_status(UNKNOWN_ID, is_refused, unknown, words, expected=404)
+    is_refused, words = unknown.status == 404 or unknown.status >= 500, "a queryId that the server never gave"
+    table.require_status(UNKNOWN_ID, is_refused, unknown, words, expected=404)
 
 
 def _check_result(query: _Query, whole: Lines, query_id: str) -> None:
@@ -190,12 +184,11 @@ def _check_result(query: _Query, whole: Lines, query_id: str) -> None:
     if answer is None:
         return
     message = "the result of a query has no version in its header"
-    table.suite.require(ASYNC_HEADER, version_of(answer) is not None, answer, message, seen="missing")
+    table.require(ASYNC_HEADER, version_of(answer) is not None, answer, message, seen="missing")
     lines = table.same_version(table.read(answer), (RESULT_DIFFERS,))
     if lines is None:
         if not answer.is_ok:
-            words = "a poll for the result"
-            table.suite.require_status(RESULT_DIFFERS, answer.status >= 500, answer, words, expected=200)
+            table.require_answered(RESULT_DIFFERS, answer, "a poll for the result")
         return
     _require_same(RESULT_DIFFERS, table, lines, whole)
 
@@ -207,35 +200,28 @@ def _require_same(rule: Rule, table: SharedTableTest, lines: Lines, expected: Li
         "metadata": lines.form != expected.form or lines.meta == expected.meta,
         "files": sorted(lines.by_id) == sorted(expected.by_id),
     }
-    differing = [name for name, equal in same.items() if not equal]
-    message = f"the result differs from the answer at once in {', '.join(differing)}"
-    seen = f"{lines.form}, version {lines.version}, {len(lines.files)} files"
-    told = f"{expected.form}, version {expected.version}, {len(expected.files)} files"
-    table.suite.require(rule, not differing, lines.answer, message, seen=seen, expected=told)
+    words = "the result differs from the answer at once in"
+    seen, told = (f"{one.form}, version {one.version}, {len(one.files)} files" for one in (lines, expected))
+    table.require_same(rule, same, lines.answer, words, seen=seen, expected=told)
 
 
 def _check_parameters(table: SharedTableTest, whole: Lines) -> None:
-    """Compare results of queries with parameters with the answers at once, where these differ from the whole table."""
-    for form, body in _bodies(table, whole):
+    """Compare results of queries with the answers at once, where these differ from the whole table: of the other
+    format, of an older version, and of the first predicates that prune.
+    """
+    queries: list[tuple[str, Mapping[str, object]]] = [(form, {}) for form in table.wholes if form != whole.form]
+    if table.has_history and whole.version:
+        queries.append((whole.form, {"version": whole.version - 1}))
+    useful = [probe.body for probe in probes_of(whole) if 0 < len(probe.needed) < len(whole.files)]
+    for form, body in (*queries, *((whole.form, body) for body in useful[:2])):
         at_once = table.read(table.query(body, form))
         if at_once is None:
             continue
         is_whole = sorted(at_once.by_id) == sorted(whole.by_id) and at_once.version == whole.version
-        if is_whole and at_once.form == whole.form:
+        if (is_whole and at_once.form == whole.form) or (lines := _Query(table, form, body).run()) is None:
             continue
-        lines = _Query(table, form, body).run()
-        if lines is not None:
-            _require_same(PARAMETERS_LOST, table, lines, at_once)
+        _require_same(PARAMETERS_LOST, table, lines, at_once)
     table.skip("no parameter makes an answer differ from that of the whole table", PARAMETERS_LOST)
-
-
-def _bodies(table: SharedTableTest, whole: Lines) -> Iterator[tuple[str, Mapping[str, object]]]:
-    """Yield queries: of the other format, of an older version, and the first one with a predicate that prunes."""
-    yield from ((form, {}) for form in table.wholes if form != whole.form)
-    if table.has_history and whole.version:
-        yield whole.form, {"version": whole.version - 1}
-    useful = (probe.body for probe in probes_of(whole) if 0 < len(probe.needed) < len(whole.files))
-    yield from ((whole.form, body) for body, _ in zip(useful, range(2), strict=False))
 
 
 def _check_pages(table: SharedTableTest, whole: Lines) -> None:
@@ -243,8 +229,7 @@ def _check_pages(table: SharedTableTest, whole: Lines) -> None:
         table.skip("the table has no files", ASYNC_PAGES)
         return
     query = _Query(table, whole.form, {"maxFiles": page_size(whole)})
-    answer = query.submit(str(uuid.uuid4()))
-    query_id = _id_of(answer)
+    query_id = _id_of(answer := query.submit(str(uuid.uuid4())))
     first = query.poll(query_id, query.body) if query_id else None
     if first is None:
         table.skip(f"no result of a query with maxFiles: {answer.status}", ASYNC_PAGES)

@@ -93,23 +93,20 @@ def check_access(table: SharedTableTest) -> None:
     """Compare what the lists and the metadata announce, and look whether it is so."""
     listed = [
         Face(path.rpartition("/")[2], WireAnswer(WireRequest(path), 200, {}, b""), item)
-        for path, item in table.name.listed.items()
+        for path, item in table.named.listed.items()
     ]
-    require, faces = table.suite.require, [*listed, *_metadata(table)]
+    require, faces = table.require, [*listed, *_metadata(table)]
     found = list[TableAccess]()
     for face in faces:
         access, faults = read_access(face.fields)
         present = [rules for name, rules in _OF_MEMBERS.items() if face.fields.get(name) is not None]
         present += [(LOCATION_MISSING,)] if access.has_directory else []
-        table.suite.report(faults, face.answer, *(rule for rules in present for rule in rules))
+        table.report(faults, face.answer, *(rule for rules in present for rule in rules))
         found.append(access)
         table.may_announce |= access.has_directory or any(fault.rule == "access-modes-form" for fault in faults)
-    shown = {face.name: _modes(access) for face, access in zip(faces, found, strict=True)}
-    message, seen = (
-        "the answers have different access modes",
-        "; ".join(f"{one} {modes}" for one, modes in shown.items()),
-    )
-    require(MODES_DIFFER, len(set(shown.values())) == 1, faces[-1].answer, message, seen=seen)
+    modes = [", ".join(sorted({URL} if access.modes is None else access.modes)) or "none" for access in found]
+    seen = "; ".join(f"{face.name} {shown}" for face, shown in zip(faces, modes, strict=True))
+    require(MODES_DIFFER, len(set(modes)) == 1, faces[-1].answer, "the answers have different access modes", seen=seen)
     roots = {cloud_location(access.location)[0]: access.location for access in found if access.location}
     message = "the answers have different locations"
     if roots:
@@ -124,7 +121,7 @@ def check_access(table: SharedTableTest) -> None:
         return  # to a query, for a reason that was noted
     if access.has_urls:
         refused = [answer for answer in table.answers.values() if 400 <= answer.status < 500]
-        is_read = len(refused) < len(table.answers) or table.suite.version is None
+        is_read = len(refused) < len(table.answers) or table.version is None
         message = "a table that is offered by url is refused to every query"
         require(URL_BROKEN, is_read, next(iter(table.answers.values())), message, seen=[one.status for one in refused])
         table.skip("the table is offered by url", DIR_ONLY_QUERY, DIR_ONLY_METADATA)
@@ -135,14 +132,9 @@ def check_access(table: SharedTableTest) -> None:
         return
     for answer in table.answers.values():
         is_refused = 400 <= answer.status < 500 and isinstance(answer.json, dict)
-        table.suite.require_status(DIR_ONLY_QUERY, is_refused, answer, "the query of a table without url")
-    is_described = table.suite.version is not None and len(faces) > len(listed)
-    message = "version or metadata of a table without url is refused"
-    require(DIR_ONLY_METADATA, is_described, faces[-1].answer, message)
-
-
-def _modes(access: TableAccess) -> str:
-    return ", ".join(sorted(access.modes if access.modes is not None else {URL})) or "none"
+        table.require_status(DIR_ONLY_QUERY, is_refused, answer, "the query of a table without url")
+    is_described = table.version is not None and len(faces) > len(listed)
+    require(DIR_ONLY_METADATA, is_described, faces[-1].answer, "version or metadata of a table without url is refused")
 
 
 def _metadata(table: SharedTableTest) -> Iterator[Face]:
@@ -153,8 +145,7 @@ def _metadata(table: SharedTableTest) -> Iterator[Face]:
             continue
         table.metadata[form] = lines
         inside = [name for name in _OF_MEMBERS if lines.form == DELTA and name in lines.meta]
-        message = f"deltaMetadata has {', '.join(inside)}"
-        table.suite.require(NESTING, not inside, lines.answer, message)
+        table.require(NESTING, not inside, lines.answer, f"deltaMetadata has {', '.join(inside)}")
         yield Face(f"the metadata in {lines.form} format", lines.answer, lines.metadata)
 
 
@@ -264,12 +255,12 @@ def check_directory(table: SharedTableTest) -> None:
         elif table.scope.asks_credentials and (answer := vendor.post(None)) is not None:
             is_given = answer.is_ok and b'"credentials"' in answer.body
             message = "credentials are given for a table that is not offered by dir"
-            table.suite.require(UNANNOUNCED, not is_given, answer, message, seen=answer.status, expected=400)
+            table.require(UNANNOUNCED, not is_given, answer, message, seen=answer.status, expected=400)
         return
     table.skip("the table is offered by dir", UNANNOUNCED)
     if table.whole is not None and (table.has_history or table.refuses_history):
         message = "a table is offered by dir, and refuses the number of its version"
-        table.suite.require(DIR_HISTORY, table.has_history, table.whole.answer, message)
+        table.require(DIR_HISTORY, table.has_history, table.whole.answer, message)
     table.skip("no version could be asked for by its number", DIR_HISTORY)
     first = vendor.post(None) if table.scope.asks_credentials else None
     if first is None:
@@ -277,7 +268,7 @@ def check_directory(table: SharedTableTest) -> None:
     credential = _check_grant(table, first, access.location)
     cached = first.headers.get("cache-control", "missing").lower()
     is_kept = not first.is_ok or "no-store" in cached or "private" in cached
-    table.suite.require(CACHEABLE, is_kept, first, "the credentials may be cached", seen=cached, expected="no-store")
+    table.require(CACHEABLE, is_kept, first, "the credentials may be cached", seen=cached, expected="no-store")
     _check_refusals(vendor, access, first)
     _check_others(vendor, access, first)
     enough = vendor.granted >= MOST_GRANTS
@@ -295,40 +286,35 @@ def _check_grant(table: SharedTableTest, answer: WireAnswer, wanted: str | None)
     """Check an answer with credentials for a location; return them where they can be used."""
     if not answer.is_ok:
         words = "the request for credentials of a table that is offered by dir"
-        table.suite.require_status(ANSWER, answer.status >= 500, answer, words, expected=200)
+        table.require_status(ANSWER, answer.status >= 500, answer, words, expected=200)
         table.skip("the server gives no credentials", *_OF_GRANT)
         return None
     is_typed = answer.media_type in ("application/json", "application/x-ndjson")
-    message, seen = (
-        "the Content-Type of credentials is not application/json",
-        answer.headers.get("content-type", "missing"),
-    )
-    table.suite.require(ANSWER, is_typed, answer, message, seen=seen, expected="application/json; charset=utf-8")
+    message = "the Content-Type of credentials is not application/json"
+    seen = answer.headers.get("content-type", "missing")
+    table.require(ANSWER, is_typed, answer, message, seen=seen, expected="application/json; charset=utf-8")
     credential, faults = read_credential(answer.body, wanted, table.tester.now_ms)
     is_sas = b'"azureUserDelegationSas"' in answer.body
-    table.suite.report(faults, answer, *(_OF_GRANT if is_sas else _OF_GRANT[:-1]))
+    table.report(faults, answer, *(_OF_GRANT if is_sas else _OF_GRANT[:-1]))
     table.skip("the credentials are not a SAS", SAS)
     given = object_of(object_of(answer.json).get("credentials"))
     keys = given.get("awsTempCredentials")
     has_session = not isinstance(keys, dict) or bool(keys.get("sessionToken"))
-    table.suite.require(LONG_LIVED, has_session, answer, "awsTempCredentials has no session token")
-    is_text = isinstance(given.get("expirationTime"), str)
-    message = "expirationTime is a string"
-    table.suite.require(EXPIRY, not is_text, answer, message, expected="a number", severity=Severity.WARNING)
+    table.require(LONG_LIVED, has_session, answer, "awsTempCredentials has no session token")
+    is_number, message = not isinstance(given.get("expirationTime"), str), "expirationTime is a string"
+    table.require(EXPIRY, is_number, answer, message, expected="a number", severity=Severity.WARNING)
     return credential
 
 
 def _check_refusals(vendor: _Vendor, access: TableAccess, first: WireAnswer) -> None:
     """Ask for what must not be granted."""
     table, root = vendor.table, cloud_location(access.location)[0]
-    answer = vendor.post(None, token="")
-    if answer is not None:
+    if (answer := vendor.post(None, token="")) is not None:
         words = "a request for credentials without a token"
-        table.suite.require_status(UNAUTHENTICATED, answer.status == 401, answer, words, expected=401)
-    answer = vendor.post(b"{")
-    if answer is not None:
+        table.require_status(UNAUTHENTICATED, answer.status == 401, answer, words, expected=401)
+    if (answer := vendor.post(b"{")) is not None:
         is_refused = answer.status == 400 or answer.status >= 500 or not (first.is_ok or answer.is_ok)
-        table.suite.require_status(MALFORMED, is_refused, answer, "a body that is not JSON")
+        table.require_status(MALFORMED, is_refused, answer, "a body that is not JSON")
     if root is None or access.location is None:
         table.skip("the table has no location", OUTSIDE)
         return
@@ -341,17 +327,15 @@ def _check_refusals(vendor: _Vendor, access: TableAccess, first: WireAnswer) -> 
         **({"the parent of the table": uri.rpartition("/")[0]} if root.segments else {}),
     }
     for words, location in outside.items():
-        answer = vendor.of(location)
-        if answer is not None:
-            table.suite.require_status(OUTSIDE, answer.status >= 400, answer, words)
+        if (answer := vendor.of(location)) is not None:
+            table.require_status(OUTSIDE, answer.status >= 400, answer, words)
 
 
 def _check_others(vendor: _Vendor, access: TableAccess, first: WireAnswer) -> None:
     """Ask for the first auxiliary location, and for the root in other ways."""
-    table, require = vendor.table, vendor.table.suite.require
+    table, require = vendor.table, vendor.table.require
     for location in access.auxiliary[:1]:
-        answer = vendor.of(location)
-        if answer is not None:
+        if (answer := vendor.of(location)) is not None:
             found = read_credential(answer.body, location, table.tester.now_ms)[0] if answer.is_ok else None
             message = f"the request for credentials of an auxiliary location is answered with {answer.status}"
             require(AUXILIARY, found is not None, answer, message, seen=answer.status, expected=200)
@@ -360,12 +344,9 @@ def _check_others(vendor: _Vendor, access: TableAccess, first: WireAnswer) -> No
         if (answer := vendor.post(body)) is None:
             return
         given[words] = _place_of(answer)
-    message, seen = (
-        "the kinds of an empty body do not lead to the same location",
-        "; ".join(map(" ".join, given.items())),
-    )
+    message = "the kinds of an empty body do not lead to the same location"
     if first.is_ok or len(set(given.values())) > 1:
-        require(BODY, len(set(given.values())) == 1, first, message, seen=seen)
+        require(BODY, len(set(given.values())) == 1, first, message, seen="; ".join(map(" ".join, given.items())))
 
 
 def _place_of(answer: WireAnswer) -> str:
@@ -384,7 +365,7 @@ def _check_table(table: SharedTableTest, credential: VendedCredential, answer: W
     from deltacli.table.handle import TableHandle
     from deltacli.table.rebuild import read_snapshot
 
-    require, lines = table.suite.require, table.metadata.get(DELTA) or table.metadata.get(PARQUET)
+    require, lines = table.require, table.metadata.get(DELTA) or table.metadata.get(PARQUET)
     root = table.access.location or credential.grant.location
     try:
         handle = TableHandle(table.open_store(root, partial(_given, credential.grant)))
@@ -399,10 +380,8 @@ def _check_table(table: SharedTableTest, credential: VendedCredential, answer: W
     except DeltacliError as fault:
         if fault.code == "storage.unreachable":  # which says nothing about the server
             option = parameter("storage_options.endpoint_url", "URL")
-            table.skip(
-                f"the store is unreachable from here; one with an endpoint of its own needs {option}",
-                *DIRECTORY_AREA.rules,
-            )
+            reason = f"the store is unreachable from here; one with an endpoint of its own needs {option}"
+            table.skip(reason, *DIRECTORY_AREA.rules)
             return
         message = "the table cannot be read with the credentials"
         require(UNREADABLE, False, answer, message, seen=f"{fault.code}: {fault.message}")
@@ -457,13 +436,9 @@ def _compare(table: SharedTableTest, snapshot: Snapshot, lines: Lines, files: in
         "schema": [_column(one) for one in schema] == [_column(one) for one in lines.columns],
         "number of files": known in (None, files),
     }
-    differing = [name for name, equal in same.items() if not equal]
-    message, seen = (
-        f"the log differs from the metadata in {', '.join(differing)}",
-        f"version {snapshot.version}, {files} files",
-    )
+    words, seen = "the log differs from the metadata in", f"version {snapshot.version}, {files} files"
     expected = f"version {lines.version}, {known} files"
-    table.suite.require(DIR_DIFFERS, not differing, lines.answer, message, seen=seen, expected=expected)
+    table.require_same(DIR_DIFFERS, same, lines.answer, words, seen=seen, expected=expected)
 
 
 def _column(field: JsonObject) -> tuple[object, object]:
@@ -484,7 +459,7 @@ def _compare_rows(table: SharedTableTest, store: ReadStorage, files: Sequence[tu
     if by_url is not None and by_directory is not None:
         message = "the files of the directory have other rows than those behind the URLs"
         seen, expected = f"{by_directory.total():,} rows", f"{by_url.total():,} rows"
-        table.suite.require(DIR_DIFFERS, by_url == by_directory, whole.answer, message, seen=seen, expected=expected)
+        table.require(DIR_DIFFERS, by_url == by_directory, whole.answer, message, seen=seen, expected=expected)
 
 
 def _rows(files: Iterable[bytes]) -> Counter[str] | None:
@@ -531,5 +506,4 @@ def _probe(table: SharedTableTest, credential: VendedCredential, answer: WireAns
         except DeltacliError as fault:
             table.skip(f"{words} of the table could not be asked for: {fault.code}", SCOPE)
             continue
-        message = f"{words} of the table can be listed with the credentials"
-        table.suite.require(SCOPE, is_refused, answer, message, seen=uri)
+        table.require(SCOPE, is_refused, answer, f"{words} of the table can be listed with the credentials", seen=uri)

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit, urlunsplit
 
 from deltacli.core.errors import parameter, sql_name
-from deltacli.core.typing import ArrowType
 from deltacli.core.units import plural
 from deltacli.rules.framework.base import Level, Rule, Severity
 from deltacli.sharing.client.faults import UrlRefused
@@ -29,7 +28,7 @@ from deltacli.sharing.conformance.versions import ALL_FEATURES, HEADERS, SharedT
 from deltacli.sharing.conformance.wire import CAPABILITIES, Rules, Wire, WireAnswer
 
 if TYPE_CHECKING:
-    from deltacli.arrow.parquet import ParquetReader
+    pass
 
 # -- the formats of answers --------------------------------------------------------------------------------------------
 
@@ -75,8 +74,6 @@ IDS_DIFFER = FORMATS_AREA.row("""error share.file-id-unstable | The files of a v
     of the path of the file | a new id per request""")
 
 _NOT_DELTA = "the server does not answer in delta format"
-_NOT_ADVANCED = "the table has no deletion vectors and no column mapping"
-_NEED = "the table cannot be answered in parquet format"
 
 
 def check_formats(table: SharedTableTest) -> None:
@@ -90,17 +87,17 @@ def check_formats(table: SharedTableTest) -> None:
             continue
         if form == PARQUET:
             message = "an answer without the capabilities header is not in parquet format"
-            table.suite.require(DEFAULT_FORMAT, lines.form == PARQUET, answer, message, seen=lines.form)
+            table.require(DEFAULT_FORMAT, lines.form == PARQUET, answer, message, seen=lines.form)
         elif CAPABILITIES in answer.headers:
             message = "responseformat=delta is answered in another format"
-            table.suite.require(ONLY_FORMAT, lines.form == DELTA, answer, message, seen=lines.form)
+            table.require(ONLY_FORMAT, lines.form == DELTA, answer, message, seen=lines.form)
         if lines.form == form:
-            check_version_files(table.suite, lines)
+            check_version_files(table, lines)
             table.wholes[form] = lines
     if DELTA not in table.wholes:
         table.skip(_NOT_DELTA, ONLY_FORMAT, HEADER_CASE, FEATURE_UNASKED, FORMATS_DIFFER, ADVANCED)
     if PARQUET not in table.wholes:
-        table.skip(_NEED, DEFAULT_FORMAT, FORMATS_DIFFER)
+        table.skip("the table cannot be answered in parquet format", DEFAULT_FORMAT, FORMATS_DIFFER)
     _compare_formats(table)
     _check_again(table)
     _check_negotiation(table)
@@ -108,26 +105,18 @@ def check_formats(table: SharedTableTest) -> None:
 
 def _compare_formats(table: SharedTableTest) -> None:
     parquet, delta = table.wholes.get(PARQUET), table.wholes.get(DELTA)
-    if delta is not None:
-        is_advanced = delta.has_vectors or delta.maps_columns
+    if delta is not None and delta.is_advanced:
         message = "a table with deletion vectors or column mapping is answered in parquet format"
-        if is_advanced:
-            answer = delta.answer if parquet is None else parquet.answer
-            table.suite.require(ADVANCED, parquet is None, answer, message)
-        else:
-            table.skip(_NOT_ADVANCED, ADVANCED)
+        table.require(ADVANCED, parquet is None, (parquet or delta).answer, message)
+    elif delta is not None:
+        table.skip("the table has no deletion vectors and no column mapping", ADVANCED)
     if parquet is None or delta is None or parquet.version != delta.version:
         return
     same = {name: parquet.meta.get(name) == delta.meta.get(name) for name in ("id", "partitionColumns")}
-    same["the names of the columns"] = _column_names(parquet) == _column_names(delta)
-    same["the number of files"] = len(parquet.files) == len(delta.files)
-    differing = [name for name, equal in same.items() if not equal]
-    message = f"the formats differ in {', '.join(differing)}"
-    table.suite.require(FORMATS_DIFFER, not differing, parquet.answer, message)
-
-
-def _column_names(lines: Lines) -> list[object]:
-    return [column.get("name") for column in lines.columns]
+    names = [[column.get("name") for column in lines.columns] for lines in (parquet, delta)]
+    same |= {"the names of the columns": names[0] == names[1]}
+    same |= {"the number of files": len(parquet.files) == len(delta.files)}
+    table.require_same(FORMATS_DIFFER, same, parquet.answer, "the formats differ in")
 
 
 def _check_again(table: SharedTableTest) -> None:
@@ -136,26 +125,23 @@ def _check_again(table: SharedTableTest) -> None:
         again = table.same_version(table.read(table.query({}, form)), (IDS_DIFFER,))
         if again is not None:
             is_same = sorted(whole.by_id) == sorted(again.by_id)
-            message = "the files of a version have other ids in a second answer"
-            table.suite.require(IDS_DIFFER, is_same, again.answer, message)
+            table.require(IDS_DIFFER, is_same, again.answer, "the files of a version have other ids in a second answer")
     ids = {}
     for form in table.wholes:
         lines = table.read(table.query({}, form, {"fileidhash": "Delta"}))
         if lines is None or "fileidhash" not in lines.answer.headers:
             table.skip("the server does not know the header fileidhash", HASH_ECHO)
             return
-        seen = lines.answer.headers["fileidhash"]
-        message = "the header fileidhash is not repeated"
-        table.suite.require(HASH_ECHO, seen == "delta", lines.answer, message, seen=seen, expected="delta")
+        seen, message = lines.answer.headers["fileidhash"], "the header fileidhash is not repeated"
+        table.require(HASH_ECHO, seen == "delta", lines.answer, message, seen=seen, expected="delta")
         ids[form] = sorted(lines.by_id)
         if len(ids) > 1 and lines.version == table.wholes[PARQUET].version:
             message = "the formats have other ids for fileidhash: delta"
-            table.suite.require(IDS_DIFFER, ids[PARQUET] == ids[form], lines.answer, message)
+            table.require(IDS_DIFFER, ids[PARQUET] == ids[form], lines.answer, message)
     for form in list(table.wholes)[:1]:
         refused = table.query({}, form, {"fileidhash": "sha1"})
         message = f"fileidhash: sha1 is answered with {refused.status}"
-        is_refused = refused.status == 400 or refused.status >= 500
-        table.suite.require(HASH_ECHO, is_refused, refused, message, expected=400)
+        table.require(HASH_ECHO, refused.status == 400 or refused.status >= 500, refused, message, expected=400)
 
 
 def _check_negotiation(table: SharedTableTest) -> None:
@@ -165,31 +151,27 @@ def _check_negotiation(table: SharedTableTest) -> None:
     form = table.whole.form
     other = table.ask("metadata", headers={CAPABILITIES: f"{header_of(form)};deltacliunknown=1"})
     message = f"an unknown capability is answered with {other.status}"
-    table.suite.require(UNKNOWN_CAPABILITY, other.is_ok or other.status >= 500, other, message, expected=200)
+    table.require(UNKNOWN_CAPABILITY, other.is_ok or other.status >= 500, other, message, expected=200)
     if delta is None:
         return
     written = f"ResponseFormat=DELTA;ReaderFeatures={ALL_FEATURES.upper()}"
-    _require_form(table, HEADER_CASE, written, DELTA, "capabilities in another case are answered")
-    needed = delta.reader_features
-    is_advanced = delta.has_vectors or delta.maps_columns
-    if is_advanced or needed:
-        answer = table.ask("metadata", headers={CAPABILITIES: "responseformat=delta"})
+    _require_delta(table, HEADER_CASE, written, "capabilities in another case are answered")
+    if delta.is_advanced or delta.reader_features:
+        answer, seen = table.ask("metadata", headers={CAPABILITIES: "responseformat=delta"}), delta.reader_features
         message = "a client without readerfeatures gets a table that needs some"
-        is_refused = not answer.is_ok
-        table.suite.require(FEATURE_UNASKED, is_refused, answer, message, seen=", ".join(needed) or None, expected=400)
+        table.require(FEATURE_UNASKED, not answer.is_ok, answer, message, seen=", ".join(seen) or None, expected=400)
     else:
         table.skip("the table needs no reader feature", FEATURE_UNASKED)
-    if is_advanced:
+    if delta.is_advanced:
         both = f"responseformat=parquet,delta;readerfeatures={ALL_FEATURES}"
-        _require_form(table, ADVANCED, both, DELTA, "responseformat=parquet,delta is answered")
+        _require_delta(table, ADVANCED, both, "responseformat=parquet,delta is answered")
 
 
-def _require_form(table: SharedTableTest, rule: Rule, header: str, form: str, words: str) -> None:
-    answer = table.ask("metadata", headers={CAPABILITIES: header})
-    lines = table.read(answer)
+def _require_delta(table: SharedTableTest, rule: Rule, header: str, words: str) -> None:
+    lines = table.read(answer := table.ask("metadata", headers={CAPABILITIES: header}))
     seen = answer.status if lines is None else f"{lines.form} format"
-    found = None if lines is None else lines.form
-    table.suite.require(rule, found == form, answer, f"{words} with {seen}", seen=seen, expected=f"{form} format")
+    is_delta = lines is not None and lines.form == DELTA
+    table.require(rule, is_delta, answer, f"{words} with {seen}", seen=seen, expected="delta format")
 
 
 def check_metadata(table: SharedTableTest) -> None:
@@ -200,18 +182,17 @@ def check_metadata(table: SharedTableTest) -> None:
         if lines is None:
             message = f"the metadata is answered with {answer.status}, and the query with 200"
             if not answer.is_ok and answer.status < 500:
-                table.suite.require(METADATA_DIFFERS, False, answer, message)
+                table.require(METADATA_DIFFERS, False, answer, message)
             continue
         message = f"the metadata has {2 + len(lines.rest)} lines"
-        table.suite.require(METADATA_LINES, not lines.rest, answer, message, expected=2)
+        table.require(METADATA_LINES, not lines.rest, answer, message, expected=2)
         if lines.form == form:
             table.metadata[form] = lines
         if lines.form != form or lines.version != whole.version:
             continue
         names = ("id", "schemaString", "partitionColumns")
-        differing = [name for name in names if lines.meta.get(name) != whole.meta.get(name)]
-        message = f"the metadata differs from that of the query in {', '.join(differing)}"
-        table.suite.require(METADATA_DIFFERS, not differing, answer, message)
+        same = {name: lines.meta.get(name) == whole.meta.get(name) for name in names}
+        table.require_same(METADATA_DIFFERS, same, answer, "the metadata differs from that of the query in")
 
 
 # -- hints never lose a row --------------------------------------------------------------------------------------------
@@ -267,34 +248,45 @@ def check_hints(table: SharedTableTest) -> None:
     if not probes:
         table.skip("the table has neither partition columns nor statistics of whole numbers", LOSES_ROWS)
     for probe in probes:
-        _check_probe(table, whole, probe)
-    _check_invalid(table, whole)
+        severity = None if probe.is_certain else Severity.WARNING
+        _check_hint(table, whole, _ALL, f"the hint {probe.words}", probe, " with matching rows", severity)
+    hints: dict[str, dict[str, object]] = {
+        "that is not JSON": {"jsonPredicateHints": "{"},
+        "with an unknown operation": _as_json_hint({"op": "deltacliUnknown", "children": []}),
+        "on a column that does not exist": _as_json_hint(_json("equal", "deltacli_no_such_column", "int", 1)),
+        "that is not SQL": {"predicateHints": ["this is ( not sql"]},
+        "on a column that does not exist, in SQL": {"predicateHints": ["deltacli_no_such_column = 1"]},
+    }
+    for words, body in hints.items():
+        _check_hint(table, whole, (INVALID_FILTERS,), f"a hint {words}", Probe(words, body, whole.files))
     _check_limits(table, whole)
 
 
-def _check_probe(table: SharedTableTest, whole: Lines, probe: Probe) -> None:
+def _check_hint(
+    table: SharedTableTest,
+    whole: Lines,
+    rules: tuple[Rule, ...],
+    words: str,
+    probe: Probe,
+    ending: str = "",
+    severity: Severity | None = None,
+) -> None:
+    """Send a hint, described in words. The first rule is that the answer has the files of the probe."""
     answer = table.query(probe.body, whole.form)
-    if not answer.is_ok and answer.status < 500:
-        table.suite.require_status(INVALID_REFUSED, False, answer, f"the hint {probe.words}", expected=200)
-        return
-    lines = table.same_version(table.read(answer), _ALL)
-    if lines is None:
-        return
-    lost = [file for file in probe.needed if file.id not in lines.by_id]
-    message, seen = f"the hint {probe.words} leaves out {plural(len(lost), 'file')}", f"missing {names_of(lost)}"
-    severity = None if probe.is_certain else Severity.WARNING
-    table.suite.require(
-        LOSES_ROWS, not lost, answer, f"{message} with matching rows", seen=seen if lost else None, severity=severity
-    )
-    _check_added(table, whole, lines)
+    table.require_answered(INVALID_REFUSED, answer, words)
+    lines = table.same_version(table.read(answer), rules)
+    if lines is not None:
+        lost = [file for file in probe.needed if file.id not in lines.by_id]
+        message, seen = f"{words} leaves out {plural(len(lost), 'file')}{ending}", f"missing {names_of(lost)}"
+        table.require(rules[0], not lost, answer, message, seen=seen, severity=severity)
+        _check_added(table, whole, lines)
 
 
 def _check_added(table: SharedTableTest, whole: Lines, lines: Lines) -> None:
     more = [file for file in lines.files if file.id not in whole.by_id]
     message = "the answer to a hint has files that the table does not have"
-    seen = names_of(more) if more else None
-    is_same = not more and len(lines.files) == len(lines.by_id)
-    table.suite.require(ADDS_FILES, is_same or (whole.has_vectors and not more), lines.answer, message, seen=seen)
+    is_same = not more and (whole.has_vectors or len(lines.files) == len(lines.by_id))
+    table.require(ADDS_FILES, is_same, lines.answer, message, seen=names_of(more) if more else None)
 
 
 def _json(op: str, name: str, value_type: str, value: object = None) -> dict[str, object]:
@@ -405,28 +397,6 @@ def _number_probes(name: str, value_type: str, bounds: Sequence[_Bounds]) -> Ite
     yield Probe(sql, {"predicateHints": [sql]}, [one.file for one in bounds if one.high > value], is_certain=False)
 
 
-def _check_invalid(table: SharedTableTest, whole: Lines) -> None:
-    unknown = _json("equal", "deltacli_no_such_column", "int", 1)
-    hints: dict[str, dict[str, object]] = {
-        "that is not JSON": {"jsonPredicateHints": "{"},
-        "with an unknown operation": _as_json_hint({"op": "deltacliUnknown", "children": []}),
-        "on a column that does not exist": _as_json_hint(unknown),
-        "that is not SQL": {"predicateHints": ["this is ( not sql"]},
-        "on a column that does not exist, in SQL": {"predicateHints": ["deltacli_no_such_column = 1"]},
-    }
-    for words, body in hints.items():
-        answer = table.query(body, whole.form)
-        is_answered = answer.is_ok or answer.status >= 500
-        table.suite.require_status(INVALID_REFUSED, is_answered, answer, f"a hint {words}", expected=200)
-        lines = table.same_version(table.read(answer), (INVALID_FILTERS,))
-        if lines is not None:
-            missing = [file for file in whole.files if file.id not in lines.by_id]
-            message = f"a hint {words} leaves out {plural(len(missing), 'file')}"
-            seen = f"missing {names_of(missing)}" if missing else None
-            table.suite.require(INVALID_FILTERS, not missing, answer, message, seen=seen)
-            _check_added(table, whole, lines)
-
-
 def _check_limits(table: SharedTableTest, whole: Lines) -> None:
     """Send limits, alone and with a predicate on a partition column."""
     if any(file.records is None for file in whole.files):
@@ -438,7 +408,7 @@ def _check_limits(table: SharedTableTest, whole: Lines) -> None:
         if lines is not None:
             found = sum(file.rows or 0 for file in lines.files)
             message = f"the files for limitHint {limit} have {found} rows, and the table {rows}"
-            table.suite.require(LIMIT, found >= min(limit, rows), lines.answer, message, seen=found)
+            table.require(LIMIT, found >= min(limit, rows), lines.answer, message, seen=found)
             _check_added(table, whole, lines)
     _check_limit_order(table, whole)
 
@@ -458,7 +428,7 @@ def _check_limit_order(table: SharedTableTest, whole: Lines) -> None:
             found = sum(file.rows or 0 for file in probe.needed if file.id in lines.by_id)
             message = f"the files for {probe.words} and limitHint {matching} have {found} matching rows"
             is_enough, least = found >= matching, f"at least {matching}"
-            table.suite.require(LIMIT_ORDER, is_enough, lines.answer, message, seen=found, expected=least)
+            table.require(LIMIT_ORDER, is_enough, lines.answer, message, seen=found, expected=least)
 
 
 # -- the files behind the URLs -----------------------------------------------------------------------------------------
@@ -502,7 +472,6 @@ BOUNDS = FILES_AREA.row("""error data share.stats-bounds | No value of a file is
 
 _MAGIC = b"PAR1"
 _TAIL = 64 << 10
-_MOST_FILES = 3
 _MOST_FILE = 64 << 20
 _ROWS_AT_ONCE = 8_192
 
@@ -518,24 +487,19 @@ def check_files(table: SharedTableTest) -> None:
     if whole is None or not whole.files:
         table.skip("the table has no files", *FILES_AREA.rules)
         return
-    for number, file in enumerate(_chosen(whole)):
+    some = [whole.files[0], max(whole.files, key=lambda file: file.size or 0)]
+    some += [file for file in whole.files if file.vector is not None][:1]
+    for number, file in enumerate(list({file.id: file for file in some}.values())):
         if urlsplit(file.url).scheme not in ("http", "https"):
             table.skip("the URL of a file is not an http or https URL", *FILES_AREA.rules)
             continue
         try:
-            _check_file(FileTest(table.suite, whole, file), table.tester.wire, level, is_first=number == 0)
+            _check_file(FileTest(table, whole, file), table.tester.wire, level, is_first=number == 0)
         except UrlRefused as fault:
             message = "the URL of a file leads to an address that is not public"
             seen = str(fault.facts.get("host", fault.message))
-            table.suite.require(PRIVATE, False, whole.answer, message, seen=seen, line=file.line.number)
+            table.require(PRIVATE, False, whole.answer, message, seen=seen, line=file.line.number)
             table.skip(message, *FILES_AREA.rules)
-
-
-def _chosen(whole: Lines) -> list[FileLine]:
-    """Return the first file, the largest one, and one with a deletion vector."""
-    files = [whole.files[0], max(whole.files, key=lambda file: file.size or 0)]
-    files += [file for file in whole.files if file.vector is not None][:1]
-    return list({file.id: file for file in files}.values())[:_MOST_FILES]
 
 
 def _check_file(test: FileTest, wire: Wire, level: str, *, is_first: bool) -> None:
@@ -545,10 +509,10 @@ def _check_file(test: FileTest, wire: Wire, level: str, *, is_first: bool) -> No
     test.require(PRIVATE, True, "")
     message = f"the URL of a file is answered with {tail.status}"
     if not test.require(UNREADABLE, tail.status in (200, 206, 416), message, seen=tail.status, expected=206):
-        test.suite.skip("a file cannot be read by its URL", FILES_AREA.rules)
+        test.suite.skip("a file cannot be read by its URL", *FILES_AREA.rules)
         return
     if not _check_range(test, tail, first):
-        test.suite.skip("the footer of a file cannot be read by its URL", FILES_AREA.rules)
+        test.suite.skip("the footer of a file cannot be read by its URL", *FILES_AREA.rules)
         return
     is_parquet, message = tail.body.endswith(_MAGIC), "a file does not end as a Parquet file"
     if not test.require(NOT_PARQUET, is_parquet, message, seen=repr(tail.body[-4:]), expected=repr(_MAGIC)):
@@ -564,16 +528,11 @@ def _check_file(test: FileTest, wire: Wire, level: str, *, is_first: bool) -> No
 def _check_range(test: FileTest, tail: WireAnswer, first: int) -> bool:
     """Check the answer to a range; return whether its bytes can be used."""
     size = test.file.size or 0
-    _, _, total = tail.headers.get("content-range", "").partition("/")
-    actual = int(total) if total.isdigit() else None
-    if tail.status == 200:
-        length = tail.headers.get("content-length", "")
-        actual = int(length) if length.isdigit() else None
-    if actual is not None:
-        message = "the size of a file is not that of its URL"
-        if not test.require(SIZE, actual == size, message, seen=size, expected=actual):
-            return False
-    named = tail.headers.get("content-range", "missing")
+    named, length = tail.headers.get("content-range", "missing"), tail.headers.get("content-length", "")
+    total = length if tail.status == 200 else named.partition("/")[2]
+    message = "the size of a file is not that of its URL"
+    if total.isdigit() and not test.require(SIZE, int(total) == size, message, seen=size, expected=int(total)):
+        return False
     expected = f"bytes {first}-{size - 1}/{size}"
     is_range = tail.status == 206 and named in (expected, expected.replace(f"/{size}", "/*"))
     is_range = is_range and len(tail.body) == size - first
@@ -585,36 +544,30 @@ def _check_range(test: FileTest, tail: WireAnswer, first: int) -> bool:
 def _check_signature(test: FileTest, wire: Wire) -> None:
     parts = urlsplit(test.file.url)
     if not parts.query:
-        test.suite.skip("the signature of file URLs is not in their query strings", (UNSIGNED,))
+        test.suite.skip("the signature of file URLs is not in their query strings", UNSIGNED)
         return
-    for words, query in (("without its", ""), ("with an altered", _altered(parts.query))):
+    longest = max(parts.query.split("&"), key=lambda pair: len(pair.partition("=")[2]))  # the signature
+    name, _, value = longest.partition("=")
+    middle = len(value) // 2
+    other = "B" if value[middle : middle + 1] != "B" else "C"
+    altered = parts.query.replace(longest, f"{name}={value[:middle]}{other}{value[middle + 1 :]}")
+    for words, query in (("without its", ""), ("with an altered", altered)):
         answer = wire.fetch(urlunsplit(parts._replace(query=query)), byte_range="0-0", most=1)
         message = f"the URL of a file {words} signature is answered with {answer.status}"
         test.require(UNSIGNED, answer.status not in (200, 206), message, seen=answer.status)
 
 
-def _altered(query: str) -> str:
-    """Return a query string with a character changed in the middle of its longest value, which is the signature."""
-    longest = max(query.split("&"), key=lambda pair: len(pair.partition("=")[2]))
-    name, _, value = longest.partition("=")
-    middle = len(value) // 2
-    other = "B" if value[middle : middle + 1] != "B" else "C"
-    return query.replace(longest, f"{name}={value[:middle]}{other}{value[middle + 1 :]}")
-
-
 def _check_vector(test: FileTest, wire: Wire) -> None:
     """Read the first bytes of a deletion vector: its size."""
     vector = test.file.vector or {}
-    url, size, offset = vector.get("pathOrInlineDv"), vector.get("sizeInBytes"), vector.get("offset", 0)
-    if vector.get("storageType") != "p" or not isinstance(url, str) or not url.startswith(("http://", "https://")):
-        return
-    if type(offset) is not int or type(size) is not int:
+    url, size, offset = str(vector.get("pathOrInlineDv")), vector.get("sizeInBytes"), vector.get("offset", 0)
+    has_url = url.startswith(("http://", "https://"))
+    if vector.get("storageType") != "p" or not has_url or type(offset) is not int or type(size) is not int:
         return
     answer = wire.fetch(url, byte_range=f"{offset}-{offset + 3}", most=4)
     is_there = answer.status == 206 and int.from_bytes(answer.body, "big") == size
     message = f"the URL of a deletion vector is answered with {answer.status}, and not with the vector"
-    seen = f"{answer.status}, {answer.body[:4].hex() or 'no bytes'}"
-    test.require(VECTOR_BYTES, is_there, message, seen=seen)
+    test.require(VECTOR_BYTES, is_there, message, seen=f"{answer.status}, {answer.body[:4].hex() or 'no bytes'}")
 
 
 def _check_footer(test: FileTest, tail: bytes) -> None:
@@ -624,7 +577,7 @@ def _check_footer(test: FileTest, tail: bytes) -> None:
 
     length = int.from_bytes(tail[-8:-4], "little")
     if length + 8 > len(tail):
-        test.suite.skip(f"the footers are larger than {_TAIL >> 10} KiB", (RECORDS, COLUMNS))
+        test.suite.skip(f"the footers are larger than {_TAIL >> 10} KiB", RECORDS, COLUMNS)
         return
     try:
         footer = FooterReader().read(tail[-8 - length : -8])
@@ -636,15 +589,12 @@ def _check_footer(test: FileTest, tail: bytes) -> None:
     if records is not None:
         message = "numRecords of a file is not the number of rows in its footer"
         test.require(RECORDS, records == footer.rows, message, seen=records, expected=footer.rows)
-    expected = _stored_names(test.lines)
+    whole, is_mapped = test.lines, test.lines.form == DELTA and test.lines.maps_columns
+    columns = [column for column in whole.columns if str(column.get("name")) not in whole.partition_columns]
+    expected = {stored_name(column, is_mapped=is_mapped) for column in columns}
     shown = [", ".join(sorted(names)[:5]) for names in (found, expected)]
     message = "a file has none of the columns of the schema"
     test.require(COLUMNS, not expected or bool(found & expected), message, seen=shown[0], expected=shown[1])
-
-
-def _stored_names(whole: Lines) -> set[str]:
-    columns = [column for column in whole.columns if str(column.get("name")) not in whole.partition_columns]
-    return {stored_name(column, is_mapped=whole.form == DELTA and whole.maps_columns) for column in columns}
 
 
 def _check_rows(test: FileTest, wire: Wire) -> None:
@@ -652,7 +602,7 @@ def _check_rows(test: FileTest, wire: Wire) -> None:
 
     file = test.file
     if (file.size or 0) > _MOST_FILE or file.stats is None:
-        test.suite.skip(f"the files have no statistics, or are larger than {_MOST_FILE >> 20} MiB", (BOUNDS,))
+        test.suite.skip(f"the files have no statistics, or are larger than {_MOST_FILE >> 20} MiB", BOUNDS)
         return
     answer = wire.fetch(file.url, most=_MOST_FILE)
     if not answer.is_ok or len(answer.body) != file.size:
@@ -663,41 +613,27 @@ def _check_rows(test: FileTest, wire: Wire) -> None:
         test.require(NOT_PARQUET, False, f"the rows of a file cannot be read: {str(fault)[:200]}")
         return
     for name, outside in found:
-        message = f"a value of the column {name} is outside minValues and maxValues"
-        test.require(BOUNDS, not outside, message, seen=outside or None)
+        test.require(
+            BOUNDS, not outside, f"a value of the column {name} is outside minValues and maxValues", seen=outside
+        )
 
 
 def _outside_bounds(data: bytes, file: FileLine) -> Iterator[tuple[str, str]]:
     """Yield each column of whole numbers with bounds, and how its values break them. Reads a few rows at a time."""
     import pyarrow as pa
 
+    from deltacli.arrow import compute as pc
     from deltacli.arrow.parquet import ParquetReader
 
-    reader = ParquetReader(pa.BufferReader(data))
-    stats = file.stats or {}
+    reader, stats = ParquetReader(pa.BufferReader(data)), file.stats or {}
     lows, highs = (object_of(stats.get(kind)) for kind in ("minValues", "maxValues"))
     for field in reader.schema_arrow:
         low, high = lows.get(field.name), highs.get(field.name)
-        if type(low) is int and type(high) is int and _is_number(field.type):
-            least, most = _extremes(reader, field.name)
-            is_inside = least is None or most is None or (low <= least and most <= high)
-            yield field.name, "" if is_inside else f"{least} to {most}, bounds {low} to {high}"
-
-
-def _extremes(reader: ParquetReader, name: str) -> tuple[int | None, int | None]:
-    """Return the smallest and the largest value of a column, None where it has none."""
-    from deltacli.arrow import compute as pc
-
-    found: list[int] = []
-    for group in range(reader.metadata.num_row_groups):
-        for batch in reader.read_columns(_ROWS_AT_ONCE, group, [name]):
-            extremes = pc.min_max(batch.column(0)).as_py()
-            found += [value for value in extremes.values() if value is not None]
-            found = [min(found), max(found)] if found else []
-    return (found[0], found[-1]) if found else (None, None)
-
-
-def _is_number(kind: ArrowType) -> bool:
-    import pyarrow as pa
-
-    return bool(pa.types.is_integer(kind))
+        if type(low) is int and type(high) is int and pa.types.is_integer(field.type):
+            found: list[int] = []
+            for group in range(reader.metadata.num_row_groups):
+                for batch in reader.read_columns(_ROWS_AT_ONCE, group, [field.name]):
+                    found += [value for value in pc.min_max(batch.column(0)).as_py().values() if value is not None]
+                    found = [min(found), max(found)] if found else []
+            is_inside = not found or (low <= found[0] and found[-1] <= high)
+            yield field.name, "" if is_inside else f"{found[0]} to {found[-1]}, bounds {low} to {high}"

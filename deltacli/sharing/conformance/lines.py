@@ -46,40 +46,20 @@ class FileLine:
     fields: JsonObject
     action: JsonObject
 
-    @property
-    def id(self) -> str:
-        return str(self.fields.get("id"))
-
-    @property
-    def url(self) -> str:
-        return str(self.action.get("url") or self.action.get("path") or "")
-
-    @property
-    def size(self) -> int | None:
-        return _whole(self.action.get("size"))
-
-    @property
-    def version(self) -> int | None:
-        return _whole(self.fields.get("version"))
+    id = cached_property(lambda self: str(self.fields.get("id")))
+    url = cached_property(lambda self: str(self.action.get("url") or self.action.get("path") or ""))
+    size = cached_property(lambda self: _whole(self.action.get("size")))
+    version = cached_property(lambda self: _whole(self.fields.get("version")))
+    expires_ms = cached_property(lambda self: _whole(self.fields.get("expirationTimestamp")))
+    partition_values = cached_property(lambda self: object_of(self.action.get("partitionValues")))
+    vector = cached_property(lambda self: _object(self.action.get("deletionVector")))
+    records = cached_property(lambda self: _whole((self.stats or {}).get("numRecords")))
 
     @property
     def timestamp(self) -> int | None:
         """Return the time of the commit, None where there is none or it is not of the years 1 to 9999."""
         found = _whole(self.fields.get("timestamp"))
         return found if found is not None and _FIRST_MOMENT <= found <= _LAST_MOMENT else None
-
-    @property
-    def expires_ms(self) -> int | None:
-        return _whole(self.fields.get("expirationTimestamp"))
-
-    @property
-    def partition_values(self) -> Mapping[str, str | None]:
-        return object_of(self.action.get("partitionValues"))
-
-    @cached_property
-    def vector(self) -> JsonObject | None:
-        found = self.action.get("deletionVector")
-        return found if isinstance(found, dict) else None
 
     @cached_property
     def stats(self) -> JsonObject | None:
@@ -89,12 +69,7 @@ class FileLine:
             found = json.loads(text) if isinstance(text, str) else None
         except (ValueError, RecursionError):
             return None
-        return found if isinstance(found, dict) else None
-
-    @property
-    def records(self) -> int | None:
-        """Return `numRecords` of the statistics."""
-        return _whole((self.stats or {}).get("numRecords"))
+        return _object(found)
 
     @property
     def rows(self) -> int | None:
@@ -116,26 +91,13 @@ class Lines:
     end: JsonObject | None = None
     files: tuple[FileLine, ...] = field(default=())
 
-    @property
-    def version(self) -> int | None:
-        return version_of(self.answer)
-
-    @property
-    def meta(self) -> JsonObject:
-        """Return the fields that the formats have in common."""
-        return object_of(self.metadata if self.form == PARQUET else self.metadata.get("deltaMetadata"))
-
-    @property
-    def partition_columns(self) -> list[str]:
-        return _texts(self.meta.get("partitionColumns"))
-
-    @property
-    def reader_features(self) -> list[str]:
-        return _texts(self.delta_protocol.get("readerFeatures"))
-
-    @property
-    def configuration(self) -> JsonObject:
-        return object_of(self.meta.get("configuration"))
+    version = cached_property(lambda self: version_of(self.answer))
+    delta_protocol = cached_property(lambda self: object_of(self.protocol.get("deltaProtocol")))
+    partition_columns = cached_property(lambda self: _texts(self.meta.get("partitionColumns")))
+    reader_features = cached_property(lambda self: _texts(self.delta_protocol.get("readerFeatures")))
+    configuration = cached_property(lambda self: object_of(self.meta.get("configuration")))
+    by_id = cached_property(lambda self: {file.id: file for file in self.files})
+    has_vectors = cached_property(lambda self: any(file.vector is not None for file in self.files))
 
     @cached_property
     def columns(self) -> list[JsonObject]:
@@ -147,21 +109,19 @@ class Lines:
         fields = schema.get("fields") if isinstance(schema, dict) else None
         return [one for one in fields if isinstance(one, dict)] if isinstance(fields, list) else []
 
-    @property
-    def delta_protocol(self) -> JsonObject:
-        return object_of(self.protocol.get("deltaProtocol"))
-
     @cached_property
-    def by_id(self) -> dict[str, FileLine]:
-        return {file.id: file for file in self.files}
-
-    @property
-    def has_vectors(self) -> bool:
-        return any(file.vector is not None for file in self.files)
+    def meta(self) -> JsonObject:
+        """Return the fields that the formats have in common."""
+        return object_of(self.metadata if self.form == PARQUET else self.metadata.get("deltaMetadata"))
 
     @property
     def maps_columns(self) -> bool:
         return str(self.configuration.get("delta.columnMapping.mode", "none")).lower() != "none"
+
+    @property
+    def is_advanced(self) -> bool:
+        """Return whether the parquet format cannot express the files."""
+        return self.has_vectors or self.maps_columns
 
 
 def version_of(answer: WireAnswer) -> int | None:
@@ -177,12 +137,6 @@ def status_of(answer: WireAnswer) -> JsonObject | None:
     except (ValueError, RecursionError):
         return None
     return object_of(first["queryStatus"]) if isinstance(first, dict) and "queryStatus" in first else None
-
-
-def raw_lines(body: bytes) -> list[bytes]:
-    """Return the lines of a body; the last one may lack its line end."""
-    lines = body.split(b"\n")
-    return lines[:-1] if lines and not lines[-1] else lines
 
 
 def file_of(line: Line, form: str) -> FileLine | None:
@@ -201,9 +155,13 @@ def _whole(value: object) -> int | None:
     return value if type(value) is int else None
 
 
+def _object(value: object) -> JsonObject | None:
+    return value if isinstance(value, dict) else None
+
+
 def object_of(value: object) -> JsonObject:
     """Return a JSON object, an empty one for anything else."""
-    return value if isinstance(value, dict) else {}
+    return _object(value) or {}
 
 
 def _texts(value: object) -> list[str]:
@@ -259,7 +217,6 @@ FORMAT_HEADER = LINES_AREA.row("""error share.format-header | The header delta-s
 
 _SPLITTERS = frozenset("\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029")
 _KINDS = {PARQUET: {"protocol", "metaData", "file", "add", "remove", "cdf"}, DELTA: {"protocol", "metaData", "file"}}
-_END = "endStreamAction"
 _OF_END: Mapping[str, type] = {"nextPageToken": str, "refreshToken": str, "minUrlExpirationTimestamp": int}
 
 
@@ -276,9 +233,16 @@ def read_lines(suite: Suite, answer: WireAnswer, *, expects_end: bool = False) -
     if not suite.require(FIRST_LINES, is_head, answer, message, seen=kinds or "no lines", expected=expected, line=1):
         return None
     form = DELTA if "deltaProtocol" in lines[0].fields else PARQUET
-    _check_format_header(suite, answer, form)
-    if not _check_kinds(suite, answer, lines, form):
-        return None
+    if (header := answer.headers.get(CAPABILITIES)) is not None or form == DELTA:
+        named = [part.partition("=")[2] for part in (header or "").split(";") if part.startswith("responseformat=")]
+        message = f"lines in {form} format come with another header delta-sharing-capabilities"
+        seen, expected = header or "missing", f"responseformat={form}"
+        suite.require(FORMAT_HEADER, named == [form], answer, message, seen=seen, expected=expected)
+    expected = ", ".join(sorted(_KINDS[form]))
+    for line in lines:
+        is_known, message = line.kind in _KINDS[form], f"the {form} format has no line {line.kind[:40]}"
+        if not suite.require(WRAPPER, is_known, answer, message, expected=expected, line=line.number):
+            return None
     files = tuple(file for file in (file_of(line, form) for line in lines[2:]) if file is not None)
     head = b"\n".join(line.raw for line in lines[:2])
     return Lines(answer, form, lines[0].fields, lines[1].fields, head, tuple(lines[2:]), end, files)
@@ -295,7 +259,7 @@ def check_version_header(suite: Suite, answer: WireAnswer) -> int | None:
 def _objects(suite: Suite, answer: WireAnswer) -> list[Line] | None:
     """Return the lines as objects with one field; None where one is not."""
     found = []
-    for number, raw in enumerate(raw_lines(answer.body), 1):
+    for number, raw in enumerate(answer.body.removesuffix(b"\n").split(b"\n") if answer.body else (), 1):
         try:
             content = json.loads(raw)
         except (ValueError, RecursionError):
@@ -304,11 +268,8 @@ def _objects(suite: Suite, answer: WireAnswer) -> list[Line] | None:
         if not suite.require(LINE, is_object, answer, "a line is not a JSON object", line=number, seen=shown):
             return None
         is_one = len(content) == 1 and isinstance(next(iter(content.values())), dict)
-        message, expected = (
-            f"the object of a line has the fields {', '.join(content) or 'none'}",
-            "one field that is an object",
-        )
-        if not suite.require(WRAPPER, is_one, answer, message, expected=expected, line=number):
+        message = f"the object of a line has the fields {', '.join(content) or 'none'}"
+        if not suite.require(WRAPPER, is_one, answer, message, expected="one field that is an object", line=number):
             return None
         kind, fields = next(iter(content.items()))
         found.append(Line(number, kind, fields, raw))
@@ -321,15 +282,16 @@ def _objects(suite: Suite, answer: WireAnswer) -> list[Line] | None:
 
 def _take_end(suite: Suite, answer: WireAnswer, lines: list[Line], *, expects_end: bool) -> dict[str, object] | None:
     """Take the last line out of the lines where it is endStreamAction."""
-    is_there = bool(lines) and lines[-1].kind == _END
+    is_there = bool(lines) and lines[-1].kind == "endStreamAction"
     end = dict(lines.pop().fields) if is_there else None
     asked = "includeendstreamaction=true" in answer.request.headers.get(CAPABILITIES, "").lower()
     if not asked and not expects_end:
         suite.require(END_UNASKED, not is_there, answer, "an answer ends with endStreamAction unasked")
     promised = "includeendstreamaction=true" in answer.headers.get(CAPABILITIES, "").lower()
     if promised:
-        message = "the header promises endStreamAction, and the last line is another one"
-        suite.require(END_MISSING, is_there, answer, message)
+        suite.require(
+            END_MISSING, is_there, answer, "the header promises endStreamAction, and the last line is another one"
+        )
     if end is not None:
         error = end.get("errorMessage")
         suite.require(ANSWER_FAILED, not error, answer, "the answer ends with an error", seen=error)
@@ -337,30 +299,6 @@ def _take_end(suite: Suite, answer: WireAnswer, lines: list[Line], *, expects_en
         message = f"{', '.join(odd)} of endStreamAction has another type"
         suite.require(WRAPPER, not odd, answer, message, expected="texts as tokens, a time in milliseconds")
     return end
-
-
-def _check_format_header(suite: Suite, answer: WireAnswer, form: str) -> None:
-    header = answer.headers.get(CAPABILITIES)
-    if header is None and form == PARQUET:
-        return
-    named = [part.partition("=")[2] for part in (header or "").split(";") if part.startswith("responseformat=")]
-    suite.require(
-        FORMAT_HEADER,
-        named == [form],
-        answer,
-        f"lines in {form} format come with another header delta-sharing-capabilities",
-        seen=header or "missing",
-        expected=f"responseformat={form}",
-    )
-
-
-def _check_kinds(suite: Suite, answer: WireAnswer, lines: Sequence[Line], form: str) -> bool:
-    expected = ", ".join(sorted(_KINDS[form]))
-    for line in lines:
-        is_known, message = line.kind in _KINDS[form], f"the {form} format has no line {line.kind[:40]}"
-        if not suite.require(WRAPPER, is_known, answer, message, expected=expected, line=line.number):
-            return False
-    return True
 
 
 def names_of(files: Sequence[FileLine]) -> str:
@@ -450,19 +388,15 @@ def _check_protocol(suite: Suite, lines: Lines, number: int = 1) -> None:
         needs_features = lines.delta_protocol.get("minReaderVersion") == 3 and not faults
         is_sound = not faults and (not needs_features or "readerFeatures" in lines.delta_protocol)
         expected = f"{faults[0].name}: {faults[0].expected}" if faults else "readerFeatures of minReaderVersion 3"
-    seen = json.dumps(lines.protocol)
-    suite.require(
-        PROTOCOL, is_sound, lines.answer, "the protocol is not complete", seen=seen, expected=expected, line=number
-    )
+    seen, message = json.dumps(lines.protocol), "the protocol is not complete"
+    suite.require(PROTOCOL, is_sound, lines.answer, message, seen=seen, expected=expected, line=number)
 
 
 def _check_metadata(suite: Suite, lines: Lines, number: int = 2) -> None:
     problems = list(_metadata_problems(lines))
-    suite.require(METADATA, not problems, lines.answer, "; ".join(problems), line=number)
-    if problems:
-        return
-    reason = _schema_problem(lines)
-    suite.require(SCHEMA, reason is None, lines.answer, reason or "", line=number)
+    if suite.require(METADATA, not problems, lines.answer, "; ".join(problems), line=number):
+        reason = _schema_problem(lines)
+        suite.require(SCHEMA, reason is None, lines.answer, reason or "", line=number)
 
 
 def _metadata_problems(lines: Lines) -> Iterator[str]:
@@ -535,8 +469,17 @@ def _check_file(test: FileTest, now_ms: int) -> None:
         _check_action(test)
     if not wrong:
         _check_partition_values(test)
-        _check_stats(test)
-        _check_url(test)
+        text, count = file.action.get("stats"), (file.stats or {}).get("numRecords")
+        if text is not None:
+            is_sound = file.stats is not None and (count is None or (type(count) is int and count >= 0))
+            message = "stats of a file is not a string with a JSON object and a number of records"
+            test.require(STATS, is_sound, message, seen=str(text)[:80])
+        parts = urlsplit(file.url)
+        may_be_plain = test.suite.uri.startswith("http://") or (
+            parts.hostname is not None and is_loopback(parts.hostname)
+        )
+        is_safe = parts.scheme == "https" or (parts.scheme == "http" and may_be_plain)
+        test.require(URL, is_safe, "the URL of a file is not an https URL", seen=parts.scheme or "no scheme")
     if file.expires_ms is not None:
         is_future = now_ms - 60_000 < file.expires_ms < now_ms + 10 * 366 * 86_400_000
         message = "expirationTimestamp is not a time in the future in milliseconds"
@@ -546,24 +489,20 @@ def _check_file(test: FileTest, now_ms: int) -> None:
 def _check_action(test: FileTest) -> None:
     file = test.file
     faults = list(faults_of(file.kind, dict(file.action)))
-    test.require(
-        ACTION_FIELD,
-        not faults and file.kind in ("add", "remove", "cdc"),
-        f"{faults[0].name} of the action {file.kind} is not sound" if faults else f"an action {file.kind}",
-        seen=(faults[0].found or "missing") if faults else None,
-        expected=faults[0].expected if faults else "add, remove or cdc",
-    )
+    message, seen, expected = f"an action {file.kind}", None, "add, remove or cdc"
+    for fault in faults[:1]:
+        message, expected = f"{fault.name} of the action {file.kind} is not sound", fault.expected
+        seen = fault.found or "missing"
+    is_sound = not faults and file.kind in ("add", "remove", "cdc")
+    test.require(ACTION_FIELD, is_sound, message, seen=seen, expected=expected)
     vector = file.vector
     if vector is None or vector.get("storageType") == "i":
         return
     has_url = vector.get("storageType") == "p" and "://" in str(vector.get("pathOrInlineDv"))
-    test.require(
-        VECTOR,
-        has_url and isinstance(file.fields.get("deletionVectorFileId"), str),
-        "a deletion vector has no URL, or its file no deletionVectorFileId",
-        seen=f"storageType {vector.get('storageType')}",
-        expected="storageType p, a URL, and deletionVectorFileId",
-    )
+    is_named = has_url and isinstance(file.fields.get("deletionVectorFileId"), str)
+    message = "a deletion vector has no URL, or its file no deletionVectorFileId"
+    seen, expected = f"storageType {vector.get('storageType')}", "storageType p, a URL, and deletionVectorFileId"
+    test.require(VECTOR, is_named, message, seen=seen, expected=expected)
 
 
 def partition_names(lines: Lines) -> dict[str, JsonObject]:
@@ -588,21 +527,3 @@ def _check_partition_values(test: FileTest) -> None:
         is_text = isinstance(value, str) and (not value or form is None or form.fullmatch(value) is not None)
         message = f"the partition value of {name} is not a {column.get('type')}"
         test.require(PARTITION_TEXT, is_text or value is None, message, seen=repr(value)[:80])
-
-
-def _check_stats(test: FileTest) -> None:
-    text, stats = test.file.action.get("stats"), test.file.stats
-    if text is None:
-        return
-    count = (stats or {}).get("numRecords")
-    is_sound = stats is not None and (count is None or (type(count) is int and count >= 0))
-    message = "stats of a file is not a string with a JSON object and a number of records"
-    test.require(STATS, is_sound, message, seen=str(text)[:80])
-
-
-def _check_url(test: FileTest) -> None:
-    parts = urlsplit(test.file.url)
-    near = parts.hostname is not None and is_loopback(parts.hostname)
-    plain_server = test.suite.uri.startswith("http://")
-    is_safe = parts.scheme == "https" or (parts.scheme == "http" and (near or plain_server))
-    test.require(URL, is_safe, "the URL of a file is not an https URL", seen=parts.scheme or "no scheme")

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from urllib.parse import quote
 
 from deltacli.core.errors import parameter
+from deltacli.core.made_once import cached_property
 from deltacli.core.typing import Json
 from deltacli.rules.framework.base import Level, Rule
 from deltacli.sharing.conformance.wire import (
@@ -61,7 +62,6 @@ EVERYWHERE = (NO_ANSWER, SERVER_ERROR, ERROR_BODY, ERROR_TYPE, REDIRECT)
 
 _THROTTLED = 429
 UNKNOWN = "deltacli-share-test-no-such-name"
-_OTHER_TOKEN = "deltacli-share-test-wrong-token"
 
 
 @dataclass
@@ -97,36 +97,30 @@ class Tester:
 def _check_status(suite: Suite, answer: WireAnswer) -> None:
     status = answer.status
     suite.require(SERVER_ERROR, status < 500, answer, f"the server answers {status}", seen=status, expected="below 500")
-    is_redirect = 300 <= status < 400
-    suite.require(REDIRECT, not is_redirect, answer, f"the server answers {status}, a redirect", seen=status)
+    suite.require(REDIRECT, not 300 <= status < 400, answer, f"the server answers {status}, a redirect", seen=status)
     if status < 400 or answer.request.method == "HEAD":
         return
     fields = answer.json
     is_told = isinstance(fields, dict) and all(isinstance(fields.get(name), str) for name in ("errorCode", "message"))
-    message = f"the body of the answer {status} is not an object with errorCode and message"
-    expected = '{"errorCode": "…", "message": "…"}'
-    suite.require(ERROR_BODY, is_told, answer, message, seen=_shape(answer), expected=expected)
-    suite.require_type(ERROR_TYPE, answer, f"the answer {status}", "application/json")
-
-
-def _shape(answer: WireAnswer) -> str:
-    fields = answer.json
     if isinstance(fields, dict):
-        return f"an object with {', '.join(sorted(fields)) or 'nothing'}"
-    return "no body" if not answer.body else f"{len(answer.body):,} bytes of {answer.media_type or 'no type'}"
+        seen = f"an object with {', '.join(sorted(fields)) or 'nothing'}"
+    else:
+        seen = f"{len(answer.body):,} bytes of {answer.media_type or 'no type'}" if answer.body else "no body"
+    message = f"the body of the answer {status} is not an object with errorCode and message"
+    suite.require(ERROR_BODY, is_told, answer, message, seen=seen, expected='{"errorCode": "…", "message": "…"}')
+    suite.require_type(ERROR_TYPE, answer, f"the answer {status}", "application/json")
 
 
 def check_tokens(tester: Tester, suite: Suite) -> None:
     """Check requests without a token and with another one."""
     pairs: tuple[tuple[str, str, Rule], ...] = (
         ("without a token", "", TOKEN_NOT_REQUIRED),
-        ("with another token", _OTHER_TOKEN, WRONG_TOKEN),
+        ("with another token", "deltacli-share-test-wrong-token", WRONG_TOKEN),
     )
     for words, token, rule in pairs:
         answer = tester.ask(suite, "shares", token=token)
-        refused = suite.require(
-            rule, answer.status >= 300, answer, f"a request {words} is answered with {answer.status}", expected=401
-        )
+        message = f"a request {words} is answered with {answer.status}"
+        refused = suite.require(rule, answer.status >= 300, answer, message, expected=401)
         if refused and answer.status < 500:
             suite.require_status(UNAUTHENTICATED, answer.status == 401, answer, f"a request {words}", expected=401)
 
@@ -209,7 +203,6 @@ SHARE_LIMITS = LISTS_AREA.row("""warning share.share-metadata-limits | displayNa
 
 _MOST_PAGES = 50
 _WHOLE = 500
-_BAD_TOKEN = "deltacli-share-test-no-token"
 _LONGEST_NAME = 255
 
 Item = dict[str, Json]
@@ -225,14 +218,9 @@ class NamedTable:
     listed: dict[str, Item] = field(default_factory=dict)
     """What the lists have of it, by the path of the list."""
 
-    @property
-    def full_name(self) -> str:
-        return f"{self.share}.{self.schema}.{self.name}"
-
-    @property
-    def path(self) -> str:
-        """Return the path of its requests."""
-        return f"{schema_path(self.share, self.schema)}/tables/{quote(self.name, safe='')}"
+    full_name = cached_property(lambda self: f"{self.share}.{self.schema}.{self.name}")
+    path = cached_property(lambda self: f"{schema_path(self.share, self.schema)}/tables/{quote(self.name, safe='')}")
+    """The path of its requests."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,22 +300,17 @@ def _read_page(suite: Suite, answer: WireAnswer, names: Sequence[str]) -> tuple[
 
 def check_names(suite: Suite, answer: WireAnswer, listed: Listed) -> None:
     """Check the names of everything that is listed."""
-    for kind, name in _all_names(listed):
+    names = [("share", str(item["name"])) for item in listed.shares]
+    names += [("schema", name) for _, name in listed.schemas] + [("table", one.name) for one in listed.tables]
+    for kind, name in names:
         bad = len(name) > _LONGEST_NAME or any(char in " /" or ord(char) < 0x20 or ord(char) == 0x7F for char in name)
         is_valid, message = not bad and (kind == "share" or "." not in name), f"the name of the {kind} {name[:80]!r}"
         suite.require(NAME, is_valid, answer, f"{message} is one that clients cannot address", seen=name[:80])
 
 
-def _all_names(listed: Listed) -> list[tuple[str, str]]:
-    shares = [("share", str(item["name"])) for item in listed.shares]
-    return [*shares, *(("schema", name) for _, name in listed.schemas), *(("table", one.name) for one in listed.tables)]
-
-
 def check_list_pages(tester: Tester, suite: Suite, path: str, names: Sequence[str], whole: Sequence[Item]) -> None:
     """Compare a list page by page with the whole list."""
-    size = max(1, (len(whole) + 2) // 3)
-    items: list[Item] = []
-    endless = len(suite.findings)
+    size, items, endless = max(1, (len(whole) + 2) // 3), list[Item](), len(suite.findings)
     for answer, page in _pages(tester, suite, path, names, size):
         if page is None:
             suite.require(PAGES_DIFFER, False, answer, f"a page of a list is answered with {answer.status}")
@@ -348,8 +331,7 @@ def _key(item: Item, names: Sequence[str]) -> str:
 
 
 def _difference(found: Sequence[str], expected: Sequence[str]) -> str:
-    missing = sorted(set(expected) - set(found))
-    more = sorted(set(found) - set(expected))
+    missing, more = sorted(set(expected) - set(found)), sorted(set(found) - set(expected))
     parts = [f"missing {', '.join(missing[:3])}"] if missing else []
     parts += [f"unexpected {', '.join(more[:3])}"] if more else []
     return "; ".join(parts) or f"{len(found)} items, some of them twice"
@@ -366,7 +348,7 @@ def check_parameters(tester: Tester, suite: Suite, path: str) -> None:
     for name, value, rule in (
         ("maxResults", "-1", BAD_MAXIMUM),
         ("maxResults", "many", BAD_MAXIMUM),
-        ("pageToken", _BAD_TOKEN, BAD_TOKEN),
+        ("pageToken", "deltacli-share-test-no-token", BAD_TOKEN),
     ):
         answer = tester.ask(suite, path, query={name: value})
         shown = "made up" if rule is BAD_TOKEN else value
@@ -375,8 +357,7 @@ def check_parameters(tester: Tester, suite: Suite, path: str) -> None:
 
 def check_share(tester: Tester, suite: Suite, item: Item) -> WireAnswer:
     """Compare a share with its item in the list."""
-    name = str(item["name"])
-    answer = tester.ask(suite, share_path(name))
+    answer = tester.ask(suite, share_path(name := str(item["name"])))
     content = answer.json if answer.is_ok else None
     shared = content.get("share") if isinstance(content, dict) else None
     share: Item = shared if isinstance(shared, dict) else {}
@@ -392,8 +373,9 @@ def check_share(tester: Tester, suite: Suite, item: Item) -> WireAnswer:
     for other in dict.fromkeys((name.upper(), name.swapcase())):
         if other != name:
             again = tester.ask(suite, share_path(other))
-            words = f"the name of a share in another case, {other},"
-            suite.require_status(NAME_CASE, again.is_ok, again, words, expected=200)
+            suite.require_status(
+                NAME_CASE, again.is_ok, again, f"the name of a share in another case, {other},", expected=200
+            )
             break
     return answer
 

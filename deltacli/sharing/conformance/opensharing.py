@@ -44,7 +44,7 @@ def check_assets(tester: Tester, suite: Suite, share: str, schema: str) -> None:
 
 def check_table_object(table: SharedTableTest) -> None:
     """Ask for the table itself."""
-    answer, name = table.ask(""), table.name
+    answer, name = table.ask(""), table.named
     fields = answer.json if answer.is_ok and isinstance(answer.json, dict) else {}
     wanted = {"name": name.name, "schema": name.schema, "share": name.share}
     wrong = [key for key, value in wanted.items() if str(fields.get(key)).lower() != value.lower()]
@@ -52,10 +52,10 @@ def check_table_object(table: SharedTableTest) -> None:
     is_known = isinstance(formats, str) and {part.strip() for part in formats.split(",")} <= _FORMATS
     wrong += [] if is_known else ["format"]
     message = f"the table is answered with {answer.status}, without {', '.join(wrong)}"
-    table.suite.require(GET_TABLE, not wrong, answer, message, seen=str(formats)[:80], expected="delta, iceberg")
-    unknown = table.tester.ask(table.suite, f"{table.path.rpartition('/')[0]}/{UNKNOWN}")
+    table.require(GET_TABLE, not wrong, answer, message, seen=str(formats)[:80], expected="delta, iceberg")
+    unknown = table.tester.ask(table, f"{table.base.rpartition('/')[0]}/{UNKNOWN}")
     is_refused = unknown.status in (403, 404) or unknown.status >= 500
-    table.suite.require_status(GET_TABLE, is_refused, unknown, "a table that does not exist", expected=404)
+    table.require_status(GET_TABLE, is_refused, unknown, "a table that does not exist", expected=404)
     head = table.ask("", method="HEAD")
     is_kept, message = version_of(head) is not None, f"HEAD is answered with {head.status}, and without the version"
-    table.suite.require(HEAD_TABLE, head.is_ok and is_kept, head, message, seen=head.status)
+    table.require(HEAD_TABLE, head.is_ok and is_kept, head, message, seen=head.status)

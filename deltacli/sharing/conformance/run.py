@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from deltacli.core.clock import Clock
@@ -16,7 +17,7 @@ from deltacli.operations.validate.findings import CHECK_CRASHED, COULD_NOT_BE_RE
 from deltacli.rules.framework.base import Area, Finding, Level, Rule
 from deltacli.sharing.client.addresses import CODE, require_name
 from deltacli.sharing.client.faults import Origin, origin_of
-from deltacli.sharing.client.share_storage import open_profile
+from deltacli.sharing.client.transport import open_profile
 from deltacli.sharing.conformance import asynchronous, directories, files, lines, lists, opensharing, versions
 from deltacli.sharing.conformance.wire import (
     BudgetSpentError,
@@ -32,6 +33,7 @@ from deltacli.storage.vended import open_vended
 
 # -- what the user types -----------------------------------------------------------------------------------------------
 
+Kind = TypeVar("Kind", bound=Suite)
 _SCHEMES = ("http://", "https://")
 Names = tuple[str | None, str | None, str | None]
 
@@ -66,9 +68,7 @@ def read_server_target(
             f"{place} is a profile, and {parameter('share test.profile')} names another one", code="share.profile"
         )
     connection = open_profile(profile or place, clock=clock, note=note)
-    endpoint = connection.endpoint
-    if is_url:
-        endpoint = _require_same_origin(place, connection.origin)
+    endpoint = _require_same_origin(place, connection.origin) if is_url else connection.endpoint
     credentials = connection.credentials
     assert credentials is not None  # those of the profile
     return ServerTarget(endpoint.rstrip("/"), connection.origin, credentials.authorization, names)
@@ -164,25 +164,23 @@ class ConformanceRun:
         """
         tester = lists.Tester(self.wire, self.now_ms)
         self._require_server()
-        suite = self._suite(self.wire.endpoint, self.wire.endpoint, "")
+        suite = self._suite(Suite, self.wire.endpoint, self.wire.endpoint, "")
         listed = lists.Listed()
-        self._run(
-            suite,
-            "server",
-            lambda: self._test_server(tester, suite, listed),
-            self.rules_of(suite),
-        )
+        self._run(suite, "server", lambda: self._test_server(tester, suite, listed), self.rules_of(suite))
         yield suite
         tables = [name for name in listed.tables if self.scope.admits(name)]
         if not tables and self.scope.share is not None:
-            raise self._nothing(listed)
+            wanted = ".".join(name for name in (self.scope.share, self.scope.schema, self.scope.table) if name)
+            names = ", ".join(table.full_name for table in listed.tables[:5])
+            shares = ", ".join(str(share["name"]) for share in listed.shares[:5])
+            facts = {"tables of the share": names} if names else {"shares": shares or "none"}
+            message = f"the server shares no table {wanted} with you"
+            raise Unreadable(message, code="share.no-table", facts=facts)
         for name in tables[: self.scope.most_tables]:
             yield self._test_table(tester, name)
-        if len(tables) > self.scope.most_tables:
-            left = len(tables) - self.scope.most_tables
-            self.omissions.append(
-                f"{left:,} of {len(tables):,} tables: {parameter('share test.max_tables', self.scope.most_tables)}"
-            )
+        if (left := len(tables) - self.scope.most_tables) > 0:
+            option = parameter("share test.max_tables", self.scope.most_tables)
+            self.omissions.append(f"{left:,} of {len(tables):,} tables: {option}")
 
     def rules_of(self, suite: Suite) -> list[Rule]:
         """Return the rules that a suite checks where it can."""
@@ -192,13 +190,13 @@ class ConformanceRun:
     def _areas(self, areas: Sequence[Area]) -> list[Area]:
         return [area for area in areas if self.scope.is_opensharing or area not in _OF_OPENSHARING]
 
-    def _suite(self, name: str, uri: str, base: str) -> Suite:
+    def _suite(self, kind: type[Kind], name: str, uri: str, base: str, **own: Any) -> Kind:  # Any: fields of the class
         kinds = _LEVELS[: _LEVELS.index(self.scope.level) + 1]
 
         def takes(rule: Rule) -> bool:
             return rule is CHECK_CRASHED or (rule.level in kinds and self.takes(rule))
 
-        return Suite(name, uri, base, takes, self.on_suite(uri))
+        return kind(name, uri, base, takes, self.on_suite(uri), **own)
 
     def _require_server(self) -> None:
         """Raise the fault that keeps everything from being tested."""
@@ -222,50 +220,42 @@ class ConformanceRun:
                 code="share.not-a-server",
             )
 
-    def _nothing(self, listed: lists.Listed) -> Unreadable:
-        names = ".".join(name for name in (self.scope.share, self.scope.schema, self.scope.table) if name)
-        tables = [table.full_name for table in listed.tables[:5]]
-        shares = [str(share["name"]) for share in listed.shares[:5]]
-        facts = {"tables of the share": ", ".join(tables)} if tables else {"shares": ", ".join(shares) or "none"}
-        return Unreadable(f"the server shares no table {names} with you", code="share.no-table", facts=facts)
-
     def _run(self, suite: Suite, name: str, check: Callable[[], None], rules: Sequence[Rule]) -> None:
         """Run a check; the rules of one that ends early, and were not yet checked, keep the reason."""
+        nowhere = WireAnswer(WireRequest(f"{suite.base}/{name}"), 0, {}, b"")
         try:
             check()
         except BudgetSpentError as spent:
-            suite.skip(str(spent), rules)
+            suite.skip(str(spent), *rules)
             if str(spent) not in self.omissions:
                 self.omissions.append(str(spent))
         except NoAnswerError as fault:
-            nowhere = WireAnswer(WireRequest(f"{suite.base}/{name}"), 0, {}, b"")
-            suite.require(lists.NO_ANSWER, False, nowhere, f"a request has no whole answer: {fault}")
-            suite.skip(f"a request has no whole answer: {fault}", rules)
+            message = f"a request has no whole answer: {fault}"
+            suite.require(lists.NO_ANSWER, False, nowhere, message)
+            suite.skip(message, *rules)
         except TooLargeError as fault:
-            suite.skip(str(fault), rules)
+            suite.skip(str(fault), *rules)
         except Exception as fault:  # noqa: BLE001  (reported: a failing check must not affect the others)
             stop_if_exhausted(fault)
-            nowhere = WireAnswer(WireRequest(f"{suite.base}/{name}"), 0, {}, b"")
             message = f"a check failed with {type(fault).__name__}: {fault}"
             suite.require(CHECK_CRASHED, False, nowhere, message)
-            suite.skip(message, rules)
+            suite.skip(message, *rules)
 
     def _test_server(self, tester: lists.Tester, suite: Suite, listed: lists.Listed) -> None:
         lists.check_tokens(tester, suite)
         listed.shares = lists.list_whole(tester, suite, "shares", ITEM_NAMES["share"])
-        chosen = [item for item in listed.shares if self._is_wanted(item)]
+        wanted = self.scope.share
+        chosen = [item for item in listed.shares if wanted is None or wanted.lower() == str(item["name"]).lower()]
         for share in chosen[:_MOST_LISTS]:
             self._test_share(tester, suite, share, listed)
-        first = listed.schemas[0] if listed.schemas else (None, None)
-        share_name, schema_name = first
+        share_name, schema_name = listed.schemas[0] if listed.schemas else (None, None)
         if share_name is None and chosen:
             share_name = str(chosen[0]["name"])
         lists.check_unknown_names(tester, suite, share_name, schema_name)
         lists.check_parameters(tester, suite, "shares")
         lists.check_list_pages(tester, suite, "shares", ITEM_NAMES["share"], listed.shares)
         if schema_name is not None and share_name is not None:
-            path = f"{lists.schema_path(share_name, schema_name)}/tables"
-            names = ITEM_NAMES["table"]
+            path, names = f"{lists.schema_path(share_name, schema_name)}/tables", ITEM_NAMES["table"]
             lists.check_parameters(tester, suite, path)
             lists.check_list_pages(tester, suite, path, names, lists.list_whole(tester, suite, path, names))
         last = tester.ask(suite, "shares")
@@ -273,9 +263,6 @@ class ConformanceRun:
         lists.check_names(suite, last, listed)
         if self.scope.is_opensharing and schema_name is not None and share_name is not None:
             opensharing.check_assets(tester, suite, share_name, schema_name)
-
-    def _is_wanted(self, share: lists.Item) -> bool:
-        return self.scope.share is None or self.scope.share.lower() == str(share["name"]).lower()
 
     def _test_share(self, tester: lists.Tester, suite: Suite, share: lists.Item, listed: lists.Listed) -> None:
         name = str(share["name"])
@@ -302,16 +289,17 @@ class ConformanceRun:
 
     def _test_table(self, tester: lists.Tester, name: lists.NamedTable) -> Suite:
         """Run each part of the test of a table; a part that ends early does not keep the others from running."""
-        suite = self._suite(name.full_name, f"{self.wire.endpoint}/{name.path}", name.path)
-        table = versions.SharedTableTest(tester, suite, name, self.scope, self.open_store)
+        own = {"tester": tester, "named": name, "scope": self.scope, "open_store": self.open_store}
+        uri = f"{self.wire.endpoint}/{name.path}"
+        table = self._suite(versions.SharedTableTest, name.full_name, uri, name.path, **own)
         parts = [part for part in _PARTS if self._areas(part[2])]
         with self.progress.step(f"testing {name.full_name}", unit="checks", total=len(parts)) as step:
             for path, check, areas in parts:
-                self._run(suite, path, partial(check, table), [rule for area in areas for rule in area.rules])
+                self._run(table, path, partial(check, table), [rule for area in areas for rule in area.rules])
                 step.advance()
         reason = COULD_NOT_BE_READ if table.access.has_urls else "the table is not offered by url"
-        suite.skip(reason, () if table.whole is not None else self.rules_of(suite))
-        return suite
+        table.skip(reason, *(() if table.whole is not None else self.rules_of(table)))
+        return table
 
 
 def areas() -> list[Area]:

@@ -51,15 +51,14 @@ MOVED = "the table got a new version during the test"
 OpenStore = Callable[[str, "Renew"], "Storage"]
 
 
-@dataclass
-class SharedTableTest:
-    """A table under test. `wholes`: all files of the newest version, by format, as far as the server has it in that
-    format.
+@dataclass(kw_only=True)
+class SharedTableTest(Suite):
+    """A table under test, and the findings about it. `wholes`: all files of the newest version, by format, as far as
+    the server has it in that format.
     """
 
     tester: Tester
-    suite: Suite
-    name: NamedTable
+    named: NamedTable
     scope: Scope
     open_store: OpenStore
     wholes: dict[str, Lines] = field(default_factory=dict)
@@ -71,10 +70,6 @@ class SharedTableTest:
     access: TableAccess = field(default_factory=TableAccess)
     may_announce: bool = False
     """Whether an answer offers access by directory, or could mean that."""
-
-    @property
-    def path(self) -> str:
-        return self.name.path
 
     @property
     def whole(self) -> Lines | None:
@@ -91,8 +86,8 @@ class SharedTableTest:
     ) -> WireAnswer:
         """Return the answer to a request about the table."""
         parameters = {name: str(value) for name, value in (query or {}).items()}
-        path = f"{self.path}/{rest}" if rest else self.path
-        return self.tester.ask(self.suite, path, query=parameters, headers=headers, method=method)
+        path = f"{self.base}/{rest}" if rest else self.base
+        return self.tester.ask(self, path, query=parameters, headers=headers, method=method)
 
     def query(self, body: Mapping[str, object], form: str, headers: Mapping[str, str] | None = None) -> WireAnswer:
         """Return the answer to a query in a format."""
@@ -102,19 +97,19 @@ class SharedTableTest:
         self, rest: str, body: bytes | None, headers: Mapping[str, str] | None = None, token: str | None = None
     ) -> WireAnswer:
         """Return the answer to a body about the table."""
-        path = f"{self.path}/{rest}"
-        return self.tester.ask(self.suite, path, body=body, method="POST", headers=headers, token=token)
+        path = f"{self.base}/{rest}"
+        return self.tester.ask(self, path, body=body, method="POST", headers=headers, token=token)
 
     def read(self, answer: WireAnswer, *, expects_end: bool = False) -> Lines | None:
         """Return an answer in lines, checked; None where it is an error or cannot be used."""
         if not answer.is_ok:
             return None
         status, message = status_of(answer), "an answer has a queryStatus that was not asked for"
-        if not self.suite.require(ASYNC_UNASKED, status is None, answer, message):
+        if not self.require(ASYNC_UNASKED, status is None, answer, message):
             return None
-        lines = read_lines(self.suite, answer, expects_end=expects_end)
+        lines = read_lines(self, answer, expects_end=expects_end)
         if lines is not None:
-            check_table_lines(self.suite, lines, self.tester.now_ms)
+            check_table_lines(self, lines, self.tester.now_ms)
         return lines
 
     def same_version(self, lines: Lines | None, rules: Iterable[Rule]) -> Lines | None:
@@ -123,13 +118,9 @@ class SharedTableTest:
         if lines is None or whole is None:
             return None
         if lines.version != whole.version:
-            self.suite.skip(MOVED, rules)
+            self.skip(MOVED, *rules)
             return None
         return lines
-
-    def skip(self, reason: str, *rules: Rule) -> None:
-        """Note why rules cannot be checked."""
-        self.suite.skip(reason, rules)
 
 
 ASYNC_UNASKED = Rules("Asynchronous queries", Level.API).row("""error share.async-unasked | A server answers with a
@@ -193,17 +184,15 @@ def check_version(table: SharedTableTest) -> None:
     answer = table.ask("version")
     if not answer.is_ok:
         if answer.status < 500:
-            table.suite.require(
-                VERSIONS_DIFFER, False, answer, f"the version of a listed table is answered with {answer.status}"
-            )
+            message = f"the version of a listed table is answered with {answer.status}"
+            table.require(VERSIONS_DIFFER, False, answer, message)
         return
-    version = check_version_header(table.suite, answer)
-    table.suite.version, seen = version, f"{len(answer.body)} bytes"
-    table.suite.require(VERSION_BODY, not answer.body, answer, "the answer has a body", seen=seen)
+    table.version = version = check_version_header(table, answer)
+    table.require(VERSION_BODY, not answer.body, answer, "the answer has a body", seen=f"{len(answer.body)} bytes")
     head = table.ask("", method="HEAD")
     if head.is_ok:
         found, message = version_of(head), "HEAD has another version"
-        table.suite.require(VERSION_HEAD, found == version, head, message, seen=found, expected=version)
+        table.require(VERSION_HEAD, found == version, head, message, seen=found, expected=version)
     else:
         table.skip("the server does not support the deprecated HEAD", VERSION_HEAD)
 
@@ -217,12 +206,12 @@ def check_newest(table: SharedTableTest) -> None:
     version = version_of(table.ask("version"))
     again = table.query({"limitHint": 1}, whole.form)
     found = {"the metadata": version_of(metadata), "the query": version_of(again)}
-    if version != table.suite.version or not (metadata.is_ok and again.is_ok) or None in found.values():
-        table.skip(MOVED if version != table.suite.version else "not every answer has a version", VERSIONS_DIFFER)
+    if version != table.version or not (metadata.is_ok and again.is_ok) or None in found.values():
+        table.skip(MOVED if version != table.version else "not every answer has a version", VERSIONS_DIFFER)
         return
     wrong = [f"{name} {one}" for name, one in found.items() if one != version]
     message = "the header of another answer has another version than …/version"
-    table.suite.require(VERSIONS_DIFFER, not wrong, again, message, seen=", ".join(wrong) or None, expected=version)
+    table.require(VERSIONS_DIFFER, not wrong, again, message, seen=", ".join(wrong), expected=version)
 
 
 def check_history(table: SharedTableTest) -> None:
@@ -240,28 +229,33 @@ def check_history(table: SharedTableTest) -> None:
         return
     _check_as_of(table, whole, lines)
     _check_older(table, whole)
-    _check_refused(table, whole)
+    requests = (
+        (FUTURE, {"version": whole.version + 1_000_000}, "a version that does not exist"),
+        (FUTURE, {"version": -1}, "a negative version"),
+        (BAD_TIME, {"timestamp": "yesterday"}, "the timestamp yesterday"),
+        (BOTH, {"version": whole.version, "timestamp": _EARLY}, "version and timestamp together"),
+    )
+    for rule, body, words in requests:
+        refused = table.query(body, whole.form)
+        table.require_status(rule, refused.status >= 400, refused, words)
     _check_times(table, lines)
 
 
 def _check_as_of(table: SharedTableTest, whole: Lines, lines: Lines) -> None:
     is_same, message = lines.version in (whole.version, None), "the header has another version than the query"
-    table.suite.require(AS_OF_HEADER, is_same, lines.answer, message, seen=lines.version, expected=whole.version)
+    table.require(AS_OF_HEADER, is_same, lines.answer, message, seen=lines.version, expected=whole.version)
     missing = [file for file in whole.files if file.id not in lines.by_id]
     more = [file for file in lines.files if file.id not in whole.by_id]
     is_same = not missing and not more
     seen = f"missing {names_of(missing)}" if missing else f"unexpected {names_of(more)}"
-    message = "the newest version by its number has other files"
-    table.suite.require(AS_OF, is_same, lines.answer, message, seen=None if is_same else seen)
+    table.require(AS_OF, is_same, lines.answer, "the newest version by its number has other files", seen=seen)
     bare = [file for file in lines.files if file.version is None or file.timestamp is None]
     is_dated = not bare and lines.metadata.get("version") == whole.version
-    message = "metadata or files of a version lack version or timestamp"
-    table.suite.require(AS_OF_FIELDS, is_dated, lines.answer, message)
+    table.require(AS_OF_FIELDS, is_dated, lines.answer, "metadata or files of a version lack version or timestamp")
     metadata = table.ask("metadata", {"version": whole.version}, HEADERS[whole.form])
     if metadata.is_ok:
-        message = "the header of the metadata has another version than the request"
-        found = version_of(metadata)
-        table.suite.require(AS_OF_HEADER, found in (whole.version, None), metadata, message, seen=found)
+        found, message = version_of(metadata), "the header of the metadata has another version than the request"
+        table.require(AS_OF_HEADER, found in (whole.version, None), metadata, message, seen=found)
 
 
 def _check_older(table: SharedTableTest, whole: Lines) -> None:
@@ -270,33 +264,19 @@ def _check_older(table: SharedTableTest, whole: Lines) -> None:
     lines = table.read(table.query({"version": version}, whole.form)) if version >= 0 else None
     if lines is None:
         return
-    message = "the header has another version than the query"
-    is_same = lines.version in (version, None)
-    table.suite.require(AS_OF_HEADER, is_same, lines.answer, message, seen=lines.version, expected=version)
+    is_same, message = lines.version in (version, None), "the header has another version than the query"
+    table.require(AS_OF_HEADER, is_same, lines.answer, message, seen=lines.version, expected=version)
     wrong = [file for file in lines.files if file.version not in (version, None)]
     message = "files of an older version have another version"
-    table.suite.require(AS_OF_FIELDS, not wrong, lines.answer, message, seen=names_of(wrong) if wrong else None)
-
-
-def _check_refused(table: SharedTableTest, whole: Lines) -> None:
-    future = (whole.version or 0) + 1_000_000
-    requests = (
-        (FUTURE, {"version": future}, "a version that does not exist"),
-        (FUTURE, {"version": -1}, "a negative version"),
-        (BAD_TIME, {"timestamp": "yesterday"}, "the timestamp yesterday"),
-        (BOTH, {"version": whole.version, "timestamp": _EARLY}, "version and timestamp together"),
-    )
-    for rule, body, words in requests:
-        answer = table.query(body, whole.form)
-        table.suite.require_status(rule, answer.status >= 400, answer, words)
+    table.require(AS_OF_FIELDS, not wrong, lines.answer, message, seen=names_of(wrong))
 
 
 def _check_times(table: SharedTableTest, lines: Lines) -> None:
     early = table.ask("version", {"startingTimestamp": _EARLY})
     message = f"a startingTimestamp before the first version is answered with {early.status}"
     is_answered = early.is_ok or early.status >= 500 or not table.query({"version": 0}, lines.form).is_ok
-    table.suite.require(SINCE_EARLY, is_answered, early, message, expected=200)
-    first = check_version_header(table.suite, early) if early.is_ok else None
+    table.require(SINCE_EARLY, is_answered, early, message, expected=200)
+    first = check_version_header(table, early) if early.is_ok else None
     times = {file.version: file.timestamp for file in lines.files if file.timestamp is not None}
     moment = times.get(lines.version)
     if moment is None or lines.version is None:
@@ -304,32 +284,22 @@ def _check_times(table: SharedTableTest, lines: Lines) -> None:
         return
     if first is not None:
         message = "a startingTimestamp before the first version gives a version that does not exist"
-        table.suite.require(SINCE_EARLY, first <= lines.version, early, message, seen=first)
+        table.require(SINCE_EARLY, first <= lines.version, early, message, seen=first)
     since = table.ask("version", {"startingTimestamp": iso(moment)})
-    _require_since(table, since, lines.version, moment)
+    found = version_of(since) if since.is_ok else None
+    words = f"version {found}" if since.is_ok else str(since.status)
+    message = f"the startingTimestamp of version {lines.version} is answered with {words}"
+    if found is not None and found < lines.version:
+        earlier = table.read(table.query({"version": found}, (table.whole or lines).form))
+        if earlier is not None and moment == next((file.timestamp for file in earlier.files), None):
+            found = lines.version  # an earlier version was committed at the same time
+    is_same = found == lines.version or since.status >= 500
+    table.require(SINCE, is_same, since, message, seen=found, expected=lines.version)
     answer = table.query({"timestamp": iso(moment)}, lines.form)
-    found = version_of(answer)
-    message = f"the time of version {lines.version} is answered with " + (
-        f"version {found}" if answer.is_ok else str(answer.status)
-    )
+    found, words = version_of(answer), f"the time of version {lines.version}"
+    message = f"{words} is answered with {f'version {found}' if answer.is_ok else answer.status}"
     is_same = answer.is_ok and found in (lines.version, None)
-    table.suite.require(TIME, is_same or answer.status >= 500, answer, message, seen=found, expected=lines.version)
-
-
-def _time_of(table: SharedTableTest, version: int) -> int | None:
-    """Return when a version was committed, None where the server does not tell."""
-    whole = table.whole
-    lines = None if whole is None else table.read(table.query({"version": version}, whole.form))
-    return next((file.timestamp for file in lines.files), None) if lines is not None else None
-
-
-def _require_since(table: SharedTableTest, answer: WireAnswer, version: int, moment: int) -> None:
-    found = version_of(answer) if answer.is_ok else None
-    words = f"version {found}" if answer.is_ok else str(answer.status)
-    message = f"the startingTimestamp of version {version} is answered with {words}"
-    if found is not None and found < version and _time_of(table, found) == moment:
-        found = version  # an earlier version was committed at the same time
-    table.suite.require(SINCE, found == version or answer.status >= 500, answer, message, seen=found, expected=version)
+    table.require(TIME, is_same or answer.status >= 500, answer, message, seen=found, expected=lines.version)
 
 
 def iso(moment_ms: int) -> str:
@@ -360,11 +330,10 @@ def check_queries(table: SharedTableTest) -> None:
         return
     for body in (b"{", b"[]"):
         answer = table.post("query", body, HEADERS[whole.form])
-        table.suite.require_status(MALFORMED, answer.status >= 400, answer, "a body that is not a JSON object")
+        table.require_status(MALFORMED, answer.status >= 400, answer, "a body that is not a JSON object")
     answer = table.query({"deltacliUnknown": 1}, whole.form)
     is_ignored = answer.is_ok or answer.status >= 500
-    words = "an unrecognized field in the body"
-    table.suite.require_status(UNKNOWN_FIELD, is_ignored, answer, words, expected=200)
+    table.require_status(UNKNOWN_FIELD, is_ignored, answer, "an unrecognized field in the body", expected=200)
 
 
 PAGE_SIZE = PAGES_AREA.row("""error share.page-size | A page of a query has at most `maxFiles` files. | Query paging
@@ -401,12 +370,16 @@ def check_pages(table: SharedTableTest) -> None:
     if whole is None or not whole.files:
         table.skip("the table has no files", PAGES, PAGE_SIZE, ENDLESS, PAGE_HEAD, PAGE_TOKEN)
         return
-    size = page_size(whole)
     tokens = walk_pages(table, whole, lambda page: table.query(page, whole.form))
-    if tokens:
-        _check_token(table, whole, size, tokens[0])
-    else:
+    if not tokens:
         table.skip("the server sends the table as one page", PAGE_TOKEN)
+        return
+    token, size = tokens[0], page_size(whole)
+    altered = {"maxFiles": size, "pageToken": ("B" if token[0] != "B" else "C") + token[1:]}
+    other: dict[str, object] = {"maxFiles": size, "pageToken": token, "limitHint": 1}
+    for words, body in (("an altered page token", altered), ("a page token with another limit", other)):
+        answer = table.query(body, whole.form)
+        table.require_status(PAGE_TOKEN, answer.status >= 400, answer, words)
 
 
 def page_size(whole: Lines) -> int:
@@ -421,7 +394,7 @@ def walk_pages(
 ) -> list[str]:
     """Read and compare the pages of an answer; return the tokens that led to them."""
     differ, size_rule, endless, head = rules
-    require, size, pages, tokens = table.suite.require, page_size(whole), list[Lines](), list[str]()
+    require, size, pages, tokens = table.require, page_size(whole), list[Lines](), list[str]()
     while len(pages) < _MOST_PAGES:
         answer = fetch({"maxFiles": size, **({"pageToken": tokens[-1]} if tokens else {})})
         page = table.read(answer, expects_end=True)
@@ -455,18 +428,7 @@ def _compare_pages(table: SharedTableTest, whole: Lines, pages: list[Lines], rul
     is_same = sorted(ids) == sorted(file.id for file in whole.files)
     seen = f"missing {names_of(missing)}" if missing else f"unexpected {names_of(more)}" if more else "repeated files"
     message = f"the pages have {len(ids)} files, and the whole answer {len(whole.files)}"
-    table.suite.require(rule, is_same, pages[-1].answer, message, seen=None if is_same else seen)
-
-
-def _check_token(table: SharedTableTest, whole: Lines, size: int, token: str) -> None:
-    altered = ("B" if token[0] != "B" else "C") + token[1:]
-    bodies: Mapping[str, Mapping[str, object]] = {
-        "an altered page token": {"maxFiles": size, "pageToken": altered},
-        "a page token with another limit": {"maxFiles": size, "pageToken": token, "limitHint": 1},
-    }
-    for words, body in bodies.items():
-        answer = table.query(body, whole.form)
-        table.suite.require_status(PAGE_TOKEN, answer.status >= 400, answer, words)
+    table.require(rule, is_same, pages[-1].answer, message, seen=seen)
 
 
 def check_end(table: SharedTableTest) -> None:
@@ -485,7 +447,7 @@ def check_end(table: SharedTableTest) -> None:
         table.skip("the server does not know includeEndStreamAction", NO_END, REFRESH)
         return
     message = "endStreamAction comes without includeendstreamaction=true in the header"
-    table.suite.require(NO_END, promised, lines.answer, message)
+    table.require(NO_END, promised, lines.answer, message)
     token = (lines.end or {}).get("refreshToken")
     if not token:
         table.skip("the server sends no refreshToken", REFRESH)
@@ -493,7 +455,7 @@ def check_end(table: SharedTableTest) -> None:
     answer = table.query({"refreshToken": token}, whole.form)
     again = table.read(answer, expects_end=True)
     is_same = again is not None and again.version == lines.version and sorted(again.by_id) == sorted(lines.by_id)
-    table.suite.require(REFRESH, is_same, answer, f"a refreshToken is answered with {answer.status} and other files")
+    table.require(REFRESH, is_same, answer, f"a refreshToken is answered with {answer.status} and other files")
 
 
 # -- change data feeds -------------------------------------------------------------------------------------------------
@@ -534,7 +496,6 @@ SINCE_FUTURE = CHANGES_AREA.row("""error share.since-unknown | A startingVersion
     at a version that was never written | answer 400 | 200 without files for startingVersion=1000000""")
 
 _FEED = (RANGE, FIELDS, FEED_HEADER, PARTS, BY_TIME)
-_NO_FEED = "the server has no change data feed of the table"
 _MOST_VERSIONS = 20
 
 
@@ -544,7 +505,13 @@ def check_changes(table: SharedTableTest) -> None:
     if whole is None or whole.version is None:
         return
     form, last = whole.form, whole.version
-    _check_refused_ranges(table, form, last)
+    answer = table.ask("changes", headers=HEADERS[form])
+    table.require_status(START, answer.status >= 400, answer, "a change feed without a start")
+    if last:
+        answer = table.ask("changes", {"startingVersion": last, "endingVersion": last - 1}, HEADERS[form])
+        table.require_status(REVERSED, answer.status >= 400, answer, "a range that ends before its start")
+    else:
+        table.skip("the table has one version", REVERSED)
     enabled = {**whole.configuration}
     is_on = str(enabled.get("enableChangeDataFeed") or enabled.get("delta.enableChangeDataFeed")).lower() == "true"
     if not is_on:
@@ -556,9 +523,14 @@ def check_changes(table: SharedTableTest) -> None:
         first = (first + last + 1) // 2
         feed = _feed(table, form, {"startingVersion": first, "endingVersion": last})
     if feed is None:
-        table.skip(_NO_FEED, *_FEED)
+        table.skip("the server has no change data feed of the table", *_FEED)
         return
-    _check_feed(table, feed, first, last)
+    _check_dated(table, feed, first, "the header of the feed has another version than its start")
+    for file in feed.files:
+        is_inside = file.version is None or first <= file.version <= last
+        message, expected = "a changed file is of a version outside the range", f"{first} to {last}"
+        seen, line = file.version, file.line.number
+        table.require(RANGE, is_inside, feed.answer, message, seen=seen, expected=expected, line=line)
     _check_parts(table, feed, first, last)
     _check_by_time(table, feed)
     if feed.files:
@@ -570,34 +542,13 @@ def _feed(table: SharedTableTest, form: str, query: Mapping[str, object]) -> Lin
     return table.read(table.ask("changes", query, HEADERS[form]))
 
 
-def _check_refused_ranges(table: SharedTableTest, form: str, last: int) -> None:
-    answer = table.ask("changes", headers=HEADERS[form])
-    table.suite.require_status(START, answer.status >= 400, answer, "a change feed without a start")
-    if last:
-        answer = table.ask("changes", {"startingVersion": last, "endingVersion": last - 1}, HEADERS[form])
-        table.suite.require_status(REVERSED, answer.status >= 400, answer, "a range that ends before its start")
-    else:
-        table.skip("the table has one version", REVERSED)
-
-
-def _check_feed(table: SharedTableTest, feed: Lines, first: int, last: int) -> None:
-    answer = feed.answer
-    message = "the header of the feed has another version than its start"
-    table.suite.require(FEED_HEADER, feed.version in (first, None), answer, message, seen=feed.version, expected=first)
-    _check_dated(table, feed)
-    for file in feed.files:
-        is_inside = file.version is None or first <= file.version <= last
-        message, line = "a changed file is of a version outside the range", file.line.number
-        expected = f"{first} to {last}"
-        table.suite.require(RANGE, is_inside, answer, message, seen=file.version, expected=expected, line=line)
-
-
-def _check_dated(table: SharedTableTest, lines: Lines) -> None:
+def _check_dated(table: SharedTableTest, lines: Lines, first: int, words: str) -> None:
+    """Check the header of an answer about a range, in words, and whether its files have their versions."""
+    table.require(FEED_HEADER, lines.version in (first, None), lines.answer, words, seen=lines.version, expected=first)
     for file in lines.files:
         is_dated = file.version is not None and file.timestamp is not None
-        message = "a changed file lacks version or timestamp"
-        seen = ", ".join(sorted(file.fields))
-        table.suite.require(FIELDS, is_dated, lines.answer, message, seen=seen, line=file.line.number)
+        message, seen = "a changed file lacks version or timestamp", ", ".join(sorted(file.fields))
+        table.require(FIELDS, is_dated, lines.answer, message, seen=seen, line=file.line.number)
 
 
 def _keys(files: tuple[FileLine, ...]) -> Counter[tuple[object, ...]]:
@@ -608,16 +559,15 @@ def _check_parts(table: SharedTableTest, feed: Lines, first: int, last: int) -> 
     if first == last:
         table.skip("the feed has one version", PARTS)
         return
-    versions = sorted({file.version for file in feed.files if file.version is not None})
-    middle = versions[(len(versions) - 1) // 2] if versions else first
-    middle = min(max(middle, first), last - 1)
+    versions = sorted({file.version for file in feed.files if file.version is not None}) or [first]
+    middle = min(max(versions[(len(versions) - 1) // 2], first), last - 1)
     low = _feed(table, feed.form, {"startingVersion": first, "endingVersion": middle})
     high = _feed(table, feed.form, {"startingVersion": middle + 1, "endingVersion": last})
     answer = (high or low or feed).answer
     is_same = low is not None and high is not None and _keys(low.files) + _keys(high.files) == _keys(feed.files)
     counts = [0 if part is None else len(part.files) for part in (low, high)]
     message, together = "two halves of a range have other changes than the whole range", f"{len(feed.files)} together"
-    table.suite.require(PARTS, is_same, answer, message, seen=f"{counts[0]} and {counts[1]}", expected=together)
+    table.require(PARTS, is_same, answer, message, seen=f"{counts[0]} and {counts[1]}", expected=together)
 
 
 def _check_by_time(table: SharedTableTest, feed: Lines) -> None:
@@ -626,20 +576,19 @@ def _check_by_time(table: SharedTableTest, feed: Lines) -> None:
     if not times:
         table.skip("the feed has no timestamps", BY_TIME)
         return
-    low, high = min(times), max(times)
-    starts, ends = times[low] or 0, times[high] or 0
     if len(set(times.values())) < len(times):
         table.skip("several versions of the feed have the same timestamp", BY_TIME)
         return
-    answer = table.ask("changes", {"startingTimestamp": iso(starts), "endingTimestamp": iso(ends)}, HEADERS[feed.form])
+    ends = {"startingTimestamp": iso(times[min(times)] or 0), "endingTimestamp": iso(times[max(times)] or 0)}
+    answer = table.ask("changes", ends, HEADERS[feed.form])
     lines = table.read(answer)
     if lines is None:
-        table.suite.require_status(BY_TIME, answer.status >= 500, answer, "a range by time", expected=200)
+        table.require_status(BY_TIME, answer.status >= 500, answer, "a range by time", expected=200)
         return
     is_same = _keys(lines.files) == _keys(feed.files)
     message = "a range by time has other changes than the range by versions"
     seen, expected = f"{len(lines.files)} files", f"{len(feed.files)} files"
-    table.suite.require(BY_TIME, is_same, answer, message, seen=seen, expected=expected)
+    table.require(BY_TIME, is_same, answer, message, seen=seen, expected=expected)
 
 
 def check_files_since(table: SharedTableTest) -> None:
@@ -650,22 +599,18 @@ def check_files_since(table: SharedTableTest) -> None:
     if not table.has_history:
         table.skip(NO_HISTORY, SINCE_RANGE, SINCE_FUTURE)
         return
-    last = whole.version
-    first = max(0, last - _MOST_VERSIONS + 1)
+    first = max(0, whole.version - _MOST_VERSIONS + 1)
     answer = table.query({"startingVersion": first}, whole.form)
     lines = table.read(answer)
     if lines is None:
         table.skip(f"a query with startingVersion is answered with {answer.status}", SINCE_RANGE, SINCE_FUTURE)
         return
-    message = "the header of a query with startingVersion has another version"
-    is_first = lines.version in (first, None)
-    table.suite.require(FEED_HEADER, is_first, answer, message, seen=lines.version, expected=first)
-    _check_dated(table, lines)
+    _check_dated(table, lines, first, "the header of a query with startingVersion has another version")
     for file in lines.files:
         is_inside, later = file.version is not None and file.version >= first, f"{first} or later"
         message, line = "a file is of a version before startingVersion, or has none", file.line.number
-        table.suite.require(SINCE_RANGE, is_inside, answer, message, seen=file.version, expected=later, line=line)
+        table.require(SINCE_RANGE, is_inside, answer, message, seen=file.version, expected=later, line=line)
     if not lines.files:
         table.skip(f"no version since {first} changed data", SINCE_RANGE)
-    future = table.query({"startingVersion": last + 1_000_000}, whole.form)
-    table.suite.require_status(SINCE_FUTURE, future.status >= 400, future, "a startingVersion that does not exist")
+    future = table.query({"startingVersion": whole.version + 1_000_000}, whole.form)
+    table.require_status(SINCE_FUTURE, future.status >= 400, future, "a startingVersion that does not exist")

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
+from deltacli.core.made_once import cached_property
 from deltacli.core.typing import Json
 from deltacli.delta.log.segment import Place
 from deltacli.rules.framework.base import Area, Finding, Level, Rule, Severity
@@ -86,14 +87,8 @@ class WireAnswer:
     body: bytes
     is_whole: bool = True
 
-    @property
-    def is_ok(self) -> bool:
-        return self.status == 200
-
-    @property
-    def media_type(self) -> str:
-        """Return the media type without parameters, in lower case."""
-        return self.headers.get("content-type", "").partition(";")[0].strip().lower()
+    is_ok = cached_property(lambda self: self.status == 200)
+    media_type = cached_property(lambda self: self.headers.get("content-type", "").partition(";")[0].strip().lower())
 
     @property
     def json(self) -> Json:
@@ -176,7 +171,8 @@ class Wire:
             answer = self._exchange(request, url, headers, MOST_BYTES)
             if answer.status not in _STATUS_WAIT or "retry-after" not in answer.headers:
                 break
-            self._sleep(_wait_of(answer.headers["retry-after"]))
+            text = answer.headers["retry-after"].strip()  # a date counts as a second
+            self._sleep(min(float(text[:9]), _LONGEST_WAIT) if text.isascii() and text.isdigit() else 1.0)
         return answer
 
     def fetch(self, url: str, *, byte_range: str | None = None, most: int = MOST_BYTES) -> WireAnswer:
@@ -207,15 +203,15 @@ class Wire:
             finally:
                 response.release_conn() if response.closed else response.close()
         except (urllib3.exceptions.HTTPError, UnicodeError, ValueError) as fault:
-            raise NoAnswerError(_reason(fault)) from fault
+            reason = str(fault).rpartition(": ")[2].strip("<>()'")  # without the address that urllib3 puts before it
+            raise NoAnswerError(reason or type(fault).__name__) from fault
         self.received += len(body)
         found = {name.lower(): value for name, value in response.headers.items()}
         return WireAnswer(request, response.status, found, body, is_whole)
 
     def _read(self, response: Any, most: int) -> tuple[bytes, bool]:  # Any: a response of urllib3
         """Return the body, at most `most` bytes of it, and whether that is all. Raises BudgetSpentError."""
-        blocks: list[bytes] = []
-        size = 0
+        blocks, size = list[bytes](), 0
         while block := response.read1(_BLOCK_BYTES, decode_content=True):
             blocks.append(block)
             size += len(block)
@@ -236,17 +232,6 @@ class Wire:
             self._sleep(self._pause)
         self.sent += 1
         self._on_request()
-
-
-def _reason(fault: Exception) -> str:
-    """Return why a connection failed, without the address that urllib3 puts before it."""
-    return str(fault).rpartition(": ")[2].strip("<>()'") or type(fault).__name__
-
-
-def _wait_of(text: str) -> float:
-    """Return the seconds of a Retry-After; a date counts as a second."""
-    text = text.strip()
-    return min(float(text[:9]), _LONGEST_WAIT) if text.isascii() and text.isdigit() else 1.0
 
 
 def _shown_body(body: bytes) -> str:
@@ -319,6 +304,18 @@ class Suite:
         message = f"{words} is answered with {answer.status}"
         return self.require(rule, holds, answer, message, seen=answer.status, expected=expected)
 
+    def require_same(
+        self, rule: Rule, same: Mapping[str, bool], answer: WireAnswer, words: str, **shown: object
+    ) -> None:
+        """Report an answer, described in words, that is not the same as another one in some respects."""
+        differing = [name for name, equal in same.items() if not equal]
+        message, seen, expected = f"{words} {', '.join(differing)}", shown.get("seen"), shown.get("expected")
+        self.require(rule, not differing, answer, message, seen=seen, expected=expected)
+
+    def require_answered(self, rule: Rule, answer: WireAnswer, words: str) -> None:
+        """Report a request, described in words, that is refused."""
+        self.require_status(rule, answer.is_ok or answer.status >= 500, answer, words, expected=200)
+
     def require_type(self, rule: Rule, answer: WireAnswer, what: str, expected: str) -> bool:
         """Report an answer, described in words, whose Content-Type is another media type than `expected`."""
         wanted = expected.partition(";")[0]
@@ -331,7 +328,7 @@ class Suite:
             found = [fault.message for fault in faults if rule.id == f"share.{fault.rule}"]
             self.require(rule, not found, answer, "; ".join(dict.fromkeys(found)))
 
-    def skip(self, reason: str, rules: Iterable[Rule]) -> None:
+    def skip(self, reason: str, *rules: Rule) -> None:
         """Note why rules cannot be checked. The first reason is kept."""
         for rule in rules:
             self.skipped.setdefault(rule.id, reason)

@@ -180,7 +180,7 @@ _MOST_CUTS = 3
 _LEAST_PROGRESS_BYTES = 64 << 10
 _MOST_STALE = 3
 """Answers that have other content than the one before."""
-_MOST_UNSIZED_BYTES = 4 << 30
+MOST_UNSIZED_BYTES = 4 << 30
 """Of a file whose size the server does not declare: one of deletion vectors."""
 
 _Advance = Callable[[int], None]
@@ -223,17 +223,9 @@ class Downloads:
     """
 
     def __init__(
-        self,
-        transport: Transport,
-        url_of: FindUrl,
-        workspace: str,
-        target: str,
-        advance: _Advance,
-        look: Callable[[], None],
-        *,
-        decodes: bool = False,
+        self, workspace: str, target: str, advance: _Advance, look: Callable[[], None], *, decodes: bool = False
     ) -> None:
-        self._transport, self._url_of, self._advance, self._decodes = transport, url_of, advance, decodes
+        self._advance, self._decodes = advance, decodes
         self._workspace, self._target, self._look = workspace, target, look
         self._stop = Event()
         self._range_workers = ThreadPoolExecutor(_PARALLEL_RANGES, thread_name_prefix="deltacli-range")
@@ -300,12 +292,48 @@ class Downloads:
         if self._decodes and not wanted.vectors:
             decode(wanted, part.size_bytes, part.read)
 
-    def _is_ranged(self, wanted: WantedFile, part: Part) -> bool:
+    def _is_ranged(self, wanted: WantedFile, part: Part) -> bool:  # noqa: ARG002  (of a way with ranges)
         """Return True for a large file without a beginning."""
+        return False
+
+    def _fill_in_ranges(self, wanted: WantedFile, part: Part) -> int | None:  # noqa: ARG002  (of a way with ranges)
+        """Receive a file by several connections; None where that is not possible, with an empty part."""
+        _drop_journal(part)
+        part.restart(None, is_large=False)
+        return None
+
+    def _fill(self, wanted: WantedFile, part: Part) -> int:
+        """Receive the rest of a file, and return the bytes that were received."""
+        raise NotImplementedError
+
+    def _is_large(self, wanted: WantedFile) -> bool:
+        return (wanted.size_bytes or 0) >= _CONTINUED_BYTES
+
+    def _forget(self, part: Part) -> None:
+        """Take back the progress of bytes that are received again."""
+        if part.size_bytes:
+            self._advance(-part.size_bytes)
+
+    def _require_running(self) -> None:
+        if self._stop.is_set():
+            raise _StoppedError
+
+
+class UrlDownloads(Downloads):
+    """Downloads files by their URLs."""
+
+    _transport: Transport
+    _url_of: FindUrl
+
+    def by(self, transport: Transport, url_of: FindUrl) -> UrlDownloads:
+        """Set the connection and what finds URLs, and return this."""
+        self._transport, self._url_of = transport, url_of
+        return self
+
+    def _is_ranged(self, wanted: WantedFile, part: Part) -> bool:
         return (wanted.size_bytes or 0) >= LEAST_BYTES and not part.can_continue
 
     def _fill_in_ranges(self, wanted: WantedFile, part: Part) -> int | None:
-        """Receive a file by several connections; None where that is not possible, with an empty part."""
         download = _RangedDownload(self._transport, self._url_of, wanted, part, self._advance, self._require_running)
         return download.run(self._range_workers)
 
@@ -351,8 +379,7 @@ class Downloads:
             elif reply.status == 200:
                 _require_size(reply, wanted)
                 self._forget(part)
-                is_large = (wanted.size_bytes or 0) >= _CONTINUED_BYTES
-                part.restart(reply.headers.get("etag"), is_large=is_large)
+                part.restart(reply.headers.get("etag"), is_large=self._is_large(wanted))
             elif reply.status == 416 and headers:
                 return _Stale()
             else:
@@ -362,7 +389,7 @@ class Downloads:
         return self._transport.fetch(found.url, headers, read)
 
     def _take(self, reply: Reply, wanted: WantedFile, part: Part) -> _Answer:
-        whole = _MOST_UNSIZED_BYTES if wanted.size_bytes is None else wanted.size_bytes
+        whole = MOST_UNSIZED_BYTES if wanted.size_bytes is None else wanted.size_bytes
         try:
             for block in reply.blocks(whole - part.size_bytes, wanted.name):
                 # Small files are finished: they would begin anew.
@@ -379,15 +406,6 @@ class Downloads:
         if wanted.size_bytes is not None and part.size_bytes < wanted.size_bytes and not reply.is_framed:
             return _Cut(AnswerBroken(f"{wanted.name} broke off"))
         return None
-
-    def _forget(self, part: Part) -> None:
-        """Take back the progress of bytes that are received again."""
-        if part.size_bytes:
-            self._advance(-part.size_bytes)
-
-    def _require_running(self) -> None:
-        if self._stop.is_set():
-            raise _StoppedError
 
 
 def _require_size(reply: Reply, wanted: WantedFile) -> None:

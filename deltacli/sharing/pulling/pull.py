@@ -7,10 +7,10 @@ whole difference to the version or is not there.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from deltacli.changing.basis import LOOK_SECONDS, Act, Basis, basis_of
 from deltacli.changing.commit import Committed
@@ -27,10 +27,8 @@ from deltacli.delta.log.commit_content import CommitRequest, EveryFile, body_lin
 from deltacli.delta.log.file_actions import parse_num_records
 from deltacli.delta.log.state import APPEND_ONLY, is_true
 from deltacli.sharing.client.faults import DIFFERS, FilesMovedOn, PullRefused, invalid_answer
-from deltacli.sharing.client.share_storage import ShareStorage
-from deltacli.sharing.client.table_requests import Query
-from deltacli.sharing.protocol.parameters import NEWEST_POINT, Point, ResponseFormat
-from deltacli.sharing.pulling.downloading import Downloads, WantedFile, decode, verify
+from deltacli.sharing.protocol.parameters import NEWEST_POINT, Point
+from deltacli.sharing.pulling.downloading import WantedFile, decode, verify
 from deltacli.sharing.pulling.local_table import (
     APP_ID,
     TAG,
@@ -50,11 +48,11 @@ from deltacli.sharing.pulling.local_table import (
     require_same_table,
     table_id_of,
 )
+from deltacli.sharing.pulling.sources import DirectoryVersion, Share, UrlVersion, version_of
 from deltacli.storage import LocalStorage
 from deltacli.storage.base import require_place, writing_faults
 from deltacli.table.api_arguments import name_table
 from deltacli.table.handle import TableHandle
-from deltacli.table.rebuild import read_snapshot
 from deltacli.table.scan import ScanRequest
 from deltacli.table.version import Snapshot
 
@@ -155,15 +153,18 @@ class Difference:
         return sum(file.least_bytes for file in self.wanted)
 
 
-def compare(shared: Snapshot, local: LocalFiles, directory: str, *, decodes: bool = False) -> Difference:
-    """Return the difference to the local files. `decodes`: files whose data is damaged count as not there.
+def compare(
+    adds: Iterable[dict[str, Any]], local: LocalFiles, directory: str, *, decodes: bool = False
+) -> Difference:  # Any: fields of an add
+    """Return the difference of the files of a version to the local ones. `decodes`: files whose data is damaged count
+    as not there.
 
     Raises DataUnreadable, and AnswerInvalid for files without a name.
     """
     keys, added, added_bytes, added_rows = set[str](), 0, 0, 0
     data: dict[str, WantedFile] = {}
     vectors: dict[str, list[JsonObject]] = {}
-    for add in list_adds(shared.files()):
+    for add in adds:
         name, key = add["path"], key_of(add)
         require_plain_name(name)
         keys.add(key)
@@ -229,7 +230,7 @@ def _is_intact(directory: str, file: WantedFile) -> bool:
 
 
 def file_actions(
-    shared: Snapshot,
+    shared: UrlVersion | DirectoryVersion,
     table: PulledTable | None,
     local: LocalFiles,
     difference: Difference,
@@ -241,7 +242,7 @@ def file_actions(
         for add in list_adds(table.snapshot.files()):
             if key_of(add) not in difference.keys:
                 yield remove_line(add, now_ms)
-    for add in list_adds(shared.files()):
+    for add in shared.adds():
         if key_of(add) not in local.keys:
             yield add_line(add, source, now_ms)
 
@@ -249,8 +250,6 @@ def file_actions(
 # -- pulling a version of a shared table into a local one --------------------------------------------------------------
 
 OPERATION = "SHARE PULL"
-FORMATS = (ResponseFormat.DELTA,)
-"""Ids of files depend on the format, so every pull asks for the same one. A server without it answers in the other."""
 _MOST_LISTINGS = 3
 
 
@@ -326,13 +325,6 @@ class PullResult:
         }
 
 
-class _Shared(NamedTuple):
-    """The version of the shared table, and where its files are."""
-
-    store: ShareStorage
-    snapshot: Snapshot
-
-
 @dataclass(frozen=True, eq=False)
 class PullPlan:
     """A version of a shared table, compared with the directory that it is pulled into."""
@@ -344,7 +336,7 @@ class PullPlan:
     target: PullTarget
     local: LocalFiles
     difference: Difference
-    shared: _Shared | None = None
+    shared: UrlVersion | DirectoryVersion | None = None
     """None where one request has shown that there is nothing to do."""
     compared_at: float = 0.0
     """When files were looked for, by the monotonic clock of this process."""
@@ -392,7 +384,7 @@ class Pull:
 
     act: ClassVar[Act] = Act.ADD
 
-    store: ShareStorage
+    store: Share
     request: PullRequest
     progress: Progress = SILENT
 
@@ -413,23 +405,29 @@ class Pull:
             all_there = Difference(local.keys, (), present=len(local.sizes))
             basis = basis_of(target.table.snapshot)
             return PullPlan(basis, self.request, target.table.source, version, target, local, all_there)
-        store = ShareStorage(self.store.address, self.store.requests, Query(point, FORMATS), progress=self.progress)
-        shared = _Shared(store, read_snapshot(TableHandle(store, clock=table.clock)))
+        shared = version_of(self.store, point, table, self.progress)
         return self._compared(table, target, shared, decodes=self.request.decodes)
 
     def _has_newest(self, table: PulledTable, target: PullTarget, point: Point) -> bool:
         """Return True where one request shows that a complete table has the newest version."""
         if not point.is_newest or self.request.decodes or target.has_workspace:
             return False
-        if table.source != self._source(table.source.table_id) or self.store.newest_version() != table.shared_version:
+        if table.source != self._source(table.source.table_id) or self.store.requests.version() != table.shared_version:
             return False
         local = read_local_files(table, target.directory)
-        return not compare(table.snapshot, local, target.directory).wanted
+        return not compare(list_adds(table.snapshot.files()), local, target.directory).wanted
 
     def _source(self, table_id: str) -> PullSource:
         return PullSource(self.store.requests.transport.endpoint, str(self.store.address.name), table_id)
 
-    def _compared(self, table: TableHandle, target: PullTarget, shared: _Shared, *, decodes: bool = False) -> PullPlan:
+    def _compared(
+        self,
+        table: TableHandle,
+        target: PullTarget,
+        shared: UrlVersion | DirectoryVersion,
+        *,
+        decodes: bool = False,
+    ) -> PullPlan:
         there, version = target.table, shared.snapshot.version
         nameless = self._source("")
         source = self._source(table_id_of(shared.snapshot.raw_metadata, nameless.endpoint, nameless.table))
@@ -437,7 +435,7 @@ class Pull:
         require_not_backwards(target, version)
         local = NO_FILES if there is None else read_local_files(there, target.directory)
         compared_at = table.machine.monotonic()
-        difference = compare(shared.snapshot, local, target.directory, decodes=decodes)
+        difference = compare(shared.adds(), local, target.directory, decodes=decodes)
         basis = Basis(table, -1, table.clock()) if there is None else basis_of(there.snapshot)
         plan = PullPlan(basis, self.request, source, version, target, local, difference, shared, compared_at)
         if (request := _request(plan)) is not None:
@@ -485,11 +483,8 @@ class Pull:
     def _download(self, gate: Gate[PullPlan, PullResult], workspace: str, received: _Received) -> None:
         plan = gate.plan
         assert plan.shared is not None
-        shared = plan.shared.store.shared
         with self.progress.step("downloading", unit="bytes", total=plan.difference.wanted_bytes) as step:
-            downloads = Downloads(
-                self.store.requests.transport,
-                lambda name, not_this: shared.url_of(name, not_this=not_this),
+            downloads = plan.shared.downloads(
                 workspace,
                 plan.target.directory,
                 step.advance,
@@ -528,7 +523,7 @@ def _require_there(plan: PullPlan) -> bool:
     """Return True. Raises PullRefused where files of the version are gone, which is looked at after a minute."""
     if plan.shared is not None and plan.basis.table.machine.monotonic() - plan.compared_at > LOOK_SECONDS:
         directory = plan.target.directory
-        _require_none(compare(plan.shared.snapshot, plan.local, directory), directory)
+        _require_none(compare(plan.shared.adds(), plan.local, directory), directory)
     return True
 
 
@@ -577,7 +572,8 @@ def _request(plan: PullPlan) -> CommitRequest | None:
     if plan.has_version:
         return None
     assert plan.shared is not None
-    table, shared, source, difference = plan.target.table, plan.shared.snapshot, plan.source, plan.difference
+    version, shared = plan.shared, plan.shared.snapshot
+    table, source, difference = plan.target.table, plan.source, plan.difference
     now_ms = plan.basis.table.clock()
     before = None if table is None else table.snapshot
     old_protocol, old_metadata = (None, None) if before is None else (before.raw_protocol, before.raw_metadata)
@@ -595,7 +591,7 @@ def _request(plan: PullPlan) -> CommitRequest | None:
         protocol=local_protocol(shared.raw_protocol, metadata, old_protocol),
         metadata=None if metadata == old_metadata else metadata,
         transactions=({"appId": APP_ID, "version": shared.version, "lastUpdated": now_ms},),
-        body=lambda slot: body_lines(file_actions(shared, table, plan.local, difference, source, now_ms), slot),
+        body=lambda slot: body_lines(file_actions(version, table, plan.local, difference, source, now_ms), slot),
         new_rows=difference.added_rows,
         reads=EveryFile(),
     )

@@ -1,9 +1,9 @@
 """`read_share`: a version of a shared table, or its changes, as a DataFrame.
 
-It runs in a Python process that Spark starts, without a session. Only there is the profile read: no token is in a
-partition.
+It runs in a Python process that Spark starts, without a session. No token is in a partition.
 
-An executor finds the files of a partition by URLs that expire, and nothing that gives access to others.
+By URLs, an executor finds the files of a partition by URLs that expire, and nothing that gives access to others. By the
+directory, it gets temporary credentials for all of it.
 """
 
 from __future__ import annotations
@@ -23,14 +23,24 @@ from deltacli.core.made_once import cached_property
 from deltacli.core.typing import RecordBatch, SparkSchema
 from deltacli.core.units import format_timestamp
 from deltacli.delta.data_files import vector_file
+from deltacli.delta.log.segment import LogFile
 from deltacli.delta.schema.to_arrow import read_columns
 from deltacli.delta.schema.types import StructField
 from deltacli.engine.spark.jobs import spread_frame
 from deltacli.engine.spark.worker import Job
 from deltacli.operations.read.changes import CHANGE_COLUMNS, read_changes
-from deltacli.sharing.client.addresses import CODE, FORM, ShareAddress, parse_address, parse_table_name
+from deltacli.sharing.client.addresses import (
+    CODE,
+    FORM,
+    AccessChoice,
+    OpenOptions,
+    ShareAddress,
+    parse_address,
+    parse_table_name,
+)
 from deltacli.sharing.client.faults import AccessRefused, require_endpoint
 from deltacli.sharing.client.share_storage import ShareStorage, open_address
+from deltacli.sharing.client.shared_directory import DirectoryStorage, open_directory
 from deltacli.sharing.client.shared_files import FileUrl, StoredUrls
 from deltacli.sharing.client.shared_version import LogFileBytes
 from deltacli.sharing.client.table_requests import Query, TableRequests
@@ -40,7 +50,7 @@ from deltacli.spark.executor_rows import SPEC, read_piece, require_no_nested_var
 from deltacli.spark.parquet_scan import find_live_files, require_session
 from deltacli.spark.parquet_schema import columns_for_spark, spark_schema, unread_in_spark
 from deltacli.spark.shares.share_log import (
-    Formats,
+    DirectoryLog,
     FreshUrls,
     ShareBatchOptions,
     ShareLog,
@@ -53,7 +63,7 @@ from deltacli.spark.shares.share_log import (
 )
 from deltacli.spark.source_options import StreamOptions
 from deltacli.spark.source_plans import StreamPlan as TableStreamPlan
-from deltacli.spark.source_plans import require_schema, searchable_faults
+from deltacli.spark.source_plans import newest_commit, partitions_of, require_schema, searchable_faults
 from deltacli.spark.table_log import TableLog
 from deltacli.storage import NOTHING, Allowed, Storage, path_external
 from deltacli.table.api_arguments import moment_ms, named_call, text_of
@@ -66,36 +76,54 @@ from deltacli.work.rows.data_files import DataFile, Descriptor, ReadSpec
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from deltacli.table.version import Snapshot
+
 # -- what the data source of shares does on the driver -----------------------------------------------------------------
 
 
-class SharedRows(NamedTuple):
-    """What is read of a share: columns, and files with the store that knows their URLs."""
+Share = ShareStorage | DirectoryStorage
+"""The store of a shared table, by URLs or by its directory."""
 
-    share: ShareStorage
+
+class SharedRows(NamedTuple):
+    """What is read of a share: columns, and files, with the table that they are in."""
+
+    table: TableHandle
     columns: tuple[StructField, ...]
     wanted: ReadSpec
     files: Iterable[DataFile]
-    urls: FreshUrls
+    newest: LogFile | None = None
+    """The newest commit of the log in a directory."""
+    urls: FreshUrls | None = None
+    """Those of the files, without a directory."""
 
     def partitions(self) -> list[bytes]:
         """Return the partitions, pickled."""
         require_no_nested_variant(self.columns)
-        return shared_partitions(self.share, self.wanted, self.files, self.urls.find)
+        if self.urls is None:
+            return partitions_of(self.table, self.wanted, self.files, self.newest)
+        return shared_partitions(_share_of(self.table), self.wanted, self.files, self.urls.find)
 
 
-def open_shared(path: str, formats: Formats) -> ShareStorage:
-    """Return the store of a shared table; nothing is sent yet. Raises UsageError."""
-    opened = open_address(address_of(path))
-    return ShareStorage(opened.address, opened.requests, Query(formats=formats))
+def open_shared(address: ShareAddress, options: ShareBatchOptions | ShareStreamOptions) -> Share:
+    """Return the store of a shared table: by URLs where these are offered and `dir` was not chosen. Raises UsageError,
+    and what the server raises, which is asked for the metadata unless `url` was chosen.
+    """
+    opened = open_address(address)
+    if options.access is not AccessChoice.URL:
+        of_store = OpenOptions(dict(options.storage_options))
+        found = open_directory(address, opened.requests, options.access, of_store, preferred=AccessChoice.URL)
+        if found.directory is not None:
+            return found.directory
+    return ShareStorage(address, opened.requests, Query(formats=options.formats))
 
 
-def read_shared(share: ShareStorage, options: ShareBatchOptions) -> SharedRows:
-    """Ask the server for the files of a version, or of a change data feed. Raises what `Table` raises."""
+def read_shared(share: Share, options: ShareBatchOptions) -> SharedRows:
+    """Find the files of a version, or of a change data feed. Raises what `Table` raises."""
     table = TableHandle(share, name=options.path)
     if options.read_change_feed:
         return _changes(table, options)
-    if options.where is not None:
+    if options.where is not None and isinstance(share, ShareStorage):
         store: Any = share.expecting(where=options.where, version=options.version, at_ms=options.timestamp_ms)
         snapshot = find_snapshot(table.over(store))
     else:
@@ -104,13 +132,16 @@ def read_shared(share: ShareStorage, options: ShareBatchOptions) -> SharedRows:
     columns = columns_for_spark(snapshot.schema, None if options.columns is None else list(options.columns))
     selection = Selection.make(snapshot.schema, columns, options.where)
     live = find_live_files(snapshot, selection)
-    return SharedRows(
-        share,
-        selection.columns,
-        selection.rows_wanted(snapshot.config),
-        live.files,
-        FreshUrls(_share_of(snapshot.table)),
-    )
+    return _rows(snapshot, selection.columns, selection.rows_wanted(snapshot.config), live.files)
+
+
+def _rows(
+    snapshot: Snapshot, columns: tuple[StructField, ...], wanted: ReadSpec, files: Iterable[DataFile]
+) -> SharedRows:
+    table = snapshot.table
+    if isinstance(table.storage, ShareStorage):
+        return SharedRows(table, columns, wanted, files, urls=FreshUrls(table.storage))
+    return SharedRows(table, columns, wanted, files, newest_commit(snapshot))
 
 
 def _changes(table: TableHandle, options: ShareBatchOptions) -> SharedRows:
@@ -126,8 +157,7 @@ def _changes(table: TableHandle, options: ShareBatchOptions) -> SharedRows:
     kept = columns_for_spark(found.snapshot.schema, options.columns)
     if kept is not options.columns:
         found = read_changes(table, replace(request, columns=kept))
-    urls = FreshUrls(_share_of(found.snapshot.table))
-    return SharedRows(_share_of(table), found.columns, found.wanted, found.changed_files(), urls)
+    return _rows(found.snapshot, found.columns, found.wanted, found.changed_files())
 
 
 def _share_of(table: TableHandle) -> ShareStorage:
@@ -139,11 +169,13 @@ def source_schema(options: Mapping[str, str], spark: str) -> SparkSchema:
     """Return the columns of a share, whether it is read once or as a stream."""
     with searchable_faults(options.get("path")):
         found = share_column_options(options, spark)
-        share = open_shared(found.path, found.formats)
         version, at_ms = found.version, found.timestamp_ms
         if found.read_change_feed:
             version, at_ms = found.last, found.last_ms
-        snapshot = find_snapshot(TableHandle(share.without_files(version=version, at_ms=at_ms), name=found.path))
+        share = open_shared(address_of(found.path), found)
+        if isinstance(share, ShareStorage):
+            share, version, at_ms = share.without_files(version=version, at_ms=at_ms), None, None
+        snapshot = find_snapshot(TableHandle(share, name=found.path), version=version, timestamp_ms=at_ms)
         of_changes = CHANGE_COLUMNS if found.read_change_feed else ()
         return spark_schema((*read_columns(snapshot.schema.fields, unread_in_spark), *of_changes), described=True)
 
@@ -152,7 +184,7 @@ def batch_partitions(options: Mapping[str, str], schema: SparkSchema) -> list[by
     """Return the partitions of a version of a share, or of its changes."""
     with searchable_faults(options.get("path")):
         chosen = share_batch_options(options)
-        rows = read_shared(open_shared(chosen.path, chosen.formats), chosen)
+        rows = read_shared(open_shared(address_of(chosen.path), chosen), chosen)
         require_schema(rows.columns, schema)
         return rows.partitions()
 
@@ -173,8 +205,8 @@ class StreamPlan(TableStreamPlan):
         self._now = now
 
     @cached_property
-    def _share(self) -> ShareStorage:
-        return open_shared(self._chosen.stream.path, self._chosen.formats)
+    def _share(self) -> Share:
+        return open_shared(address_of(self._chosen.stream.path), self._chosen)
 
     @cached_property
     def _table(self) -> TableHandle:
@@ -185,12 +217,15 @@ class StreamPlan(TableStreamPlan):
         return self._chosen.stream
 
     def _open_log(self) -> TableLog:
-        return ShareLog(self._table, self._share, self._chosen, self._now)
+        if isinstance(self._share, ShareStorage):
+            return ShareLog(self._table, self._share, self._chosen, self._now)
+        return DirectoryLog(self._table, self._chosen.stream)
 
     def _partitions_of(self, files: Iterable[DataFile]) -> list[bytes]:
         log = self._log
-        assert isinstance(log, ShareLog)
-        return shared_partitions(self._share, log.wanted, files, log.url_of)
+        if not isinstance(log, ShareLog):
+            return super()._partitions_of(files)
+        return shared_partitions(_share_of(self._table), log.wanted, files, log.url_of)
 
 
 _FindUrl = Callable[[str], FileUrl | None]
@@ -346,6 +381,7 @@ def read_share(
     changes_from: int | None = None,
     changes_to: int | None = None,
     access: Literal["auto", "url", "dir"] = "auto",
+    storage_options: Mapping[str, str] | None = None,
 ) -> DataFrame:
     """Return the rows of a shared table, `PROFILE#SHARE.SCHEMA.TABLE`, as a DataFrame: of the newest version, of
     `version`, or of the newest one committed until `timestamp`. With `changes_from`, the changes of the versions from
@@ -353,8 +389,11 @@ def read_share(
 
     The profile is read here, and the server is asked for the files here: executors get their URLs, and no token. So
     run an action before the URLs expire. `where` is sent to the server as a hint, excludes files, and selects rows on
-    executors; `columns` are read only. Files are read by URLs: `access="dir"` is refused, because executors get no
-    credentials for the directory of a table.
+    executors; `columns` are read only.
+
+    With `access="dir"`, and where the server offers nothing else, the table is planned here as one in a directory, and
+    executors get temporary credentials for it. Run an action before these end, or put the profile at its path on all
+    hosts: executors then ask for new ones. `storage_options` are those of the directory, such as `region`.
 
     Raises what `open_table` and `Table.snapshot` raise, and UsageError for a session that cannot be used. An action
     raises an error of Spark whose text begins with the code of ours, such as `[share.url-expired]`.
@@ -376,8 +415,9 @@ def read_share(
         last=changes_to,
         columns=None if columns is None else tuple(columns),
         where=where,
+        storage_options=tuple(sorted((storage_options or {}).items())),
     )
-    rows = read_shared(open_address(parsed), options)
+    rows = read_shared(open_shared(parsed, options), options)
     return _frame(spark, rows.partitions(), spark_schema(rows.columns, described=True))
 
 

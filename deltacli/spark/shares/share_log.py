@@ -22,8 +22,8 @@ from deltacli.sharing.client.shared_files import FileUrl
 from deltacli.sharing.client.shared_version import SharedChanges, SharedVersion
 from deltacli.sharing.client.table_requests import BOTH_FORMATS
 from deltacli.sharing.protocol.parameters import ResponseFormat
-from deltacli.spark.source_options import STREAM as TABLE_STREAM
 from deltacli.spark.source_options import (
+    STORAGE,
     OptionReader,
     StreamOptions,
     bad_option,
@@ -32,10 +32,13 @@ from deltacli.spark.source_options import (
     given_options,
     has_limits,
     moment,
+    options_of_store,
     path_of,
     require_one,
     version_number,
+    without_store,
 )
+from deltacli.spark.source_options import STREAM as TABLE_STREAM
 from deltacli.spark.table_log import TableLog
 from deltacli.table.find_log import list_log
 from deltacli.table.handle import TableHandle
@@ -73,6 +76,7 @@ class ShareBatchOptions:
     access: AccessChoice = AccessChoice.AUTO
     columns: tuple[str, ...] | None = None
     where: str | None = None
+    storage_options: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,20 +92,18 @@ class ShareStreamOptions:
     formats: Formats = (ResponseFormat.DELTA,)
     access: AccessChoice = AccessChoice.AUTO
 
+    @property
+    def storage_options(self) -> tuple[tuple[str, str], ...]:
+        """The options of the store of a directory."""
+        return self.stream.storage_options
+
 
 def access_of(name: str, value: str) -> AccessChoice:
-    """Return how a shared table is read. Raises UsageError for its directory, whose credentials no executor gets."""
+    """Return how a shared table is read. Raises UsageError."""
     try:
-        choice = AccessChoice(value.strip().lower())
+        return AccessChoice(value.strip().lower())
     except ValueError:
-        raise bad_option(name, value, "auto or url") from None
-    if choice is AccessChoice.DIRECTORY:
-        raise UsageError(
-            "Spark reads a shared table by URLs: credentials for its directory are not sent to executors",
-            code="usage.access",
-            hint='deltacli.open_table(ADDRESS, access="dir") reads the directory in one process',
-        )
-    return choice
+        raise bad_option(name, value, "auto, url or dir") from None
 
 
 def _formats(name: str, value: str) -> Formats:
@@ -148,14 +150,16 @@ _EVERY = {**STREAM, **BATCH}
 
 def share_batch_options(options: Mapping[str, str]) -> ShareBatchOptions:
     """Read the options of `read`. Raises UsageError (`usage.stream-option`, `share.address`)."""
-    given = given_options(options, BATCH, _EVERY, "read")
+    given = _given(options, BATCH, "read")
     for one, other in (
         ("versionAsOf", "timestampAsOf"),
         ("startingVersion", "startingTimestamp"),
         ("endingVersion", "endingTimestamp"),
     ):
         require_one(given, one, other)
-    found = ShareBatchOptions(path_of(options, _LOAD), **fields_of(given, BATCH))
+    found = ShareBatchOptions(
+        path_of(options, _LOAD), storage_options=options_of_store(options), **fields_of(given, BATCH)
+    )
     _require_range(found, given)
     address_of(found.path)
     return found
@@ -186,27 +190,37 @@ def share_stream_options(options: Mapping[str, str], spark: str) -> ShareStreamO
             facts={"needed": "Spark 4.2"},
             hint="use Spark 4.2, or read changes: .option('readChangeFeed', 'true') of spark.read",
         )
-    given = given_options(options, STREAM, _EVERY, "readStream")
+    given = _given(options, STREAM, "readStream")
     require_one(given, "startingVersion", "startingTimestamp")
     path = path_of(options, _LOAD)
     address_of(path)
     of_streams = {name: value for name, value in given.items() if name in _OF_STREAMS}
     of_requests = {name: value for name, value in given.items() if name in _OF_REQUESTS}
-    stream = StreamOptions(path, **fields_of(of_streams, _OF_STREAMS))
+    stream = StreamOptions(path, storage_options=options_of_store(options), **fields_of(of_streams, _OF_STREAMS))
     return ShareStreamOptions(stream, **fields_of(of_requests, _OF_REQUESTS))
 
 
 def share_column_options(options: Mapping[str, str], spark: str) -> ShareBatchOptions:
     """Return what decides the columns, whichever reader the options are for. Raises UsageError."""
-    given = given_options(options, _EVERY, _EVERY, "the data source")
+    given = _given(options, _EVERY, "the data source")
     if any(name not in BATCH for name in given):
         share_stream_options(options, spark)
     elif any(name not in STREAM for name in given):
         return share_batch_options(options)
     path = path_of(options, _LOAD)
     address_of(path)
-    both = {name: value for name, value in given.items() if name in ("readChangeFeed", "responseFormat")}
-    return ShareBatchOptions(path, **fields_of(both, BATCH))
+    both = {name: value for name, value in given.items() if name in ("readChangeFeed", "responseFormat", "access")}
+    return ShareBatchOptions(path, storage_options=options_of_store(options), **fields_of(both, BATCH))
+
+
+def _given(options: Mapping[str, str], known: Mapping[str, object], where: str) -> dict[str, str]:
+    """Return the options by the names in `known`, without those of the store. Raises UsageError for others."""
+    given = given_options(without_store(options), known, _EVERY, where, also=(f"{STORAGE}…",))
+    if given.get("access", "").strip().lower() == AccessChoice.DIRECTORY and "responseFormat" in given:
+        raise UsageError(
+            "responseFormat is about files by URLs: it cannot be used with access = dir", code="usage.stream-option"
+        )
+    return given
 
 
 def address_of(path: str) -> ShareAddress:
@@ -253,6 +267,16 @@ class FreshUrls:
     def _is_half_over(self, found: FileUrl, now: int) -> bool:
         ends = self._listed_ms + _UNKNOWN_MS if found.expires_ms is None else found.expires_ms
         return now - self._listed_ms > max(ends - self._listed_ms, 0) / 2
+
+
+class DirectoryLog(TableLog):
+    """The files that a stream of a share delivers from its directory. They have other names and another order than by
+    URLs, so a query keeps to one way.
+    """
+
+    def __init__(self, table: TableHandle, options: StreamOptions) -> None:
+        super().__init__(table, options)
+        self.table = f"{self.table} by directory"
 
 
 @dataclass

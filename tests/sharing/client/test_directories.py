@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import re
 from collections.abc import Callable, Iterator
 from email.utils import formatdate
@@ -17,10 +18,10 @@ from deltacli.api.table import Table
 from deltacli.cli.app import run
 from deltacli.cli.running.run import Run
 from deltacli.core.errors import DeltacliError, PathExternal, UsageError
+from deltacli.engine.spark.engine import sendable
 from deltacli.sharing import Client
 from deltacli.sharing.client.share_storage import ShareStorage
 from deltacli.sharing.client.shared_directory import DirectoryStorage
-from deltacli.spark.shares.share_log import share_batch_options
 from tests.cli.support import Result
 from tests.sharing.client.serving import Asked, Sent
 from tests.sharing.client.vending import JSON, SECRET, Vending, vending
@@ -191,12 +192,14 @@ def test_urls_are_read_where_the_store_is_out_of_reach_and_the_hint_can_help(ser
     assert "AWS_" not in str(caught.value.hint)
 
 
-def test_executors_get_no_credentials(server: Vending) -> None:
-    with pytest.raises(UsageError, match="not sent to executors") as caught:
-        Run.location_of(cast("Run", None), server.open())
+def test_executors_get_the_credentials_in_their_task_only(server: Vending) -> None:
+    storage = server.open()
 
-    assert "cluster.secret" == caught.value.code
-    assert Table(server.open()).stores.location is None
+    assert Run.location_of(cast("Run", None), storage) is None
+    assert Table(storage).stores.location is None
+    sent = sendable(Table(storage).stores)
+    assert SECRET not in f"{sent!r} {sent}"
+    assert SECRET.encode() in pickle.dumps(sent)
 
 
 def test_a_directory_costs_the_requests_of_a_path(server: Vending) -> None:
@@ -402,7 +405,7 @@ def test_credentials_that_do_not_end_are_noted_and_r2_needs_an_endpoint(server: 
         server.open(options={})
 
 
-def test_a_client_reads_the_directory_and_spark_does_not(server: Vending) -> None:
+def test_a_client_reads_the_directory(server: Vending) -> None:
     client = Client(server.proxy.profile, clock=lambda: server.now_ms)
 
     found = client.table("Sales.Main.t", access="dir", storage_options=server.options).read(where="id > 10")
@@ -410,8 +413,6 @@ def test_a_client_reads_the_directory_and_spark_does_not(server: Vending) -> Non
     assert [11, 12] == sorted(found.read_all()["id"].to_pylist())
     assert server.root == client.table("Sales.Main.t").metadata().access.location
     assert [server.root] == server.vended
-    with pytest.raises(UsageError, match="not sent to executors"):
-        share_batch_options({"path": server.address, "access": "dir"})
 
 
 def test_a_condition_by_urls_takes_the_metadata_that_chose_them_once(server: Vending) -> None:
@@ -473,15 +474,18 @@ def test_commands_read_the_directory(server: Vending, command: Command, tmp_path
         assert local.out.replace("file://", "") == there or name == "validate"
 
 
-def test_rows_are_pulled_from_the_directory_and_files_are_not(
-    server: Vending, command: Command, tmp_path: Path
-) -> None:
-    found = command("share", "pull", server.address, "--to", str(tmp_path / "rows.csv"), "--access", "dir")
-    refused = command("share", "pull", server.address, "--to", str(tmp_path / "copy"), "--access", "dir")
+def test_rows_and_the_table_are_pulled_from_the_directory(server: Vending, command: Command, tmp_path: Path) -> None:
+    rows, copy = tmp_path / "rows.csv", tmp_path / "copy"
+    by_rows = command("share", "pull", server.address, "--to", str(rows), "--access", "dir")
+    by_files = [command("share", "pull", server.address, "--to", str(copy), "--access", "dir", "--json") for _ in "12"]
 
-    assert (0, 7) == (found.code, len((tmp_path / "rows.csv").read_text().splitlines())), found.err
-    assert (2, False) == (refused.code, (tmp_path / "copy").exists())
-    assert "--as parquet" in refused.err
+    assert (0, 7) == (by_rows.code, len(rows.read_text().splitlines())), by_rows.err
+    assert [0, 0] == [one.code for one in by_files], by_files[0].err
+    documents = [json.loads(one.out) for one in by_files]
+    assert [(3, True), (0, False)] == [(one["filesDownloaded"], one["committed"]) for one in documents]
+    assert {server.address} == {one["table"] for one in documents}
+    assert rows_of(Table(server.open()).storage) == rows_of(deltacli.open_table(copy).storage)
+    assert not server.asked("/query")
 
 
 def test_lists_show_what_is_said_of_a_share(server: Vending, command: Command) -> None:

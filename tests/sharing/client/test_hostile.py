@@ -26,10 +26,9 @@ from deltacli.sharing.client.faults import (
     require_endpoint,
     require_file_url,
 )
-from deltacli.sharing.client.share_storage import open_profile
 from deltacli.sharing.client.shared_files import data_file_name
 from deltacli.sharing.client.table_requests import list_shares
-from deltacli.sharing.client.transport import Transport
+from deltacli.sharing.client.transport import Transport, open_profile
 from deltacli.storage.retry import Retry
 from tests.sharing.client.serving import Asked, Proxy, Sent, proxied
 from tests.sharing.served import TOKEN, shared

@@ -14,8 +14,8 @@ import pytest
 from deltacli.core.errors import DeltacliError, UsageError
 from deltacli.sharing.client.addresses import parse_address, split_profile
 from deltacli.sharing.client.faults import AccessRefused, RequestRefused
-from deltacli.sharing.client.share_storage import open_profile
 from deltacli.sharing.client.table_requests import list_shares
+from deltacli.sharing.client.transport import open_profile
 from deltacli.storage.retry import Retry
 from tests.sharing.client.serving import Asked, Proxy, Sent, proxied
 from tests.sharing.served import NOW_MS, TOKEN, shared

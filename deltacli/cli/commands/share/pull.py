@@ -151,7 +151,6 @@ def _pull_table(
 ) -> None:
     from deltacli.cli.render.sharing import pull_outcome
     from deltacli.cli.running.changing import Mode, Wording, run_change
-    from deltacli.sharing.client.share_storage import ShareStorage
     from deltacli.sharing.protocol.parameters import Point
 
     if "://" in to or to == "-" or not to:
@@ -159,17 +158,10 @@ def _pull_table(
     require_target(to.rstrip("/") or "/", "--to")
     request = PullRequest(to, Point(version, at_ms), resumes=resume, decodes=decodes)
     shared = open_shared(run, table)
-    if not isinstance(shared, ShareStorage):
-        raise UsageError(
-            "--as delta copies files by their URLs, and this table is read in its directory",
-            code="usage.access",
-            facts={"instead": "--as parquet, csv or ndjson; or --access url where the provider offers it"},
-            hint=again_with(invocation.arguments, "--as", "parquet"),
-        )
     wording: Wording[PullPlan, PullResult] = Wording(
         question=None,
-        planned=lambda plan, is_only: pull_outcome(shared.uri, plan.result(dry_run=is_only)),
-        done=lambda result: pull_outcome(shared.uri, result),
+        planned=lambda plan, is_only: pull_outcome(shared.address.uri, plan.result(dry_run=is_only)),
+        done=lambda result: pull_outcome(shared.address.uri, result),
         following=_next,
     )
     change = Pull(shared, request, run.progress)

@@ -150,15 +150,9 @@ class ConformanceChecker:
         from deltacli.storage.vended import open_vended
 
         wanted = self._wanted
-        seconds = None if wanted.time_budget_ms is None else wanted.time_budget_ms / 1_000
-        wire = Wire(
-            target.endpoint,
-            target.authorize,
-            Budget(wanted.max_requests, seconds),
-            pause=wanted.pause_seconds,
-            sleep=time.sleep,
-            clock=time.monotonic,
-        )
+        budget = Budget(wanted.max_requests, None if wanted.time_budget_ms is None else wanted.time_budget_ms / 1_000)
+        pause, sleep, clock = wanted.pause_seconds, time.sleep, time.monotonic
+        wire = Wire(target.endpoint, target.authorize, budget, pause=pause, sleep=sleep, clock=clock)
         tested = ConformanceRun(
             wire,
             Scope(
@@ -213,17 +207,15 @@ class ConformanceChecker:
             skipped={rule: reason for reason, ids in reasons.items() for rule in ids},
         )
         kept = tuple(finding for finding in suite.findings if id(finding) in sieve.kept)
-        is_server = not suite.base
-        self._suites.append(
-            CheckedTable(suite.name, validation, kept, sieve.suppressed, sieve.accepted, sieve.fails, is_server)
-        )
+        counts = sieve.suppressed, sieve.accepted, sieve.fails
+        self._suites.append(CheckedTable(suite.name, validation, kept, *counts, not suite.base))
         if self._wanted.write_baseline is not None:
             self._to_accept += [(suite.uri, finding) for finding in suite.findings]
 
     def _report(self) -> ValidationReport:
         from deltacli.cli.render.validate.report import ValidationReport
 
-        labels = [suite.validation.table for suite in self._suites]
+        labels, baseline = [suite.validation.table for suite in self._suites], self._baseline
         checked = {rule for suite in self._suites for rule in suite.validation.rules}
         rules = tuple(rule for rule in self._rules.values() if rule.id in checked)
         return ValidationReport(
@@ -232,7 +224,7 @@ class ConformanceChecker:
             tuple(self._suites),
             (),
             lambda: rules,
-            self._baseline.stale(labels, checked.__contains__) if self._baseline is not None else None,
+            None if baseline is None else baseline.stale(labels, checked.__contains__),
             _COMMAND,
             tuple(self._left_out),
         )
@@ -270,26 +262,17 @@ def share_test(run: Run, address: ServerArgument = None, *, wanted: TestOptions)
     if wanted.list_rules:
         list_rules(run, rules, "share")
         return
-    report = ConformanceChecker(run, wanted, rules).test(_target(run, address, wanted.profile))
-    _say_what_next(run, report)
-    if code := _exit_code(report, is_accepted=wanted.exit_zero or wanted.write_baseline is not None):
-        raise Exit(code)
-
-
-def _target(run: Run, address: str | None, profile: str | None) -> ServerTarget:
-    """Return the server to test. Raises UsageError."""
-    from deltacli.sharing.conformance.run import read_server_target
-
     if not address:
         raise UsageError("missing argument ADDRESS", code="usage.table", hint="deltacli share test --help")
-    return read_server_target(address, profile, run.clock, run.note)
+    from deltacli.sharing.conformance.run import read_server_target
 
-
-def _exit_code(report: ValidationReport, *, is_accepted: bool) -> int:
-    """Return 1 where a finding reaches `--fail-on`, 5 where there is none and a limit ended the test early."""
-    if any(suite.fails for suite in report.tables) and not is_accepted:
-        return EXIT_FINDINGS
-    return PartlyDone.exit_code if any("limit of" in sentence for sentence in report.left_out) else 0
+    target = read_server_target(address, wanted.profile, run.clock, run.note)
+    report = ConformanceChecker(run, wanted, rules).test(target)
+    _say_what_next(run, report)
+    if any(suite.fails for suite in report.tables) and not wanted.exit_zero and wanted.write_baseline is None:
+        raise Exit(EXIT_FINDINGS)
+    if any("limit of" in sentence for sentence in report.left_out):
+        raise Exit(PartlyDone.exit_code)
 
 
 def _choose_rules(run: Run, wanted: TestOptions) -> list[Rule]:
