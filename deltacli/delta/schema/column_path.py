@@ -243,7 +243,7 @@ def _no_field(place: ColumnPlace, name: str) -> str:
 
 def _refused(text: str, reason: str, names: Sequence[str], near: str | None = None) -> UsageError:
     return UsageError(
-        f"the column {text} cannot be used: {reason}",
+        reason if reason.endswith(f"no column {text}") else f"the column {text} cannot be used: {reason}",
         code=CODE,
         facts={"possible": some_of(names, _SHOWN_NAMES) or "nothing: it has no parts"},
         hint=command("snapshot", schema=True),

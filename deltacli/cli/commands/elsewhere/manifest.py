@@ -81,13 +81,13 @@ def _sections(uri: str, plan: ManifestsPlan, *, is_done: bool) -> Iterator[Secti
     yield Section("version", [str(plan.basis.version)])
     yield Section("files", [] if plan.live is None else [format_count(plan.live.files)])
     for label, paths in (
-        ("written" if is_done else "write", plan.to_write),
-        ("deleted" if is_done else "delete", plan.to_delete),
+        ("written" if is_done else "would write", plan.to_write),
+        ("deleted" if is_done else "would delete", plan.to_delete),
     ):
         yield Section(label, [plural(len(paths), "manifest")] if paths else [])
     named = plan.differences[:_NAMED]
     more = len(plan.differences) - len(named)
-    yield Section("differences", [*(_words(one) for one in named), *([f"{more:,} more"] if more else [])])
+    yield Section("found" if is_done else "differences", [*(_words(one) for one in named), *([f"{more:,} more"] if more else [])])
     yield refused(f"{one.message} [{one.code}]" for one in plan.refusals)
 
 
