@@ -89,7 +89,7 @@ class ConvertRequest:
     like: str | None = option(
         "Take columns, partitions and column mapping from this JSON document of snapshot.", "FILE", Kind.TEXT
     )
-    exclude: tuple[str, ...] = option("Leave out files whose path matches. Repeatable.", "GLOB", Kind.TEXTS, default=())
+    exclude: Sequence[str] = option("Leave out files whose path matches. Repeatable.", "GLOB", Kind.TEXTS, default=())
     accept_unknowable: bool = option(
         "Convert a Delta table that has lost its log, although removed rows come back.", default=False
     )
@@ -187,7 +187,7 @@ class ConvertPlan(OneCommit):
             place = first.path if first.column is None else f"{first.path}, column {first.column}"
             said = f"{plural(len(self.conflicts), 'conflict')} between the files, the first in {place}: {first.seen}"
             found.append(
-                Refusal("convert.conflicts", said, adding(parameter("convert.exclude", glob.escape(first.path))))
+                Refusal("convert.conflicts", said, adding(parameter("convert.exclude", [glob.escape(first.path)])))
             )
         if self.unknowable and not self.request.accept_unknowable:
             evidence = self.unknowable[0].evidence
