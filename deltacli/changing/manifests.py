@@ -306,10 +306,7 @@ def write_manifests(store: Storage, outcome: ManifestsOutcome) -> None:
         outcome.written += 1
     extras = plan.to_delete
     gone = [
-        path
-        for extra in extras
-        for path in (_checksum_of(extra), extra)
-        if path in plan.checksums or path == extra
+        path for extra in extras for path in (_checksum_of(extra), extra) if path in plan.checksums or path == extra
     ]
     for path, answer in store.delete_many(gone):
         if isinstance(answer, Failed):

@@ -88,7 +88,10 @@ def _sections(uri: str, plan: ManifestsPlan, done: ManifestsOutcome | None) -> I
         yield Section(label, [plural(count, "manifest")] if count else [])
     named = plan.differences[:_NAMED]
     more = len(plan.differences) - len(named)
-    yield Section("differences" if done is None else "found", [*(_words(one) for one in named), *([f"{more:,} more"] if more else [])])
+    yield Section(
+        "differences" if done is None else "found",
+        [*(_words(one) for one in named), *([f"{more:,} more"] if more else [])],
+    )
     yield refused(f"{one.message} [{one.code}]" for one in plan.refusals)
 
 
