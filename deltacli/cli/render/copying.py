@@ -54,7 +54,7 @@ def _sections(result: CopyResult) -> list[Section]:
         else Section("versions", [f"{plan.first} to {plan.last}"]),
         *([] if is_check else [Section(verb, ["nothing" if plan.is_noop else file_amount(*amount[:2])], Style.GOOD)]),
         Section("unchanged", [file_amount(*plan.skipped[:2])] if plan.skipped.files else []),
-        Section("behind", [behind] if lag.versions else []),
+        Section("behind", [behind] if lag.versions and (is_check or lag.seconds is not None) else []),
         Section("compared", [_COMPARED[result.verified]] if result.verified else []),
         Section("committed", [] if result.committed_version is None else [f"version {result.committed_version}"]),
         Section("note", plan.notes, Style.WARNING),

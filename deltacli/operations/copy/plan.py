@@ -756,10 +756,11 @@ def _names(paths: ArrowArray) -> str:
 
 
 def _lacks_files(paths: ArrowArray, version: int) -> Refusal:
+    verbs = "is missing or has" if len(paths) == 1 else "are missing or have"
     return Refusal(
         INCOMPLETE,
-        f"the source is incomplete: {plural(len(paths), 'file')} that version {version} needs are missing or have "
-        f"another size: {_names(paths)}",
+        f"the source is incomplete: {plural(len(paths), 'file')} that version {version} needs {verbs} another size: "
+        f"{_names(paths)}",
         command("undelete", sources=["COPY"]),
     )
 

@@ -119,7 +119,7 @@ def _sections(plan: ClonePlan) -> list[Section]:
         Section("table", [plan.target]),
         Section("source", [f"{plan.source.table.uri}, version {plan.version}"]),
         Section(
-            "would name" if plan.dry_run else "names",
+            "would use" if plan.dry_run else "uses",
             [file_amount(plan.files.files, plan.files.size_bytes)],
             Style.GOOD,
         ),
