@@ -57,8 +57,11 @@ class StreamsRequest:
         """Raise UsageError without a directory, or with both."""
         object.__setattr__(self, "checkpoints", tuple(self.checkpoints))
         if bool(self.checkpoints) == (self.restart_point is not None):
-            either = f"{parameter('streams.checkpoints')} or {parameter('streams.restart_point')}"
-            raise UsageError(f"name the checkpoint directories with {either}", code="usage.checkpoints")
+            one, other = parameter("streams.checkpoints"), parameter("streams.restart_point")
+            said = f"name the checkpoint directories with {one} or {other}"
+            raise UsageError(
+                f"{one} and {other} exclude each other" if self.checkpoints else said, code="usage.checkpoints"
+            )
 
     @property
     def names(self) -> Sequence[str]:
