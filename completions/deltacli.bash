@@ -7,13 +7,13 @@ _deltacli_load() {
     case $1 in
         '')
             commands='alter;-;again;Change the columns of a table, or what describes it, in one commit.
-catalog;-;again;List the tables of Unity Catalog, and look after those it manages.
+catalog;-;again;List the tables of Unity Catalog, and maintain those it manages.
 changes;-;again;Read how the rows of a table changed between two versions.
 checkpoint;-;again;Write a checkpoint, so that readers have fewer commits to read.
 clone;-;again;Create a table that shares the data files of another one.
 completion;-;again;Print the completion script of a shell.
-convert;-;again;Make a Delta table of Parquet files, in place and in one commit.
-copy;-;again;Copy a table to another place, and prove that the copy is one.
+convert;-;again;Turn Parquet files into a Delta table, in place and in one commit.
+copy;-;again;Copy a table to another place, and verify the copy.
 diff;-;again;Show what differs between two versions, or between two tables; exit 1 if something does.
 doctor;-;again;Diagnose a table, its store, and access to it.
 explain;-;again;Show which clients read and write a table, and what stops the others.
@@ -119,9 +119,9 @@ again;@altered
             ;;
         'catalog ')
             commands='ls;-;again;List the tables of a catalog or of a schema.
-publish;-;again;Copy ratified commits into the log, in order, and tell the catalog.
+publish;-;again;Copy ratified commits into the log, in order, and report them.
 staged;-;again;List the staged commits of a table, and what became of each.
-status;-;again;Show how far the catalog and the log of a table are, and what differs.
+status;-;again;Show the newest versions in catalog and log, and what differs.
 '
             options='--format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
@@ -2459,7 +2459,7 @@ again;TEXT
         'streams ')
             commands=''
             options='--checkpoints;TEXT;again;Checkpoint directories of the queries, also patterns such as '\''chk/*'\''. Repeatable.
---restart-point;TEXT;once;Show where the query of this checkpoint can begin anew, and what is lost.
+--restart-point;TEXT;once;Show where the query of this checkpoint can start over, and what is lost.
 --tables;TEXT;again;Tables that the queries may read, found by id; also patterns. Repeatable.
 --fail-on;dead at-risk;once;Exit with 1 if a query is dead, or not ok.
 --format;table json ndjson csv markdown;once;Format of stdout.
@@ -2839,7 +2839,7 @@ again;@widenings
 --ddl;-;once;Show the schema of a Paimon table as CREATE TABLE of Flink SQL instead.
 --missing;-;once;Only files that lack statistics of a column.
 --read;-;once;What to read: footers, which do not have all bounds, or all rows.
---restart-point;-;once;Show where the query of this checkpoint can begin anew, and what is lost.
+--restart-point;-;once;Show where the query of this checkpoint can start over, and what is lost.
 --tables;-;again;Tables that the queries may read, found by id; also patterns. Repeatable.
 --prefix;-;once;Delete only below this directory of the table.
 --mode;-;once;Source of candidates: full lists the table, lite reads removed files from commits.

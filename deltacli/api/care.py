@@ -129,7 +129,7 @@ class BeforeChange(TableHandle):
         The parameters are the fields of `StreamsRequest`.
         `checkpoints` are directories and patterns, relative to the current directory. `queries` of the result have a
         `finding` with verdict and reason, and `sources` with their `judgement`: position, needs, lag; the worst come
-        first. With `restart_point`, the checkpoint of one query, its sources also have where it can begin anew.
+        first. With `restart_point`, the checkpoint of one query, its sources also have where it can start over.
         `as_json` returns the document `deltacli.streams`.
 
         Raises Refused (`streams.none-found`), Unreadable (`streams.not-a-checkpoint`), UsageError and StorageFailed.

@@ -196,10 +196,11 @@ class ManifestsPlan:
 
 @dataclass(eq=False)
 class ManifestsOutcome:
-    """What became of a plan: how many manifests were written, and what could not be deleted."""
+    """What became of a plan: how many manifests were written and deleted, and what could not be deleted."""
 
     plan: ManifestsPlan
     written: int = 0
+    deleted: int = 0
     failures: Failures = field(default_factory=Failures)
 
     def so_far(self) -> str:
@@ -215,9 +216,8 @@ class ManifestsOutcome:
 
     def as_json(self) -> dict[str, Json]:
         """Return the content of the document `deltacli.manifest`."""
-        deleted = len(self.plan.to_delete) - self.failures.count
         content = self.plan.as_json(dry_run=False)
-        done = {"written": self.written, "deleted": max(0, deleted), "unchanged": self.plan.unchanged}
+        done = {"written": self.written, "deleted": self.deleted, "unchanged": self.plan.unchanged}
         return content | {"manifests": done}
 
 
@@ -304,17 +304,17 @@ def write_manifests(store: Storage, outcome: ManifestsOutcome) -> None:
     table = plan.basis.table
     for _ in table.engine.run(put, plan.to_write, at_once=store.capabilities.parallel_reads):
         outcome.written += 1
+    extras = plan.to_delete
     gone = [
-        path
-        for extra in plan.to_delete
-        for path in (_checksum_of(extra), extra)
-        if path in plan.checksums or path == extra
+        path for extra in extras for path in (_checksum_of(extra), extra) if path in plan.checksums or path == extra
     ]
     for path, answer in store.delete_many(gone):
         if isinstance(answer, Failed):
             outcome.failures.note(path, answer)
+        else:
+            outcome.deleted += path.endswith(_NAME)
     if store.capabilities.has_directories:
-        for path in plan.to_delete:
+        for path in extras:
             _remove_empty(store, path.rpartition("/")[0])
 
 

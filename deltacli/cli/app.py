@@ -598,7 +598,7 @@ def _report_interruption(interruption: Interrupted, arguments: Sequence[str]) ->
     if invocation.is_reporting and interruption.outcome == Interrupted.outcome:
         interruption.outcome = "the change was probably made; run the same command again to see what is left"
     if not wants_json(arguments):
-        say(interruption.message)
+        say(visible(interruption.message))
         return
     details = {"signal": interruption.signal_name}
     table, message = _table_of(arguments), interruption.message

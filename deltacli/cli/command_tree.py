@@ -224,7 +224,7 @@ Examples:
   deltacli log compact ./tbl --from 1 --to 9  # merge commits into a file
 """
 
-_CATALOG = """List the tables of Unity Catalog, and look after those it manages.
+_CATALOG = """List the tables of Unity Catalog, and maintain those it manages.
 
 \b
 Examples:

@@ -145,7 +145,7 @@ def report_error(error: DeltacliError, arguments: Sequence[str], table: str | No
         width = max((len(name) for name in error.facts), default=0)
         is_of_words = error.exit_code == UsageError.exit_code and error.code not in _OF_TABLES
         is_named = not table or is_of_words or message.startswith((f"{table} ", f"{table}: "))
-        say(visible(f"error: {message}" if is_named else f"error: {table}: {message}"))
+        say(visible(f"error: {message}" if is_named else f"error: {without_middle(table)}: {message}"))
         for name, value in error.facts.items():
             say(visible(f"  {name:<{width}}  {value}"))
     report_details(error, arguments)
@@ -295,7 +295,7 @@ def _is_below(place: str, table: str) -> bool:
     return place == root or place.startswith(f"{root}/")
 
 
-_REPEATABLE = frozenset({"--allow-external", "--spark-conf", "--storage-option"})
+_REPEATABLE = frozenset({"--allow-external", "--exclude", "--spark-conf", "--storage-option"})
 
 
 def _hint(error: DeltacliError, arguments: Sequence[str], table: str | None) -> str | None:

@@ -17,6 +17,7 @@ from deltacli.cli.terminal.shell import again, again_with, before_consent, quote
 from deltacli.cli.terminal.term import say, visible
 from deltacli.core.errors import PLACEHOLDERS, UsageError, nearest_name
 from deltacli.core.typing import Click
+from deltacli.core.units import without_middle
 
 # -- names that commands, options and formats have in other programs ---------------------------------------------------
 
@@ -135,7 +136,7 @@ def report_usage(error: Exception, arguments: Sequence[str]) -> None:
     """Write an error of the command-line parser in the form of all other errors."""
     message = str(getattr(error, "format_message", lambda: str(error))()).rstrip(".")
     message = message[:1].lower() + message[1:] if message[1:2].islower() else message
-    message = _in_our_words(message)
+    message = without_middle(_in_our_words(message))
     meant = _meant(error, message, arguments)
     if meant is not None and meant.instead:
         message = meant.instead

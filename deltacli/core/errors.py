@@ -329,6 +329,8 @@ class ShellSpelling(Spelling):
             return f"--no-{option}" if value is False else f"--{option}"
         if isinstance(value, Mapping):
             value = " ".join(f"{key}={inner}" for key, inner in value.items())
+        if isinstance(value, list):
+            (value,) = value
         return f"--{option} {value}"
 
     def command(

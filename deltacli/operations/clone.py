@@ -356,10 +356,12 @@ def _refusals_of_note(source: TableHandle) -> Iterator[Refusal]:
 
 def _refusals_of_target(target: ReadStorage, table: Snapshot, now: Snapshot | None) -> Iterator[Refusal]:
     source = table.table.storage
-    if is_inside(target, source) or is_inside(source, target):
+    inner, outer = is_inside(target, source), is_inside(source, target)
+    if inner or outer:
+        of_one = "one of the two directories is inside the other: a vacuum of the outer would delete files of the inner"
         yield Refusal(
             "clone.inside",
-            "one of the two directories is inside the other: a vacuum of the outer would delete files of the inner",
+            "source and target are the same directory" if inner and outer else of_one,
             facts={"source": source.uri, "target": target.uri},
         )
     elif now is not None:

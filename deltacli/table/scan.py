@@ -135,7 +135,7 @@ def require_row_ids(snapshot: ScannedVersion) -> tuple[StructField, ...]:
     found, schema = row_id_columns(snapshot.config), snapshot.schema
     if not found and isinstance(snapshot.table.storage, StoreOfVersions):
         raise Refused(
-            "the server of the share does not say which ids the rows of the table have",
+            "the server of the share does not send the ids of rows",
             code=NOT_ENABLED,
             hint="ask the provider of the share to enable row tracking, and to send the delta format",
         )

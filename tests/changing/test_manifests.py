@@ -102,8 +102,9 @@ def test_lists_of_partitions_without_files_are_deleted(tmp_path: Path) -> None:
     (other / "manifest").write_text("")
     (place / HOME / "notes.txt").write_text("of somebody")
 
-    open_table(place).manifest()
+    outcome = open_table(place).manifest()
 
+    assert (0, 1) == (outcome.written, outcome.deleted)
     assert PARTITIONED == manifests(place)
     assert not (place / HOME / "p=9").exists()
     assert (place / HOME / "notes.txt").exists()
@@ -159,6 +160,20 @@ def test_a_list_that_cannot_follow_is_said_and_undoes_nothing(tmp_path: Path, ca
     assert (0, 5) == (code, open_table(place).snapshot().version)
     assert f"deltacli manifest file://{place}" in caution
     assert caution in err.decode()
+
+
+def test_a_run_that_fails_claims_no_list_that_it_has_not_written(tmp_path: Path, capsysbinary: Capture) -> None:
+    place = partitioned(tmp_path)
+    (place / HOME / "p=9").mkdir(parents=True)
+    (place / HOME / "p=9" / "manifest").write_text("")
+    (place / HOME / "p=0").write_text("not a directory")
+
+    assert 5 == run(["manifest", str(place), "--yes", "--json"])
+
+    out, _ = capsysbinary.readouterr()
+    done = json.loads(out)["manifests"]
+    assert (True, 0) == (done["written"] < len(PARTITIONED), done["deleted"])
+    assert (place / HOME / "p=9" / "manifest").exists()
 
 
 def test_what_commits_no_files_writes_no_lists(tmp_path: Path) -> None:

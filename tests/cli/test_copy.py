@@ -46,6 +46,7 @@ def test_words_and_the_next_command(table: Path, tmp_path: Path) -> None:
     assert "committed  version 15" in done.out
     assert 4 == again.code
     assert "is a finished copy with an id of its own" in again.err
+    assert f"hint: deltacli copy {table} {tmp_path / 'target'} --check" == again.err.splitlines()[-1]
 
 
 def test_what_is_no_delta_table_is_refused_with_a_way_out(table: Path, tmp_path: Path) -> None:

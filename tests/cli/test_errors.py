@@ -433,6 +433,10 @@ def test_a_wrong_command_line_is_exit_2_and_shows_the_usage(
         ("share head trips", "share head --help"),
         ("changes wide --columns id", "snapshot wide"),
         ("changes trips --columns id", "changes trips --columns id --from 0"),
+        ("copy trips dst --versions 9-99", "copy trips dst --versions 9-14"),
+        ("copy acme.share#a.b.c dst", "share pull 'acme.share#a.b.c' --to DIRECTORY --as delta"),
+        ("clone acme.share#a.b.c dst --yes", "share pull 'acme.share#a.b.c' --to DIRECTORY --as delta"),
+        ("stats trips --columns tripp", "stats trips --columns trip"),
     ],
 )
 def test_a_hint_is_the_command_that_was_typed_corrected(line: str, hint: str, table: Path) -> None:

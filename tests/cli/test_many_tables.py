@@ -303,6 +303,19 @@ def test_a_table_of_another_format_does_not_stop_the_others(is_both: bool, sever
     assert f"{other.name} is left out" in found.err
 
 
+def test_tables_that_are_left_out_are_one_note_and_are_not_counted(several: Path) -> None:
+    for name in ("p", "q\x1b[31m"):
+        (several / name / "schema").mkdir(parents=True)
+        (several / name / "schema" / "schema-0").write_text('{"id":0,"fields":[]}')
+    broken(several / "b")
+
+    found = deltacli("vacuum", "*", *NOW, "--dry-run", cwd=several)
+
+    (note,) = (line for line in found.err.splitlines() if "left out" in line)
+    assert note.startswith("note: p, q\\x1b[31m are left out: ")
+    assert "note: 2 of 3 tables done; failed: b" == found.err.splitlines()[-1]
+
+
 def test_a_wrong_command_line_changes_none(several: Path) -> None:
     result = deltacli("optimize", "a", "b", "--zorder", "absent", "--yes", "--json", cwd=several)
 

@@ -1,4 +1,4 @@
-"""`streams` on the command line and in Python: verdicts, forms of the result, exit codes, and where to begin anew."""
+"""`streams` on the command line and in Python: verdicts, forms of the result, exit codes, and where to start over."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_the_restart_point_is_the_first_version_with_everything(home: Path) -> N
     assert {"versions": [5, 7], "files": 2, "rows": 6} == restart["lost"]
     assert {"versions": None, "files": 0, "rows": 0} == restart["repeated"]
     text = streams(home, "tbl", "--restart-point", "chk/late").out
-    assert "begin anew: startingVersion 8, with a new checkpoint" in text
+    assert "start over: startingVersion 8, with a new checkpoint" in text
     assert "lost: versions 5 to 7, 2 files, 6 rows" in text
 
 
@@ -156,7 +156,7 @@ def test_a_table_that_was_created_anew_is_another_one_for_its_queries(home: Path
     dead = source_of(home, "late", code=1)
 
     assert ("dead", None) == (dead["verdict"], dead["needs"]["versions"])
-    assert "created anew" in dead["because"]
+    assert "created again" in dead["because"]
     assert "unknown" == document(home, "--checkpoints", "chk/late")["queries"][0]["verdict"]
 
 

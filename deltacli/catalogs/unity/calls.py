@@ -378,6 +378,8 @@ class Calls:
 
     def _unavailable(self, fault: HttpFault, host: str) -> CatalogUnavailable:
         facts = fault.refusal.facts() if isinstance(fault, RefusedCall) else {"reason": str(fault)}
+        if fault.reason == "unreachable":
+            facts = {"reason": fault.said}
         if fault.fate is Fate.UNSENT:
             hint = f"check the endpoint of {self.profile.source}, and HTTPS_PROXY and NO_PROXY"
             return CatalogUnavailable(f"the catalog {host} cannot be reached", facts=facts, hint=hint)

@@ -73,6 +73,8 @@ def profile_of(
 
 
 def _of_keys(given: Mapping[str, str], where: str) -> CatalogProfile:
+    if not isinstance(given, Mapping):
+        raise UsageError(f"{where} is not a table of keys, such as endpoint and token", code=CODE)
     for key, value in given.items():
         if key not in KEYS:
             raise UsageError(f"{where} has an unknown key: {key}", code=CODE, facts={"known": ", ".join(KEYS)}).asking(

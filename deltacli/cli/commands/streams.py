@@ -54,7 +54,7 @@ def streams(
     Examples:
       deltacli streams ./tbl --checkpoints './chk/*'
       deltacli streams --checkpoints './chk/*' --tables './lake/**'
-      deltacli streams ./tbl --restart-point ./chk/orders  # begin anew
+      deltacli streams ./tbl --restart-point ./chk/orders  # start over
       deltacli streams ./tbl --checkpoints './chk/*' --fail-on at-risk -q
     """
     try:
@@ -166,7 +166,7 @@ def _coarse(age_ms: int) -> int:
 
 
 def _of_restart(point: RestartPoint) -> Iterator[str]:
-    yield f"  begin anew: startingVersion {point.starting_version}, with a new checkpoint"
+    yield f"  start over: startingVersion {point.starting_version}, with a new checkpoint"
     if point.of_feed is not None:
         yield f"  as a change feed: startingVersion {point.of_feed}"
     for name, one in (("lost", point.lost), ("delivered again", point.repeated)):

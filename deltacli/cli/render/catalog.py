@@ -90,8 +90,14 @@ def staged_result(staged: StagedFiles) -> Listing[JsonObject]:
         Column("path", lambda one: one["path"], priority=3, folds=True, least=20),
         Column("version", lambda one: one["version"], right=True, priority=1),
         Column("class", lambda one: one["class"], priority=1),
-        Column("sizeBytes", lambda one: one["sizeBytes"], text=lambda one: format_size(one["sizeBytes"]), right=True),
-        Column("ageMs", lambda one: one["ageMs"], text=lambda one: _ago(one["ageMs"]), right=True),
+        Column(
+            "sizeBytes",
+            lambda one: one["sizeBytes"],
+            lambda one: format_size(one["sizeBytes"]),
+            right=True,
+            title="size",
+        ),
+        Column("ageMs", lambda one: one["ageMs"], lambda one: _ago(one["ageMs"]), right=True, title="age"),
     ]
     fields = envelope("deltacli.catalog-staged", staged.table, complete=True)
     said = [] if items else [Section("staged", ["none"])]
@@ -115,7 +121,7 @@ def _published(table: str, outcome: PublishOutcome, *, dry_run: bool) -> Iterato
     yield Section("table", [table])
     shown = [one for one in plan.items if dry_run or one.version in outcome.published]
     lines = [f"version {one.version}, {format_size(one.size_bytes)}, {_ago(one.age_ms)}" for one in shown]
-    yield Section("publish" if dry_run else "published", lines, Style.PLAIN if dry_run else Style.GOOD)
+    yield Section("would publish" if dry_run else "published", lines, Style.PLAIN if dry_run else Style.GOOD)
     yield Section("reported", [] if dry_run or outcome.reported is None else [f"up to version {outcome.reported}"])
     yield refused([] if plan.refusal is None else [f"{plan.refusal.reason} [{plan.refusal.code}]"])
 

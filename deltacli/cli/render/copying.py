@@ -49,10 +49,12 @@ def _sections(result: CopyResult) -> list[Section]:
     return [
         Section("source", [plan.basis.table.uri]),
         Section("target", [plan.target.uri]),
-        Section("versions", [f"{plan.first} to {plan.last}"]),
+        Section("version", [str(plan.last)])
+        if plan.first == plan.last
+        else Section("versions", [f"{plan.first} to {plan.last}"]),
         *([] if is_check else [Section(verb, ["nothing" if plan.is_noop else file_amount(*amount[:2])], Style.GOOD)]),
         Section("unchanged", [file_amount(*plan.skipped[:2])] if plan.skipped.files else []),
-        Section("behind", [behind] if lag.versions else []),
+        Section("behind", [behind] if lag.versions and (is_check or lag.seconds is not None) else []),
         Section("compared", [_COMPARED[result.verified]] if result.verified else []),
         Section("committed", [] if result.committed_version is None else [f"version {result.committed_version}"]),
         Section("note", plan.notes, Style.WARNING),

@@ -96,7 +96,7 @@ def state_sections(summary: SnapshotSummary | StatedVersion, terminal: Terminal,
         Section("version", [_version(snapshot, summary.now_ms, terminal)]),
         *([] if only_counts else _about(snapshot)),
         Section("files", _files(summary)),
-        Section("tombstones", [_tombstones(summary)]),
+        Section("tombstones", [] if isinstance(snapshot.table.storage, StoreOfVersions) else [_tombstones(summary)]),
         *([] if only_counts else _rest(snapshot, terminal)),
     ]
     if summary.digests is not None:
@@ -256,7 +256,7 @@ def draw_snapshot(
         content: list[RenderableType] = []
         drawn = [*labels, *sorted(others)] if title == "table" else labels
         rows = [row for label in drawn if label in sections for row in _panel_rows(canvas, sections[label])]
-        if title == "log":
+        if title == "log" and not isinstance(summary.snapshot.table.storage, StoreOfVersions):
             rows = [*rows[:1], *_checkpoint_rows(canvas, summary), *rows[1:]]
         if rows:
             content.append(canvas.grid(rows, width=min(canvas.width, PANEL_WIDTH) - 4))

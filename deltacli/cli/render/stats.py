@@ -34,14 +34,16 @@ def _sections(plan: StatsPlan, outcome: StatsOutcome | None) -> Iterator[Section
     yield Section("version", [str(plan.snapshot.version)])
     yield Section("limited to", [] if plan.request.where is None else [plan.request.where])
     yield Section("columns", [", ".join(plan.request.columns)] if plan.request.columns else [])
+    amount = file_amount(plan.files, plan.size_bytes)
+    has_read = Section("read", [f"{plan.request.read} of {amount}"])
     if outcome is None:
-        yield Section(f"would read {plan.request.read} of", [file_amount(plan.files, plan.size_bytes)])
+        yield has_read if plan.due is not None else Section(f"would read {plan.request.read} of", [amount])
         yield Section("of live files", [format_count(plan.live)])
         yield Section("to change", [] if plan.due is None else [plural(plan.due, "file")])
         yield Section("commits", [f"up to {format_count(plan.commits)}"])
         yield _left_out(plan.refused)
         return
-    yield Section("read", [f"{plan.request.read} of {file_amount(plan.files, plan.size_bytes)}"])
+    yield has_read
     yield Section("committed", [f"statistics of {plural(outcome.committed, 'file')}"])
     yield Section("commits", [format_count(len(outcome.versions))])
     left = {

@@ -72,8 +72,8 @@ class Part:
     """One of the tables, what became of it, and what is left to be done on it."""
 
     def __init__(self, name: str, uri: str, fault: DeltacliError | None = None, *, is_found: bool = False) -> None:
-        self.is_found = is_found
-        """Whether a pattern has found it."""
+        self.is_found, self.is_left_out = is_found, False
+        """Whether a pattern has found it, and whether it has a format that the command does not know."""
         self.typed, self.name, self.uri, self.fault = name, without_secrets(name), uri, fault
         self.result: Result | None = None
         self.error: JsonObject | None = None
@@ -242,9 +242,8 @@ def run_many(
         _write(run, parts, is_whole=is_whole)
     failed = [part.name for part in parts if part.error is not None]
     if failed and run.format is TABLE:
-        run.note(
-            f"note: {len(parts) - len(failed):,} of {plural(len(parts), 'table')} done; failed: {', '.join(failed)}"
-        )
+        tried = sum(not part.is_left_out for part in parts)
+        run.note(f"note: {tried - len(failed):,} of {plural(tried, 'table')} done; failed: {', '.join(failed)}")
     following = {line for part in parts for line in part.following}
     if len(following) == 1:
         run.say_next(following.pop())
@@ -359,6 +358,7 @@ def _plan(run: Run, parts: Sequence[Part], use: Use) -> None:
     """Use each table, which shows its plan; what is to be executed is kept for later. Raises Exit for a wrong command
     line.
     """
+    left_out: dict[str, list[str]] = {}
     for part in parts:
         part.others = parts[0].others
         with part.kept():
@@ -368,7 +368,8 @@ def _plan(run: Run, parts: Sequence[Part], use: Use) -> None:
                 use(replace(run, part=part, confirmed=[], _written=[]), part.typed)
             except UsageError as wrong:
                 if wrong.code in _OF_FORMAT and part.is_found:
-                    run.note(f"note: {part.name} is left out: {wrong.reason}")
+                    left_out.setdefault(wrong.reason, []).append(part.name)
+                    part.is_left_out = True
                     continue
                 if wrong.code in _OF_FORMAT:
                     raise
@@ -376,6 +377,9 @@ def _plan(run: Run, parts: Sequence[Part], use: Use) -> None:
                 raise Exit(wrong.exit_code) from wrong
         if part.exit_code == UsageError.exit_code and part.error is not None and part.error["code"] not in _OF_FORMAT:
             raise Exit(part.exit_code)
+    for reason, names in left_out.items():
+        which = f"{names[0]} is" if len(names) == 1 else f"{some_of(names, _NAMED)} are"
+        run.note(f"note: {which} left out: {reason}")
 
 
 def _write(run: Run, parts: Sequence[Part], *, is_whole: bool) -> None:

@@ -21,12 +21,12 @@ from deltacli.cli.options.declared import DEFAULT_ROWS
 from deltacli.cli.results import open_sink
 from deltacli.cli.terminal.interrupts import before_leaving, is_interrupted
 from deltacli.cli.terminal.shell import again_with, again_without_limit, as_typed, with_files
-from deltacli.cli.terminal.term import Style, Terminal, capture_logging, close_live_line, say, say_json
+from deltacli.cli.terminal.term import Style, Terminal, capture_logging, close_live_line, say, say_json, visible
 from deltacli.core.clock import Clock
 from deltacli.core.documents import dumps
 from deltacli.core.errors import DeltacliError, PaimonTable, Refused, UsageError, quoted_table
 from deltacli.core.progress import SILENT, Progress
-from deltacli.core.units import format_size, format_timestamp, plural, some_of
+from deltacli.core.units import format_size, format_timestamp, plural, some_of, without_middle
 
 if TYPE_CHECKING:
     from deltacli.cli.options.configuration import CatalogChoice
@@ -232,7 +232,7 @@ class Run:
         if self.log_is_json:
             say_json(dumps({"type": "note", "message": text.removeprefix(_NOTE)}))
             return
-        text = as_typed(text, invocation.arguments)
+        text = visible(without_middle(as_typed(text, invocation.arguments)))
         if self.colours_notes and text.startswith(_NEXT):
             say(text, lambda shown: self.terminal._replace(colour=True).paint(shown, Style.NEXT))
         else:
@@ -398,6 +398,9 @@ def _only_reading(name: str, words: Sequence[str], uri: str, *, writes: bool) ->
     from deltacli.cli.help_page import commands_with
 
     hint = f"deltacli {'share schema' if name.startswith('schema ') else 'snapshot'} {quoted_table(uri)}"
+    if name in ("copy", "clone") and uri in words[1:2]:
+        hint = f"deltacli share pull {quoted_table(uri)} --to DIRECTORY --as delta"
+        return UsageError(f"{name} does not read shared tables", code="share.read-only", hint=hint)
     if name in ("repair", "undelete") and (("--from", uri) in pairwise(words) or f"--from={uri}" in words):
         name, hint = f"{name} --from", f"deltacli {name} --help"
     elif name == "checkpoint" and "--verify" in words:

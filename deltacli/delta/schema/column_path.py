@@ -127,7 +127,8 @@ class ColumnFinder:
             place = self._step(place, step, text, is_quoted=is_quoted, new=(name,))
         if not isinstance(place.data_type, StructType):
             parts = [part.steps[-1].name for part in _parts_of(place)]
-            raise _refused(text, f"{place.text} is of type {simple_name(place.data_type)}, not a struct", parts)
+            reason = f"{place.text} is of type {simple_name(place.data_type)}, not a struct"
+            raise _refused(text, _unusable(text, reason), parts)
         return place, name
 
     def _step(
@@ -140,17 +141,17 @@ class ColumnFinder:
                 places = [index for index, one in enumerate(fields) if one.name.encode(*_ESCAPING).decode() == name]
             if len(places) == 1:
                 return _field(place, places[0], fields[places[0]])
-            reason = _no_field(place, name)
+            message = _no_field(place, name, text)
             if places:
                 listed = ", ".join(_step_text(Step(fields[index].name)) for index in places)
-                reason = f"{name} may be any of {listed}"
+                message = _unusable(text, f"{name} may be any of {listed}")
             near = None if places else self._near(text, new)
-            raise _refused(text, reason, [_step_text(Step(field.name)) for field in fields], near)
+            raise _refused(text, message, [_step_text(Step(field.name)) for field in fields], near)
         for part in _parts_of(place):
             if not is_quoted and part.steps[-1].name == name.lower():
                 return part
         parts = [part.steps[-1].name for part in _parts_of(place)]
-        raise _refused(text, _no_field(place, name), parts, self._near(text, new))
+        raise _refused(text, _no_field(place, name, text), parts, self._near(text, new))
 
     def _near(self, text: str, new: tuple[str, ...]) -> str | None:
         """Return the path that was meant, which ends with the name of a new field where there is one."""
@@ -235,15 +236,20 @@ def _part(place: ColumnPlace, part: PathPart, data_type: DataType) -> ColumnPlac
     return ColumnPlace(steps, place.fields, data_type, (*place.address, f"{part.value}Type"), place.field_address)
 
 
-def _no_field(place: ColumnPlace, name: str) -> str:
-    if not place.steps:
-        return f"there is no column {name}"
-    return f"{place.text} is of type {simple_name(place.data_type)} and has no {name}"
+def _no_field(place: ColumnPlace, name: str, text: str) -> str:
+    if place.steps:
+        return _unusable(text, f"{place.text} is of type {simple_name(place.data_type)} and has no {name}")
+    absent = f"there is no column {name}"
+    return absent if name == text else _unusable(text, absent)
 
 
-def _refused(text: str, reason: str, names: Sequence[str], near: str | None = None) -> UsageError:
+def _unusable(text: str, reason: str) -> str:
+    return f"the column {text} cannot be used: {reason}"
+
+
+def _refused(text: str, message: str, names: Sequence[str], near: str | None = None) -> UsageError:
     return UsageError(
-        f"the column {text} cannot be used: {reason}",
+        message,
         code=CODE,
         facts={"possible": some_of(names, _SHOWN_NAMES) or "nothing: it has no parts"},
         hint=command("snapshot", schema=True),

@@ -37,10 +37,10 @@ def require_managed(table: TableHandle) -> ManagedStore:
     """Return the store of a table that its catalog manages. Raises UsageError for another."""
     if (managed := managed_store(table.storage)) is None:
         raise UsageError(
-            "no catalog manages this table, or it was not opened there",
+            "no catalog manages this table, or it is named by its path",
             code="catalog.not-managed",
-            facts={"table": table.uri},
-            hint="pass the table as its catalog names it: uc://CATALOG.SCHEMA.TABLE",
+            facts={"table": table.uri, "a managed one": "uc://CATALOG.SCHEMA.TABLE"},
+            hint=command("history"),
         )
     return managed
 

@@ -8,6 +8,7 @@ Spec: Add File and Remove File; Partition Value Serialization; Per-file Statisti
 
 from __future__ import annotations
 
+import glob
 import json
 import os
 import re
@@ -30,7 +31,9 @@ from deltacli.core.errors import (
     Refused,
     Unreadable,
     UsageError,
+    adding,
     command,
+    nearest_type,
     parameter,
 )
 from deltacli.core.progress import reported
@@ -86,7 +89,7 @@ class ConvertRequest:
     like: str | None = option(
         "Take columns, partitions and column mapping from this JSON document of snapshot.", "FILE", Kind.TEXT
     )
-    exclude: tuple[str, ...] = option("Leave out files whose path matches. Repeatable.", "GLOB", Kind.TEXTS, default=())
+    exclude: Sequence[str] = option("Leave out files whose path matches. Repeatable.", "GLOB", Kind.TEXTS, default=())
     accept_unknowable: bool = option(
         "Convert a Delta table that has lost its log, although removed rows come back.", default=False
     )
@@ -184,7 +187,7 @@ class ConvertPlan(OneCommit):
             place = first.path if first.column is None else f"{first.path}, column {first.column}"
             said = f"{plural(len(self.conflicts), 'conflict')} between the files, the first in {place}: {first.seen}"
             found.append(
-                Refusal("convert.conflicts", said, f"{parameter('convert.exclude', 'GLOB')} leaves a file out")
+                Refusal("convert.conflicts", said, adding(parameter("convert.exclude", [glob.escape(first.path)])))
             )
         if self.unknowable and not self.request.accept_unknowable:
             evidence = self.unknowable[0].evidence
@@ -288,6 +291,12 @@ class Convert:
         gate.outcome = replace(gate.plan, committed_version=done.version)
 
 
+def _respelled(part: str, kind: str) -> str | None:
+    """Return a partition column with the type that was probably meant, None without one."""
+    near = nearest_type(kind, sorted(PLAIN_TYPES))
+    return None if near is None else part.removesuffix(kind) + near
+
+
 def parse_partition(text: str) -> tuple[PartitionColumn, ...]:
     """Return columns from `day date, country string`. Raises UsageError."""
     found = []
@@ -299,11 +308,12 @@ def parse_partition(text: str) -> tuple[PartitionColumn, ...]:
         )
         is_known = kind in PLAIN_TYPES or digits_of_decimal(kind) is not None
         if match is None or not is_known:
+            said = "is not a partition column with a type" if match is None else f"has an unknown type: {match[2]!r}"
             raise UsageError(
-                f"{part.strip()!r} is not a partition column with a type",
+                f"{part.strip()!r} {said}",
                 code="usage.partition",
                 facts={"expected": "'day date, country string'"},
-            )
+            ).asking(part, match and _respelled(part, match[2]))
         name = match[1][1:-1].replace("``", "`") if match[1].startswith("`") else match[1]
         found.append(PartitionColumn(name, kind.replace(" ", ""), inferred=False))
     return tuple(found)
@@ -653,8 +663,11 @@ def _read_wanted(request: ConvertRequest) -> _Wanted | None:
         partitions = document.get("partitionColumns")
         if request.like is not None and "schemaString" not in metadata:
             raise ValueError("it is no document of a snapshot")
-    except (OSError, ValueError, AttributeError, TypeError, Unreadable) as fault:
-        reason = " ".join(str(fault).split())[:200]
+    except OSError as fault:
+        reason = (fault.strerror or str(fault)).lower()
+        raise UsageError(f"{name} {path} cannot be read: {reason}", code="usage.schema-file") from fault
+    except (ValueError, AttributeError, TypeError, Unreadable) as fault:
+        reason = "it is not JSON" if isinstance(fault, json.JSONDecodeError) else " ".join(str(fault).split())[:200]
         raise UsageError(f"{name} {path} has no schema", code="usage.schema-file", facts={"reason": reason}) from fault
     given = metadata.get("configuration") if request.like is not None else None
     mapping = {key: str(value) for key, value in (given or {}).items() if key.startswith("delta.columnMapping.")}

@@ -194,9 +194,12 @@ def _with_relative_log(table: TableHandle) -> TableHandle:
 
 def require_apart(source: ReadStorage, target: ReadStorage) -> None:
     """Raise UsageError where one of source and target contains the other."""
-    if is_inside(target, source) or is_inside(source, target):
+    inner, outer = is_inside(target, source), is_inside(source, target)
+    if inner or outer:
         raise UsageError(
-            "a table and its copy cannot contain each other",
+            "source and target are the same directory"
+            if inner and outer
+            else "a table and its copy cannot contain each other",
             code="usage.copy",
             facts={"source": source.uri, "target": target.uri},
         )
@@ -246,7 +249,8 @@ def _require_ours(table: TableHandle, target: Storage, request: CopyRequest, the
         way_out = adding(parameter("copy.level", note.failed_level))
         raise diverged("the last run found that the target differs from the source", target, note, way_out)
     if note.is_complete and not note.is_replica:
-        raise _not_a_replica(f"{target.uri} is a finished copy with an id of its own", facts)
+        compare = adding(parameter("copy.check"))
+        raise _not_a_replica(f"{target.uri} is a finished copy with an id of its own", facts, compare)
 
 
 def _not_a_replica(message: str, facts: dict[str, str], hint: str | None = None) -> Refused:
@@ -342,9 +346,10 @@ def _range(listing: LogListing, request: CopyRequest, there: _Target, target: St
         first, last = request.first, request.last
     for end in (first, last):
         if not start <= end <= newest:
+            near = (max(first, start), min(last, newest)) if first <= newest and last >= start else (start, newest)
             raise VersionAbsent(
                 f"version {end} cannot be copied: versions {start} to {newest} can be rebuilt",
-                hint=command("copy", target.uri, table="{table}", versions=f"{start}-{newest}"),
+                hint=adding(parameter("copy.versions", "{}-{}".format(*near))),
             )
     return first, last
 
@@ -751,10 +756,11 @@ def _names(paths: ArrowArray) -> str:
 
 
 def _lacks_files(paths: ArrowArray, version: int) -> Refusal:
+    verbs = "is missing or has" if len(paths) == 1 else "are missing or have"
     return Refusal(
         INCOMPLETE,
-        f"the source is incomplete: {plural(len(paths), 'file')} that version {version} needs are missing or have "
-        f"another size: {_names(paths)}",
+        f"the source is incomplete: {plural(len(paths), 'file')} that version {version} needs {verbs} another size: "
+        f"{_names(paths)}",
         command("undelete", sources=["COPY"]),
     )
 

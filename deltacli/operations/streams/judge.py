@@ -101,7 +101,7 @@ def judge(history: TableHistory, checkpoint: StreamCheckpoint, source: SourceOff
     lag = _lag_of(history, position, needs)
     found = SourceJudgement(history, checkpoint, source, position, OK, None, needs, None, lag, None)
     if position.table_id != history.snapshot.metadata.id:
-        why = "the table was created anew: its id is another one than that of the checkpoint"
+        why = "the table was dropped and created again: its id differs from that in the checkpoint"
         return replace(found, rows=Finding(Verdict.DEAD, why), lag=Lag(0, 0, 0))
     feed, feed_needs = _feed_of(history, checkpoint, source)
     common = [source.finding, *checkpoint.findings, checkpoint.of_metadata, *_of_positions(found)]

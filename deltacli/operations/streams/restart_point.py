@@ -1,4 +1,4 @@
-"""From which version a query that is dead can begin anew with another checkpoint, and what that loses and repeats."""
+"""From which version a query that is dead can start over with another checkpoint, and what that loses and repeats."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class RestartPoint:
 
 
 def find_restart(judgement: SourceJudgement) -> RestartPoint | None:
-    """Return the earliest version from which all commits and files are there; None for a table that was created anew.
+    """Return the earliest version from which all commits and files are there; None for a table that was created again.
 
     Raises StorageFailed.
     """

@@ -1,4 +1,4 @@
-"""`streams`: the queries of Spark that read tables, whether each can go on, and where a dead one can begin anew."""
+"""`streams`: the queries of Spark that read tables, whether each can go on, and where a dead one can start over."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class FailOn(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class StreamsRequest:
-    """Which queries are looked at: those with these checkpoint directories, or the one to begin anew."""
+    """Which queries are looked at: those with these checkpoint directories, or the one to start over."""
 
     checkpoints: Sequence[str] = option(
         "Checkpoint directories of the queries, also patterns such as 'chk/*'. Repeatable.",
@@ -50,15 +50,18 @@ class StreamsRequest:
         default=(),
     )
     restart_point: str | None = option(
-        "Show where the query of this checkpoint can begin anew, and what is lost.", "CHECKPOINT"
+        "Show where the query of this checkpoint can start over, and what is lost.", "CHECKPOINT"
     )
 
     def __post_init__(self) -> None:
         """Raise UsageError without a directory, or with both."""
         object.__setattr__(self, "checkpoints", tuple(self.checkpoints))
         if bool(self.checkpoints) == (self.restart_point is not None):
-            either = f"{parameter('streams.checkpoints')} or {parameter('streams.restart_point')}"
-            raise UsageError(f"name the checkpoint directories with {either}", code="usage.checkpoints")
+            one, other = parameter("streams.checkpoints"), parameter("streams.restart_point")
+            said = f"name the checkpoint directories with {one} or {other}"
+            raise UsageError(
+                f"{one} and {other} exclude each other" if self.checkpoints else said, code="usage.checkpoints"
+            )
 
     @property
     def names(self) -> Sequence[str]:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 from urllib.parse import quote
 
 from deltacli.core.clock import Clock, system_clock
-from deltacli.core.errors import StorageFailed, UsageError, parameter
+from deltacli.core.errors import StorageFailed, UsageError, adding, parameter
 from deltacli.core.units import format_timestamp
 from deltacli.sharing.client.addresses import AccessChoice, OpenOptions, ShareAddress
 from deltacli.sharing.client.faults import (
@@ -121,7 +121,12 @@ def open_directory(
         return by_urls
     if choice is AccessChoice.AUTO and access.has_urls:
         return _directory_or(by_urls, lambda: _opened(address, requests, head, access, options), options)
-    return Opening(_opened(address, requests, head, access, options))
+    try:
+        return Opening(_opened(address, requests, head, access, options))
+    except RequestRefused as refused:
+        if access.has_urls:
+            refused.hint = refused.hint or _hint("url")
+        raise
 
 
 def _directory_or(by_urls: Opening, make: Callable[[], DirectoryStorage], options: OpenOptions) -> Opening:
@@ -145,7 +150,7 @@ class AccessMissing(RequestRefused):
 
 
 def _hint(mode: str) -> str:
-    return f"add {parameter('open_table.access', mode)}"
+    return adding(parameter("open_table.access", mode))
 
 
 def _stated(access: TableAccess) -> dict[str, str]:

@@ -110,7 +110,7 @@ class DeltaTable:
         identifier: str,
         partitionSchema: str | StructType | None = None,  # noqa: N803
     ) -> DeltaTable:
-        """Make a Delta table of Parquet files at once, and return it; ``parquet.`/path` `` names their directory, and
+        """Turn Parquet files into a Delta table at once, and return it; ``parquet.`/path` `` names their directory, and
         `partitionSchema` its partition columns with their types, as text or as a StructType. Raises as `Table.convert`
         does, and UsageError for a table of the catalog. A directory that is a table already is returned.
         """

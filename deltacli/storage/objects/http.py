@@ -375,7 +375,8 @@ def _broken(fault: Exception) -> HttpFault:
     while isinstance(cause, exceptions.ProxyError) and isinstance(cause.original_error, Exception):
         cause = cause.original_error
     if isinstance(cause, exceptions.NewConnectionError):
-        return HttpFault(Fate.UNSENT, said_of(str(cause).rpartition(": ")[2]), reason="unreachable")
+        said = re.sub(r"\[Errno -?\d+\] ", "", str(cause).rpartition(": ")[2])
+        return HttpFault(Fate.UNSENT, said_of(said), reason="unreachable")
     if isinstance(cause, exceptions.ConnectTimeoutError):
         return HttpFault(Fate.UNSENT, "no connection in time", reason="connect-timeout")
     if isinstance(cause, exceptions.LocationParseError | ValueError) and not isinstance(cause, UnicodeError):

@@ -31,6 +31,9 @@ SCHEMA = of(
 )
 
 
+UNUSABLE = "the column TEXT cannot be used: "
+
+
 @pytest.mark.parametrize(
     ("text", "canonical", "field_path", "nearest"),
     [
@@ -57,20 +60,21 @@ def test_a_path_resolves_to_a_type_and_the_field_that_stores_its_history(
 
 
 @pytest.mark.parametrize(
-    ("text", "reason", "possible"),
+    ("text", "message", "possible"),
     [
         ("nothing", "there is no column nothing", "id, a, Mixed, m, xs, `a``b`"),
-        ("a.`C.d`.x", "a.`c.d` is of type struct and has no x", "e"),
-        ("id.x", "id is of type long and has no x", "nothing: it has no parts"),
-        ("m.element", "m is of type map<struct, array<map<long, long>>> and has no element", "key, value"),
-        ("xs.`element`", "xs is of type array<struct> and has no element", "element"),
+        ("b.c", f"{UNUSABLE}there is no column b", "id, a, Mixed, m, xs, `a``b`"),
+        ("a.`C.d`.x", f"{UNUSABLE}a.`c.d` is of type struct and has no x", "e"),
+        ("id.x", f"{UNUSABLE}id is of type long and has no x", "nothing: it has no parts"),
+        ("m.element", f"{UNUSABLE}m is of type map<struct, array<map<long, long>>> and has no element", "key, value"),
+        ("xs.`element`", f"{UNUSABLE}xs is of type array<struct> and has no element", "element"),
     ],
 )
-def test_an_unknown_path_is_an_error_that_names_the_existing_fields(text: str, reason: str, possible: str) -> None:
-    with pytest.raises(UsageError, match="cannot be used") as refused:
+def test_an_unknown_path_is_an_error_that_names_the_existing_fields(text: str, message: str, possible: str) -> None:
+    with pytest.raises(UsageError, match="column") as refused:
         ColumnFinder(SCHEMA).find(text)
 
-    assert f"the column {text} cannot be used: {reason}" == refused.value.message.partition("; did you mean")[0]
+    assert message.replace("TEXT", text) == refused.value.message.partition("; did you mean")[0]
     assert possible == refused.value.facts["possible"]
 
 

@@ -49,6 +49,7 @@ def conflicts(place: Path, **request: Any) -> list[tuple[str, str | None, str]]:
     with pytest.raises(Refused) as refused:
         open_table(place).convert(**request)
     assert "convert.conflicts" == refused.value.code
+    assert plan.conflicts[0].path in (refused.value.hint or "")
     assert not (place / "_delta_log").exists()
     return [(one.path, one.column, one.seen) for one in plan.conflicts]
 

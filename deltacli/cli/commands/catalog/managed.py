@@ -21,7 +21,7 @@ EXIT_CODES = {
 
 
 def catalog_status(run: Run, table: TableArgument) -> None:
-    """Show how far the catalog and the log of a table are, and what differs.
+    """Show the newest versions in catalog and log, and what differs.
 
     \b
     The newest version that the catalog ratified, the newest that is published in
@@ -64,7 +64,7 @@ def catalog_staged(run: Run, table: TableArgument) -> None:
 
 
 def catalog_publish(run: Run, table: TableArgument, *, dry_run: DryRunOption = False, yes: YesOption = False) -> None:
-    """Copy ratified commits into the log, in order, and tell the catalog.
+    """Copy ratified commits into the log, in order, and report them.
 
     \b
     Each copy is read back and compared before it is reported. Anyone who may change

@@ -51,8 +51,8 @@ def clone(
     One commit names the files of a version by their absolute paths; no data is
     copied. What is written to the clone stays there. The source gets a note in
     _delta_log/_deltacli_clones, and its vacuum keeps what the clone needs. The
-    vacuum of another tool knows nothing of it. Not every client reads absolute
-    paths: the plan says which do not. With --deep the files are copied.
+    vacuum of another tool ignores the note. Not every client reads absolute
+    paths: the plan names those that do not. With --deep the files are copied.
 
     \b
     Examples:
@@ -119,7 +119,7 @@ def _sections(plan: ClonePlan) -> list[Section]:
         Section("table", [plan.target]),
         Section("source", [f"{plan.source.table.uri}, version {plan.version}"]),
         Section(
-            "would name" if plan.dry_run else "names",
+            "would use" if plan.dry_run else "uses",
             [file_amount(plan.files.files, plan.files.size_bytes)],
             Style.GOOD,
         ),

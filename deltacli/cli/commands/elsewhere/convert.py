@@ -42,7 +42,7 @@ def convert(
     dry_run: DryRunOption = False,
     yes: YesOption = False,
 ) -> None:
-    """Make a Delta table of Parquet files, in place and in one commit.
+    """Turn Parquet files into a Delta table, in place and in one commit.
 
     \b
     No file is moved or rewritten. Directories such as day=2026-01-01 are partition

@@ -25,15 +25,15 @@ TargetArgument = Annotated[str, argument("Directory of the copy, new or a replic
 def copy(
     run: Run, src: SourceArgument, dst: TargetArgument, *, request: CopyRequest, dry_run: DryRunOption = False
 ) -> None:
-    """Copy a table to another place, and prove that the copy is one.
+    """Copy a table to another place, and verify the copy.
 
     \b
-    Copies the files that the versions need, then the commits in their order, so
-    that DST is not a table yet or a readable one at any time. A run that was
-    interrupted is continued by the same command. The copy gets a table id of its
-    own in one more commit; with --replica it keeps the id and every commit, and
-    the same command brings it up to date. Sizes and the digest of the state are
-    compared with the source, with --level data every byte.
+    Copies the files that the versions need, then the commits in their order: at any
+    time DST is either not yet a table or a readable one. The same command continues
+    an interrupted run. The copy gets a table id of its own in one more commit; with
+    --replica it keeps the id and every commit, and the same command brings it up to
+    date. Sizes and the digest of the state are compared with the source, with
+    --level data every byte.
 
     \b
     Examples:

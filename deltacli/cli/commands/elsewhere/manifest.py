@@ -53,8 +53,8 @@ def manifest(
     uri = opened.uri
     wording: Wording[ManifestsPlan, ManifestsOutcome] = Wording(
         question=lambda plan: f"{_deed(plan)} of {uri}",
-        planned=lambda plan, is_plan: _result(uri, plan, plan.as_json(dry_run=is_plan), is_done=False),
-        done=lambda outcome: _result(uri, outcome.plan, outcome.as_json(), is_done=True),
+        planned=lambda plan, is_plan: _result(uri, plan, plan.as_json(dry_run=is_plan)),
+        done=lambda outcome: _result(uri, outcome.plan, outcome.as_json(), outcome),
         following=lambda _: f"deltacli manifest {quoted_table(table)} --check",
         repeats=True,
     )
@@ -66,13 +66,13 @@ def _deed(plan: ManifestsPlan) -> str:
     return f"write {plural(len(plan.to_write), 'manifest')}{deleted}"
 
 
-def _result(uri: str, plan: ManifestsPlan, content: JsonObject, *, is_done: bool) -> Outcome:
+def _result(uri: str, plan: ManifestsPlan, content: JsonObject, done: ManifestsOutcome | None = None) -> Outcome:
     columns = ("path", "problem", "lacks", "stale")
     rows = content["differences"]
-    return Outcome("manifest", uri, content, lambda: list(_sections(uri, plan, is_done=is_done)), rows, columns)
+    return Outcome("manifest", uri, content, lambda: list(_sections(uri, plan, done)), rows, columns)
 
 
-def _sections(uri: str, plan: ManifestsPlan, *, is_done: bool) -> Iterator[Section]:
+def _sections(uri: str, plan: ManifestsPlan, done: ManifestsOutcome | None) -> Iterator[Section]:
     if plan.is_noop and not plan.refusals:
         said = f"{uri}, version {plan.basis.version}: every manifest names the live files"
         yield Section("nothing to do", [said])
@@ -80,14 +80,18 @@ def _sections(uri: str, plan: ManifestsPlan, *, is_done: bool) -> Iterator[Secti
     yield Section("table", [uri])
     yield Section("version", [str(plan.basis.version)])
     yield Section("files", [] if plan.live is None else [format_count(plan.live.files)])
-    for label, paths in (
-        ("written" if is_done else "write", plan.to_write),
-        ("deleted" if is_done else "delete", plan.to_delete),
-    ):
-        yield Section(label, [plural(len(paths), "manifest")] if paths else [])
+    if done is None:
+        counts = {"would write": len(plan.to_write), "would delete": len(plan.to_delete)}
+    else:
+        counts = {"written": done.written, "deleted": done.deleted}
+    for label, count in counts.items():
+        yield Section(label, [plural(count, "manifest")] if count else [])
     named = plan.differences[:_NAMED]
     more = len(plan.differences) - len(named)
-    yield Section("differences", [*(_words(one) for one in named), *([f"{more:,} more"] if more else [])])
+    yield Section(
+        "differences" if done is None else "found",
+        [*(_words(one) for one in named), *([f"{more:,} more"] if more else [])],
+    )
     yield refused(f"{one.message} [{one.code}]" for one in plan.refusals)
 
 
