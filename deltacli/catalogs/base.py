@@ -8,11 +8,22 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from deltacli.core.errors import CatalogAnswerInvalid, CatalogDenied
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from deltacli.core.typing import Json, JsonObject
     from deltacli.storage.vended import Grant
+
+
+SHOWN = 120
+
+
+def invalid(name: object, what: str, seen: object = None) -> CatalogAnswerInvalid:
+    """Return the error for an answer about a table that breaks the interface."""
+    facts = {} if seen is None else {"found": ascii(seen)[:SHOWN]}
+    return CatalogAnswerInvalid(f"{name}: invalid answer of the catalog: {what}", facts=facts)
 
 
 class TableName(NamedTuple):
@@ -49,7 +60,7 @@ class Ratified(NamedTuple):
 class CatalogTable(NamedTuple):
     """A table as one answer of a catalog describes it, one consistent state.
 
-    `commits`: ratified ones, ascending and contiguous up to `latest`; empty where all are published. `latest`: the
+    `commits`: ratified ones that may not be published, ascending; empty where all are published. `latest`: the
     newest ratified version; None for a table whose versions the catalog does not decide. `permissions`: None where the
     catalog names none, which permits nothing.
     """
@@ -101,14 +112,15 @@ class Verdict(StrEnum):
 
 
 class Answer(NamedTuple):
-    """The answer to a proposal: what it proves, the state of the table where the catalog sent one, its words, and how
-    long it asks to be left alone before the next request.
+    """The answer to a proposal: what it proves, the state of the table where the catalog sent one, its words, how long
+    it asks to be left alone before the next request, and the error for a refusal for lack of rights.
     """
 
     verdict: Verdict
     table: CatalogTable | None = None
     said: str = ""
     wait_seconds: float = 0.0
+    denial: CatalogDenied | None = None
 
 
 class Proposal(NamedTuple):

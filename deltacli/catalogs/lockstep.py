@@ -56,6 +56,11 @@ def is_synthetic(key: str) -> bool:
     return key in _SYNTHETIC or key.startswith("delta.feature.")
 
 
+def named_table(properties: Mapping[str, str]) -> str | None:
+    """Return the id of the table in its catalog that the properties of a log name."""
+    return next((properties[key] for key in TABLE_IDS if properties.get(key)), None)
+
+
 def on_the_wire(data_type: Json) -> Json:
     """Return a type of a schema with the keys that catalogs use. Metadata of fields is unchanged."""
     if not isinstance(data_type, Mapping):
@@ -93,8 +98,7 @@ def require_managed(protocol: Protocol, properties: Mapping[str, str], version: 
             facts={"writerFeatures": ", ".join(protocol.writer_features or ())},
             hint=command("catalog status"),
         )
-    named = next((properties[key] for key in TABLE_IDS if properties.get(key)), None)
-    if named != uuid:
+    if (named := named_table(properties)) != uuid:
         whose = f"is of table {named}" if named else "does not name its table"
         raise Refused(
             f"version {version} {whose}, and the name in the catalog is that of table {uuid}",

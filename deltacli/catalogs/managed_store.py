@@ -26,7 +26,7 @@ from deltacli.catalogs.ratified import (
     staged_path,
     stat_of,
 )
-from deltacli.catalogs.ratifying import Content, Ratification, content_of
+from deltacli.catalogs.ratifying import Content, Ratification, content_of, publish_after_commit
 from deltacli.core.clock import MACHINE, Machine
 from deltacli.core.errors import (
     NOTHING_CHANGED,
@@ -50,6 +50,7 @@ from deltacli.delta.log.segment import (
 )
 from deltacli.delta.protocol.features import Protocol, require_committable
 from deltacli.storage.base import (
+    RETRY_BUDGET,
     Capabilities,
     Draft,
     FileStat,
@@ -89,11 +90,13 @@ def open_managed(
     *,
     machine: Machine = MACHINE,
     note: Callable[[str], None] = lambda _: None,
+    budget_seconds: float = RETRY_BUDGET.total_seconds(),
 ) -> ManagedStore:
-    """Return the store of a table that its catalog manages, from its answer and the store of its location; `note` gets
-    what a reader should know. Raises CatalogAnswerInvalid.
+    """Return the store of a table that its catalog manages, from its answer and the store of its location. `note` and
+    `budget_seconds`: as of RatifiedLog. Raises CatalogAnswerInvalid.
     """
-    return ManagedStore(store, RatifiedLog(catalog, table, machine=machine, note=note))
+    log = RatifiedLog(catalog, table, machine=machine, note=note, budget_seconds=budget_seconds)
+    return ManagedStore(store, log)
 
 
 class ManagedStore:
@@ -121,12 +124,18 @@ class ManagedStore:
         """Remember the version that the next commit follows. Its changes of metadata are derived from it."""
         self._bases = {**_newest(self._bases), base.version: base}
 
+    def settle(self, version: int) -> None:
+        """Publish a version that turned out to be ratified although no answer said so."""
+        if version in self.log.unsettled:
+            self.log.unsettled.discard(version)
+            publish_after_commit(self.log, self.inner, version)
+
     # -- what may be changed -----------------------------------------------------------------------------------------
 
     def require_committable(self, protocol: Protocol, properties: Mapping[str, str], version: int) -> None:
         """Raise Refused unless commits can follow a version of the table that the catalog manages."""
-        require_committable(protocol, properties, version, by_catalog=True)
         require_managed(protocol, properties, version, self.log.view.table.uuid)
+        require_committable(protocol, properties, version, by_catalog=True)
 
     def require_ratifiable(self, request: CommitRequest, base: Base) -> None:
         """Raise Refused where the table is not that of the catalog, or the catalog does not accept such a commit."""

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
+from deltacli.catalogs.base import invalid
 from deltacli.core.clock import MACHINE, Machine
-from deltacli.core.errors import NOTHING_CHANGED, CatalogAnswerInvalid, LogIncomplete, Refused, command
+from deltacli.core.errors import NOTHING_CHANGED, CatalogNameUnknown, LogIncomplete, Refused, command
 from deltacli.core.made_once import pattern
 from deltacli.delta.log.segment import (
     LOG_DIRECTORY,
@@ -20,7 +21,7 @@ from deltacli.delta.log.segment import (
     parse_log_path,
     read_listing,
 )
-from deltacli.storage.base import FileStat
+from deltacli.storage.base import RETRY_BUDGET, FileStat
 
 if TYPE_CHECKING:
     from deltacli.catalogs.base import Catalog, CatalogTable, Maintenance, Ratified
@@ -31,7 +32,7 @@ FRESH_SECONDS, OPENED_SECONDS = 1.0, 5.0
 theirs, and that of the opening for the first one.
 """
 DIVERGED = "catalog.diverged"
-_STAGED_NAME = pattern(r"([0-9]+)\.[^./\\%]+\.json")
+_STAGED_NAME = pattern(r"([0-9]{1,20})\.[^./\\%?#\x00-\x1f\x7f]+\.json")
 
 
 def staged_version(name: str) -> int | None:
@@ -69,35 +70,33 @@ def view_of(table: CatalogTable) -> View:
     """Return an answer, checked: no version twice or missing, none above the latest, each staged in a file of its own
     that is named after it. Raises CatalogAnswerInvalid.
     """
-    latest = table.latest
+    name, latest = table.name, table.latest
     if type(latest) is not int or not 0 <= latest < 2**63:
-        raise _invalid(table, f"the latest version is {latest!r}")
+        raise invalid(name, "the latest version is not an integer between 0 and 2^63", latest)
     commits: dict[int, Ratified] = {}
     for commit in sorted(table.commits):
-        if not commit.file_name:
-            raise _invalid(table, f"version {commit.version} is inline, in no file, which deltacli does not read")
-        if commit.version in commits:
-            raise _invalid(table, f"version {commit.version} comes twice")
-        if commit.version > latest:
-            raise _invalid(table, f"version {commit.version} is above the latest, {latest}")
-        if staged_version(commit.file_name) != commit.version:
-            raise _invalid(table, f"version {commit.version} is in {commit.file_name!r}, which is no name for it")
-        if commits and commit.version - 1 not in commits:
-            raise _invalid(table, f"version {commit.version - 1} is missing between others")
+        version, file = commit.version, commit.file_name
+        if version in commits:
+            raise invalid(name, f"two commits have version {version}")
+        if version > latest:
+            raise invalid(name, f"the newest commit has version {version}, and the latest version is {latest}")
+        if (named := staged_version(file)) is None:
+            raise invalid(name, f"the file name of version {version} is not one of a staged commit", file)
+        if named != version:
+            raise invalid(name, f"the file name of version {version} is that of version {named}", file)
+        if commits and version - 1 not in commits:
+            raise invalid(name, f"the commit of version {version - 1} is missing")
         if commit.size_bytes <= 0:
-            raise _invalid(table, f"version {commit.version} has {commit.size_bytes} bytes")
-        commits[commit.version] = commit
+            raise invalid(name, f"version {version} has {commit.size_bytes} bytes")
+        commits[version] = commit
     return View(table, latest, commits)
-
-
-def _invalid(table: CatalogTable, what: str) -> CatalogAnswerInvalid:
-    return CatalogAnswerInvalid(f"the catalog contradicts itself: {what}", facts={"table": str(table.name)})
 
 
 class RatifiedLog:
     """The commits of one table as its catalog knows them, for one run: the table must stay the same one, by its uuid.
 
-    `note` gets what a reader should know although reading goes on. Thread-safe: answers are replaced as a whole.
+    `note` gets what a reader should know although reading goes on. `budget_seconds` bounds the pauses of a proposal
+    that is sent again. Thread-safe: answers are replaced as a whole.
     """
 
     def __init__(
@@ -107,15 +106,18 @@ class RatifiedLog:
         *,
         machine: Machine = MACHINE,
         note: Callable[[str], None] = lambda _: None,
+        budget_seconds: float = RETRY_BUDGET.total_seconds(),
     ) -> None:
-        self.catalog, self.machine, self.note = catalog, machine, note
+        self.catalog, self.machine, self.note, self.budget_seconds = catalog, machine, note, budget_seconds
         self.view = view_of(table)
         self.is_changing = False
         """Whether the table is being changed: then each listing asks the catalog first."""
         self.unsound: str | None = None
         """Why nothing may be changed, although reading goes on."""
         self.ended: Refused | None = None
-        """Why the run cannot go on: the name has another table, or one that the catalog does not manage."""
+        """Why the run cannot go on: the name has no table, another one, or one that the catalog does not manage."""
+        self.unsettled: set[int] = set()
+        """Versions that were proposed by this run without an answer that decides."""
         self.seen: dict[int, Ratified] = dict(self.view.commits)
         """Every commit that was ratified and not published yet at some time of the run."""
         self.newest_seen = self.view.latest
@@ -129,9 +131,20 @@ class RatifiedLog:
         return str(self.view.table.name)
 
     def reload(self) -> View:
-        """Ask the catalog again. Raises Refused where the name has another table, or none that it manages."""
+        """Ask the catalog again. Raises Refused where the name has no table, another one, or none that it manages."""
         began = self.machine.monotonic()
-        self.take(self.catalog.load(self.view.table.name))
+        try:
+            table = self.catalog.load(self.view.table.name)
+        except CatalogNameUnknown as fault:
+            self.ended = Refused(
+                f"{self.uri} was dropped or renamed: {fault.message}",
+                said_first=NOTHING_CHANGED,
+                code="plan.other-table",
+                facts=fault.facts,
+                hint=fault.hint,
+            )
+            raise self.ended from fault
+        self.take(table)
         self._loaded_at = began
         return self.view
 
@@ -186,8 +199,8 @@ class RatifiedLog:
             view = self.reload()
             files = self._files(view, list_files(), start)
         if view.commits and view.latest not in view.commits and _newest_checkpoint(files) < max(view.commits):
-            what = f"version {view.latest} is the latest, and the newest of the commits is {max(view.commits)}"
-            raise _invalid(view.table, what)
+            what = f"the newest commit has version {max(view.commits)}, and the latest version is {view.latest}"
+            raise invalid(view.table.name, what)
         if not _has_latest(files, view.latest, start):
             raise LogIncomplete(
                 f"version {view.latest} is lost: the catalog ratified it, but it is neither staged nor published",

@@ -31,7 +31,7 @@ from deltacli.delta.log.segment import commit_name
 from deltacli.storage.outcomes import Created, Creation, Existed, Unknown
 
 if TYPE_CHECKING:
-    from deltacli.catalogs.base import Answer, CatalogTable
+    from deltacli.catalogs.base import CatalogTable
     from deltacli.delta.log.commit_content import Base
     from deltacli.storage import Storage
 
@@ -84,7 +84,7 @@ class Ratification:
         self._log, self._store, self._version, self._base, self._stage = log, store, version, base, stage
         self.file_name = f"{version:020d}.{log.machine.new_uuid()}.json"
         self._body: bytes | None = None
-        self._sent = 0
+        self._sent, self._paused = 0, 0.0
         self._unknown: str | None = None
         """Why it may be ratified, although no answer says so."""
 
@@ -115,7 +115,8 @@ class Ratification:
                 return Existed()
             self._require_follows(view.latest)
             self._body = self._staged(content())
-        self._log.machine.sleep(_PAUSES[min(self._sent, len(_PAUSES) - 1)])
+        if not self._pause(self._sent):
+            return Unknown(self._unknown or "no answer")
         return self._propose(self._body)
 
     def _require_follows(self, latest: int) -> None:
@@ -179,6 +180,7 @@ class Ratification:
             answer = log.catalog.ratify(log.view.table, body)  # what it raises means that nothing was sent
             match answer.verdict:
                 case Verdict.RATIFIED:
+                    log.unsettled.discard(self._version)
                     if answer.table is not None and not self._is_own(answer.table):
                         return self._open("the catalog answered with another state than asked for")
                     publish_after_commit(log, self._store, self._version)
@@ -186,8 +188,13 @@ class Ratification:
                 case Verdict.LOST:
                     return Existed()
                 case Verdict.UNKNOWN:
-                    return self._open(answer.said)
+                    unknown = self._open(answer.said)
+                    if answer.table is not None:
+                        log.take(answer.table)  # which ends the run for another table
+                    return unknown
                 case Verdict.REFUSED:
+                    if answer.denial is not None:
+                        raise answer.denial
                     raise Refused(
                         f"the catalog refuses the commit: {answer.said}",
                         said_first=NOTHING_CHANGED,
@@ -196,11 +203,13 @@ class Ratification:
                         hint=command("catalog status"),
                     )
                 case Verdict.PUBLISH_FIRST:
-                    self._wait(answer, 0 if self._publish_first(answer.said) else asked + 1)
+                    waited = self._pause(0 if self._publish_first(answer.said) else asked + 1, answer.wait_seconds)
                 case Verdict.AGAIN:
-                    self._wait(answer, asked + 1)
+                    waited = self._pause(asked + 1, answer.wait_seconds)
             if log.reload().latest >= self._version:
                 return Existed()  # perhaps by this commit, which its reader finds out
+            if not waited:
+                break
         if answer.verdict is Verdict.PUBLISH_FIRST:
             raise ConflictLost(
                 "nothing was committed: the catalog says that too many commits are not published, and all are",
@@ -208,14 +217,21 @@ class Ratification:
                 facts={"catalog": answer.said},
                 hint=command("catalog status"),
             )
-        raise CatalogUnavailable(f"nothing was committed: the catalog asks to wait: {answer.said}")
+        raise CatalogUnavailable(f"nothing was committed: the catalog does not take the commit now: {answer.said}")
 
-    def _wait(self, answer: Answer, repetition: int) -> None:
-        """Wait as long as the catalog asks for, and longer with each repetition."""
-        pause = _PAUSES[min(repetition, len(_PAUSES) - 1)]
-        self._log.machine.sleep(min(max(answer.wait_seconds, pause), _LONGEST_WAIT))
+    def _pause(self, repetition: int, asked_seconds: float = 0.0) -> bool:
+        """Wait as long as the catalog asks for, and longer with each repetition. Return False at once where all pauses
+        of the proposal would last longer than its budget.
+        """
+        pause = min(max(asked_seconds, _PAUSES[min(repetition, len(_PAUSES) - 1)]), _LONGEST_WAIT)
+        if self._paused + pause > self._log.budget_seconds:
+            return False
+        self._paused += pause
+        self._log.machine.sleep(pause)
+        return True
 
     def _open(self, why: str) -> Unknown:
+        self._log.unsettled.add(self._version)
         self._unknown = f"{why or 'no answer'}; the commit is in {self.path}"
         return Unknown(self._unknown)
 

@@ -364,7 +364,10 @@ class _Sender:
 
     def _send(self, request: CommitRequest, version: int, attempt: int, create: Callable[[], Creation]) -> _Lost | None:
         try:
-            return self._create(request, version, attempt, create)
+            lost = self._create(request, version, attempt, create)
+            if lost is None and (managed := managed_store(self._table.storage)) is not None:
+                managed.settle(version)
+            return lost
         except BaseException as stop:
             if not isinstance(stop, Exception):
                 stop.add_note(self._note(request, version))
@@ -473,7 +476,7 @@ class _Sender:
                 "file": where,
                 "txnId": self.txn_id,
                 "why": cause or "no answer",
-                **({} if fault is None else {"looking for it": fault.message}),
+                **({} if fault is None else {"looking for it": fault.reason}),
                 "to check": f"it was committed if {when} and contains this txnId; if it does not exist, it may "
                 "still appear for as long as a request can be on its way",
             },

@@ -60,6 +60,7 @@ DIVERGED: dict[str, tuple[Callable[[ManagedTable], None], int]] = {
     "other bytes": (lambda table: table.memory.write(commit_path(3), rewritten(table.commits[3])), 3),
     "above the latest": (lambda table: table.memory.write(commit_path(6), b"{}\n"), 6),
     "another time": (lambda table: table.now.rows[0].commit.update({"timestamp": 7}), 3),
+    "another table": (lambda table: setattr(table.now, "uuid", "another"), 5),
     "another time of one that is staged only": (lambda table: table.now.rows[2].commit.update({"timestamp": 7}), 5),
 }
 

@@ -11,7 +11,14 @@ import pytest
 
 from deltacli.catalogs.base import Answer, CatalogTable, Verdict
 from deltacli.changing.commit import Committed, commit
-from deltacli.core.errors import CatalogUnavailable, ConflictLost, DeltacliError, OutcomeUnknown, Refused
+from deltacli.core.errors import (
+    CatalogNameUnknown,
+    CatalogUnavailable,
+    ConflictLost,
+    DeltacliError,
+    OutcomeUnknown,
+    Refused,
+)
 from deltacli.table.rebuild import read_snapshot
 from tests.support.actions import add, commit_info, domain, remove, to_bytes
 from tests.support.builder import commit_path
@@ -126,6 +133,7 @@ def test_lost_answers_are_resolved_with_the_same_bytes(case: str) -> None:
     assert len({*catalog.bodies}) == 1
     assert len(table.staged_names()) == 1
     assert (table.now.latest, _paths(table)) == (1, ["new.parquet", "part-00000.parquet"])
+    assert table.published_versions() == [0, 1]
 
 
 @pytest.mark.parametrize("release", ["0.5", "0.6", "main"])
@@ -181,6 +189,44 @@ def test_an_outcome_that_stays_unknown_is_said_so() -> None:
     assert (raised.value.exit_code, len({*catalog.bodies}), len(catalog.bodies)) == (8, 1, 6)
     assert name in raised.value.facts["why"]
     assert "if the table has version 1 and contains this txnId" in raised.value.facts["to check"]
+
+
+@pytest.mark.parametrize(
+    ("fault", "budget", "sent"), [(Fault.UNKNOWN, 1.0, 3), (Fault.UNKNOWN, 0.0, 1), (Fault.THROTTLED, 1.0, 3)]
+)
+def test_pauses_of_a_proposal_end_with_the_retry_budget(fault: Fault, budget: float, sent: int) -> None:
+    table = ManagedTable([0])
+    catalog = table.catalog(decide=lambda what: fault if what == "ratify" else None)
+    handle, _ = table.open(catalog, budget_seconds=budget)
+    began = handle.machine.monotonic()
+    with pytest.raises(OutcomeUnknown if fault is Fault.UNKNOWN else CatalogUnavailable):
+        commit(handle.held(), adding("new.parquet"))
+    assert (len(catalog.bodies), len(table.staged_names())) == (sent, 1)
+    assert handle.machine.monotonic() - began < budget + 1.5
+
+
+@pytest.mark.parametrize("found", ["no table", "another table in the answer"])
+def test_a_lost_answer_and_another_table_end_the_run_at_once(found: str) -> None:
+    table = ManagedTable([0])
+    catalog = table.catalog(decide=lambda what: Fault.BEFORE if what == "ratify" else None)
+    ratify = catalog.ratify
+
+    def judged(known: CatalogTable, body: bytes) -> Answer:
+        ratify(known, body)
+        if found == "no table":
+
+            def load(_: object) -> CatalogTable:
+                raise CatalogNameUnknown("the catalog has no table")
+
+            catalog.load = load  # type: ignore[method-assign, assignment]
+            return Answer(Verdict.UNKNOWN, said="no answer")
+        return Answer(Verdict.UNKNOWN, known._replace(uuid="another"), "the answer is about another table")
+
+    catalog.ratify = judged  # type: ignore[method-assign, assignment]
+    with pytest.raises(OutcomeUnknown) as raised:
+        _commit(table, catalog)
+    assert len(catalog.bodies) == 1
+    assert ("was dropped or renamed" if found == "no table" else "is another table") in raised.value.facts["why"]
 
 
 @pytest.mark.parametrize("then", [Verdict.REFUSED, Verdict.PUBLISH_FIRST, Verdict.AGAIN, "another table"])

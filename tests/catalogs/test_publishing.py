@@ -262,6 +262,15 @@ def test_other_tables_have_no_catalog() -> None:
     with pytest.raises(DeltacliError) as raised:
         Table(ManagedTable([0]).store).status_catalog()
     assert (raised.value.code, raised.value.exit_code) == ("catalog.not-managed", 2)
+    assert "uc://CATALOG" in str(raised.value.hint)
+    with pytest.raises(DeltacliError, match="^uc://main.sales.orders: the catalog does not manage"):
+        Table(ManagedTable([0]).store, name="uc://main.sales.orders").status_catalog()
+
+
+def test_what_is_published_and_not_reported_is_a_note() -> None:
+    found = _status(ManagedTable(range(4), [2, 3]))
+    assert (found.unpublished, found.latest_published) == ((), 3)
+    assert found.notes == ("published, but not reported to the catalog: 2-3",)
 
 
 def test_a_commit_is_done_where_what_is_before_it_cannot_be_published() -> None:

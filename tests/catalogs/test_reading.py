@@ -162,11 +162,11 @@ def _with_gap() -> ManagedTable:
 
 
 BAD = {
-    "no name": ("", "inline"),
-    "climbs": ("../00000000000000000002.x.json", "no name for it"),
-    "two parts": ("a/00000000000000000002.b.json", "no name for it"),
-    "encoded": ("00000000000000000002.%2e%2e.json", "no name for it"),
-    "of another version": (f"{8:020d}.aaaa.json", "no name for it"),
+    "no name": ("", "not one of a staged commit"),
+    "climbs": ("../00000000000000000002.x.json", "not one of a staged commit"),
+    "two parts": ("a/00000000000000000002.b.json", "not one of a staged commit"),
+    "encoded": ("00000000000000000002.%2e%2e.json", "not one of a staged commit"),
+    "of another version": (f"{8:020d}.aaaa.json", "is that of version 8"),
 }
 
 

@@ -140,13 +140,20 @@ class ManagedTable:
         return MemoryCatalog(self.state, **decided)
 
     def open(
-        self, catalog: MemoryCatalog | None = None, *, machine: Machine | None = None, now_ms: int | None = None
+        self,
+        catalog: MemoryCatalog | None = None,
+        *,
+        machine: Machine | None = None,
+        now_ms: int | None = None,
+        **opened: float,
     ) -> tuple[Table, MemoryCatalog]:
-        """Open the table as a run does, by one request; return its handle and the client. `now_ms` is as `--now`."""
+        """Open the table as a run does, by one request; return its handle and the client. `now_ms` is as `--now`, and
+        `opened` as of `open_managed`.
+        """
         catalog = catalog or self.catalog()
         own = machine or quiet_machine()
         managed: ManagedStore = open_managed(
-            self.store, catalog, catalog.load(NAME), machine=own, note=self.notes.append
+            self.store, catalog, catalog.load(NAME), machine=own, note=self.notes.append, **opened
         )
         clock = system_clock if now_ms is None else fixed_clock(now_ms)
         return Table(managed, machine=own, name=str(NAME), clock=clock), catalog

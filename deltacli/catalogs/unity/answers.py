@@ -6,17 +6,15 @@ Spec: Unity Catalog API, loadTable, credentials; Catalog-managed tables.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 import orjson
 
-from deltacli.catalogs.base import CatalogTable, Maintenance, Ratified, TableName
+from deltacli.catalogs.base import SHOWN, CatalogTable, Maintenance, Ratified, TableName, invalid
 from deltacli.catalogs.lockstep import CLUSTERING, MANAGED, PREVIEW, ROW_TRACKING, WIRE_KEYS, is_synthetic
 from deltacli.core.errors import CatalogAnswerInvalid, CatalogDenied
-from deltacli.core.made_once import pattern
 from deltacli.storage.secrets import remember_secrets
 from deltacli.storage.vended import Grant
 
@@ -25,19 +23,11 @@ if TYPE_CHECKING:
 
 _FEATURE = "delta.feature."
 _HIGH_WATER_MARK = "rowIdHighWaterMark"
-_FILE_NAME = pattern(r"([0-9]{1,20})\.[^.\s/\\%?#\x00-\x1f\x7f]+\.json")
 _LARGEST = (1 << 63) - 1
-_SHOWN = 120
 _DEEPEST = 200
 """Levels of objects and lists of a schema."""
 
 _CAMEL = {wire: key for key, wire in WIRE_KEYS.items()}
-
-
-def invalid(name: object, what: str, seen: object = None) -> CatalogAnswerInvalid:
-    """Return the error for an answer about a table that breaks the interface."""
-    facts = {} if seen is None else {"found": ascii(seen)[:_SHOWN]}
-    return CatalogAnswerInvalid(f"{name}: invalid answer of the catalog: {what}", facts=facts)
 
 
 # -- tables ------------------------------------------------------------------------------------------------------------
@@ -58,7 +48,7 @@ def table_of(name: TableName, answer: JsonObject, *, is_local: bool) -> CatalogT
     commits: tuple[Ratified, ...] = ()
     if is_managed:
         latest = latest_of(name, answer.get("latest-table-version"))
-        commits = commits_of(name, answer.get("commits"), latest)
+        commits = commits_of(name, answer.get("commits"))
     elif answer.get("commits"):
         raise invalid(name, f"it has commits that may not be published, and no feature {MANAGED}")
     return CatalogTable(
@@ -170,49 +160,32 @@ def latest_of(name: TableName, found: Json) -> int:
     return _number(name, "the latest version", found)
 
 
-def commits_of(name: TableName, found: Json, latest: int, spelled: str = "-") -> tuple[Ratified, ...]:
-    """Return ratified commits, ascending, without gaps, up to the latest version. `spelled`: what is between the words
-    of keys. Raises CatalogAnswerInvalid.
+def commits_of(name: TableName, found: Json, spelled: str = "-") -> tuple[Ratified, ...]:
+    """Return the ratified commits of a list, ascending, each with its fields. `spelled`: what is between the words of
+    keys. Raises CatalogAnswerInvalid.
     """
-    commits = sorted(each_commit(name, found, spelled))
-    for before, after in pairwise(commits):
-        if after.version == before.version:
-            raise invalid(name, f"two commits have version {after.version}")
-        if after.version != before.version + 1:
-            raise invalid(name, f"the commit of version {before.version + 1} is missing")
-    if commits and commits[-1].version != latest:
-        raise invalid(
-            name, f"the newest commit has version {commits[-1].version}, and latest-table-version is {latest}"
-        )
-    return tuple(commits)
-
-
-def each_commit(name: TableName, found: Json, spelled: str) -> Iterator[Ratified]:
-    """Yield the commits of a list as they are. Raises CatalogAnswerInvalid."""
     if found is None:
-        return
+        return ()
     if not isinstance(found, list):
         raise invalid(name, "commits is not a list")
-    keys = [key.replace("-", spelled) for key in ("file-name", "file-size", "file-modification-timestamp")]
+    file_key, *keys = (key.replace("-", spelled) for key in ("file-name", "file-size", "file-modification-timestamp"))
+    commits = []
     for one in found:
         if not isinstance(one, dict):
             raise invalid(name, "a commit is not an object", one)
         version = _number(name, "the version of a commit", one.get("version"))
-        if keys[0] not in one:
+        if (file := one.get(file_key)) is None:
             raise CatalogAnswerInvalid(
                 f"{name}: version {version} is an inline commit in the catalog, which is not supported",
                 code="catalog.inline-commit",
             )
-        file = one[keys[0]]
-        parts = _FILE_NAME.fullmatch(file) if isinstance(file, str) and file.isascii() else None
-        if parts is None:
-            raise invalid(name, f"the file name of version {version} is not one of a staged commit", file)
-        if int(parts[1]) != version:
-            raise invalid(name, f"the file name of version {version} is that of version {int(parts[1])}", file)
+        if not isinstance(file, str):
+            raise invalid(name, f"the file name of version {version} is not a text", file)
         size, modified, at = (
-            _number(name, f"{key} of version {version}", one.get(key)) for key in (*keys[1:], "timestamp")
+            _number(name, f"{key} of version {version}", one.get(key)) for key in (*keys, "timestamp")
         )
-        yield Ratified(version, file, size, modified, at)
+        commits.append(Ratified(version, file, size, modified, at))
+    return tuple(sorted(commits))
 
 
 def _number(name: TableName, what: str, found: Json) -> int:
@@ -272,7 +245,7 @@ def location_of(name: object, found: Json, *, is_local: bool) -> str:
     if scheme == "file" and not is_local:
         raise CatalogAnswerInvalid(
             f"{name}: the location is on a disk of the catalog, which runs on another machine",
-            facts={"location": found[:_SHOWN]},
+            facts={"location": found[:SHOWN]},
             hint="open the table by its path, where the disk is mounted here",
         )
     return uri
@@ -303,7 +276,7 @@ def grant_of(name: TableName, location: str, found: Json) -> Grant:
     if not covering:
         raise CatalogDenied(
             f"{name}: the catalog gave no credentials for the location of the table",
-            facts={"location": location, "credentials for": ", ".join(filter(None, prefixes))[:_SHOWN] or "nothing"},
+            facts={"location": location, "credentials for": ", ".join(filter(None, prefixes))[:SHOWN] or "nothing"},
         )
     prefix, one = max(covering, key=lambda pair: len(pair[0]))
     return made_grant(name, location, prefix, one.get("config"), one.get("expiration-time-ms"))

@@ -367,7 +367,8 @@ class Calls:
         if refusal.is_of_privilege:
             why = "the catalog denies access"
             hint = (
-                f"ask an owner for USE CATALOG, USE SCHEMA, SELECT and, on Databricks, EXTERNAL USE SCHEMA for {name}"
+                "ask an owner for USE CATALOG, USE SCHEMA, SELECT (and MODIFY to change it) and, on Databricks, "
+                f"EXTERNAL USE SCHEMA for {name}"
             )
         elif not self.profile.token and not self.profile.client_id:
             why, source = "the catalog requires a token, and none is configured", self.profile.source

@@ -69,7 +69,8 @@ def open_in_catalog(
         return store
     from deltacli.catalogs.managed_store import open_managed
 
-    return open_managed(store, catalog, table, machine=machine, note=note or (lambda _: None))
+    budget = RETRY_BUDGET.total_seconds() if retry is None else retry.budget_seconds
+    return open_managed(store, catalog, table, machine=machine, note=note or (lambda _: None), budget_seconds=budget)
 
 
 def addresses_matching(catalog: Catalog, text: str) -> list[str]:

@@ -11,14 +11,22 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from deltacli.catalogs.base import Answer, CatalogTable, Listed, Operation, Proposal, Ratified, TableName, Verdict
+from deltacli.catalogs.base import (
+    Answer,
+    CatalogTable,
+    Listed,
+    Operation,
+    Proposal,
+    Ratified,
+    TableName,
+    Verdict,
+    invalid,
+)
 from deltacli.catalogs.lockstep import is_synthetic
 from deltacli.catalogs.unity.answers import (
     commits_of,
-    each_commit,
     features_of,
     grant_of,
-    invalid,
     is_managed_by,
     latest_of,
     location_of,
@@ -28,7 +36,7 @@ from deltacli.catalogs.unity.answers import (
     text_of,
 )
 from deltacli.catalogs.unity.calls import NOT_DELTA, RENEWED, RefusedCall, path_of
-from deltacli.core.errors import CatalogAnswerInvalid, CatalogUnavailable, DeltacliError, NotATable
+from deltacli.core.errors import CatalogAnswerInvalid, CatalogDenied, CatalogUnavailable, DeltacliError, NotATable
 from deltacli.storage.objects.http import Fate, HttpFault
 
 if TYPE_CHECKING:
@@ -119,7 +127,7 @@ class UnityCatalog:
         try:
             answer = self._calls.send_once(_path(table.name), body)
         except RefusedCall as fault:
-            return _verdict_of(fault)
+            return self._judged(table, fault)
         except HttpFault as fault:
             return Answer(Verdict.AGAIN if fault.fate is Fate.UNSENT else Verdict.UNKNOWN, said=str(fault))
         except CatalogUnavailable as fault:  # of the token server: nothing was sent
@@ -149,6 +157,27 @@ class UnityCatalog:
         if found.uuid != table.uuid:
             raise invalid(table.name, "the table is another one now", found.uuid)
         return found
+
+    def _judged(self, table: CatalogTable, fault: RefusedCall) -> Answer:
+        """Return what an answer without success proves of a first attempt. After an unknown one only a reload does."""
+        refusal = fault.refusal
+        said = " ".join(filter(None, (f"HTTP {refusal.status}", refusal.kind, refusal.message)))
+        wait, denial = refusal.wait_seconds, None
+        if fault.reason == RENEWED or refusal.kind in ("TooManyRequests", "UpdateRequirementConflict"):
+            is_throttled = refusal.status == 429
+            return Answer(Verdict.AGAIN, said=said, wait_seconds=wait or _THROTTLED_SECONDS * is_throttled)
+        if refusal.status == 409:
+            return Answer(Verdict.LOST, said=said, wait_seconds=wait)
+        if refusal.status == 429:
+            wait = wait or (0.0 if refusal.kind == "ResourceExhausted" else _THROTTLED_SECONDS)
+            return Answer(Verdict.PUBLISH_FIRST, said=said, wait_seconds=wait)
+        if refusal.status in (401, 403):
+            error = self._calls.error_of(fault, f"{table.name}: nothing was committed", str(table.name))
+            denial = error if isinstance(error, CatalogDenied) else None
+        elif refusal.status == 404:
+            said = f"the table was dropped or renamed ({said})"
+        is_final = 400 <= refusal.status < 500 and refusal.status not in (408, 425)
+        return Answer(Verdict.REFUSED if is_final else Verdict.UNKNOWN, None, said, wait, denial)
 
     # -- listing -----------------------------------------------------------------------------------------------------
 
@@ -223,21 +252,20 @@ class UnityCatalog:
 
     def _preview_commits(self, name: TableName, uuid: str, place: str) -> tuple[int, tuple[Ratified, ...]]:
         """Return the latest version and the commits, which a server sends some at a time."""
-        found: dict[int, Json] = {}
-        start, latest = 0, -1
+        found: list[Ratified] = []
+        start = 0
         while True:
             body = {"table_id": uuid, "table_uri": place, "start_version": start}
             answer = self._calls.ask("/delta/preview/commits", body=body)
             version = answer.get("latest_table_version")
             latest = 0 if version == -1 else latest_of(name, version)
-            page = answer.get("commits")
-            versions = [one.version for one in each_commit(name, page, "_")]
-            if len({*versions}) != len(versions):
-                raise invalid(name, "two commits have the same version")
-            found |= dict(zip(versions, page or (), strict=True))
-            if not versions or max(versions) < start or max(versions) >= latest:
-                return latest, commits_of(name, [*found.values()], latest, "_")
-            start = max(versions) + 1
+            page = commits_of(name, answer.get("commits"), "_")
+            newest = page[-1].version if page else -1
+            if newest >= start:
+                found += page
+            if not start <= newest < latest:
+                return latest, tuple(found)
+            start = newest + 1
 
     def _grant_preview(self, table: CatalogTable, operation: Operation) -> Grant:
         body = {"table_id": table.uuid, "operation": operation.value}
@@ -285,28 +313,12 @@ def _body(table: CatalogTable, updates: list[JsonObject]) -> bytes:
     return orjson.dumps({"requirements": requirements, "updates": updates})
 
 
-def _verdict_of(fault: RefusedCall) -> Answer:
-    """Return what an answer without success proves of a first attempt. After an unknown one only a reload does."""
-    refusal = fault.refusal
-    said, wait = " ".join(filter(None, (f"HTTP {refusal.status}", refusal.kind, refusal.message))), refusal.wait_seconds
-    if fault.reason == RENEWED:
-        return Answer(Verdict.AGAIN, said=said, wait_seconds=wait)
-    if refusal.status == 409:
-        return Answer(Verdict.LOST, said=said, wait_seconds=wait)
-    if refusal.status == 429:
-        is_throttled = refusal.kind == "TooManyRequests"
-        wait = wait or (0.0 if refusal.kind == "ResourceExhausted" else _THROTTLED_SECONDS)
-        return Answer(Verdict.AGAIN if is_throttled else Verdict.PUBLISH_FIRST, said=said, wait_seconds=wait)
-    is_final = 400 <= refusal.status < 500 and refusal.status not in (408, 425)
-    return Answer(Verdict.REFUSED if is_final else Verdict.UNKNOWN, said=said, wait_seconds=wait)
-
-
 def _accepted(table: CatalogTable, found: CatalogTable, body: bytes) -> Answer:
     """Return what a success proves, by the state of the table that came with it."""
     update = next(one for one in orjson.loads(body)["updates"] if one["action"] == "add-commit")
     version, file_name = update["commit"]["version"], update["commit"]["file-name"]
     if found.uuid != table.uuid:
-        return Answer(Verdict.UNKNOWN, said="the answer is about another table")
+        return Answer(Verdict.UNKNOWN, found, "the answer is about another table")
     if found.latest is None or found.latest < version:
         return Answer(Verdict.UNKNOWN, said=f"the answer is older than version {version}")
     if any(one.version == version and one.file_name != file_name for one in found.commits):

@@ -13,12 +13,13 @@ from enum import StrEnum
 from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from deltacli.catalogs.lockstep import CLUSTERING, ROW_TRACKING, TABLE_IDS, is_synthetic
+from deltacli.catalogs.lockstep import CLUSTERING, ROW_TRACKING, TABLE_IDS, is_synthetic, named_table
 from deltacli.catalogs.publishing import is_published, same_lines
 from deltacli.catalogs.ratified import STAGED_DIRECTORY, View, staged_path, staged_version
 from deltacli.core.documents import short_repr
 from deltacli.core.errors import FileMissing, Unreadable, UsageError, command
 from deltacli.core.typing import Json
+from deltacli.core.units import format_ranges
 from deltacli.delta.log.segment import LOG_DIRECTORY, LogFileKind, commit_name, make_log_file, parse_log_path
 from deltacli.delta.protocol.features import READER_FEATURES_VERSION
 from deltacli.storage import is_address_of
@@ -36,6 +37,13 @@ if TYPE_CHECKING:
 def require_managed(table: TableHandle) -> ManagedStore:
     """Return the store of a table that its catalog manages. Raises UsageError for another."""
     if (managed := managed_store(table.storage)) is None:
+        if table.name is not None and table.name.startswith("uc://"):
+            raise UsageError(
+                f"{table.name}: the catalog does not manage the commits of this table, which are those of its own log",
+                code="catalog.not-managed",
+                facts={"location": table.uri},
+                hint=command("snapshot"),
+            )
         raise UsageError(
             "no catalog manages this table, or it is named by its path",
             code="catalog.not-managed",
@@ -118,18 +126,22 @@ def catalog_status(table: TableHandle) -> CatalogStatus:
     managed = require_managed(table)
     store, notes, found = managed.inner, list[str](), list[Divergence]()
     managed.log.reload()
+    unreadable: Unreadable | None = None
     try:
         snapshot = read_snapshot(table)
         found += _of_metadata(snapshot, managed.log.view, notes)
     except Unreadable as fault:
-        latest = managed.log.view.latest
-        found.append(Divergence(DivergenceKind.VERSION, str(latest), fault.message, "ratified"))
+        unreadable = fault
     published = _published(store)
-    found += _of_versions(managed, published)
+    found += (of_versions := [*_of_versions(managed, published)])
     view, now_ms = managed.log.view, table.clock()
+    if unreadable is not None and not of_versions:
+        found.append(Divergence(DivergenceKind.VERSION, str(view.latest), unreadable.message, "ratified"))
     if not is_address_of(store, _normal(view.table.location)):
         found.append(Divergence(DivergenceKind.LOCATION, "location", store.uri, view.table.location))
     waiting = [commit for version, commit in sorted(view.commits.items()) if version not in published]
+    if unreported := [version for version in view.commits if version in published]:
+        notes.append(f"published, but not reported to the catalog: {format_ranges(unreported)}")
     if view.table.has_uniform:
         notes.append("the table is kept readable as Iceberg: deltacli does not change it")
     return CatalogStatus(
@@ -143,10 +155,15 @@ def catalog_status(table: TableHandle) -> CatalogStatus:
     )
 
 
-def log_divergence(managed: ManagedStore) -> list[tuple[int, str]]:
-    """Return the versions of which the log has another commit than the catalog, with what differs in words."""
+def log_divergence(managed: ManagedStore, properties: Mapping[str, str]) -> list[tuple[int, str]]:
+    """Return the versions of which the log has another commit than the catalog, with what differs in words; the latest
+    one where the properties of the table name another table.
+    """
     found = _of_versions(managed, _published(managed.inner))
-    words = ((int(one.name), one.log, one.catalog) for one in found)
+    words = [(int(one.name), one.log, one.catalog) for one in found]
+    view = managed.log.view
+    if (named := named_table(properties)) not in (None, view.table.uuid):
+        words.append((view.latest, f"table {named}", f"table {view.table.uuid}"))
     return [
         (version, f"the log has {'nothing' if log is None else log}, and the catalog {catalog or 'nothing'}")
         for version, log, catalog in words
@@ -223,8 +240,7 @@ def _of_metadata(snapshot: Snapshot, view: View, notes: list[str]) -> Iterator[D
     for key, value in sorted(own.items()):
         if key not in TABLE_IDS and table.properties.get(key) != value:
             yield Divergence(DivergenceKind.PROPERTY, key, value, table.properties.get(key))
-    named = next((own[key] for key in TABLE_IDS if key in own), None)
-    if named != table.uuid:
+    if (named := named_table(own)) != table.uuid:
         yield Divergence(DivergenceKind.PROPERTY, TABLE_IDS[0], named, table.uuid)
     yield from _of_domains(snapshot, table.domains, notes)
 

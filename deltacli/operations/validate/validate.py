@@ -167,7 +167,9 @@ def validate_table(
             if isinstance(storage, StoreWithBounds):
                 metadata = state.config.metadata if state else None
                 storage.require_announced(metadata.id if metadata else None, log.listing.newest_version)
-            _look_at_log(collector, log, inspector, state, now_ms, _of_catalog(storage))
+            _look_at_log(
+                collector, log, inspector, state, now_ms, _of_catalog(storage, inspector.last_known.properties)
+            )
             asks_ids = not request.opens_files and OVERLAP.id in collector.rules
             if asks_ids and state is not None and (count := uncounted(state)):
                 inspector.not_checked.append(
@@ -218,14 +220,14 @@ def _validation(
     )
 
 
-def _of_catalog(storage: ReadStorage) -> Sequence[tuple[int, str]]:
+def _of_catalog(storage: ReadStorage, properties: Mapping[str, str]) -> Sequence[tuple[int, str]]:
     """Return where the catalog of a table that was opened there has other commits than the log."""
     managed = managed_store(storage)
     if managed is None:
         return ()
     from deltacli.operations.catalog.status import log_divergence
 
-    return log_divergence(managed)
+    return log_divergence(managed, properties)
 
 
 def _look_at_log(

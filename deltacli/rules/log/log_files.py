@@ -126,7 +126,7 @@ STAGED_STALE = AREA.info(
     "A staged commit is not newer than the oldest checkpoint.",
     spec="Metadata Cleanup, step 3",
     broken="nothing: it only takes space",
-    repair="delete it",
+    repair="let deltacli log expire delete it",
     example="_delta_log/_staged_commits/00000000000000000002.1b1c….json below the checkpoint of version 10",
 )
 STAGED_NAME = AREA.warning(

@@ -524,8 +524,11 @@ def feature_names_are_odd(view: ProtocolView) -> Iterator[Finding]:
             where = "readerFeatures" if name in lists["readerFeatures"] else "writerFeatures"
             yield UNKNOWN_FEATURE.at(place, f"{where} has the unknown feature {name}", seen=name)
         elif stable_name(name) != name and name.endswith(("-preview", "-dev")):
-            message = f"{name} is the preview name of {stable_name(name)}"
+            message = f"{name} is the preview name of {_RENAMED.get(name) or stable_name(name)}"
             yield PREVIEW_FEATURE.at(place, message, seen=name)
+
+
+_RENAMED = {"catalogOwned-preview": "catalogManaged"}
 
 
 def _duplicates(names: Iterable[str]) -> list[list[str]]:
