@@ -1,8 +1,7 @@
 """Checkpoint directories of Spark Structured Streaming: finding them by patterns, and reading where each query is.
 
 A directory costs two listings and at most three reads: `commits` before `offsets`, so that a batch that ends in between
-counts as unfinished, the two newest entries of `offsets`, and the file `metadata`. `state` is never listed. Reading
-again costs the two listings, and reads where they changed.
+counts as unfinished, the two newest entries of `offsets`, and the file `metadata`. `state` is never listed.
 """
 
 from __future__ import annotations
@@ -118,19 +117,6 @@ class SourceOffsets:
         return worst(found)
 
 
-class _Seen(NamedTuple):
-    """What the listings have: the newest commit, the newest entry of offsets and the one before it."""
-
-    committed: FileStat | None
-    newest: FileStat | None
-    before: FileStat | None
-    is_whole: bool = True
-    """The directory could be read."""
-
-
-_NOTHING = _Seen(None, None, None)
-
-
 @dataclass(frozen=True)
 class StreamCheckpoint:
     """A checkpoint directory. `name` is its path as the user wrote it; `query_id` is None where it cannot be read.
@@ -151,7 +137,6 @@ class StreamCheckpoint:
     """What is wrong with the file `metadata`."""
     touched_ms: int | None = None
     """When the newest file of `offsets` and `commits` was written, epoch milliseconds; an idle query writes none."""
-    seen: _Seen = field(default=_NOTHING, repr=False)
 
     @property
     def uri(self) -> str:
@@ -271,12 +256,12 @@ def _not_a_checkpoint(name: str, storage: ReadStorage) -> Unreadable:
 def read_checkpoint(name: str, storage: ReadStorage) -> StreamCheckpoint | None:
     """Return the state of a checkpoint directory, with what is wrong with it; None where it is no checkpoint."""
     try:
-        found = _read(StreamCheckpoint(name, storage), is_again=False)
+        found = _read(StreamCheckpoint(name, storage))
         metadata = _content(storage, METADATA)
     except (StorageFailed, PathExternal) as fault:
         return _unreachable(StreamCheckpoint(name, storage), fault)
     if metadata is None:
-        if found.seen == _NOTHING:
+        if found.newest is None and not found.findings:
             return None
         missing = Finding(Verdict.UNKNOWN, "the file metadata is missing: Spark 4.3 refuses, 4.0 begins a new query")
         return replace(found, of_metadata=missing)
@@ -286,44 +271,23 @@ def read_checkpoint(name: str, storage: ReadStorage) -> StreamCheckpoint | None:
     return replace(found, query_id=query_id)
 
 
-def read_again(checkpoint: StreamCheckpoint) -> StreamCheckpoint:
-    """Return the state of a checkpoint now, the same value where its files are the same: two listings, and two reads
-    where the query has gone on.
-    """
-    try:
-        found = _read(checkpoint, is_again=True)
-    except (StorageFailed, PathExternal) as fault:
-        return _unreachable(checkpoint, fault)
-    if found is checkpoint:
-        return checkpoint
-    fresh = read_checkpoint(checkpoint.name, checkpoint.storage) if found.seen == _NOTHING else found
-    gone = Finding(Verdict.UNKNOWN, "its files have vanished since it was read")
-    return replace(checkpoint, sources=(), findings=(gone,)) if fresh is None else fresh
-
-
 def _unreachable(checkpoint: StreamCheckpoint, fault: DeltacliError) -> StreamCheckpoint:
     finding = Finding(Verdict.UNKNOWN, f"it cannot be read: {fault.message}")
-    return replace(checkpoint, sources=(), findings=(finding,), seen=_Seen(None, None, None, is_whole=False))
+    return replace(checkpoint, sources=(), findings=(finding,))
 
 
-def _read(checkpoint: StreamCheckpoint, *, is_again: bool) -> StreamCheckpoint:
+def _read(checkpoint: StreamCheckpoint) -> StreamCheckpoint:
     storage = checkpoint.storage
     for _ in range(_MOST_LISTINGS):
         commits, offsets = _batches(storage, COMMITS), _batches(storage, OFFSETS)
         newest, before = [*sorted(offsets, reverse=True)[:2], None, None][:2]
         last = max(commits, default=None)
-        seen = _Seen(
-            None if last is None else commits[last],
-            None if newest is None else offsets[newest],
-            None if before is None else offsets[before],
-        )
-        if is_again and seen == checkpoint.seen:
-            return checkpoint
-        entries = [None if one is None else _content(storage, f"{OFFSETS}/{one.name}") for one in seen[1:3]]
-        if any(one is not None and entry is None for one, entry in zip(seen[1:3], entries, strict=True)):
+        files = [None if one is None else offsets[one] for one in (newest, before)]
+        entries = [None if one is None else _content(storage, f"{OFFSETS}/{one.name}") for one in files]
+        if any(one is not None and entry is None for one, entry in zip(files, entries, strict=True)):
             continue  # deleted since the listing
         end, start = (None if entry is None else read_offsets(entry) for entry in entries)
-        times = [one.modified_ms for one in (seen.committed, seen.newest) if one is not None]
+        written = [*([] if last is None else [commits[last]]), *([] if newest is None else [offsets[newest]])]
         return replace(
             checkpoint,
             newest=newest,
@@ -331,11 +295,10 @@ def _read(checkpoint: StreamCheckpoint, *, is_again: bool) -> StreamCheckpoint:
             is_committed=newest is not None and last == newest,
             sources=tuple(_sources(start, end)),
             findings=tuple(_findings(newest, before, last, start, end)),
-            touched_ms=max(times, default=None),
-            seen=seen,
+            touched_ms=max((one.modified_ms for one in written), default=None),
         )
     restless = Finding(Verdict.UNKNOWN, f"its files vanished while they were read, {_MOST_LISTINGS} times")
-    return replace(checkpoint, sources=(), findings=(restless,), seen=_Seen(None, None, None, is_whole=False))
+    return replace(checkpoint, sources=(), findings=(restless,))
 
 
 def _batches(storage: ReadStorage, directory: str) -> dict[int, FileStat]:

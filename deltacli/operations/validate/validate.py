@@ -6,7 +6,7 @@ checked as far as they are known.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import TYPE_CHECKING
@@ -18,6 +18,7 @@ from deltacli.core.progress import Progress
 from deltacli.core.units import plural
 from deltacli.delta.data_files import MANIFESTS, named_by
 from deltacli.delta.log.file_actions import SMALL_FILE_BYTES
+from deltacli.delta.log.row_ids import FEATURE
 from deltacli.delta.log.segment import Place
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.protocol.features import FEATURES, require_readable
@@ -33,7 +34,6 @@ from deltacli.operations.validate.inspect_storage import (
     list_table,
     make_exists,
 )
-from deltacli.rules.actions.row_tracking import OVERLAP, uncounted
 from deltacli.rules.framework.base import Finding, Severity
 from deltacli.rules.framework.repairs import LOST, Condition
 from deltacli.rules.framework.views import HistoryView, ListingView, StateView, StorageView
@@ -170,12 +170,8 @@ def validate_table(
             _look_at_log(
                 collector, log, inspector, state, now_ms, _of_catalog(storage, inspector.last_known.properties)
             )
-            asks_ids = not request.opens_files and OVERLAP.id in collector.rules
-            if asks_ids and state is not None and (count := uncounted(state)):
-                inspector.not_checked.append(
-                    f"whether other files have the row ids of {plural(count, 'file')} whose rows the log does not "
-                    f"count: {parameter('validate.level', 'footers')} does"
-                )
+            if state is not None and not request.opens_files:
+                inspector.not_checked.extend(_uncounted_ids(state, choice))
             step.advance(live.files)
         files = None
         if level != "log":
@@ -218,6 +214,17 @@ def _validation(
         contents=None if state is None else TableContents.of(state, inspector.files.tombstone_count()),
         unsupported=_obstacle(inspector.last_known, inspector.version),
     )
+
+
+def _uncounted_ids(state: StateView, choice: RuleChoice) -> Iterator[str]:
+    """Report the files whose row ids cannot be compared at this level."""
+    if FEATURE in state.config.features:
+        from deltacli.rules.actions.row_tracking import OVERLAP, uncounted
+
+        if choice.takes(OVERLAP) and (count := uncounted(state)):
+            deeper = parameter("validate.level", "footers")
+            files = f"{plural(count, 'file')} whose rows the log does not count"
+            yield f"whether other files have the row ids of {files}: {deeper} does"
 
 
 def _of_catalog(storage: ReadStorage, properties: Mapping[str, str]) -> Sequence[tuple[int, str]]:

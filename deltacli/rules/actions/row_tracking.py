@@ -180,8 +180,6 @@ def high_water_mark_is_below_ids(view: StateView) -> Iterator[Finding]:
 
 def uncounted(view: StateView) -> int:
     """Return how many live files have row ids that end at an unknown one, because the log does not count their rows."""
-    if FEATURE not in view.config.features:
-        return 0
     base, records = view.live.column("base_row_id"), view.live.column("num_records")
     return pc.sum(pc.and_(pc.is_valid(base), pc.is_null(records))).as_py() or 0
 
