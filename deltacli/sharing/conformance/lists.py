@@ -366,7 +366,7 @@ def check_share(tester: Tester, suite: Suite, item: Item) -> WireAnswer:
     message = f"the share {name} is answered with {answer.status}{words}"
     if not suite.require(GET_SHARE, found == name, answer, message, expected=expected):
         return answer
-    _check_id(suite, answer, item.get("id"), share.get("id"), f"the share {name}")
+    check_id(suite, answer, item.get("id"), share.get("id"), f"the share {name}")
     suite.report(read_share_metadata(item)[1] + read_share_metadata(share)[1], answer, SHARE_FORM, SHARE_LIMITS)
     differing = [key for key in ("displayName", "comment", "properties") if item.get(key) != share.get(key)]
     suite.require(SHARE_FORM, not differing, answer, f"{', '.join(differing)} of the share {name} differ from the list")
@@ -380,7 +380,8 @@ def check_share(tester: Tester, suite: Suite, item: Item) -> WireAnswer:
     return answer
 
 
-def _check_id(suite: Suite, answer: WireAnswer, expected: object, found: object, what: str) -> None:
+def check_id(suite: Suite, answer: WireAnswer, expected: object, found: object, what: str) -> None:
+    """Compare the id of a share with that in the list of shares."""
     message = f"{what} has another id than in the list of shares"
     suite.require(ID_DIFFERS, expected == found, answer, message, expected="the same id in every answer")
 
@@ -391,13 +392,6 @@ def check_unique_ids(suite: Suite, answer: WireAnswer, items: Sequence[Item], ki
     repeated = sorted({str(one) for one in ids if ids.count(one) > 1})
     message, seen = f"several {kind} have the same id", ", ".join(repeated[:3]) or None
     suite.require(REPEATED_ID, not repeated, answer, message, seen=seen)
-
-
-def check_share_ids(suite: Suite, answer: WireAnswer, share: Item, tables: Sequence[Item]) -> None:
-    """Check `shareId` of the tables of a share."""
-    for item in tables:
-        if item.get("shareId") is not None and share.get("id") is not None:
-            _check_id(suite, answer, share["id"], item["shareId"], f"the share of the table {item['name']}")
 
 
 def check_belongs(suite: Suite, answer: WireAnswer, items: Sequence[Item], **names: str) -> None:

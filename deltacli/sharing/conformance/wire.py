@@ -203,8 +203,7 @@ class Wire:
             finally:
                 response.release_conn() if response.closed else response.close()
         except (urllib3.exceptions.HTTPError, UnicodeError, ValueError) as fault:
-            reason = str(fault).rpartition(": ")[2].strip("<>()'")  # without the address that urllib3 puts before it
-            raise NoAnswerError(reason or type(fault).__name__) from fault
+            raise NoAnswerError(_reason(fault)) from fault
         self.received += len(body)
         found = {name.lower(): value for name, value in response.headers.items()}
         return WireAnswer(request, response.status, found, body, is_whole)
@@ -232,6 +231,11 @@ class Wire:
             self._sleep(self._pause)
         self.sent += 1
         self._on_request()
+
+
+def _reason(fault: Exception) -> str:
+    """Return why a connection failed, without the address that urllib3 puts before it."""
+    return str(fault).rpartition(": ")[2].strip("<>()'") or type(fault).__name__
 
 
 def _shown_body(body: bytes) -> str:
