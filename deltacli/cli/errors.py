@@ -144,8 +144,9 @@ def report_error(error: DeltacliError, arguments: Sequence[str], table: str | No
             del error.facts["fix"]
         width = max((len(name) for name in error.facts), default=0)
         is_of_words = error.exit_code == UsageError.exit_code and error.code not in _OF_TABLES
-        is_named = is_of_words or message.startswith((f"{table} ", f"{table}: "))
-        say(visible(f"error: {message}" if not table or is_named else f"error: {without_middle(table)}: {message}"))
+        is_named = not table or is_of_words or message.startswith((f"{table} ", f"{table}: "))
+        subject = "" if is_named or not table else f"{without_middle(table)}: "
+        say(visible(f"error: {subject}{message}"))
         for name, value in error.facts.items():
             say(visible(f"  {name:<{width}}  {value}"))
     report_details(error, arguments)
