@@ -274,8 +274,7 @@ class Convert:
         """
 
         def look() -> bool:
-            assert gate.plan.listed is not None
-            require_same_files(gate.plan.listed.files, list_data_files(gate.store, self.request.exclude).files)
+            require_same_files(gate.plan.adds, list_data_files(gate.store, self.request.exclude).files)
             return True
 
         try:
@@ -405,7 +404,7 @@ class _Converting:
             listed.excluded,
             tuple(self._conflicts),
             tuple(self._unknowable()),
-            listed,
+            listed._replace(files={}),  # the adds have them
         )
 
     def _directories(self) -> tuple[tuple[str, ...], list[set[str | None]]]:
