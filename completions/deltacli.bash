@@ -401,6 +401,7 @@ once;TEXT
 --like;FILE;once;Take columns, partitions and column mapping from this JSON document of snapshot.
 --exclude;TEXT;again;Leave out files whose path matches. Repeatable.
 --accept-unknowable;-;once;Convert a Delta table that has lost its log, although removed rows come back.
+--from;TEXT;again;Bring the lost log of a table back from this copy: the same as undelete --from. Repeatable.
 --dry-run;-;once;Show the plan and change nothing; overrides --yes.
 --yes;-;once;Do not ask for confirmation.
 --format;table json ndjson csv markdown;once;Format of stdout.
