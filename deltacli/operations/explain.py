@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
-from deltacli.arrow import compute as pc
 from deltacli.core.documents import short_repr
 from deltacli.core.errors import (
     TABLE,
@@ -26,8 +25,6 @@ from deltacli.core.errors import (
 )
 from deltacli.core.request_fields import OF_DELTA, Kind, option
 from deltacli.core.typing import Json, JsonObject, RecordBatch
-from deltacli.delta.data_files import are_absolute
-from deltacli.delta.listing import PathKeys
 from deltacli.delta.log.actions import Action
 from deltacli.delta.log.file_actions import FileCounts
 from deltacli.delta.log.state import StateBuilder, TableConfiguration, plain_action, read_protocol
@@ -338,13 +335,19 @@ def traits_of_version(snapshot: Snapshot) -> frozenset[str]:
 
 def _has_files_elsewhere(snapshot: Snapshot) -> bool:
     """Return whether a live file is outside of the table, as those of a shallow clone are."""
+    from deltacli.arrow import compute as pc
+    from deltacli.delta.data_files import are_absolute
+
     storage = snapshot.table.storage
-    keys = PathKeys((storage.uri, *storage.aliases))
 
     def is_elsewhere(adds: RecordBatch) -> bool:
         paths = adds.column("path")
         absolute = pc.filter(paths, are_absolute(paths))
-        return len(absolute) > 0 and keys.of_log(absolute).keys.null_count > 0
+        if not len(absolute):
+            return False
+        from deltacli.delta.listing import PathKeys
+
+        return bool(PathKeys((storage.uri, *storage.aliases)).of_log(absolute).keys.null_count)
 
     return any(snapshot.file_actions.map_actions("add", is_elsewhere, fields=["path"]))
 

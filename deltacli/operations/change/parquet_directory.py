@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import unquote
 
 from deltacli.core.errors import Refused, command
 from deltacli.core.units import plural
@@ -14,6 +15,7 @@ from deltacli.delta.data_files import VECTOR_FILE
 from deltacli.delta.log.segment import LOG_DIRECTORY
 
 if TYPE_CHECKING:
+    from deltacli.core.typing import RecordBatch
     from deltacli.storage import ReadStorage, WalkEntry
 
 _ICEBERG = re.compile(r"metadata/[^/]*\.metadata\.json")
@@ -177,10 +179,18 @@ def _writers(files: Iterable[str]) -> Iterator[str]:
         yield "names of files with an id each, as delta-rs gives them"
 
 
-def require_same_files(planned: Mapping[str, tuple[int, int]], now: Mapping[str, tuple[int, int]]) -> None:
-    if planned == now:
+def require_same_files(planned: Iterable[RecordBatch], now: dict[str, tuple[int, int]]) -> None:
+    """Raise Refused unless the files of adds are those of a listing, which is used up."""
+    changed = []
+    for adds in planned:
+        columns = (adds.column(name).to_pylist() for name in ("path", "size", "modificationTime"))
+        for written, *found in zip(*columns, strict=True):
+            path = unquote(written, errors="surrogateescape")
+            if now.pop(path, None) != (*found,):
+                changed.append(path)
+    changed = sorted([*changed, *now])
+    if not changed:
         return
-    changed = sorted(path for path in planned.keys() | now.keys() if planned.get(path) != now.get(path))
     facts = {f"file {number}": path for number, path in enumerate(changed[:5], 1)}
     raise Refused(
         f"{plural(len(changed), 'file')} arrived, changed or went since the plan",
