@@ -23,7 +23,7 @@ from tests.docs.test_schemas import faults, line_faults
 from tests.support.builder import TableBuilder
 from tests.support.catalog_state import NAME, Body
 from tests.support.cloud import Said, answers
-from tests.support.fake_catalog import CLIENT, PREVIEW, SECRET, TOKEN, FakeCatalog, s3_credentials
+from tests.support.fake_catalog import CLIENT, PREVIEW, SECRET, TOKEN, FakeCatalog, s3_credentials, said
 from tests.support.managed_tables import ManagedTable
 from tests.support.s3 import S3Server, says
 from tests.support.stream_checkpoints import offset, write_checkpoint
@@ -89,6 +89,12 @@ def test_commands_read_what_is_ratified(
     assert found.code == code, found.err
     assert shown in found.out
     assert set(server.grants) == {(NAME, "READ")}
+
+
+def test_an_answer_that_contradicts_itself_costs_no_credentials(server: FakeCatalog, managed: ManagedTable) -> None:
+    server.fail("GET", "/tables/orders", answers(said(server.state.load(NAME) | {"latest-table-version": 5})))
+    found = run(server, "snapshot", ADDRESS, "--json")
+    assert (found.code, found.error["code"], server.grants) == (3, "catalog.answer", [])
 
 
 def test_a_stream_is_behind_what_is_ratified(server: FakeCatalog, managed: ManagedTable, tmp_path: Path) -> None:
