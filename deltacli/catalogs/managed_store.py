@@ -134,8 +134,8 @@ class ManagedStore:
 
     def require_committable(self, protocol: Protocol, properties: Mapping[str, str], version: int) -> None:
         """Raise Refused unless commits can follow a version of the table that the catalog manages."""
-        require_managed(protocol, properties, version, self.log.view.table.uuid)
         require_committable(protocol, properties, version, by_catalog=True)
+        require_managed(protocol, properties, version, self.log.view.table.uuid)
 
     def require_ratifiable(self, request: CommitRequest, base: Base) -> None:
         """Raise Refused where the table is not that of the catalog, or the catalog does not accept such a commit."""

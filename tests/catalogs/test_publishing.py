@@ -263,8 +263,6 @@ def test_other_tables_have_no_catalog() -> None:
         Table(ManagedTable([0]).store).status_catalog()
     assert (raised.value.code, raised.value.exit_code) == ("catalog.not-managed", 2)
     assert "uc://CATALOG" in str(raised.value.hint)
-    with pytest.raises(DeltacliError, match="the catalog does not manage the commits of this table"):
-        Table(ManagedTable([0]).store, name="uc://main.sales.orders").status_catalog()
 
 
 def test_what_is_published_and_not_reported_is_a_note() -> None:
