@@ -74,7 +74,6 @@ class CatalogTable(NamedTuple):
     latest: int | None = None
     commits: tuple[Ratified, ...] = ()
     permissions: frozenset[Maintenance] | None = None
-    etag: str = ""
     columns: Json = None
     """The schema as the catalog has it, in the spelling of the log (camel case); None where it has none."""
     partition_columns: tuple[str, ...] | None = None
@@ -124,13 +123,12 @@ class Answer(NamedTuple):
 
 
 class Proposal(NamedTuple):
-    """A staged commit to be ratified, with the changes of metadata that its file carries. `updates` are the actions of
-    the request beside `add-commit`, as the catalog spells them; `published` a version to report in the same request.
+    """A staged commit to be ratified, with the changes of metadata that its file carries: `updates` are the actions of
+    the request beside `add-commit`, as the catalog spells them.
     """
 
     commit: Ratified
     updates: tuple[JsonObject, ...] = ()
-    published: int | None = None
 
 
 class Catalog(Protocol):

@@ -26,7 +26,7 @@ from deltacli.catalogs.ratified import (
     staged_path,
     stat_of,
 )
-from deltacli.catalogs.ratifying import Content, Ratification, content_of, publish_after_commit
+from deltacli.catalogs.ratifying import Content, Ratification, content_of, publish_after_commit, require_permission
 from deltacli.core.clock import MACHINE, Machine
 from deltacli.core.errors import (
     NOTHING_CHANGED,
@@ -134,8 +134,8 @@ class ManagedStore:
 
     def require_committable(self, protocol: Protocol, properties: Mapping[str, str], version: int) -> None:
         """Raise Refused unless commits can follow a version of the table that the catalog manages."""
-        require_managed(protocol, properties, version, self.log.view.table.uuid)
         require_committable(protocol, properties, version, by_catalog=True)
+        require_managed(protocol, properties, version, self.log.view.table.uuid)
 
     def require_ratifiable(self, request: CommitRequest, base: Base) -> None:
         """Raise Refused where the table is not that of the catalog, or the catalog does not accept such a commit."""
@@ -162,9 +162,7 @@ class ManagedStore:
         """Raise Refused (`catalog.permission`), naming what is missing, unless the catalog permits a maintenance: now,
         or as it said last.
         """
-        view = self.log.reload() if asks else self.log.view
-        if needed not in (view.table.permissions or ()):
-            raise missing_permission(view, Maintenance(needed), what)
+        require_permission(self.log, Maintenance(needed), what, asks=asks)
 
     def refuse(self, what: str) -> NoReturn:
         """Raise Refused for an operation that decides about the log itself."""
@@ -281,7 +279,7 @@ class ManagedStore:
             return stat_of(commit)
         found = self._reading(path, self.inner.stat)
         known = None if version is None else self.log.seen.get(version)
-        return stat_of(known) if known is not None and known.size_bytes == found.size_bytes else found
+        return found if known is None else stat_of(known, found)
 
     def stat_many(self, paths: Sequence[str]) -> tuple[list[int], list[int]]:
         return self.inner.stat_many(paths)

@@ -218,24 +218,19 @@ class RatifiedLog:
                     beyond.add(path.version)
             elif not _covers_staged(path, view):
                 known = self.seen.get(path.version) if path.kind is LogFileKind.COMMIT else None
-                found[stat.name] = stat if known is None else _stat_of(known, stat)
+                found[stat.name] = stat if known is None else stat_of(known, stat)
         for commit in view.commits.values():
             if (name := commit_name(commit.version)) >= start:
-                found[name] = _stat_of(commit)
+                found[name] = stat_of(commit)
         self.beyond = frozenset(beyond)
         return found
 
 
-def _stat_of(commit: Ratified, published: FileStat | None = None) -> FileStat:
-    """Return what is listed for a commit: during a run the same before and after it is published."""
+def stat_of(commit: Ratified, published: FileStat | None = None) -> FileStat:
+    """Return name, size and time of a listed commit: during a run the same before and after it is published."""
     if published is not None and published.size_bytes != commit.size_bytes:
         return published
     return FileStat(commit_name(commit.version), commit.size_bytes, commit.modified_ms)
-
-
-def stat_of(commit: Ratified) -> FileStat:
-    """Return name, size and time of a commit as it is listed."""
-    return _stat_of(commit)
 
 
 def _covers_staged(path: LogPath, view: View) -> bool:

@@ -528,6 +528,7 @@ def test_a_log_that_is_not_that_of_the_catalog_is_not_changed(
     with pytest.raises(Refused) as raised:
         _commit(table, table.catalog())
     assert (raised.value.code, table.now.latest) == (code, 0)
+    assert "uc://CATALOG" not in str(raised.value.hint)
 
 
 def test_a_published_file_above_the_latest_version_stops_a_commit() -> None:

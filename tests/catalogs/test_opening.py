@@ -23,9 +23,10 @@ from tests.docs.test_schemas import faults, line_faults
 from tests.support.builder import TableBuilder
 from tests.support.catalog_state import NAME, Body
 from tests.support.cloud import Said, answers
-from tests.support.fake_catalog import CLIENT, PREVIEW, SECRET, TOKEN, FakeCatalog, s3_credentials
+from tests.support.fake_catalog import CLIENT, PREVIEW, SECRET, TOKEN, FakeCatalog, s3_credentials, said
 from tests.support.managed_tables import ManagedTable
 from tests.support.s3 import S3Server, says
+from tests.support.stream_checkpoints import offset, write_checkpoint
 
 ADDRESS = "uc://main.sales.orders"
 CONFIG, LOAD, GRANT = "/delta/v1/config", "/tables/orders", "/tables/orders/credentials"
@@ -88,6 +89,22 @@ def test_commands_read_what_is_ratified(
     assert found.code == code, found.err
     assert shown in found.out
     assert set(server.grants) == {(NAME, "READ")}
+
+
+def test_an_answer_that_contradicts_itself_costs_no_credentials(server: FakeCatalog, managed: ManagedTable) -> None:
+    server.fail("GET", "/tables/orders", answers(said(server.state.load(NAME) | {"latest-table-version": 5})))
+    found = run(server, "snapshot", ADDRESS, "--json")
+    assert (found.code, found.error["code"], server.grants) == (3, "catalog.answer", [])
+
+
+def test_a_stream_is_behind_what_is_ratified(server: FakeCatalog, managed: ManagedTable, tmp_path: Path) -> None:
+    table_id = open_table(ADDRESS, catalog_profile=server.profile).snapshot().metadata.id
+    place = write_checkpoint(tmp_path / "query", [offset(table_id, 3), offset(table_id, 5)])
+    for words in ([ADDRESS, "--checkpoints", str(place)], ["--checkpoints", str(place), "--tables", ADDRESS]):
+        found = run(server, "streams", *words, "--json")
+        (source,) = found.document["queries"][0]["sources"]
+        assert (found.code, source["version"], source["lag"]["versions"]) == (0, 5, 2)
+        assert source["needs"]["versions"] == [3, 6]
 
 
 def test_a_change_is_ratified_and_published(server: FakeCatalog, managed: ManagedTable) -> None:

@@ -262,9 +262,7 @@ def test_other_tables_have_no_catalog() -> None:
     with pytest.raises(DeltacliError) as raised:
         Table(ManagedTable([0]).store).status_catalog()
     assert (raised.value.code, raised.value.exit_code) == ("catalog.not-managed", 2)
-    assert "uc://CATALOG" in str(raised.value.hint)
-    with pytest.raises(DeltacliError, match=r"^uc://main\.sales\.orders: the catalog does not manage"):
-        Table(ManagedTable([0]).store, name="uc://main.sales.orders").status_catalog()
+    assert raised.value.facts["a managed one"] == "uc://CATALOG.SCHEMA.TABLE"
 
 
 def test_what_is_published_and_not_reported_is_a_note() -> None:

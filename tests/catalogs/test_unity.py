@@ -687,7 +687,7 @@ def _proposed(server: FakeCatalog) -> tuple[UnityCatalog, CatalogTable, bytes]:
     made = commit(13)
     ours = Ratified(13, made["file-name"], made["file-size"], made["file-modification-timestamp"], made["timestamp"])
     update = {"action": "set-properties", "updates": {"a": "b"}}
-    body = catalog.request_of(table, Proposal(ours, (update,), 12))
+    body = catalog.request_of(table, Proposal(ours, (update,)))
     server.forget()
     return catalog, table, body
 
@@ -699,7 +699,7 @@ def test_a_commit_is_ratified(server: FakeCatalog) -> None:
 
     assert answer.verdict is Verdict.RATIFIED
     assert answer.table is not None
-    assert (answer.table.latest, [one.version for one in answer.table.commits]) == (13, [13])
+    assert (answer.table.latest, [one.version for one in answer.table.commits]) == (13, [12, 13])
     assert answer.table.properties["a"] == "b"
     assert [request.body for request in server.requests] == [body]
 

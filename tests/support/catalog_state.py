@@ -335,8 +335,6 @@ class MemoryCatalog:
 
     def request_of(self, table: CatalogTable, proposal: Proposal) -> bytes:
         updates: list[Any] = [{"action": "add-commit", "commit": wire_commit(proposal.commit)}, *proposal.updates]
-        if proposal.published is not None:
-            updates.append(_report(proposal.published))
         return _request(table, updates)
 
     def ratify(self, table: CatalogTable, body: bytes) -> Answer:
@@ -458,7 +456,6 @@ def table_of(name: TableName, answer: Mapping[str, Any]) -> CatalogTable:
             )
         ),
         permissions=None if allowed is None else frozenset(Maintenance(one) for one in allowed if one in ALL),
-        etag=metadata["etag"],
         columns=_camel(metadata["columns"]),
         partition_columns=tuple(metadata["partition-columns"]),
         properties={key: value for key, value in properties.items() if not key.startswith("delta.feature.")},

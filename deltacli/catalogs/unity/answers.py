@@ -6,8 +6,8 @@ Spec: Unity Catalog API, loadTable, credentials; Catalog-managed tables.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 import orjson
@@ -40,7 +40,7 @@ def table_of(name: TableName, answer: JsonObject, *, is_local: bool) -> CatalogT
     metadata = answer.get("metadata")
     if not isinstance(metadata, dict):
         raise invalid(name, "metadata is missing", metadata)
-    found = _properties(name, metadata.get("properties"))
+    found = properties_of(name, metadata.get("properties"))
     partitions = metadata.get("partition-columns")
     if partitions is not None and not _are_texts(partitions):
         raise invalid(name, "partition-columns is not a list of names", partitions)
@@ -60,7 +60,6 @@ def table_of(name: TableName, answer: JsonObject, *, is_local: bool) -> CatalogT
         latest=latest,
         commits=commits,
         permissions=_permissions(answer.get("allowed-maintenance-operations")),
-        etag=_text(metadata.get("etag")),
         columns=columns_of(name, metadata.get("columns")),
         partition_columns=None if partitions is None else tuple(partitions),
         properties={key: value for key, value in found.items() if not is_synthetic(key)},
@@ -84,7 +83,8 @@ def features_of(properties: Mapping[str, str]) -> frozenset[str]:
     )
 
 
-def _properties(name: TableName, found: Json) -> dict[str, str]:
+def properties_of(name: TableName, found: Json) -> dict[str, str]:
+    """Return the properties of a table. Raises CatalogAnswerInvalid."""
     if found is None:
         return {}
     if not isinstance(found, dict) or not _are_texts([*found.values()]):
@@ -303,8 +303,3 @@ def made_grant(name: TableName, location: str, prefix: str, config: Json, expire
 
 def _covers(prefix: str, location: str) -> bool:
     return f"{location}/".startswith(f"{prefix}/")
-
-
-def names_of(found: Sequence[Any], key: str) -> list[str]:  # Any: values of JSON
-    """Return the names of the objects of a list, as far as they have one."""
-    return [one[key] for one in found if isinstance(one, dict) and isinstance(one.get(key), str) and one[key]]

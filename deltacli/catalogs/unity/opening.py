@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from deltacli.catalogs.base import Operation
 from deltacli.catalogs.lockstep import require_takes_commits
+from deltacli.catalogs.ratified import view_of
 from deltacli.catalogs.unity.addresses import parse_pattern, parse_table
 from deltacli.catalogs.unity.calls import Calls
 from deltacli.catalogs.unity.profiles import profile_of
@@ -54,6 +55,8 @@ def open_in_catalog(
     """
     name = parse_table(address)
     table = catalog.load(name)
+    if table.is_managed:
+        view_of(table)  # raises for a contradiction before credentials are asked for
     if writes:
         require_takes_commits(table)
     access = Access(catalog, table, writes=writes)

@@ -31,7 +31,7 @@ from deltacli.catalogs.unity.answers import (
     latest_of,
     location_of,
     made_grant,
-    names_of,
+    properties_of,
     table_of,
     text_of,
 )
@@ -116,8 +116,6 @@ class UnityCatalog:
     def request_of(self, table: CatalogTable, proposal: Proposal) -> bytes:
         """Return the body of a proposal."""
         updates = [{"action": "add-commit", "commit": _wire_commit(proposal.commit)}, *proposal.updates]
-        if proposal.published is not None:
-            updates.append(_report(proposal.published))
         return _body(table, updates)
 
     def ratify(self, table: CatalogTable, body: bytes) -> Answer:
@@ -193,7 +191,8 @@ class UnityCatalog:
 
     def _schemas_of(self, catalog: str) -> list[str]:
         pages = self._pages("/schemas", "schemas", {"catalog_name": catalog})
-        return list(dict.fromkeys(name for page in pages for name in names_of(page, "name")))
+        names = (one.get("name") for page in pages for one in page if isinstance(one, dict))
+        return list(dict.fromkeys(name for name in names if isinstance(name, str) and name))
 
     def _tables_of_schema(self, catalog: str, schema: str) -> Iterator[Listed]:
         for page in self._pages("/tables", "tables", {"catalog_name": catalog, "schema_name": schema}):
@@ -231,9 +230,7 @@ class UnityCatalog:
         if data_format != "DELTA" or kind not in ("MANAGED", "EXTERNAL"):
             facts = {"type": str(kind)[:40], "format": str(data_format)[:40]}
             raise NotATable(f"{name} is not a Delta table", code=NOT_DELTA, facts=facts)
-        properties = found.get("properties") or {}
-        if not isinstance(properties, dict) or not all(isinstance(value, str) for value in properties.values()):
-            raise invalid(name, "properties is not an object with texts")
+        properties = properties_of(name, found.get("properties"))
         uuid, place = text_of(name, found, "table_id"), text_of(name, found, "storage_location")
         is_managed = is_managed_by(properties)
         latest, commits = self._preview_commits(name, uuid, place) if is_managed else (None, ())

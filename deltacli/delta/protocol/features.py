@@ -351,10 +351,17 @@ def require_committable(
     require_derivable(protocol, version)
     catalogs = sorted(protocol.supported_features & CATALOG_FEATURES)
     if (catalogs and not (by_catalog and catalogs == ["catalogManaged"])) or properties.get(_COMMIT_COORDINATOR):
+        cause = ", ".join(catalogs) or _COMMIT_COORDINATOR
+        if by_catalog:
+            raise Refused(
+                f"version {version} has {cause}, and commits through a catalog require catalogManaged instead",
+                code="catalog.managed",
+                hint=command("catalog status"),
+            )
         raise Refused(
             f"version {version} is managed by a catalog, and only the catalog commits to this table",
             code="catalog.managed",
-            facts={"because of": ", ".join(catalogs) or _COMMIT_COORDINATOR},
+            facts={"because of": cause},
             hint="pass the table as its catalog names it: uc://CATALOG.SCHEMA.TABLE",
         )
     redirects = [name for name in _REDIRECTS if name in protocol.supported_features or properties.get(f"delta.{name}")]

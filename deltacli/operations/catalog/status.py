@@ -37,15 +37,8 @@ if TYPE_CHECKING:
 def require_managed(table: TableHandle) -> ManagedStore:
     """Return the store of a table that its catalog manages. Raises UsageError for another."""
     if (managed := managed_store(table.storage)) is None:
-        if table.name is not None and table.name.startswith("uc://"):
-            raise UsageError(
-                f"{table.name}: the catalog does not manage the commits of this table, which are those of its own log",
-                code="catalog.not-managed",
-                facts={"location": table.uri},
-                hint=command("snapshot"),
-            )
         raise UsageError(
-            "no catalog manages this table, or it is named by its path",
+            "no catalog manages the commits of this table, or it was not opened by its name there",
             code="catalog.not-managed",
             facts={"table": table.uri, "a managed one": "uc://CATALOG.SCHEMA.TABLE"},
             hint=command("history"),
