@@ -170,7 +170,11 @@ def test_a_log_with_a_gap_ends_every_query(home: Path) -> None:
     ("arguments", "code", "said"),
     [
         (["tbl"], 2, "--checkpoints or --restart-point"),
-        (["tbl", "--checkpoints", "chk/*", "--restart-point", "chk/late"], 2, "--checkpoints and --restart-point exclude"),
+        (
+            ["tbl", "--checkpoints", "chk/*", "--restart-point", "chk/late"],
+            2,
+            "--checkpoints and --restart-point exclude",
+        ),
         (["tbl", "--checkpoints", "chk/none*"], 4, "no checkpoint of a streaming query matches chk/none*"),
         (["tbl", "--checkpoints", "chk"], 3, "'chk/*'"),
         (["tbl", "--checkpoints", ""], 2, ""),
