@@ -18,9 +18,10 @@ from deltacli import open_table
 from deltacli.api.table import Table
 from deltacli.core.clock import fixed_clock
 from deltacli.core.errors import DeltacliError, OutcomeUnknown, PartlyDone, Refused, UsageError, VersionAbsent
+from deltacli.core.units import format_timestamp
 from deltacli.delta.data_files import encoded_root
 from deltacli.storage import LocalStorage, Storage, open_storage
-from deltacli.table.clones import NOTES
+from deltacli.table.clones import NOTES, CloneNote, address_of
 from tests.support.actions import Line, commit_info, metadata, protocol, remove
 from tests.support.builder import TableBuilder
 from tests.support.faulty import Fault, FaultyStorage
@@ -441,6 +442,27 @@ def test_rows_that_arrive_meanwhile_stop_a_clone(tmp_path: Path) -> None:
 
     assert 2 == opened(tmp_path / "clone").snapshot().version
     assert not list((tmp_path / "source" / NOTES).iterdir())
+
+
+@pytest.mark.parametrize(
+    ("is_cloned", "after_ms", "refused"), [(False, HOUR_MS - 1, True), (False, HOUR_MS, False), (True, 0, False)]
+)
+def test_a_table_without_rows_that_has_a_note_may_become_a_clone(
+    is_cloned: bool, after_ms: int, refused: bool, tmp_path: Path
+) -> None:
+    table = source(tmp_path / "source")
+    target = emptied(tmp_path / "clone")
+    if is_cloned:
+        emptied(tmp_path / "empty").clone(tmp_path / "clone")
+        table = opened(tmp_path / "empty")
+    else:
+        note = CloneNote("kept", address_of(target.storage), 1, NOW_MS)
+        note.put(LocalStorage(str(tmp_path / "source")))
+
+    plan = opened(Path(table.uri.removeprefix("file://")), at_ms=NOW_MS + after_ms).plan_vacuum()
+
+    facts = {one.code: one.facts for one in plan.refusals}.get("vacuum.clone-unreachable", {})
+    assert refused == (facts.get("it may be in the making until") == format_timestamp(NOW_MS + HOUR_MS)) == bool(facts)
 
 
 def test_a_target_that_cannot_be_made_leaves_no_note(tmp_path: Path) -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from deltacli.core.errors import DeltacliError, Refusal
+from deltacli.core.errors import DeltacliError, Refusal, Refused
+from deltacli.core.units import format_timestamp
 from deltacli.table.clones import NOTES, CloneNote, read_notes
+from deltacli.work.commits.provenance import read_provenance
 
 if TYPE_CHECKING:
     from deltacli.table.handle import TableHandle
@@ -19,29 +21,46 @@ _MADE_WITHIN_MS = 3_600_000
 """How long a clone may be in the making behind its note."""
 
 
+class Unknown(NamedTuple):
+    """A clone whose files are unknown: its note, its URI, why, and until when it may be in the making."""
+
+    note: str
+    uri: str
+    fault: DeltacliError
+    made_until_ms: int | None = None
+
+
 @dataclass(frozen=True)
 class Clones:
-    """The clones that were found, the notes of those that are gone, and of others where the note is, their URI, and why
-    they cannot be opened.
-    """
+    """The clones that were found, the notes of those that are gone, and those whose files are unknown."""
 
     found: tuple[Snapshot, ...]
     gone: tuple[CloneNote, ...]
-    unreachable: tuple[tuple[str, str, DeltacliError], ...]
+    unknown: tuple[Unknown, ...]
 
     def refusals(self) -> Iterator[Refusal]:
-        """Yield a refusal where a clone cannot be opened: which files it needs is unknown."""
-        for note, uri, fault in self.unreachable[:1]:
+        """Yield a refusal where the files of a clone are unknown."""
+        for note, uri, fault, until_ms in self.unknown[:1]:
+            made = {} if until_ms is None else {"it may be in the making until": format_timestamp(until_ms)}
             yield Refusal(
                 "vacuum.clone-unreachable",
                 f"the files that a shallow clone needs are unknown: {uri}: {fault.message}",
-                facts={"note": note, "if the clone is gone for good": "delete the note"},
+                facts={"note": note, **made, "if the clone is gone for good": "delete the note"},
             )
 
     def notes(self) -> Iterator[str]:
         """Yield a note on each clone that is gone."""
         for one in self.gone:
             yield f"the shallow clone of version {one.version} is no longer at {one.uri}: {one.path} protects nothing"
+
+
+def _is_untouched(clone: Snapshot) -> bool:
+    """Return True for a table without live files whose last commit is no clone: that may follow its note."""
+    if clone.counts()[0].count:
+        return False
+    commit = clone.listing.commits.get(clone.version)
+    found = None if commit is None else read_provenance(clone.table.storage, commit).commit_info
+    return (found or {}).get("operation") != "CLONE"
 
 
 def open_clones(
@@ -52,29 +71,34 @@ def open_clones(
     """
     found: list[Snapshot] = []
     gone: list[CloneNote] = []
-    unreachable: list[tuple[str, str, DeltacliError]] = []
+    unknown: list[Unknown] = []
     seen, places = set[str](), [*tables]
     while places:
         place = places.pop()
         try:
             notes = [one for one in read_notes(place.storage) if one.table_id not in seen]
         except DeltacliError as fault:
-            unreachable.append((f"{place.uri}/{NOTES}", place.uri, fault))
+            unknown.append(Unknown(f"{place.uri}/{NOTES}", place.uri, fault))
             continue
         seen.update(one.table_id for one in notes)
         for note in notes:
+            until_ms = note.created_ms + _MADE_WITHIN_MS
+            made_until_ms = until_ms if now_ms < until_ms else None
+            path = f"{place.uri}/{note.path}"
             try:
                 clone = open_clone(note.uri)
             except DeltacliError as fault:
-                is_made = now_ms - note.created_ms < _MADE_WITHIN_MS
-                if fault.code == ABSENT and not is_made and note.may_be_gone():
+                if fault.code == ABSENT and made_until_ms is None and note.may_be_gone():
                     gone.append(note)
                 else:
-                    unreachable.append((f"{place.uri}/{note.path}", note.uri, fault))
+                    unknown.append(Unknown(path, note.uri, fault, made_until_ms if fault.code == ABSENT else None))
                 continue
             places.append(clone.table)
             if clone.metadata.id != note.table_id:
                 gone.append(note)
+            elif made_until_ms is not None and _is_untouched(clone):
+                empty = Refused("it has no files, and its last commit is no clone", code="vacuum.clone-unreachable")
+                unknown.append(Unknown(path, note.uri, empty, made_until_ms))
             elif note.table_id not in known:
                 found.append(clone)
-    return Clones(tuple(found), tuple(gone), tuple(unreachable))
+    return Clones(tuple(found), tuple(gone), tuple(unknown))
