@@ -172,7 +172,7 @@ class Clone:
         refusals = [*_refusals_of_target(table.storage, source, now)]
         if self.protects:
             refusals += _refusals_of_note(source.table)
-        if files.amount.rows is None and assigns_row_ids(source.protocol, read_metadata(metadata, "the clone")):
+        if files.amount.rows is None and _gives_ids(source, now, metadata):
             refusals.append(_rows_are_unknown())
         if lost := _lost(source, files.amount.files):
             refusals.append(_is_incomplete(lost))
@@ -451,8 +451,14 @@ def _request(plan: ClonePlan) -> CommitRequest:
         domains=tuple(domains[:1]),
         body=_body(source),
         reads=EveryFile(),
-        new_rows=rows if assigns_row_ids(source.protocol, read_metadata(plan.metadata, "the clone")) else 0,
+        new_rows=rows if _gives_ids(source, now, plan.metadata) else 0,
     )
+
+
+def _gives_ids(source: Snapshot, now: Snapshot | None, metadata: Action) -> bool:
+    """Return whether the rows of a clone get ids, by its source or the table that is there."""
+    described = read_metadata(metadata, "the clone")
+    return any(assigns_row_ids(one.protocol, described) for one in (source, now) if one is not None)
 
 
 def _both(source: Snapshot, now: Snapshot) -> Action | None:

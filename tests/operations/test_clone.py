@@ -400,11 +400,14 @@ def code_of(change: Callable[[], object]) -> str | None:
     return None
 
 
-def emptied(place: Path, *more: Line, properties: dict[str, str] | None = None, writer: int = 2) -> Table:
+def emptied(
+    place: Path, *more: Line, properties: dict[str, str] | None = None, writer: int = 2, features: tuple[str, ...] = ()
+) -> Table:
     """Write a table whose rows were all deleted."""
+    wanted = protocol(1, 7, writer_features=list(features)) if features else protocol(1, writer)
     described = metadata(id="kept", name="mine", configuration=properties or {})
     file = {"path": "old.parquet", "size": 1, "partitionValues": {}, "modificationTime": 0, "dataChange": True}
-    builder = TableBuilder().commit(commit_info("CREATE TABLE"), protocol(1, writer), described, *more, {"add": file})
+    builder = TableBuilder().commit(commit_info("CREATE TABLE"), wanted, described, *more, {"add": file})
     builder.commit(commit_info("DELETE"), remove("old.parquet", deletion_timestamp=0)).write(place)
     return opened(place)
 
@@ -421,6 +424,18 @@ def test_a_table_without_rows_takes_a_clone(tmp_path: Path) -> None:
     assert {(1,): 1, (2,): 1} == rows_of(opened(tmp_path / "clone"))
     assert "clone.target-exists" == code_of(lambda: table.clone(tmp_path / "clone"))
     assert ["kept.json"] == [one.name for one in (tmp_path / "source" / NOTES).iterdir()]
+
+
+def test_rows_get_the_next_ids_of_the_table_that_is_there(tmp_path: Path) -> None:
+    table = source(tmp_path / "source")
+    mark: Line = {"domain": "delta.rowTracking", "configuration": '{"rowIdHighWaterMark":4}', "removed": False}
+    emptied(tmp_path / "clone", {"domainMetadata": mark}, features=("domainMetadata", "rowTracking"))
+
+    table.clone(tmp_path / "clone")
+
+    newest = (tmp_path / "clone" / "_delta_log" / f"{2:020}.json").read_text()
+    assert [5] == [line["add"]["baseRowId"] for line in map(json.loads, newest.splitlines()) if "add" in line]
+    assert '{\\"rowIdHighWaterMark\\":6}' in newest
 
 
 @pytest.mark.parametrize("name", ["id", "name"])
