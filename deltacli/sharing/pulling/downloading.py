@@ -13,13 +13,14 @@ from __future__ import annotations
 
 import json
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from threading import BoundedSemaphore, Event, Lock, local
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.core.errors import DataUnreadable, DeltacliError
 from deltacli.core.typing import Json, JsonObject
@@ -183,8 +184,6 @@ _MOST_STALE = 3
 MOST_UNSIZED_BYTES = 4 << 30
 """Of a file whose size the server does not declare: one of deletion vectors."""
 
-_Advance = Callable[[int], None]
-
 
 class _StoppedError(Exception):
     """Another download failed, or the run was interrupted."""
@@ -217,18 +216,24 @@ class _Stale:
 _Answer = _Refused | _Cut | _Stale | None
 
 
-class Downloads:
-    """Downloads the files of one version to a directory, with unfinished ones in another. `decodes`: verifies all data
-    of files, not only their footers. `look` is called before a file gets its name, and what it raises ends the run.
+class Destination(NamedTuple):
+    """Where files are downloaded to: finished ones to `target`, unfinished ones to `workspace`. `advance` gets how many
+    bytes arrived, negative for those that are received again. `look` is called before a file gets its name, and what it
+    raises ends the run. `decodes`: all data of files is verified, not only their footers.
     """
 
-    def __init__(
-        self, workspace: str, target: str, advance: _Advance, look: Callable[[], None], *, decodes: bool = False
-    ) -> None:
-        self._advance, self._decodes = advance, decodes
-        self._workspace, self._target, self._look = workspace, target, look
-        self._stop = Event()
-        self._range_workers = ThreadPoolExecutor(_PARALLEL_RANGES, thread_name_prefix="deltacli-range")
+    workspace: str
+    target: str
+    advance: Callable[[int], None]
+    look: Callable[[], None]
+    decodes: bool = False
+
+
+class Downloads(ABC):
+    """Downloads the files of one version."""
+
+    def __init__(self, to: Destination) -> None:
+        self._to, self._advance, self._stop = to, to.advance, Event()
 
     def run(self, wanted: Iterable[WantedFile]) -> Iterator[int]:
         """Download files in parallel and yield the bytes that each took from the network, as they are finished.
@@ -252,15 +257,14 @@ class Downloads:
         finally:
             self._stop.set()
             pool.shutdown(wait=True, cancel_futures=True)
-            self._range_workers.shutdown()
 
     def _one(self, wanted: WantedFile) -> int:
         """Download a file and return how many bytes were received. Raises DeltacliError, and _StoppedError."""
         try:
-            with open_part(self._workspace, wanted.name) as part:
+            with open_part(self._to.workspace, wanted.name) as part:
                 received = self._receive(wanted, part)
-                self._look()
-                part.publish(f"{self._target}/{wanted.name}")
+                self._to.look()
+                part.publish(f"{self._to.target}/{wanted.name}")
                 return received
         except DeltacliError:
             self._stop.set()
@@ -272,9 +276,7 @@ class Downloads:
         was_left = part.can_continue or has_ranges
         if not was_left:
             part.restart(None, is_large=False)
-        received = self._fill_in_ranges(wanted, part) if has_ranges or self._is_ranged(wanted, part) else None
-        if received is None:
-            received = self._fill(wanted, part)
+        received = self._begin(wanted, part, has_ranges=has_ranges)
         try:
             self._verify(wanted, part)
         except DataUnreadable:
@@ -289,22 +291,19 @@ class Downloads:
 
     def _verify(self, wanted: WantedFile, part: Part) -> None:
         verify(wanted, part.size_bytes, part.read)
-        if self._decodes and not wanted.vectors:
+        if self._to.decodes and not wanted.vectors:
             decode(wanted, part.size_bytes, part.read)
 
-    def _is_ranged(self, wanted: WantedFile, part: Part) -> bool:  # noqa: ARG002  (of a way with ranges)
-        """Return True for a large file without a beginning."""
-        return False
+    def _begin(self, wanted: WantedFile, part: Part, *, has_ranges: bool) -> int:
+        """Receive a file, or the rest of it. `has_ranges`: an earlier pull received ranges of it."""
+        if has_ranges:
+            _drop_journal(part)
+            part.restart(None, is_large=False)
+        return self._fill(wanted, part)
 
-    def _fill_in_ranges(self, wanted: WantedFile, part: Part) -> int | None:  # noqa: ARG002  (of a way with ranges)
-        """Receive a file by several connections; None where that is not possible, with an empty part."""
-        _drop_journal(part)
-        part.restart(None, is_large=False)
-        return None
-
+    @abstractmethod
     def _fill(self, wanted: WantedFile, part: Part) -> int:
-        """Receive the rest of a file, and return the bytes that were received."""
-        raise NotImplementedError
+        """Receive the rest of a file in one stream, and return the bytes that were received."""
 
     def _is_large(self, wanted: WantedFile) -> bool:
         return (wanted.size_bytes or 0) >= _CONTINUED_BYTES
@@ -320,22 +319,23 @@ class Downloads:
 
 
 class UrlDownloads(Downloads):
-    """Downloads files by their URLs."""
+    """Downloads files by their URLs, large ones by several connections."""
 
-    _transport: Transport
-    _url_of: FindUrl
-
-    def by(self, transport: Transport, url_of: FindUrl) -> UrlDownloads:
-        """Set the connection and what finds URLs, and return this."""
+    def __init__(self, to: Destination, transport: Transport, url_of: FindUrl) -> None:
+        super().__init__(to)
         self._transport, self._url_of = transport, url_of
-        return self
+        self._range_workers = ThreadPoolExecutor(_PARALLEL_RANGES, thread_name_prefix="deltacli-range")
 
-    def _is_ranged(self, wanted: WantedFile, part: Part) -> bool:
-        return (wanted.size_bytes or 0) >= LEAST_BYTES and not part.can_continue
+    def run(self, wanted: Iterable[WantedFile]) -> Iterator[int]:
+        with self._range_workers:
+            yield from super().run(wanted)
 
-    def _fill_in_ranges(self, wanted: WantedFile, part: Part) -> int | None:
-        download = _RangedDownload(self._transport, self._url_of, wanted, part, self._advance, self._require_running)
-        return download.run(self._range_workers)
+    def _begin(self, wanted: WantedFile, part: Part, *, has_ranges: bool) -> int:
+        received = None
+        if has_ranges or ((wanted.size_bytes or 0) >= LEAST_BYTES and not part.can_continue):
+            ranges = _RangedDownload(self._transport, self._url_of, wanted, part, self._advance, self._require_running)
+            received = ranges.run(self._range_workers)
+        return self._fill(wanted, part) if received is None else received
 
     def _fill(self, wanted: WantedFile, part: Part) -> int:
         """Receive the rest of a file. Raises what `Transport.fetch` raises, FileMissing and DataUnreadable."""
@@ -452,7 +452,7 @@ class _RangedDownload:
     url_of: FindUrl
     wanted: WantedFile
     part: Part
-    advance: _Advance
+    advance: Callable[[int], None]
     require_running: Callable[[], None]
     _journal: _RangeJournal | None = field(default=None, init=False)
     _begun: list[_Range] = field(default_factory=list, init=False)

@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from deltacli.changing.basis import LOOK_SECONDS, Act, Basis, basis_of
@@ -28,7 +29,7 @@ from deltacli.delta.log.file_actions import parse_num_records
 from deltacli.delta.log.state import APPEND_ONLY, is_true
 from deltacli.sharing.client.faults import DIFFERS, FilesMovedOn, PullRefused, invalid_answer
 from deltacli.sharing.protocol.parameters import NEWEST_POINT, Point
-from deltacli.sharing.pulling.downloading import WantedFile, decode, verify
+from deltacli.sharing.pulling.downloading import Destination, WantedFile, decode, verify
 from deltacli.sharing.pulling.local_table import (
     APP_ID,
     TAG,
@@ -484,14 +485,9 @@ class Pull:
         plan = gate.plan
         assert plan.shared is not None
         with self.progress.step("downloading", unit="bytes", total=plan.difference.wanted_bytes) as step:
-            downloads = plan.shared.downloads(
-                workspace,
-                plan.target.directory,
-                step.advance,
-                lambda: require_place(gate.table.storage),
-                decodes=self.request.decodes,
-            )
-            for size in downloads.run(plan.difference.wanted):
+            look, decodes = partial(require_place, gate.table.storage), self.request.decodes
+            to = Destination(workspace, plan.target.directory, step.advance, look, decodes)
+            for size in plan.shared.downloads(to).run(plan.difference.wanted):
                 received.files += 1
                 received.size_bytes += size
 

@@ -22,7 +22,13 @@ from deltacli.sharing.client.shared_files import data_file_name, vector_file_nam
 from deltacli.sharing.client.table_requests import Query
 from deltacli.sharing.protocol.lines import HASHES, IdHash
 from deltacli.sharing.protocol.parameters import Point, ResponseFormat
-from deltacli.sharing.pulling.downloading import MOST_UNSIZED_BYTES, Downloads, UrlDownloads, WantedFile
+from deltacli.sharing.pulling.downloading import (
+    MOST_UNSIZED_BYTES,
+    Destination,
+    Downloads,
+    UrlDownloads,
+    WantedFile,
+)
 from deltacli.sharing.pulling.local_table import Part, list_adds
 from deltacli.storage import ReadStorage
 from deltacli.table.handle import TableHandle
@@ -48,12 +54,11 @@ class UrlVersion:
         """Yield the live files as dictionaries, without absent fields."""
         return list_adds(self.snapshot.files())
 
-    def downloads(self, *arguments: Any, decodes: bool) -> Downloads:  # Any: those of `Downloads`
+    def downloads(self, to: Destination) -> Downloads:
         """Return what downloads the files."""
         shared = self.store.shared
         transport = self.store.requests.transport
-        found = UrlDownloads(*arguments, decodes=decodes)
-        return found.by(transport, lambda name, not_this: shared.url_of(name, not_this=not_this))
+        return UrlDownloads(to, transport, lambda name, not_this: shared.url_of(name, not_this=not_this))
 
 
 class DirectoryVersion:
@@ -86,9 +91,9 @@ class DirectoryVersion:
         self._vectors[vector_file_name(own)] = vector
         return {**vector, "storageType": "u", "pathOrInlineDv": vector_text(own)}
 
-    def downloads(self, *arguments: Any, decodes: bool) -> Downloads:  # Any: those of `Downloads`
+    def downloads(self, to: Destination) -> Downloads:
         """Return what downloads the files."""
-        return DirectoryDownloads(*arguments, decodes=decodes).of(self._places)
+        return DirectoryDownloads(to, self._places)
 
     def _places(self, name: str) -> Iterator[tuple[ReadStorage, str]]:
         """Yield where a file can be: at its path, and at the path as written, because some writers do not encode it."""
@@ -107,12 +112,9 @@ class DirectoryDownloads(Downloads):
     ended.
     """
 
-    _places: Callable[[str], Iterator[tuple[ReadStorage, str]]]
-
-    def of(self, places: Callable[[str], Iterator[tuple[ReadStorage, str]]]) -> DirectoryDownloads:
-        """Set where files are, and return this."""
+    def __init__(self, to: Destination, places: Callable[[str], Iterator[tuple[ReadStorage, str]]]) -> None:
+        super().__init__(to)
         self._places = places
-        return self
 
     def _fill(self, wanted: WantedFile, part: Part) -> int:
         """Receive the rest of a file. Raises FilesMovedOn for one that is gone, and DataUnreadable."""
@@ -131,7 +133,9 @@ class DirectoryDownloads(Downloads):
             opened.seek(begin)
             while part.size_bytes < size:
                 self._require_running()
-                part.write(block := opened.read(min(_BLOCK_BYTES, size - part.size_bytes)))
+                if not (block := opened.read(min(_BLOCK_BYTES, size - part.size_bytes))):
+                    raise other_size(wanted.name, size, part.size_bytes)
+                part.write(block)
                 self._advance(len(block))
         return size - begin
 
