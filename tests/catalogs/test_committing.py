@@ -165,7 +165,7 @@ def test_a_version_that_left_the_catalog_is_decided_by_its_published_file(releas
     assert _paths(table).count("new.parquet") == 1
 
 
-def test_a_success_that_shows_another_file_is_none() -> None:
+def test_a_success_that_shows_another_file_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     table = ManagedTable([0])
     catalog = table.catalog()
     catalog.before = _others(table, add("theirs.parquet", size=1, records=1))
@@ -175,7 +175,7 @@ def test_a_success_that_shows_another_file_is_none() -> None:
         answer = ratify(found, body)
         return answer if answer.verdict is not Verdict.LOST else Answer(Verdict.RATIFIED, load(NAME))
 
-    catalog.ratify = claim  # type: ignore[method-assign, assignment]
+    monkeypatch.setattr(catalog, "ratify", claim)
     assert _commit(table, catalog).version == 2
     assert _paths(table) == ["new.parquet", "part-00000.parquet", "theirs.parquet"]
 
@@ -206,7 +206,7 @@ def test_pauses_of_a_proposal_end_with_the_retry_budget(fault: Fault, budget: fl
 
 
 @pytest.mark.parametrize("found", ["no table", "another table in the answer"])
-def test_a_lost_answer_and_another_table_end_the_run_at_once(found: str) -> None:
+def test_a_lost_answer_and_another_table_end_the_run_at_once(found: str, monkeypatch: pytest.MonkeyPatch) -> None:
     table = ManagedTable([0])
     catalog = table.catalog(decide=lambda what: Fault.BEFORE if what == "ratify" else None)
     ratify = catalog.ratify
@@ -218,11 +218,11 @@ def test_a_lost_answer_and_another_table_end_the_run_at_once(found: str) -> None
             def load(_: object) -> CatalogTable:
                 raise CatalogNameUnknown("the catalog has no table")
 
-            catalog.load = load  # type: ignore[method-assign, assignment]
+            monkeypatch.setattr(catalog, "load", load)
             return Answer(Verdict.UNKNOWN, said="no answer")
         return Answer(Verdict.UNKNOWN, known._replace(uuid="another"), "the answer is about another table")
 
-    catalog.ratify = judged  # type: ignore[method-assign, assignment]
+    monkeypatch.setattr(catalog, "ratify", judged)
     with pytest.raises(OutcomeUnknown) as raised:
         _commit(table, catalog)
     assert len(catalog.bodies) == 1
@@ -230,7 +230,9 @@ def test_a_lost_answer_and_another_table_end_the_run_at_once(found: str) -> None
 
 
 @pytest.mark.parametrize("then", [Verdict.REFUSED, Verdict.PUBLISH_FIRST, Verdict.AGAIN, "another table"])
-def test_nothing_that_is_said_after_a_lost_answer_proves_that_nothing_was_committed(then: Verdict | str) -> None:
+def test_nothing_that_is_said_after_a_lost_answer_proves_that_nothing_was_committed(
+    then: Verdict | str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     table = ManagedTable([0])
     catalog = table.catalog(decide=lambda what: Fault.UNKNOWN if what == "ratify" else None)
     ratify = catalog.ratify
@@ -244,7 +246,7 @@ def test_nothing_that_is_said_after_a_lost_answer_proves_that_nothing_was_commit
         table.server.uuid = "another"
         return Answer(Verdict.LOST)
 
-    catalog.ratify = judged  # type: ignore[method-assign, assignment]
+    monkeypatch.setattr(catalog, "ratify", judged)
     with pytest.raises(OutcomeUnknown) as raised:
         _commit(table, catalog)
     (name,) = table.staged_names()
@@ -303,7 +305,7 @@ def test_a_catalog_that_asks_to_wait_for_ever_is_an_error_with_nothing_done() ->
     assert table.now.latest == 0
 
 
-def _as(catalog: MemoryCatalog, verdict: Verdict) -> MemoryCatalog:
+def _as(catalog: MemoryCatalog, verdict: Verdict, monkeypatch: pytest.MonkeyPatch) -> MemoryCatalog:
     """Let a client take requests that were not ratified otherwise."""
     ratify = catalog.ratify
 
@@ -311,28 +313,28 @@ def _as(catalog: MemoryCatalog, verdict: Verdict) -> MemoryCatalog:
         answer = ratify(found, body)
         return answer._replace(verdict=verdict) if answer.verdict is Verdict.AGAIN else answer
 
-    catalog.ratify = judged  # type: ignore[method-assign, assignment]
+    monkeypatch.setattr(catalog, "ratify", judged)
     return catalog
 
 
-def test_requirements_that_are_not_met_may_count_as_a_conflict() -> None:
+def test_requirements_that_are_not_met_may_count_as_a_conflict(monkeypatch: pytest.MonkeyPatch) -> None:
     table = ManagedTable([0])
-    catalog = _as(table.catalog(decide=faults(Fault.LOCKED, Fault.LOCKED)), Verdict.LOST)
+    catalog = _as(table.catalog(decide=faults(Fault.LOCKED, Fault.LOCKED)), Verdict.LOST, monkeypatch)
     assert _commit(table, catalog).version == 1
     assert (_paths(table), table.now.latest) == (["new.parquet", "part-00000.parquet"], 1)
 
 
-def test_a_limit_without_anything_to_publish_is_waited_for() -> None:
+def test_a_limit_without_anything_to_publish_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     table = ManagedTable([0])
-    catalog = _as(table.catalog(decide=faults(Fault.THROTTLED, Fault.THROTTLED)), Verdict.PUBLISH_FIRST)
+    catalog = _as(table.catalog(decide=faults(Fault.THROTTLED, Fault.THROTTLED)), Verdict.PUBLISH_FIRST, monkeypatch)
     assert _commit(table, catalog).version == 1
     assert len({*catalog.bodies}) == 1
 
 
 @pytest.mark.parametrize("verdict", [Verdict.AGAIN, Verdict.LOST])
-def test_another_table_under_the_name_ends_the_run(verdict: Verdict) -> None:
+def test_another_table_under_the_name_ends_the_run(verdict: Verdict, monkeypatch: pytest.MonkeyPatch) -> None:
     table = ManagedTable([0])
-    catalog = _as(table.catalog(), verdict)
+    catalog = _as(table.catalog(), verdict, monkeypatch)
 
     def replace(what: str) -> None:
         if what == "ratify":

@@ -7,11 +7,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, NamedTuple
-from urllib.parse import unquote
 
 from deltacli.core.errors import Refused, command
 from deltacli.core.units import plural
-from deltacli.delta.data_files import VECTOR_FILE
+from deltacli.delta.data_files import VECTOR_FILE, decode
 from deltacli.delta.log.segment import LOG_DIRECTORY
 
 if TYPE_CHECKING:
@@ -185,7 +184,7 @@ def require_same_files(planned: Iterable[RecordBatch], now: dict[str, tuple[int,
     for adds in planned:
         columns = (adds.column(name).to_pylist() for name in ("path", "size", "modificationTime"))
         for written, *found in zip(*columns, strict=True):
-            path = unquote(written, errors="surrogateescape")
+            path = decode(written)
             if now.pop(path, None) != (*found,):
                 changed.append(path)
     changed = sorted([*changed, *now])

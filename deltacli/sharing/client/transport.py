@@ -652,8 +652,9 @@ def open_profile(
     """
     profile = read_profile(Path(os.path.expanduser(path)))
     endpoint, origin, warnings = require_usable(profile, clock)
-    for warning in warnings if note is not None else ():
-        note(f"note: {warning}")  # type: ignore[misc]
+    if note is not None:
+        for warning in warnings:
+            note(f"note: {warning}")
     transport = Transport(endpoint, origin, retry=retry, limits=limits, clock=clock)
     transport.credentials = credentials_of(profile, transport.post_form, clock)
     return transport
