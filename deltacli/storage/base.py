@@ -55,7 +55,7 @@ class FileStat(NamedTuple):
     """One file of a listing: its name in the directory, its size, and when it was last written.
 
     `tag` is what an object store calls the content, where a single file was asked for, and `md5` the MD5 of its bytes
-    in hexadecimal digits, where the store tells it.
+    in hexadecimal digits, where the store reports it.
     """
 
     name: str

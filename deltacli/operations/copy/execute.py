@@ -63,7 +63,7 @@ class CopyResult:
     plan: CopyPlan
     copied: Amount = field(default_factory=Amount)
     checksums: int = 0
-    """How many of the copied files had the checksum that the store of the source tells; the others are compared by
+    """How many of the copied files had the checksum that the store of the source reports; the others are compared by
     their sizes, and sent with a checksum where the store takes one."""
     lag: Lag | None = None
     verified: str | None = None

@@ -55,7 +55,7 @@ class Clones:
 
 
 def _is_untouched(clone: Snapshot) -> bool:
-    """Return True for a table without live files whose last commit is no clone: that may follow its note."""
+    """Return True for a table without live files that was not made by a clone: after a note that may still come."""
     if clone.counts()[0].count:
         return False
     commit = clone.listing.commits.get(clone.version)
@@ -97,7 +97,7 @@ def open_clones(
             if clone.metadata.id != note.table_id:
                 gone.append(note)
             elif made_until_ms is not None and _is_untouched(clone):
-                empty = Refused("it has no files, and its last commit is no clone", code="vacuum.clone-unreachable")
+                empty = Refused("it has no files, and may not have been cloned yet", code="vacuum.clone-unreachable")
                 unknown.append(Unknown(path, note.uri, empty, made_until_ms))
             elif note.table_id not in known:
                 found.append(clone)

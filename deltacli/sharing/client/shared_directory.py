@@ -300,8 +300,8 @@ class _SentVendor:
                 "the credentials for the directory of the table ended before a task read it",
                 code="share.credential-ended",
                 facts={"table": str(self._sent.address.name), "ended": format_timestamp(self._grant.expires_ms)},
-                hint="make the frame again, or restart the query: the driver gets new ones; or put the profile at its "
-                "path on all hosts, which then ask for new ones themselves",
+                hint="create the frame again, or restart the query: the driver gets new ones; or put the profile at "
+                "its path on all hosts, which then ask for new ones themselves",
             )
         return Grant(self._grant.location, dict(self._grant.options), self._grant.expires_ms)
 

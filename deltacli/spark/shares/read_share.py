@@ -351,7 +351,8 @@ class KnownUrls:
             "the URL of a file expired before a task read it",
             code="share.url-expired",
             facts={"file": name, "expires": format_timestamp(found.expires_ms)},
-            hint="make the frame again, or restart the query: the driver gets new URLs. Long jobs need more executors",
+            hint="create the frame again, or restart the query: the driver gets new URLs. Long jobs need more "
+            "executors",
         )
 
 

@@ -27,7 +27,7 @@ class Entry(NamedTuple):
     size_bytes: int
     modified_ms: int
     md5: str = ""
-    """The MD5 of its bytes in hexadecimal digits, where one object was asked for and the store tells it."""
+    """The MD5 of its bytes in hexadecimal digits, where one object was asked for and the store reports it."""
 
 
 def md5_of(text: str) -> str:
