@@ -8,7 +8,6 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from deltacli.core.made_once import cached_property
 from deltacli.rules.framework.base import Level, Rule, Severity
 from deltacli.sharing.client.faults import AnswerInvalid
 from deltacli.sharing.client.waiting import CAPABILITY, QueryStatus, path_of, read_status
@@ -85,7 +84,9 @@ class _Query:
     def submit(self, key: str, name: str = "idempotencyKey") -> WireAnswer:
         return self.table.query({**self.body, name: key}, self.form, self.headers)
 
-    headers = cached_property(lambda self: {CAPABILITIES: f"{header_of(self.form)};{CAPABILITY}"})
+    @property
+    def headers(self) -> dict[str, str]:
+        return {CAPABILITIES: f"{header_of(self.form)};{CAPABILITY}"}
 
     def poll(self, query_id: str, body: Mapping[str, object] | None = None) -> WireAnswer | None:
         """Return the first answer that is not pending, None where there is none in time or the query failed."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 from urllib.parse import urlsplit, urlunsplit
 
 from deltacli.core.errors import parameter, sql_name
@@ -26,9 +26,6 @@ from deltacli.sharing.conformance.lines import (
 )
 from deltacli.sharing.conformance.versions import ALL_FEATURES, HEADERS, SharedTableTest, header_of
 from deltacli.sharing.conformance.wire import CAPABILITIES, Rules, Wire, WireAnswer
-
-if TYPE_CHECKING:
-    pass
 
 # -- the formats of answers --------------------------------------------------------------------------------------------
 
