@@ -16,7 +16,7 @@ import pytest
 
 from deltacli.changing.change import carry_out
 from deltacli.cli.app import run
-from deltacli.cli.running.many import ORDER, first_exit
+from deltacli.cli.running.many import EXIT_CODE_ORDER, first_exit_code
 from deltacli.cli.terminal.interrupts import Interrupted
 from deltacli.core.errors import EXIT_CODES, PermissionRefused
 from deltacli.operations.vacuum.full_plan import VacuumChange
@@ -346,11 +346,11 @@ def test_options_of_one_table_are_refused(words: str, several: Path) -> None:
 def test_the_exit_code_that_counts_first_is_that_of_the_run(first: int) -> None:
     order = (70, 8, 7, 3, 5, 6, 4, 1, 0)
 
-    assert order[first] == first_exit(order[first:]) == first_exit(order[: first - 1 if first else None : -1])
+    assert order[first] == first_exit_code(order[first:]) == first_exit_code(order[: first - 1 if first else None : -1])
 
 
 def test_every_exit_code_has_its_place() -> None:
-    assert sorted(EXIT_CODES) == sorted(ORDER)
+    assert sorted(EXIT_CODES) == sorted(EXIT_CODE_ORDER)
 
 
 # -- which tables ------------------------------------------------------------------------------------------------------

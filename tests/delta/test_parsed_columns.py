@@ -11,8 +11,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from deltacli.delta.checkpoint.content import parse_partition_values, parse_statistics, partition_type, stats_type
+from deltacli.delta.checkpoint.content import parse_statistics, stats_type
 from deltacli.delta.log.state import Metadata, TableConfiguration
+from deltacli.delta.partitions.text import parse_partition_values, partition_type
 from deltacli.delta.protocol.features import Protocol
 from deltacli.delta.schema.types import parse_schema
 

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from deltacli.delta.checkpoint.content import typed
+from deltacli.delta.schema.to_arrow import typed
 from deltacli.delta.schema.types import PrimitiveType, StructField, StructType, decimal_parts
 
 Row = Mapping[tuple[str, ...], Any]

@@ -1,6 +1,6 @@
 """The history of a Delta table as a result, and on a terminal: aligned numbers, a bar per commit, commits per day.
 
-`_drawn_columns` in `history.py` replaces the texts of some on a terminal.
+`history_columns` says which come by themselves; `_drawn_columns` replaces the texts of some on a terminal.
 """
 
 from __future__ import annotations

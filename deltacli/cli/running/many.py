@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 _NAMED = 5
 _OTHER_FILES = 64
 "Open files besides the directories of tables: libraries, the log, and what is read at once."
-ORDER = (70, 8, 7, 3, 2, 5, 6, 4, 1, 0)
+EXIT_CODE_ORDER = (70, 8, 7, 3, 2, 5, 6, 4, 1, 0)
 """Exit codes, the one that counts first."""
 
 _OF_ONE_TABLE = (
@@ -247,7 +247,7 @@ def run_many(
     following = {line for part in parts for line in part.following}
     if len(following) == 1:
         run.say_next(following.pop())
-    if code := first_exit([refused, *(part.exit_code for part in parts)]):
+    if code := first_exit_code([refused, *(part.exit_code for part in parts)]):
         raise Exit(code)
 
 
@@ -321,9 +321,9 @@ def _is_inside(name: str, other: str) -> bool:
     return os.path.realpath(name).startswith(os.path.realpath(other) + os.sep)
 
 
-def first_exit(codes: Sequence[int]) -> int:
+def first_exit_code(codes: Sequence[int]) -> int:
     """Return the exit code of several that counts first."""
-    return min(codes, key=ORDER.index)
+    return min(codes, key=EXIT_CODE_ORDER.index)
 
 
 def _parts(run: Run, names: Sequence[str]) -> list[Part]:

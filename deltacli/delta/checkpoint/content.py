@@ -13,13 +13,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from deltacli.arrow import compute as pc
 from deltacli.core.made_once import cached_property
 from deltacli.core.typing import ArrowType
-from deltacli.delta.encoding.value_text import (
-    interval_microseconds,
-    months_of,
-    nanoseconds_of,
-    parse_date,
-    parse_moment,
-)
 from deltacli.delta.footers.thrift import read_null_counts
 from deltacli.delta.log.actions import Action, schema_of_action
 from deltacli.delta.log.file_actions import whole_column
@@ -30,9 +23,9 @@ from deltacli.delta.log.state import (
     deleted_file_retention_ms,
     parse_interval,
 )
-from deltacli.delta.partitions.text import Spelling, is_text, spelling_of
-from deltacli.delta.schema.to_arrow import plain_type
-from deltacli.delta.schema.types import NANOSECONDS, YEAR_MONTH, DataType, PrimitiveType, interval_name
+from deltacli.delta.partitions.text import parse_partition_values
+from deltacli.delta.schema.to_arrow import typed
+from deltacli.delta.schema.types import DataType, PrimitiveType
 from deltacli.delta.stats.columns import INFINITE, NOT_A_NUMBER, StatsBlock, StatsColumns, parse_stats
 from deltacli.delta.stats.schema import BOUNDS, NULL_COUNT, ColumnPath, indexed_columns
 
@@ -202,92 +195,6 @@ _MOST_NAMES = 96
 _WITHOUT_BOUNDS = ("boolean", "binary")
 _STAND_INS = {NOT_A_NUMBER: float("nan"), INFINITE: float("inf"), -INFINITE: float("-inf")}
 _SPELLED = '"(NaN|-?Infinity)"'
-
-
-def typed(data_type: DataType) -> ArrowType:
-    """Return the Arrow type that holds values of a primitive type of the table."""
-    return plain_type(data_type.name) if isinstance(data_type, PrimitiveType) else None
-
-
-# -- partition values -------------------------------------------------------------------------------------------------
-
-
-def partition_type(config: TableConfiguration) -> ArrowType:
-    """Return the type of `partitionValues_parsed`: fields by physical name, in the order of the partition columns."""
-    import pyarrow as pa
-
-    fields = [
-        pa.field(name, kind)
-        for name, column in config.partition_columns.items()
-        if column is not None and (kind := typed(column.data_type)) is not None
-    ]
-    return pa.struct(fields) if fields else None
-
-
-def parse_partition_values(
-    maps: Any, config: TableConfiguration, kind: Any
-) -> Any:  # Any: Arrow arrays and a struct type
-    """Return the typed `partitionValues` of adds. A text that is not a value of its type is null."""
-    import pyarrow as pa
-
-    columns = []
-    for field in kind:
-        column = config.partition_columns[field.name]
-        texts = pc.map_lookup(maps, query_key=pa.scalar(field.name), occurrence="first")
-        name = column.data_type.name if column and isinstance(column.data_type, PrimitiveType) else ""
-        encoded = pc.dictionary_encode(texts)
-        values = [None if text is None else _value(name, text) for text in encoded.dictionary.to_pylist()]
-        columns.append(pc.take(_array(values, field.type), encoded.indices))
-    return pa.StructArray.from_arrays(columns, fields=list(kind))
-
-
-def _array(values: list[Any], kind: Any) -> Any:
-    import pyarrow as pa
-
-    if not values:
-        return pa.nulls(0, kind)
-    if pa.types.is_temporal(kind):
-        unit = pa.int32() if pa.types.is_date(kind) else pa.int64()
-        return pa.array(values, unit).view(kind)
-    return pa.array(values, kind)
-
-
-def _value(type_name: str, text: str) -> Any:  # Any: what Arrow takes for the type
-    """Return a partition value: times as microseconds, dates as days since the epoch, None for an invalid value."""
-    if text == "":
-        return None
-    if type_name == "binary":
-        return text.encode("utf-8", "replace")
-    if is_text(type_name):
-        return text
-    bare = text.strip()
-    if spelling_of(type_name, text) is Spelling.UNPARSABLE:
-        return None
-    match type_name:
-        case "boolean":
-            return bare.lower() == "true"
-        case "date":
-            return parse_date(bare)
-        case "timestamp" | "timestamp_ntz":
-            moment = parse_moment(bare)
-            return moment.microseconds if moment and abs(moment.microseconds) < 1 << 63 else None
-        case "float" | "double":
-            return float(bare.rstrip("fFdD") if bare[-1:] in "fFdD" and bare[:1].isdigit() else bare)
-        case "byte" | "short" | "integer" | "long":
-            return int(bare)
-    return _other_value(type_name, bare)
-
-
-def _other_value(type_name: str, bare: str) -> Any:
-    if interval := interval_name(type_name):
-        return months_of(bare) if interval == YEAR_MONTH else interval_microseconds(bare)
-    if type_name in NANOSECONDS:
-        return nanoseconds_of(bare)
-    if not type_name.startswith("decimal"):
-        return None  # no text is a value of an array, a map, a struct or a variant
-    from decimal import Decimal
-
-    return Decimal(bare)
 
 
 # -- statistics -------------------------------------------------------------------------------------------------------

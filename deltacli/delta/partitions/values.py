@@ -14,7 +14,11 @@ from deltacli.core.typing import ArrowArray, ArrowScalar
 from deltacli.delta.log.actions import Action
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.schema.to_arrow import arrow_type
-from deltacli.delta.schema.types import NameIndex, StructField, places_of
+from deltacli.delta.schema.types import (
+    NameIndex,
+    StructField,
+    places_of,
+)
 
 if TYPE_CHECKING:
     import pyarrow
@@ -31,7 +35,7 @@ def partition_columns(
 
     if not wanted or not actions.num_rows:
         return {}
-    from deltacli.delta.checkpoint.content import parse_partition_values
+    from deltacli.delta.partitions.text import parse_partition_values
 
     maps = actions.column("partitionValues")
     columns = {name: config.partition_columns[name] for name in wanted}

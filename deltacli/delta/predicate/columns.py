@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from deltacli.core.errors import UsageError, command, in_backticks, nearest_path, sql_name
 from deltacli.core.typing import ArrowType
 from deltacli.core.units import some_of
-from deltacli.delta.checkpoint.content import typed
-from deltacli.delta.schema.to_arrow import Judge, unread_type
+from deltacli.delta.schema.to_arrow import Judge, typed, unread_type
 from deltacli.delta.schema.types import (
     DataType,
     Kind,

@@ -16,7 +16,7 @@ from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from deltacli.core.errors import Refused, Unreadable, command
-from deltacli.core.typing import ArrowField, Json
+from deltacli.core.typing import ArrowField, ArrowType, Json
 from deltacli.core.units import some_of
 from deltacli.delta.encoding.value_text import has_bytes
 from deltacli.delta.log.state import TableConfiguration
@@ -424,3 +424,8 @@ def note_of(left_out: Sequence[UnreadColumn]) -> str:
     shown = some_of(list(map(str, left_out)), _NAMED)
     what = "column {} is left out: its type is" if len(left_out) == 1 else "columns {} are left out: their types are"
     return f"{what.format(shown)} not read by this version of deltacli"
+
+
+def typed(data_type: DataType) -> ArrowType:
+    """Return the Arrow type that holds values of a primitive type of the table."""
+    return plain_type(data_type.name) if isinstance(data_type, PrimitiveType) else None

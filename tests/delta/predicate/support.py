@@ -8,12 +8,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from deltacli.delta.checkpoint.content import typed
 from deltacli.delta.log.file_actions import action_schemas
 from deltacli.delta.log.state import Metadata, TableConfiguration
 from deltacli.delta.predicate import parse_predicate
 from deltacli.delta.predicate.prune import Pruned, prune_files
 from deltacli.delta.protocol.features import Protocol
+from deltacli.delta.schema.to_arrow import typed
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
 
 
