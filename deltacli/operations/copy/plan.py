@@ -36,6 +36,7 @@ from deltacli.core.errors import (
 from deltacli.core.typing import ArrowArray, ArrowTable, Json, RecordBatch
 from deltacli.core.units import plural, some_of
 from deltacli.delta.data_files import are_absolute, key_text, unique_id_column
+from deltacli.delta.encoding.many_values import KeyIndex
 from deltacli.delta.listing import PathKeys
 from deltacli.delta.log.commit_content import CommitRequest
 from deltacli.delta.log.segment import (
@@ -632,15 +633,20 @@ class _Paths:
             parts += self._live(snapshot)
             if begin != last and _needs_start(listing, begin):
                 parts += self._live(read_snapshot(self._table, version=begin))
+        parts = [_in_one_piece(joined(parts))]
+        live = KeyIndex(whole(parts[0].files["path"]))
         commits = {version: file for version, file in listing.commits.items() if begin <= version <= last}
         faults: list[CommitCorrupt] = []
         for rows in named_files(self._table, replace(listing, commits=commits), faults, []):
             if rows.kind != "remove":
                 kind = FileKind.DATA if rows.kind == "add" else FileKind.CHANGE_DATA
-                parts.append(self._files(kind, rows.path, rows.size, rows.vector))
+                named = self._files(kind, rows.path, rows.size, rows.vector)
+                named = named.where(pc.invert(live.contains(whole(named.files["path"]))))
+                if named.files.num_rows or named.outside:
+                    parts.append(named)
         for fault in faults:
             raise fault
-        return joined(parts)
+        return parts[0] if len(parts) == 1 else joined(parts)
 
     def _live(self, snapshot: Snapshot) -> Iterator[NeededFiles]:
         def columns_of(adds: RecordBatch) -> tuple[ArrowArray, ...]:
@@ -676,6 +682,11 @@ class _Paths:
             "rows": no_number,
         }
         return joined([found, NeededFiles(pa.table(columns), found.vectors)])
+
+
+def _in_one_piece(needed: NeededFiles) -> NeededFiles:
+    """Return files whose paths are in one piece, which nobody copies again."""
+    return needed._replace(files=needed.files.set_column(0, "path", whole(needed.files["path"])))
 
 
 def _no_rows() -> ArrowArray:

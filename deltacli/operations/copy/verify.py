@@ -12,6 +12,7 @@ from deltacli.core.errors import FileMissing, StorageFailed, Unreadable
 from deltacli.core.progress import weighed
 from deltacli.core.typing import ArrowArray, Json
 from deltacli.delta.data_files import key_text
+from deltacli.delta.encoding.many_values import KeyIndex
 from deltacli.delta.log.segment import LOG_DIRECTORY, SIDECAR_DIRECTORY, LogFile
 from deltacli.operations.copy.plan import CopyPlan
 from deltacli.operations.copy.request import CopyLevel
@@ -77,8 +78,9 @@ def _differing_live(plan: CopyPlan, table: TableHandle, target: ReadStorage) -> 
     """Yield the live files of the last version, other than those of the plan, that the target does not have."""
     assert plan.needed is not None
     live = live_files(plan.basis.snapshot or read_snapshot(table, version=plan.last))
-    is_planned = pc.is_in(whole(live.files["path"]), value_set=whole(plan.needed.files["path"]))
-    rest, sizes = look_for(target, live.where(pc.invert(is_planned)), table.engine, table.progress)
+    is_planned = KeyIndex(whole(plan.needed.files["path"])).contains(whole(live.files["path"]))
+    live = live.where(pc.invert(is_planned))
+    rest, sizes = look_for(target, live, table.engine, table.progress)
     found = verify(rest, sizes, table.over(target).stores, table.engine, table.progress, contents=False)
     yield from _faulty(whole(rest.files["path"]), found)
 
@@ -125,8 +127,9 @@ def _differing_files(plan: CopyPlan, table: TableHandle, target: ReadStorage) ->
             needed = joined([live_files(read_snapshot(handle, version=plan.last)), needed])
     needed, sizes = look_for(target, needed, table.engine, table.progress)
     paths = whole(needed.files["path"])
-    rows = pc.index_in(paths, value_set=whole(plan.needed.files["path"]))
-    known = pc.take(plan.needed_sizes, rows)
+    planned, known = whole(plan.needed.files["path"]), plan.needed_sizes
+    if not paths.equals(planned):
+        known = pc.take(known, pc.index_in(paths, value_set=planned))
     files = needed.files.set_column(needed.files.schema.get_field_index("sizeBytes"), "sizeBytes", known)
     found = verify(
         needed._replace(files=files),
