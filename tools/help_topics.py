@@ -207,7 +207,7 @@ def _rows(table: str) -> list[list[str]]:
 
 def _plain(text: str) -> str:
     """Return a text of Markdown without its marks."""
-    text = re.sub(r"\[([^]]+)\]\([^)]*\)", r"\1", text).replace("\\|", "|")
+    text = re.sub(r"<a id=[^>]*></a>|\[([^]]+)\]\([^)]*\)", r"\1", text).replace("\\|", "|")
     text = re.sub(r"(?<![\w.*`])\*([A-Za-z][A-Za-z ]*)\*(?![\w*`])", r"\1", text)
     return re.sub(r"`([^`]+)`|\*\*([^*]+)\*\*", r"\1\2", text)
 

@@ -36,7 +36,7 @@ NAME = re.compile(r"(?<![\w-])--?[a-z][a-z-]*")
 LINK = re.compile(r"""<a\b[^>]*\bhref=["']?(?![a-z]+:|/)([^"'\s>]+)""")
 ID_OF_ELEMENT = re.compile(r"""\bid=["']?([^"'\s>]+)""")
 
-BOOSTS = {"decisions/": 0.1, "rules.md": 0.3, "paimon-rules.md": 0.3}
+BOOSTS = {"decisions/": 0.1, "rules": 0.3, "paimon-rules.md": 0.3}
 """The weight in the search, if it is not 1, of pages whose path begins so: long lists of what few readers look for."""
 
 
@@ -122,6 +122,7 @@ def rules_not_indexed(site: Path, docs: Path) -> list[str]:
     """Return a line for each rule that is not the title of an entry of the search index."""
     index = json.loads((site / "search" / "search_index.json").read_text(encoding="utf-8"))
     titles = {re.sub(r"<[^>]+>", "", entry["title"]) for entry in index["docs"]}
-    rules = RULE.findall((docs / "rules.md").read_text(encoding="utf-8"))
-    missing = [f"rules.md: no entry for {rule}" for rule in rules if rule not in titles]
-    return missing if rules else ["rules.md: no rules"]
+    details = {page.name: page.read_text(encoding="utf-8") for page in sorted((docs / "rules").glob("*.md"))}
+    rules = [(name, rule) for name, text in details.items() for rule in RULE.findall(text)]
+    missing = [f"rules/{name}: no entry for {rule}" for name, rule in rules if rule not in titles]
+    return missing if rules else ["rules: no rules"]

@@ -62,13 +62,14 @@ def test_names_of_options_are_not_broken_and_prose_of_help_is_no_block() -> None
 
 def test_a_rule_that_the_search_does_not_find_is_reported(tmp_path: Path) -> None:
     (tmp_path / "search").mkdir()
-    entries = [{"title": "<code>log.gap</code>", "location": "rules.html#loggap"}]
+    entries = [{"title": "<code>log.gap</code>", "location": "rules/versions.html#loggap"}]
     (tmp_path / "search" / "search_index.json").write_text(json.dumps({"docs": entries}))
-    (tmp_path / "rules.md").write_text("### `log.gap`\n\n### `log.lost`\n")
+    (tmp_path / "rules").mkdir()
+    (tmp_path / "rules" / "versions.md").write_text("### `log.gap`\n\n### `log.lost`\n")
 
     faults = rules_not_indexed(tmp_path, tmp_path)
 
-    assert ["rules.md: no entry for log.lost"] == faults
+    assert ["rules/versions.md: no entry for log.lost"] == faults
 
 
 def test_the_search_finds_a_rule_by_a_part_of_its_id(tmp_path: Path) -> None:
