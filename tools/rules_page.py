@@ -46,12 +46,12 @@ an **info** is an observation. All rules are checked at every `--level`.
 _DETAILS_HEAD = """\
 # {title}
 
-The details of the rules that [{name}](../{page}) lists. Generated from the catalogue.
+What each rule reports, what breaks, how to repair it and what the repair loses. [{name}](../{page}) lists all rules.
 """
 
 _REPAIR = """
-The row `deltacli repair` has the [steps](../repair.md) that it makes, and what became of the corruptions that the tests
-make.
+The row `deltacli repair` has the [steps](../repair.md) that it takes, and the results on the damaged tables of the
+tests.
 """
 
 
@@ -205,7 +205,7 @@ def render_rules_pages() -> dict[str, str]:
     paimon, share = PAIMON_CATALOGUE.areas(), conformance_areas()
     of_paimon, of_share = (
         ("Rules for Paimon tables", "paimon-rules.md"),
-        ("the conformance suite", "sharing-conformance.md"),
+        ("The conformance suite", "sharing-conformance.md"),
     )
     return {
         "rules.md": _index(_HEAD, asked),
@@ -317,18 +317,17 @@ def _anchor(title: str) -> str:
 
 
 def _rule(rule: Rule) -> list[str]:
-    has_one_text = rule.id.startswith(("paimon.", "share."))
     rows = [
         ("severity", f"{rule.severity}, level `{rule.level}`"),
-        ("specification" if has_one_text else "current text", _text(rule.spec)),
+        ("specification", _text(rule.spec)),
         ("broken", _text(rule.fix.broken)),
         ("repair", _text(rule.fix.repair)),
         *([] if rule.id.startswith("share.") else [("lost by the repair", _text(rule.fix.loss))]),
         *([("`deltacli repair`", _text(_repair_of(rule.id)))] if rule.id in CATALOGUE.rules else []),
         ("example", _code(rule.example) if rule.example else ""),
     ]
-    table = [f"| {name} | {text} |" for name, text in rows if text]
-    return ["", f"### `{rule.id}`", "", _text(rule.checks), "", "| | |", "|---|---|", *table]
+    head, *table = [f"| {name} | {text} |" for name, text in rows if text]
+    return ["", f"### `{rule.id}`", "", _text(rule.checks), "", head, "|---|---|", *table]
 
 
 def _text(text: str) -> str:

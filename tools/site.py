@@ -29,9 +29,14 @@ RULE = re.compile(r"^### `([a-z0-9.-]+)`$", re.MULTILINE)
 CODE = re.compile(r"(`+)(?!`).*?(?<!`)\1(?!`)")
 """A code span."""
 
-OPTIONS = re.compile(r"<td><code>-[^<]*</code></td>")
+INLINE = re.compile(r"(?<!<span></span>)<code>([^<]*)</code>")
 NAME = re.compile(r"(?<![\w-])--?[a-z][a-z-]*")
-"""The cell of an option in a table, and the names in it."""
+"""Code in a sentence or in a table, and the names of options in it."""
+
+UNBROKEN = r'<span style="white-space: nowrap">\g<0></span>'
+CELL = re.compile(r"<td>.*?</td>")
+MOST_UNBROKEN = 36
+"""Characters of the longest word of code in a table that a narrow screen does not break."""
 
 LINK = re.compile(r"""<a\b[^>]*\bhref=["']?(?![a-z]+:|/)([^"'\s>]+)""")
 ID_OF_ELEMENT = re.compile(r"""\bid=["']?([^"'\s>]+)""")
@@ -57,8 +62,14 @@ def bars_unescaped(row: str) -> str:
 
 
 def on_page_content(html: str, **_: Any) -> str:  # Any: objects of mkdocs
-    """Return the page with names of options in tables that a narrow screen does not break at their hyphens."""
-    return OPTIONS.sub(lambda cell: NAME.sub(r'<span style="white-space: nowrap">\g<0></span>', cell[0]), html)
+    """Return the page with names of options, and short words of code in tables, that a narrow screen does not break."""
+    html = INLINE.sub(lambda code: f"<code>{NAME.sub(UNBROKEN, code[1])}</code>", html)
+    return CELL.sub(lambda cell: INLINE.sub(_unbroken, cell[0]), html)
+
+
+def _unbroken(code: re.Match[str]) -> str:
+    is_word = len(code[1]) <= MOST_UNBROKEN and " " not in code[1]
+    return f'<code style="white-space: nowrap">{code[1]}</code>' if is_word else code[0]
 
 
 def on_post_build(config: Any, **_: Any) -> None:  # Any: objects of mkdocs

@@ -48,13 +48,17 @@ def test_a_block_of_code_that_is_text_and_a_link_to_no_place_are_reported() -> N
     assert ["a/a.html: no such place: #gone", "a/a.html: no such place: ../c.html"] == sorted(dead_links(pages))
 
 
-def test_names_of_options_are_not_broken_and_prose_of_help_is_no_block() -> None:
-    cell = "<td><code>-c, --max-delete LIMIT</code></td><td>with <code>--max-delete</code></td>"
+def test_names_of_options_and_short_words_of_tables_are_not_broken_and_prose_of_help_is_no_block() -> None:
+    option, word = "<td><code>-c, --max-delete LIMIT</code></td>", "<td><code>log.gap</code>, <code>a-{}</code></td>"
+    prose, block = "<p>with <code>--max-delete</code></p>", "<pre><span></span><code>ls --all\n</code></pre>"
+    shown = on_page_content("".join([option, word.format("b" * 40), prose, block]))
 
     pages = {path.stem: path.read_text() for path in (DOCS / "commands").glob("*.md")}
 
-    name = '<span style="white-space: nowrap">--max-delete</span> LIMIT</code></td><td>with <code>--max-delete</code>'
-    assert name in on_page_content(cell)
+    name = '<span style="white-space: nowrap">--max-delete</span>'
+    assert f"{name} LIMIT</code></td><td>" in shown
+    assert f'<code style="white-space: nowrap">log.gap</code>, <code>a-{"b" * 40}</code>' in shown
+    assert f"<p>with <code>{name}</code></p>{block}" in shown
     assert "\n\nA file is deleted if it is older than the retention and nothing" in pages["vacuum"]
     assert "struct&lt;name: type, …>" in pages["alter"]
     assert "the version (`_commit_version`)" in pages["changes"]
