@@ -244,7 +244,7 @@ def _tried(outcomes: Sequence[str]) -> str:
     return ", ".join(f"{count} {kind}" for kind, count in counted.most_common())
 
 
-_ROWS_HEAD = ("| rule | severity | level | what it reports |", "|---|---|---|---|")
+_ROWS_HEAD = ("| rule | what it reports | severity | level |", "|---|---|---|---|")
 
 
 def _index(head: str, asked: Sequence[tuple[Question, Sequence[Area]]]) -> str:
@@ -277,7 +277,7 @@ def _link_to(area: Area) -> str:
 def _row(rule: Rule, page: str) -> str:
     anchor = _anchor(rule.id)
     link = f'<a id="{anchor}"></a>[`{rule.id}`](rules/{page}.md#{anchor})'
-    return f"| {link} | {rule.severity} | {rule.level} | {_text(rule.checks)} |"
+    return f"| {link} | {_text(rule.checks)} | {rule.severity} | {rule.level} |"
 
 
 def _details(

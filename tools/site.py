@@ -33,10 +33,10 @@ INLINE = re.compile(r"(?<!<span></span>)<code>([^<]*)</code>")
 NAME = re.compile(r"(?<![\w-])--?[a-z][a-z-]*")
 """Code in a sentence or in a table, and the names of options in it."""
 
-UNBROKEN = r'<span style="white-space: nowrap">\g<0></span>'
+UNBROKEN = r'<span class="unbroken">\g<0></span>'
 CELL = re.compile(r"<td>.*?</td>")
 MOST_UNBROKEN = 36
-"""Characters of the longest word of code in a table that a narrow screen does not break."""
+"""Characters of the longest word of code in a table that only a phone breaks, at hyphens."""
 
 LINK = re.compile(r"""<a\b[^>]*\bhref=["']?(?![a-z]+:|/)([^"'\s>]+)""")
 ID_OF_ELEMENT = re.compile(r"""\bid=["']?([^"'\s>]+)""")
@@ -62,14 +62,14 @@ def bars_unescaped(row: str) -> str:
 
 
 def on_page_content(html: str, **_: Any) -> str:  # Any: objects of mkdocs
-    """Return the page with names of options, and short words of code in tables, that a narrow screen does not break."""
+    """Return the page with names of options, and short words of code in tables, that are not broken (docs/site.css)."""
     html = INLINE.sub(lambda code: f"<code>{NAME.sub(UNBROKEN, code[1])}</code>", html)
     return CELL.sub(lambda cell: INLINE.sub(_unbroken, cell[0]), html)
 
 
 def _unbroken(code: re.Match[str]) -> str:
     is_word = len(code[1]) <= MOST_UNBROKEN and " " not in code[1]
-    return f'<code style="white-space: nowrap">{code[1]}</code>' if is_word else code[0]
+    return f'<code class="unbroken">{code[1]}</code>' if is_word else code[0]
 
 
 def on_post_build(config: Any, **_: Any) -> None:  # Any: objects of mkdocs

@@ -55,9 +55,9 @@ def test_names_of_options_and_short_words_of_tables_are_not_broken_and_prose_of_
 
     pages = {path.stem: path.read_text() for path in (DOCS / "commands").glob("*.md")}
 
-    name = '<span style="white-space: nowrap">--max-delete</span>'
+    name = '<span class="unbroken">--max-delete</span>'
     assert f"{name} LIMIT</code></td><td>" in shown
-    assert f'<code style="white-space: nowrap">log.gap</code>, <code>a-{"b" * 40}</code>' in shown
+    assert f'<code class="unbroken">log.gap</code>, <code>a-{"b" * 40}</code>' in shown
     assert f"<p>with <code>{name}</code></p>{block}" in shown
     assert "\n\nA file is deleted if it is older than the retention and nothing" in pages["vacuum"]
     assert "struct&lt;name: type, …>" in pages["alter"]
