@@ -7,8 +7,14 @@ import re
 from pathlib import Path
 from types import SimpleNamespace
 
+import pytest
+
 from deltacli.cli.command_tree import COMMANDS
+from deltacli.rules.framework.base import CATALOGUE
+from deltacli.rules.paimon.catalogue import PAIMON_CATALOGUE
+from deltacli.sharing.conformance.run import areas as conformance_areas
 from tools.help_topics import DOCS
+from tools.reference_pages import read_error_codes
 from tools.screens import WIDTH, to_svg
 from tools.site import (
     add_parts_of_ids,
@@ -102,6 +108,31 @@ def test_code_blocks_with_a_word_for_the_tests_are_highlighted_and_decisions_com
 
     assert "```sh\nls\n```\n```python\n1\n```\n```toml\n```" == markdown
     assert page.meta["search"]["boost"] < 1
+
+
+@pytest.mark.parametrize(
+    ("page", "rules"),
+    [
+        ("rules", [*CATALOGUE.rules]),
+        ("paimon-rules", [*PAIMON_CATALOGUE.rules]),
+        ("sharing-conformance", [rule.id for area in conformance_areas() for rule in area.rules]),
+    ],
+)
+def test_each_rule_keeps_its_place_on_the_page_that_lists_it_and_has_details(page: str, rules: list[str]) -> None:
+    text = (DOCS / f"{page}.md").read_text(encoding="utf-8")
+    rows = re.findall(r'<a id="([^"]+)"></a>\[`([^`]+)`\]\((rules/[a-z]+\.md)#([^)]+)\)', text)
+    details = {path: (DOCS / path).read_text(encoding="utf-8").splitlines() for _, _, path, _ in rows}
+
+    assert sorted(rules) == sorted(rule for _, rule, _, _ in rows)
+    assert {(rule.replace(".", ""),) * 2 for rule in rules} == {(place, there) for place, _, _, there in rows}
+    assert [] == [rule for _, rule, path, _ in rows if 1 != details[path].count(f"### `{rule}`")]
+
+
+def test_each_code_of_an_error_has_a_place_on_its_page() -> None:
+    places = re.findall(r'<a id="([^"]+)"></a>', (DOCS / "errors.md").read_text(encoding="utf-8"))
+    codes = {code for rows in read_error_codes().values() for row in rows for code in row.codes if "*" not in code}
+
+    assert {code.replace(".", "") for code in codes} == set(places)
 
 
 def test_links_to_a_command_on_the_single_page_of_before_lead_to_its_own_page() -> None:
