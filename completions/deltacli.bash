@@ -120,7 +120,7 @@ again;@altered
         'catalog ')
             commands='ls;-;again;List the tables of a catalog or of a schema.
 publish;-;again;Copy ratified commits into the log, in order, and report them.
-staged;-;again;List the staged commits of a table, and what became of each.
+staged;-;again;List the staged commits of a table, and the outcome of each.
 status;-;again;Show the newest versions in catalog and log, and what differs.
 '
             options='--format;table json ndjson csv markdown;once;Format of stdout.

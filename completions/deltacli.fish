@@ -201,7 +201,7 @@ complete -c deltacli -n '__deltacli_may "alter"' -s v -l verbose -d 'Write more 
 complete -c deltacli -n '__deltacli_may "alter" -h --help --help-all' -s h -l help -l help-all -d 'Show help and exit; --help-all has every option.'
 complete -c deltacli -n '__deltacli_argument "catalog" 0' -a ls -d 'List the tables of a catalog or of a schema.'
 complete -c deltacli -n '__deltacli_argument "catalog" 0' -a publish -d 'Copy ratified commits into the log, in order, and report them.'
-complete -c deltacli -n '__deltacli_argument "catalog" 0' -a staged -d 'List the staged commits of a table, and what became of each.'
+complete -c deltacli -n '__deltacli_argument "catalog" 0' -a staged -d 'List the staged commits of a table, and the outcome of each.'
 complete -c deltacli -n '__deltacli_argument "catalog" 0' -a status -d 'Show the newest versions in catalog and log, and what differs.'
 complete -c deltacli -n '__deltacli_may "catalog" --format' -l format -r -f -a 'table\\t\'\' json\\t\'\' ndjson\\t\'\' csv\\t\'\' markdown\\t\'\'' -d 'Format of stdout.'
 complete -c deltacli -n '__deltacli_may "catalog" --json' -l json -d 'The same as --format json.'

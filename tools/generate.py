@@ -29,12 +29,7 @@ from tools.help_topics import exit_code_rows, render_help_topics, topic_rows
 from tools.known_words import with_known_words
 from tools.man_pages import render_man_pages
 from tools.reference_pages import cell, environment_rows, render_errors_page, render_module_index, render_reference
-from tools.rules_page import (
-    render_conformance_page,
-    render_paimon_rules_page,
-    render_rules_page,
-    repair_outcomes,
-)
+from tools.rules_page import render_rules_pages, repair_outcomes
 from tools.schemas import render_line_fields, render_schemas
 from tools.screens import render_screens
 from tools.whole_help import render_whole_help
@@ -122,9 +117,7 @@ def files() -> dict[str, str]:
         "docs/errors.md": errors,
         "docs/repair.md": fill((ROOT / "docs" / "repair.md").read_text(encoding="utf-8"), {"tried": repair_outcomes()}),
         "docs/modules.md": render_module_index(ROOT / "deltacli"),
-        "docs/rules.md": render_rules_page(),
-        "docs/paimon-rules.md": render_paimon_rules_page(),
-        "docs/sharing-conformance.md": render_conformance_page(),
+        **{f"docs/{name}": page for name, page in render_rules_pages().items()},
         "docs/scripting.md": scripting,
         **{name: pinned((ROOT / name).read_text(encoding="utf-8")) for name in PINNED},
         "docs/spark-facts.md": fill((ROOT / "docs" / "spark-facts.md").read_text(encoding="utf-8"), fact_tables()),

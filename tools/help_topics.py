@@ -30,7 +30,7 @@ SECTIONS: Mapping[str, tuple[str, str]] = {
     "conditions": ("reading.md", "Conditions"),
     "configuration": ("scripting.md", "Configuration file"),
     "confirmation": ("scripting.md", "Confirmation"),
-    "credentials": ("scripting.md", "Credentials"),
+    "credentials": ("stores.md", "Credentials"),
     "documents": ("scripting.md", "Documents"),
     "durations": ("scripting.md", "Sizes, durations and times"),
     "environment": ("scripting.md", "Environment and configuration"),
@@ -42,7 +42,7 @@ SECTIONS: Mapping[str, tuple[str, str]] = {
     "pager": ("scripting.md", "Pager"),
     "permissions": ("stores.md", "Permissions"),
     "progress": ("scripting.md", "Progress"),
-    "retries": ("scripting.md", "Retries"),
+    "retries": ("stores.md", "Retries"),
     "signals": ("scripting.md", "Signals"),
     "tasks": ("index.md", "First commands"),
     "topics": ("scripting.md", "Help"),
@@ -207,7 +207,7 @@ def _rows(table: str) -> list[list[str]]:
 
 def _plain(text: str) -> str:
     """Return a text of Markdown without its marks."""
-    text = re.sub(r"\[([^]]+)\]\([^)]*\)", r"\1", text).replace("\\|", "|")
+    text = re.sub(r"<a id=[^>]*></a>|\[([^]]+)\]\([^)]*\)", r"\1", text).replace("\\|", "|")
     text = re.sub(r"(?<![\w.*`])\*([A-Za-z][A-Za-z ]*)\*(?![\w*`])", r"\1", text)
     return re.sub(r"`([^`]+)`|\*\*([^*]+)\*\*", r"\1\2", text)
 

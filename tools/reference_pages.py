@@ -197,12 +197,17 @@ _ERRORS_HEAD = """\
 # Error codes
 
 What each code of an error, a refusal or a warning means, and what to do about it. `deltacli help CODE` shows the same.
+To find a code here, search the page for it, or add it without its dot to the address: `#tableversion-absent`.
+
 A code without an action here has that of its family, such as `alter.*`, or of its
 [exit code](scripting.md#exit-codes). A code that is a [rule](rules.md) of `validate` means that the table breaks the
 rule, whose `fix` says what to do.
 
 In the commands, TABLE, COLUMN and other upper-case words stand for your own values. Commands that change something show
 their plan first: add `--dry-run`, then `--yes`.
+
+| a code that begins with | is about |
+|---|---|
 """
 _ERROR_COLUMNS = {"exit": "exit", "what": "what happened", "do": "what to do"}
 
@@ -229,8 +234,17 @@ def _error_codes(codes: str, entry: Mapping[str, object]) -> ErrorCodes:
 
 def render_errors_page() -> str:
     """Return the page in Markdown."""
-    sections = (f"## {heading}\n\n{_error_table(rows)}" for heading, rows in read_error_codes().items())
-    return "\n".join([_ERRORS_HEAD, *sections])
+    codes = read_error_codes()
+    sections = (f"## {heading}\n\n{_error_table(rows)}" for heading, rows in codes.items())
+    return "\n".join([_ERRORS_HEAD + "".join(_families(codes)), *sections])
+
+
+def _families(sections: Mapping[str, Sequence[ErrorCodes]]) -> Iterator[str]:
+    """Yield a row for each section, with the words before the dot of its codes."""
+    for heading, rows in sections.items():
+        begins = sorted({code.partition(".")[0] for row in rows for code in row.codes})
+        link = re.sub(r"[^ a-z]", "", heading.lower()).replace(" ", "-")
+        yield f"| {', '.join(f'`{word}`' for word in begins)} | [{heading}](#{link}) |\n"
 
 
 def _error_table(rows: Sequence[ErrorCodes]) -> str:
@@ -242,8 +256,9 @@ def _error_table(rows: Sequence[ErrorCodes]) -> str:
 
 
 def _linked(code: str) -> str:
-    """Return a code, with a link to the rule where it is one."""
+    """Return a code with its place on the page, and with a link to the rule where it is one."""
     anchor = re.sub(r"[^\w-]", "", code)
     pages = {"rules.md": CATALOGUE.rules, "paimon-rules.md": PAIMON_CATALOGUE.rules}
     page = next((page for page, rules in pages.items() if code in rules), None)
-    return f"`{code}`" if page is None else f"[`{code}`]({page}#{anchor})"
+    place = "" if "*" in code else f'<a id="{anchor}"></a>'  # a family is no code
+    return place + (f"`{code}`" if page is None else f"[`{code}`]({page}#{anchor})")

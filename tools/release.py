@@ -18,6 +18,7 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -82,7 +83,7 @@ def main(arguments: list[str]) -> int:
     sums = "".join(f"{digest}  {name}\n" for name, digest in _sums(DIST))
     (DIST / "SHA256SUMS").write_text(sums)
     sizes = [f"{path.stat().st_size / 1e6:8.1f} MB  dist/{path.name}" for path in sorted(DIST.iterdir())]
-    sys.stdout.write("\n".join([*sizes, f"next: git tag v{VERSION} && git push origin v{VERSION}", ""]))
+    sys.stdout.write("\n".join([*sizes, f"next: {next_step(ROOT)}", ""]))
     return 0
 
 
@@ -105,6 +106,16 @@ def refusals(root: Path, version: str = VERSION) -> list[str]:
     if others:
         reasons.append(f"the commit has the tag {others[0]}, and VERSION is {version}: git tag --delete {others[0]}")
     return reasons
+
+
+def next_step(root: Path, version: str = VERSION) -> str:
+    """Return what is to be done after the checks: the tag, or first the name of the changes that are in the release."""
+    if re.search(r"^## Unreleased$", (root / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE):
+        return (
+            "name the section Unreleased of CHANGELOG.md '## N.N.N (YYYY-MM-DD)', set VERSION in "
+            "deltacli/core/release.py, then: python3 dev.py generate"
+        )
+    return f"git tag v{version} && git push origin v{version}"
 
 
 def build(home: Path) -> None:

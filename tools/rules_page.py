@@ -1,4 +1,4 @@
-"""Generate docs/rules.md: every rule of `validate`, by area."""
+"""Generate the pages of rules: docs/rules.md and two like it list them, and docs/rules/ has the details of each."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
+from typing import NamedTuple
 
 from deltacli.rules.framework.base import CATALOGUE, Area, Rule
 from deltacli.rules.framework.repairs import row_of
@@ -22,22 +23,35 @@ OUTCOMES = Path(__file__).resolve().parent.parent / "tests" / "operations" / "re
 _HEAD = """\
 # Rules
 
-What `deltacli validate` checks. Generated from the catalogue; `deltacli validate --list-rules` prints the same list.
+What `deltacli validate` checks, by what you want to know. Each rule links to its details: what breaks, how to repair
+it, what the repair loses, and an example. `deltacli help RULE` shows the same in a terminal, and
+`deltacli validate --list-rules` lists all.
 
 An **error** violates a MUST, loses or duplicates rows, or makes some engine fail; a **warning** violates a SHOULD, or
-engines disagree about it; an **info** is an observation. `--level` is the least one that checks the rule. The row
-`deltacli repair` has the [steps](repair.md) that it makes, and what became of the corruptions that the tests make.
+engines disagree about it; an **info** is an observation. The level is the least `--level` that checks the rule.
 """
 
 
 _PAIMON_HEAD = """\
 # Rules for Paimon tables
 
-What `deltacli validate` checks on a Paimon table. Generated from the catalogue;
-`deltacli validate --list-rules --table-format paimon` prints the same list.
+What `deltacli validate` checks on a Paimon table. Each rule links to its details, which `deltacli help RULE` shows as
+well; `deltacli validate --list-rules --table-format paimon` lists all.
 
 An **error** makes Paimon refuse the table or read wrong rows; a **warning** is something that readers disagree about;
 an **info** is an observation. All rules are checked at every `--level`.
+"""
+
+
+_DETAILS_HEAD = """\
+# {title}
+
+What each rule reports, what breaks, how to repair it and what the repair loses. [{name}](../{page}) lists all rules.
+"""
+
+_REPAIR = """
+The row `deltacli repair` has the [steps](../repair.md) that it takes, and the results on the damaged tables of the
+tests.
 """
 
 
@@ -46,7 +60,8 @@ _SHARE_HEAD = """\
 
 `deltacli share test` is a conformance suite: it checks any server of Delta Sharing or OpenSharing, whoever wrote it,
 against the text of the protocol. Each deviation is a finding that names the paragraph it breaks. The suite is open
-source, and sees a server as a recipient does: all that it needs is a profile file.
+source, and sees a server as a recipient does: all that it needs is a profile file. [The rules](#rules) are listed at
+the end of this page.
 
 ## For authors of servers
 
@@ -134,12 +149,72 @@ notice; an **info** is a remark. `deltacli share test --list-rules` prints the l
 """
 
 
-def render_rules_page() -> str:
-    """Return the page in Markdown."""
-    areas = CATALOGUE.areas()
-    rules = list(CATALOGUE.rules.values())
-    levels = Counter(rule.level.value for rule in rules)
-    return _page(_HEAD, areas, f"; by level: {_counted(levels)}")
+class Question(NamedTuple):
+    """What an operator wants to know of a table: the name of its page of details, and the areas of rules about it."""
+
+    title: str
+    page: str
+    areas: str
+
+
+QUESTIONS = (
+    Question("Can every version be read?", "versions", "log_files commit_lines actions history commit_times"),
+    Question(
+        "Do checkpoints and checksums agree with the log?", "checkpoints", "checkpoints hint checksums compactions"
+    ),
+    Question("Which clients can read and write it?", "protocol", "protocol metadata properties clustering iceberg"),
+    Question("Do all engines see the same columns?", "columns", "schema mapping widening partitions expressions"),
+    Question("Are all data files there and whole?", "files", "paths storage data_files deletion_vectors"),
+    Question("Can queries skip the wrong files?", "statistics", "statistics"),
+    Question("Are change feeds and row ids right?", "changes", "change_data row_tracking"),
+)
+"""In the order of docs/rules.md. Each area of the catalogue is in one of them."""
+
+_TITLES = {
+    "actions": "Actions of commits",
+    "change_data": "Change data",
+    "commit_lines": "Lines of commits",
+    "commit_times": "Times of commits",
+    "data_files": "Data files",
+    "deletion_vectors": "Deletion vectors",
+    "expressions": "Constraints, generated and identity columns",
+    "hint": "The hint `_last_checkpoint`",
+    "log_files": "Files of the log",
+    "mapping": "Column mapping",
+    "partitions": "Partition values",
+    "row_tracking": "Row tracking",
+    "storage": "The listing of the store",
+    "widening": "Wider types",
+}
+"""Area -> its heading, if it is not its name."""
+
+
+def render_rules_pages() -> dict[str, str]:
+    """Return each page of rules in Markdown, by its path below docs/."""
+    areas = {area.name: area for area in CATALOGUE.areas()}
+    asked = [(question, [areas.pop(name) for name in question.areas.split()]) for question in QUESTIONS]
+    if areas:
+        raise SystemExit(f"error: tools/rules_page.py has no question for the rules about {', '.join(areas)}")
+    pages = {
+        f"rules/{question.page}.md": _details(question.title, ("Rules", "rules.md"), of, note=_REPAIR)
+        for question, of in asked
+    }
+    demands: dict[str, list[str]] = {}
+    for check in OPTION_CHECKS:
+        demands.setdefault(check.rule.id, []).extend(check.sentences)
+    paimon, share = PAIMON_CATALOGUE.areas(), conformance_areas()
+    of_paimon, of_share = (
+        ("Rules for Paimon tables", "paimon-rules.md"),
+        ("The conformance suite", "sharing-conformance.md"),
+    )
+    return {
+        "rules.md": _index(_HEAD, asked),
+        **pages,
+        "paimon-rules.md": _index(_PAIMON_HEAD, [(Question("", "paimon", ""), paimon)]),
+        "rules/paimon.md": _details("Rules for Paimon tables, in detail", of_paimon, paimon, demands=demands),
+        "sharing-conformance.md": _index(_SHARE_HEAD, [(Question("", "sharing", ""), share)]),
+        "rules/sharing.md": _details("Rules of the conformance suite, in detail", of_share, share),
+    }
 
 
 def repair_outcomes() -> list[str]:
@@ -169,35 +244,64 @@ def _tried(outcomes: Sequence[str]) -> str:
     return ", ".join(f"{count} {kind}" for kind, count in counted.most_common())
 
 
-def render_paimon_rules_page() -> str:
-    """Return the page of the rules for Paimon tables in Markdown."""
-    demands: dict[str, list[str]] = {}
-    for check in OPTION_CHECKS:
-        demands.setdefault(check.rule.id, []).extend(check.sentences)
-    return _page(_PAIMON_HEAD, PAIMON_CATALOGUE.areas(), "", demands)
+_ROWS_HEAD = ("| rule | what it reports | severity | level |", "|---|---|---|---|")
 
 
-def render_conformance_page() -> str:
-    """Return the page of `share test` in Markdown."""
-    areas = conformance_areas()
-    levels = Counter(rule.level.value for area in areas for rule in area.rules)
-    return _page(_SHARE_HEAD, areas, f"; by level: {_counted(levels)}")
-
-
-def _page(
-    head: str, areas: Sequence[Area], more: str, demands: Mapping[str, Sequence[str]] = MappingProxyType({})
-) -> str:
-    """Return the page. `demands` are what single rules demand, by rule."""
-    rules = [rule for area in areas for rule in area.rules]
-    severities = Counter(rule.severity.value for rule in rules)
-    lines = [head, f"{len(rules)} rules: {_counted(severities)}{more}.", ""]
-    lines += [f"- [{area.name}](#{_anchor(area.name)}): {len(area.rules)}" for area in areas if area.rules]
-    for area in areas:
-        if area.rules:
-            lines += ["", f"## {area.name}"]
-            for rule in area.rules:
-                lines += [*_rule(rule), *_listed(demands.get(rule.id, ()))]
+def _index(head: str, asked: Sequence[tuple[Question, Sequence[Area]]]) -> str:
+    """Return the page that lists rules. Each row has the id that the rule had as a heading of this page."""
+    rules = [rule for _, areas in asked for area in areas for rule in area.rules]
+    counts = (Counter(rule.severity.value for rule in rules), Counter(rule.level.value for rule in rules))
+    levels = f"; by level: {_counted(counts[1])}" if len(counts[1]) > 1 else ""
+    lines = [head, f"{len(rules)} rules: {_counted(counts[0])}{levels}.", ""]
+    links = {question.title: ", ".join(map(_link_to, areas)) for question, areas in asked}
+    if len(asked) == 1:
+        lines += [f"Rules about: {', '.join(links.values())}."]
+    else:
+        rows = (f"| [{title}](#{_anchor(title)}) | {about} |" for title, about in links.items())
+        lines += ["| you want to know | rules about |", "|---|---|", *rows]
+    for question, areas in asked:
+        lines += ["", f"## {question.title}"] if question.title else []
+        for area in areas:
+            lines += ["", f"{'###' if question.title else '##'} {_title(area)}", "", *_ROWS_HEAD]
+            lines += [_row(rule, question.page) for rule in area.rules]
     return "\n".join([*lines, ""])
+
+
+def _link_to(area: Area) -> str:
+    """Return a link to the heading of an area, with the id that the heading had when it was the name of the area."""
+    title = _title(area)
+    former = f'<a id="{area.name}"></a>' if area.name in _TITLES else ""
+    return f"{former}[{title}](#{_anchor(title)})"
+
+
+def _row(rule: Rule, page: str) -> str:
+    anchor = _anchor(rule.id)
+    link = f'<a id="{anchor}"></a>[`{rule.id}`](rules/{page}.md#{anchor})'
+    return f"| {link} | {_text(rule.checks)} | {rule.severity} | {rule.level} |"
+
+
+def _details(
+    title: str,
+    back: tuple[str, str],
+    areas: Sequence[Area],
+    *,
+    note: str = "",
+    demands: Mapping[str, Sequence[str]] = MappingProxyType({}),
+) -> str:
+    """Return the page with the details of rules. `back` is the page that lists them, and `demands` are what single
+    rules demand, by rule.
+    """
+    lines = [_DETAILS_HEAD.format(title=title, name=back[0], page=back[1]) + note]
+    for area in areas:
+        lines += [f"## {_title(area)}"]
+        for rule in area.rules:
+            lines += [*_rule(rule), *_listed(demands.get(rule.id, ()))]
+        lines += [""]
+    return "\n".join(lines)
+
+
+def _title(area: Area) -> str:
+    return _TITLES.get(area.name, area.name[0].upper() + area.name[1:])
 
 
 def _listed(sentences: Sequence[str]) -> list[str]:
@@ -213,18 +317,17 @@ def _anchor(title: str) -> str:
 
 
 def _rule(rule: Rule) -> list[str]:
-    has_one_text = rule.id.startswith(("paimon.", "share."))
     rows = [
         ("severity", f"{rule.severity}, level `{rule.level}`"),
-        ("specification" if has_one_text else "current text", _text(rule.spec)),
+        ("specification", _text(rule.spec)),
         ("broken", _text(rule.fix.broken)),
         ("repair", _text(rule.fix.repair)),
         *([] if rule.id.startswith("share.") else [("lost by the repair", _text(rule.fix.loss))]),
         *([("`deltacli repair`", _text(_repair_of(rule.id)))] if rule.id in CATALOGUE.rules else []),
         ("example", _code(rule.example) if rule.example else ""),
     ]
-    table = [f"| {name} | {text} |" for name, text in rows if text]
-    return ["", f"### `{rule.id}`", "", _text(rule.checks), "", "| | |", "|---|---|", *table]
+    head, *table = [f"| {name} | {text} |" for name, text in rows if text]
+    return ["", f"### `{rule.id}`", "", _text(rule.checks), "", head, "|---|---|", *table]
 
 
 def _text(text: str) -> str:

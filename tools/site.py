@@ -29,14 +29,19 @@ RULE = re.compile(r"^### `([a-z0-9.-]+)`$", re.MULTILINE)
 CODE = re.compile(r"(`+)(?!`).*?(?<!`)\1(?!`)")
 """A code span."""
 
-OPTIONS = re.compile(r"<td><code>-[^<]*</code></td>")
+INLINE = re.compile(r"(?<!<span></span>)<code>([^<]*)</code>")
 NAME = re.compile(r"(?<![\w-])--?[a-z][a-z-]*")
-"""The cell of an option in a table, and the names in it."""
+"""Code in a sentence or in a table, and the names of options in it."""
+
+UNBROKEN = r'<span class="unbroken">\g<0></span>'
+CELL = re.compile(r"<td>.*?</td>")
+MOST_UNBROKEN = 36
+"""Characters of the longest word of code in a table that only a phone breaks, at hyphens."""
 
 LINK = re.compile(r"""<a\b[^>]*\bhref=["']?(?![a-z]+:|/)([^"'\s>]+)""")
 ID_OF_ELEMENT = re.compile(r"""\bid=["']?([^"'\s>]+)""")
 
-BOOSTS = {"decisions/": 0.1, "rules.md": 0.3, "paimon-rules.md": 0.3}
+BOOSTS = {"decisions/": 0.1, "rules": 0.3, "paimon-rules.md": 0.3}
 """The weight in the search, if it is not 1, of pages whose path begins so: long lists of what few readers look for."""
 
 
@@ -57,8 +62,14 @@ def bars_unescaped(row: str) -> str:
 
 
 def on_page_content(html: str, **_: Any) -> str:  # Any: objects of mkdocs
-    """Return the page with names of options in tables that a narrow screen does not break at their hyphens."""
-    return OPTIONS.sub(lambda cell: NAME.sub(r'<span style="white-space: nowrap">\g<0></span>', cell[0]), html)
+    """Return the page with names of options, and short words of code in tables, that are not broken (docs/site.css)."""
+    html = INLINE.sub(lambda code: f"<code>{NAME.sub(UNBROKEN, code[1])}</code>", html)
+    return CELL.sub(lambda cell: INLINE.sub(_unbroken, cell[0]), html)
+
+
+def _unbroken(code: re.Match[str]) -> str:
+    is_word = len(code[1]) <= MOST_UNBROKEN and " " not in code[1]
+    return f'<code class="unbroken">{code[1]}</code>' if is_word else code[0]
 
 
 def on_post_build(config: Any, **_: Any) -> None:  # Any: objects of mkdocs
@@ -122,6 +133,7 @@ def rules_not_indexed(site: Path, docs: Path) -> list[str]:
     """Return a line for each rule that is not the title of an entry of the search index."""
     index = json.loads((site / "search" / "search_index.json").read_text(encoding="utf-8"))
     titles = {re.sub(r"<[^>]+>", "", entry["title"]) for entry in index["docs"]}
-    rules = RULE.findall((docs / "rules.md").read_text(encoding="utf-8"))
-    missing = [f"rules.md: no entry for {rule}" for rule in rules if rule not in titles]
-    return missing if rules else ["rules.md: no rules"]
+    details = {page.name: page.read_text(encoding="utf-8") for page in sorted((docs / "rules").glob("*.md"))}
+    rules = [(name, rule) for name, text in details.items() for rule in RULE.findall(text)]
+    missing = [f"rules/{name}: no entry for {rule}" for name, rule in rules if rule not in titles]
+    return missing if rules else ["rules: no rules"]

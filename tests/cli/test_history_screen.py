@@ -108,8 +108,8 @@ def test_a_copy_with_the_times_of_its_files_is_explained_once(trips: Path, tmp_p
     def notes(table: Path) -> list[str]:
         with Session("history", table, "--no-pager", "--color", "never", "--limit", "0", size=(200, 60)) as session:
             _, seen = session.finish()
-        return [line.strip() for line in as_pasted(seen).splitlines() if "have one time" in line]
+        return [line.strip() for line in as_pasted(seen).splitlines() if "have the same time" in line]
 
-    said = "note: versions 0-14 have one time, that of their files, which a copy of the table sets; of the writers:"
+    said = "note: versions 0-14 have the same time, because copying the table changed the times of its files; the times"
     assert [said] == [line[: len(said)] for line in notes(copy)]
     assert [] == notes(kept)

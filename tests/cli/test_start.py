@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from importlib import import_module
@@ -121,6 +122,19 @@ def test_a_start_does_not_import_what_libraries_rarely_use(command: str, holders
     assert f"0 {holders} |" == done.stderr.splitlines()[-1].strip()
 
 
+def test_a_command_starts_beside_any_version_of_the_packages_that_pyarrow_prefers(tmp_path: Path) -> None:
+    """Cloudpickle 2.1, for example, reads a constant of `pickle`, which the stand-in cannot give."""
+    (tmp_path / "cloudpickle.py").write_text("import pickle\nassert pickle.HIGHEST_PROTOCOL >= 5\n")
+    table = str(TableBuilder().commits(2).write(tmp_path))
+
+    words = [sys.executable, "-m", "deltacli", "snapshot", table, "--files", "-q"]
+    done = subprocess.run(
+        words, env={**os.environ, "PYTHONPATH": str(tmp_path)}, capture_output=True, text=True, check=False
+    )
+
+    assert (0, "") == (done.returncode, done.stderr)
+
+
 def test_a_stand_in_becomes_its_module(monkeypatch: pytest.MonkeyPatch) -> None:
     import colorsys
 
@@ -138,7 +152,7 @@ def test_a_stand_in_becomes_its_module(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_module_can_call_a_stand_in_while_it_is_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As cloudpickle does, which pyarrow imports if it is installed: it asks `platform` for the kind of Python."""
+    """As modules do that ask `platform` for the kind of Python."""
     (tmp_path / "asks_at_import.py").write_text("import colorsys\nvalue = colorsys.rgb_to_hls(0.1, 0.2, 0.3)\n")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr("deltacli.arrow.startup.active_count", lambda: 1)

@@ -11,7 +11,7 @@ import yaml
 
 from tests.cli.support import ROOT
 from tools.generate import PINNED, pinned
-from tools.release import refusals
+from tools.release import next_step, refusals
 
 PACKAGING = ROOT / "packaging"
 
@@ -26,11 +26,11 @@ def test_a_release_is_refused_with_what_to_do(tmp_path: Path) -> None:
     git("commit", "-q", "--allow-empty", "-m", "first")
     changelog = tmp_path / "CHANGELOG.md"
     changelog.write_text("# Changelog\n\n## Unreleased\n")
-    unsaid = refusals(tmp_path, "1.2.0")
+    unsaid, to_name = refusals(tmp_path, "1.2.0"), next_step(tmp_path, "1.2.0")
     changelog.write_text("# Changelog\n\n## 1.2.0 (2026-01-01)\n")
     git("add", "-A")
     git("commit", "-q", "-m", "second")
-    possible = refusals(tmp_path, "1.2.0")
+    possible, to_tag = refusals(tmp_path, "1.2.0"), next_step(tmp_path, "1.2.0")
     git("tag", "v1.2.0")
     tagged = refusals(tmp_path, "1.2.0")
     other = refusals(tmp_path, "1.3.0")
@@ -43,6 +43,7 @@ def test_a_release_is_refused_with_what_to_do(tmp_path: Path) -> None:
         "CHANGELOG.md has no section for 1.2.0: name its section '## 1.2.0 (YYYY-MM-DD)'",
     ] == unsaid
     assert ([], []) == (possible, tagged)
+    assert ("name the section", "git tag v1.2.0") == (to_name[:16], to_tag[:14])
     assert [
         "CHANGELOG.md has no section for 1.3.0: name its section '## 1.3.0 (YYYY-MM-DD)'",
         "the commit has the tag v1.2.0, and VERSION is 1.3.0: git tag --delete v1.2.0",

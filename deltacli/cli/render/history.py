@@ -373,8 +373,9 @@ class HistoryResult(Result):
             yield f"note: the log begins at version {found.oldest}; older commits are no longer there"
         if on_screen and (copied := _copied_at_once(found.items)):
             yield (
-                f"note: {_versions(copied)} have one time, that of their files, which a copy of the table sets; of the "
-                f"writers: deltacli history {name} --columns version,operation,commitInfoTimestampMs"
+                f"note: {_versions(copied)} have the same time, because copying the table changed the times of its "
+                "files; the times that the writers recorded: "
+                f"deltacli history {name} --columns version,operation,commitInfoTimestampMs"
             )
         if found.missing:
             yield f"{_missing(found)}: deltacli validate {name}"

@@ -47,7 +47,7 @@ def catalog_status(run: Run, table: TableArgument) -> None:
 
 
 def catalog_staged(run: Run, table: TableArgument) -> None:
-    """List the staged commits of a table, and what became of each.
+    """List the staged commits of a table, and the outcome of each.
 
     \b
     ratified: it is the version; lost: another commit is; unknown: it may still be
