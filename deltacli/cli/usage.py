@@ -20,7 +20,6 @@ from deltacli.cli.terminal.shell import (
     again_without_cluster,
     before_consent,
     quoted,
-    without_option,
     without_value,
 )
 from deltacli.cli.terminal.term import say, visible
