@@ -5,6 +5,7 @@ the cases of the reference.
 from __future__ import annotations
 
 import json
+import socket
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -31,7 +32,7 @@ from deltacli.core.errors import (
     NotATable,
     UsageError,
 )
-from deltacli.storage.objects.http import Request, Transport
+from deltacli.storage.objects.http import HttpFault, Request, Transport
 from deltacli.storage.retry import Retry
 from tests.support.catalog_state import NAME, Body
 from tests.support.cloud import Asked, CloudServer, Fault, Said, answers, breaks, half_a_body, loses_reply
@@ -45,6 +46,7 @@ from tests.support.fake_catalog import (
     s3_credentials,
     said,
 )
+from tests.support.slow_answers import serving, unfinished_body, unfinished_head, unfinished_size_of_a_chunk
 
 ADDRESS = "uc://main.sales.orders"
 PLACE = "file:///lake/orders"
@@ -547,6 +549,12 @@ def test_78_a_slow_drip_ends(server: FakeCatalog) -> None:
     with pytest.raises(Exception, match="no answer in time"):
         transport.send(Request("GET", url, seconds=BODY_SECONDS))
     assert transport.send(Request("GET", url, seconds=1e9)).status == 200
+
+
+@pytest.mark.parametrize("answer", [unfinished_head, unfinished_size_of_a_chunk, unfinished_body])
+def test_78_an_answer_that_never_ends_is_left(answer: Callable[[socket.socket], None]) -> None:
+    with serving(answer) as url, pytest.raises(HttpFault, match="no answer in time"):
+        Transport(url, is_direct=True, answer_seconds=0.05).send(Request("GET", url, seconds=BODY_SECONDS))
 
 
 @pytest.mark.parametrize("fault", [breaks, half_a_body, answers(Said(503)), answers(Said(429))])

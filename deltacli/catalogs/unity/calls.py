@@ -1,6 +1,6 @@
 """Requests to a Unity Catalog: each sent once, with a token for its own origin only; what its errors say.
 
-No redirect is followed, bodies are bounded in bytes and in time, and no library repeats anything.
+No redirect is followed, answers are bounded in bytes and in time, and no library repeats anything.
 
 Spec: Unity Catalog API, errors; OAuth 2.0, Client Credentials Grant.
 """
@@ -217,7 +217,8 @@ class Calls:
 
     def _connect(self, url: str) -> Transport:
         parts = urlsplit(url)
-        transport = Transport(url, is_direct=is_loopback(parts.hostname or ""), now=self._now)
+        is_near = is_loopback(parts.hostname or "")
+        transport = Transport(url, is_direct=is_near, answer_seconds=BODY_SECONDS, now=self._now)
         transport.tally = self._retry.tally.of(parts.netloc, None)
         return transport
 

@@ -228,7 +228,7 @@ class Answer:
 
 class Transport:
     """Connections to one endpoint. `verify`: False, or a file of certificates. `tally` counts requests. `is_direct`: no
-    proxy of the environment is used. Thread-safe.
+    proxy of the environment is used. `answer_seconds`: a limit of a whole answer, with its head. Thread-safe.
     """
 
     def __init__(
@@ -237,11 +237,12 @@ class Transport:
         verify: bool | str = True,
         *,
         is_direct: bool = False,
+        answer_seconds: float | None = None,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         self.endpoint = endpoint.rstrip("/")
         self.tally: HostTally | None = None
-        self._verify, self._is_direct, self._now = verify, is_direct, now
+        self._verify, self._is_direct, self._now, self._answer_seconds = verify, is_direct, now, answer_seconds
         self._lock = Lock()
 
     @property
@@ -314,7 +315,10 @@ class Transport:
     @cached_property
     def _pool(self) -> Any:  # Any: a PoolManager or a ProxyManager
         with self._lock:
-            return _make_pool(self.endpoint, self._verify, is_direct=self._is_direct)
+            pool = _make_pool(self.endpoint, self._verify, is_direct=self._is_direct)
+            if self._answer_seconds is not None:
+                _limit_answers(pool, self._answer_seconds, self._now)
+            return pool
 
 
 def read_up_to(limit: int, read: Callable[[int], bytes]) -> bytes | None:
@@ -359,6 +363,18 @@ def _make_pool(
     }
     proxy = None if is_direct else proxy_of(parts)
     return urllib3.PoolManager(**options) if proxy is None else urllib3.ProxyManager(proxy, **options)
+
+
+def _limit_answers(manager: Any, seconds: float, now: Callable[[], float]) -> None:  # Any: as above
+    """Let whole answers arrive in so many seconds."""
+    from deltacli.storage.objects.timed_answers import timed_answers
+
+    answers = timed_answers(seconds, now)
+    classes = {}
+    for scheme, pool in manager.pool_classes_by_scheme.items():
+        connection = type("Connection", (pool.ConnectionCls,), {"response_class": answers})
+        classes[scheme] = type("Pool", (pool,), {"ConnectionCls": connection})
+    manager.pool_classes_by_scheme = classes
 
 
 def proxy_of(parts: SplitResult) -> str | None:
