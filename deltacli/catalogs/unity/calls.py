@@ -32,7 +32,18 @@ from deltacli.core.errors import (
     install_command,
 )
 from deltacli.core.process import is_loopback
-from deltacli.storage.objects.http import Answer, Body, Fate, HttpFault, Request, Transport, passing_cause, said_of
+from deltacli.storage.objects.http import (
+    CERTIFICATES_HINT,
+    UNKNOWN_AUTHORITY,
+    Answer,
+    Body,
+    Fate,
+    HttpFault,
+    Request,
+    Transport,
+    passing_cause,
+    said_of,
+)
 from deltacli.storage.retry import PASSING_STATUS, asked_seconds, tried
 from deltacli.storage.secrets import StoreFault, remember_secrets
 from deltacli.storage.tally import Call
@@ -385,7 +396,9 @@ class Calls:
         if fault.fate is Fate.UNSENT:
             hint = f"check the endpoint of {self.profile.source}, and HTTPS_PROXY and NO_PROXY"
             return CatalogUnavailable(f"the catalog {host} cannot be reached", facts=facts, hint=hint)
-        return CatalogUnavailable(f"the catalog {host} failed", facts=facts)
+        is_unknown = fault.reason == "tls" and UNKNOWN_AUTHORITY in fault.said and "expired" not in fault.said
+        hint = CERTIFICATES_HINT if is_unknown else None
+        return CatalogUnavailable(f"the catalog {host} failed", facts=facts, hint=hint)
 
 
 RENEWED = "token-renewed"

@@ -583,6 +583,10 @@ def fate_of_create(fault: HttpFault, dialect: Dialect) -> Sent:
     return Sent.UNKNOWN if fault.status >= 500 or fault.status in (0, 409) else Sent.REFUSED
 
 
+UNKNOWN_AUTHORITY = "CERTIFICATE_VERIFY_FAILED"
+CERTIFICATES_HINT = "export SSL_CERT_FILE=CERTIFICATES.pem, with that of the authority that signed the server's"
+
+
 def passing_cause(fault: Exception) -> str | None:
     """Return the cause of a temporary fault; None for a permanent one.
 
