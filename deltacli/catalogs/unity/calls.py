@@ -397,8 +397,8 @@ class Calls:
             hint = f"check the endpoint of {self.profile.source}, and HTTPS_PROXY and NO_PROXY"
             return CatalogUnavailable(f"the catalog {host} cannot be reached", facts=facts, hint=hint)
         is_unknown = fault.reason == "tls" and UNKNOWN_AUTHORITY in fault.said and "expired" not in fault.said
-        hint = CERTIFICATES_HINT if is_unknown else None
-        return CatalogUnavailable(f"the catalog {host} failed", facts=facts, hint=hint)
+        advice = CERTIFICATES_HINT if is_unknown else None
+        return CatalogUnavailable(f"the catalog {host} failed", facts=facts, hint=advice)
 
 
 RENEWED = "token-renewed"
