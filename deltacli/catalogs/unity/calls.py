@@ -34,7 +34,7 @@ from deltacli.core.errors import (
 from deltacli.core.process import is_loopback
 from deltacli.storage.objects.http import (
     CERTIFICATES_HINT,
-    UNKNOWN_AUTHORITY,
+    UNTRUSTED,
     Answer,
     Body,
     Fate,
@@ -396,8 +396,7 @@ class Calls:
         if fault.fate is Fate.UNSENT:
             hint = f"check the endpoint of {self.profile.source}, and HTTPS_PROXY and NO_PROXY"
             return CatalogUnavailable(f"the catalog {host} cannot be reached", facts=facts, hint=hint)
-        is_unknown = fault.reason == "tls" and UNKNOWN_AUTHORITY in fault.said and "expired" not in fault.said
-        advice = CERTIFICATES_HINT if is_unknown else None
+        advice = CERTIFICATES_HINT if fault.reason == UNTRUSTED else None
         return CatalogUnavailable(f"the catalog {host} failed", facts=facts, hint=advice)
 
 

@@ -404,7 +404,10 @@ def _broken(fault: Exception) -> HttpFault:
     if isinstance(cause, exceptions.ReadTimeoutError | TimeoutError):
         return HttpFault(Fate.BROKEN, "no answer in time")
     if isinstance(cause, exceptions.SSLError):
-        return HttpFault(Fate.BROKEN, said_of(str(cause)), reason="tls")
+        code = getattr(cause.args[0] if cause.args else None, "verify_code", 0)
+        return HttpFault(
+            Fate.BROKEN, said_of(str(cause)), reason=UNTRUSTED if code in _OF_UNKNOWN_AUTHORITIES else "tls"
+        )
     return HttpFault(Fate.BROKEN, "connection closed without a complete answer")
 
 
@@ -583,7 +586,10 @@ def fate_of_create(fault: HttpFault, dialect: Dialect) -> Sent:
     return Sent.UNKNOWN if fault.status >= 500 or fault.status in (0, 409) else Sent.REFUSED
 
 
-UNKNOWN_AUTHORITY = "CERTIFICATE_VERIFY_FAILED"
+UNTRUSTED = "tls-untrusted"
+"""The reason of a fault where an unknown authority signed the certificate of a server."""
+_OF_UNKNOWN_AUTHORITIES = (18, 19, 20, 21)
+"""Codes of OpenSSL: self-signed, also above, and without the certificate of the authority."""
 CERTIFICATES_HINT = "export SSL_CERT_FILE=CERTIFICATES.pem, with that of the authority that signed the server's"
 
 
@@ -597,7 +603,7 @@ def passing_cause(fault: Exception) -> str | None:
     if fault.status in PASSING_STATUS or fault.reason in THROTTLED:
         return f"HTTP {fault.status} {fault.reason}".rstrip()
     if fault.fate is Fate.BROKEN:
-        return fault.said if fault.reason != "tls" or "EOF" in fault.said else None
+        return fault.said if fault.reason not in ("tls", UNTRUSTED) or "EOF" in fault.said else None
     return fault.said if fault.reason == "connect-timeout" else None
 
 
