@@ -40,6 +40,10 @@ REFUSED = {
 }
 
 
+REFUSED_FAR = REFUSED | {"golden/deltalog-getChanges: other findings": 1}
+"""On a store: a vacuum may have deleted the change data of an old commit, and the commit has a new time."""
+
+
 def findings_of(place: Path, *, but: tuple[str, ...] = ()) -> set[str]:
     found = open_table(place).validate(level="storage").findings
     messages = {f"{one.rule.id} {one.message.replace(str(place), '')}" for one in found}
@@ -105,4 +109,4 @@ def test_every_real_table_comes_back_from_a_store(
 
     refused = check_every_table(root, tmp_path, lambda number: open_storage(f"{place}/{number}"), OF_TIMES)
 
-    assert REFUSED == dict(refused)
+    assert REFUSED_FAR == dict(refused)
