@@ -13,7 +13,15 @@ from typing import NamedTuple
 from deltacli.cli.command_tree import COMMANDS, GROUPS, HERE, TAKES_VALUE, is_command, leads_on, path_in, path_of
 from deltacli.cli.errors import say_document, wants_json
 from deltacli.cli.invocation import ASK_FOR_VERSION, invocation
-from deltacli.cli.terminal.shell import again, again_with, before_consent, quoted, without_option, without_value
+from deltacli.cli.terminal.shell import (
+    OF_A_CLUSTER,
+    again,
+    again_with,
+    again_without_cluster,
+    before_consent,
+    quoted,
+    without_value,
+)
 from deltacli.cli.terminal.term import say, visible
 from deltacli.core.errors import PLACEHOLDERS, UsageError, nearest_name
 from deltacli.core.typing import Click
@@ -481,16 +489,22 @@ _IN_THIS_PROCESS = {
     "clone": "it writes one commit and copies no files",
     "convert": "it reads only the footers of the files",
     "manifest": "it reads only the log",
+    "streams": "it reads only checkpoints of queries and logs",
+    "catalog ls": "it only asks the catalog",
+    "catalog status": "it only asks the catalog and lists the log",
+    "catalog staged": "it only asks the catalog and lists the log",
+    "catalog publish": "it copies only commits",
+    "properties": "it reads only the log, and commits",
 }
 """Command without `--engine` -> why a cluster would not help."""
 
 
 def _without_engine(name: str, arguments: Sequence[str]) -> Meant | None:
     path = " ".join(path_of(arguments))
-    if name != "--engine" or path not in _IN_THIS_PROCESS:
+    if name not in OF_A_CLUSTER or path not in _IN_THIS_PROCESS:
         return None
     said = f"{path} does not run on a Spark cluster: {_IN_THIS_PROCESS[path]}"
-    return Meant(None, again(without_option(arguments, name)), instead=said)
+    return Meant(None, again_without_cluster(arguments), instead=said)
 
 
 _OF_OPERATIONS = (

@@ -42,15 +42,20 @@ class CloneNote(NamedTuple):
         return os.path.isdir(os.path.dirname(unquote(self.uri.removeprefix("file://")).rstrip("/")))
 
     def put(self, storage: Storage) -> bool:
-        """Write the note, and return False where there is one of an earlier clone in the same table. Raises what the
-        storage raises, and OutcomeUnknown.
+        """Write the note, and return False where it replaces one of an earlier clone in the same table, or that is the
+        younger one. Raises what the storage raises, and OutcomeUnknown.
         """
         content: dict[str, Json] = dict(
             zip(("tableId", "clone", "version", "createdTime"), self, strict=True)  # in the order of the fields
         )
-        made = storage.put_if_absent(self.path, json.dumps(content).encode())
-        if isinstance(made, Existed) and any(one[:2] == self[:2] for one in read_notes(storage)):
-            return False
+        data = json.dumps(content).encode()
+        made = storage.put_if_absent(self.path, data)
+        if isinstance(made, Existed):
+            for earlier in read_notes(storage):
+                if earlier[:2] == self[:2]:
+                    if earlier.created_ms < self.created_ms:
+                        storage.put(self.path, data)
+                    return False
         if made != Created():
             raise OutcomeUnknown(f"whether {self.path} was written is unknown")
         return True

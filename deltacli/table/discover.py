@@ -12,7 +12,8 @@ from urllib.parse import quote
 from deltacli.core.errors import DeltacliError, NotATable, StorageFailed, command
 from deltacli.core.made_once import pattern
 from deltacli.core.progress import SILENT, Progress, Step
-from deltacli.delta.log.segment import LOG_DIRECTORY
+from deltacli.core.units import some_of
+from deltacli.delta.log.segment import BACKUP_LIST, LOG_DIRECTORY
 from deltacli.storage import LocalStorage, PathKind, ReadStorage, Storage
 from deltacli.table.find_log import is_paimon_directory, table_directories
 
@@ -36,12 +37,13 @@ class Targets(NamedTuple):
     """The tables found at the given paths, each once.
 
     `failures` are paths without a table and unreadable directories. `passed_over` are files next to tables, which a
-    pattern of the shell may have included.
+    pattern of the shell may have included, `backups` those of logs, which only their own path makes a table.
     """
 
     tables: tuple[Target, ...]
     failures: tuple[tuple[str, DeltacliError], ...]
     passed_over: tuple[str, ...]
+    backups: tuple[str, ...] = ()
 
 
 def find_tables(names: Sequence[str], open_: Opener, *, progress: Progress = SILENT) -> Targets:
@@ -53,7 +55,16 @@ def find_tables(names: Sequence[str], open_: Opener, *, progress: Progress = SIL
     with progress.step("looking for tables", unit="directories") as step:
         search = _Search(open_, step)
         search.add_all(names)
-    return Targets(tuple(search.tables.values()), tuple(search.failures), tuple(search.passed_over))
+    return Targets(
+        tuple(search.tables.values()), tuple(search.failures), tuple(search.passed_over), tuple(search.backups)
+    )
+
+
+def note_backups(note: Callable[[str], None], names: Sequence[str]) -> None:
+    """Note the backups of logs that a search skipped."""
+    if names:
+        are = "is a backup of a log" if len(names) == 1 else "are backups of logs"
+        note(f"note: {some_of(names, 3)} {are} and skipped ({BACKUP_LIST})")
 
 
 class _Search:
@@ -67,6 +78,7 @@ class _Search:
         self.tables: dict[str, Target] = {}
         self.failures: list[tuple[str, DeltacliError]] = []
         self.passed_over: list[str] = []
+        self.backups: list[str] = []
 
     def add_all(self, names: Sequence[str]) -> None:
         """Sort the paths by kind; tables and directories first, because files may belong to them."""
@@ -166,7 +178,10 @@ class _Search:
             return
         names = self._directories(target.storage, at, join(target.name, at))
         if LOG_DIRECTORY in names:
-            yield at, False
+            if BACKUP_LIST in names:
+                self.backups.append(join(target.name, at))
+            else:
+                yield at, False
             return
         self._seen.add(place)
         if is_paimon_directory(target.storage, names, at):

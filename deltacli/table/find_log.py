@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Collection
-from itertools import islice
+from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
 from deltacli.core.clock import MACHINE
@@ -27,6 +26,7 @@ from deltacli.core.progress import SILENT, Progress, reported
 from deltacli.delta.checkpoint.last_checkpoint_content import MAX_HINT_BYTES, BadHint, Hint, read_hint
 from deltacli.delta.log.segment import (
     AFTER_VERSIONED_NAMES,
+    BACKUP_LIST,
     CLONES_DIRECTORY,
     HINT_NAME,
     LOG_DIRECTORY,
@@ -42,6 +42,7 @@ from deltacli.storage import LocalStorage, PathKind, ReadStorage, is_taken
 
 _FIRST_VERSIONED_NAME = "0"
 _FILES_A_REPORT = 100
+_FILES = (LOG_DIRECTORY, BACKUP_LIST)
 _PARTITION = r"(?<=[^/:])/[^/=]+=[^/]*(?=/|$)"
 
 
@@ -191,7 +192,7 @@ def missing_log(storage: ReadStorage) -> DeltacliError:
                 facts={"path": storage.uri, **({"inside the table": around} if around else {})},
                 hint=None if around is None else command("snapshot", table=around),
             )
-    directories = set(storage.list_directories(""))
+    directories = set(table_directories(storage, ""))
     if storage.uri.rstrip("/").endswith(f"/{LOG_DIRECTORY}"):
         return NotATable(
             "this is the log of a table; pass the directory above it",
@@ -200,7 +201,7 @@ def missing_log(storage: ReadStorage) -> DeltacliError:
         )
     if is_paimon_directory(storage, directories):
         return _paimon_table(storage)
-    if _has_other_log(storage, ""):
+    if LOG_DIRECTORY in directories:
         return NotATable(f"{LOG_DIRECTORY} is not a directory")
     nested = [name for name in sorted(directories) if storage.kind_of(f"{name}/{LOG_DIRECTORY}") is PathKind.DIRECTORY][
         :5
@@ -248,20 +249,21 @@ def _paimon_table(storage: ReadStorage) -> PaimonTable:
 
 
 def table_directories(storage: ReadStorage, at: str) -> list[str]:
-    """Return the names of the directories in a directory, with `_delta_log` also where it is a file or a broken link:
-    that is a table that cannot be read. Raises what listing raises.
-
-    A directory without a log costs a second request.
+    """Return the names of the directories in a directory, and two that count where they are files or broken links:
+    `_delta_log`, which is a table that cannot be read, and the list of a backup of a log. Raises what listing raises.
     """
-    names = storage.list_directories(at)
-    return names if LOG_DIRECTORY in names or not _has_other_log(storage, at) else [*names, LOG_DIRECTORY]
-
-
-def _has_other_log(storage: ReadStorage, at: str) -> bool:
-    """Return True for a directory with a `_delta_log` that is not a directory, where there is no such directory."""
     if isinstance(storage, LocalStorage):
-        return os.path.lexists(os.path.join(storage.root, _log_directory(at)))
-    return any(stat.name == LOG_DIRECTORY for stat in islice(storage.list_from(at, LOG_DIRECTORY), 1))
+        names = storage.list_directories(at)
+        place = os.path.join(storage.root, at)
+        return names + [one for one in _FILES if one not in names and os.path.lexists(os.path.join(place, one))]
+    names = []
+
+    def enter(_: str, below: Sequence[str]) -> tuple[()]:
+        names.extend(below)
+        return ()
+
+    found = [name for entry in storage.walk(at, enter) for name in (*entry.names, *entry.special) if name in _FILES]
+    return sorted({*names, *found})
 
 
 def refuse_paimon(storage: ReadStorage) -> None:

@@ -480,6 +480,22 @@ def test_a_fleet_finds_the_tables_of_a_schema(server: FakeCatalog, managed: Mana
     assert [one["table"] for one in found.document["tables"]] == [ADDRESS], found.err
 
 
+def test_a_fleet_maintains_the_tables_of_a_schema(server: FakeCatalog, managed: ManagedTable, tmp_path: Path) -> None:
+    policy = tmp_path / "fleet.toml"
+    steps = "checkpoint = { commits = 3 }\nvalidate = { every = '1d' }"
+    policy.write_text(f'[policies.p]\n{steps}\n[groups.g]\npolicy = "p"\ntables = ["uc://main.sales.*"]\n')
+    words = (str(policy), "--state", str(tmp_path / "state"), "--json")
+
+    done = run(server, "fleet", "run", *words)
+    again = run(server, "fleet", "plan", *words)
+
+    assert done.code == 0, done.err
+    (table,) = done.document["tables"]
+    assert {(step["kind"], step["state"]) for step in table["steps"]} == {("checkpoint", "done"), ("validate", "done")}
+    assert again.document["tables"][0]["steps"] == []
+    assert len([*(tmp_path / "lake" / "orders" / "_delta_log").glob(f"{6:020d}.checkpoint.*")]) == 1
+
+
 def test_a_catalog_that_does_not_answer_is_a_failure_of_its_group(tmp_path: Path) -> None:
     policy = tmp_path / "fleet.toml"
     policy.write_text('[policies.p.checkpoint]\n[groups.g]\npolicy = "p"\ntables = ["uc://main.sales.*"]\n')

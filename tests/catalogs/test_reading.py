@@ -292,6 +292,19 @@ def test_a_store_that_denies_what_is_missing_is_no_other_store() -> None:
     assert catalog.reported == [2]
 
 
+def test_the_hint_of_a_gap_names_what_works_on_a_table_of_a_catalog() -> None:
+    table = ManagedTable([0, 1, 2, 3], [4])
+    list(table.store.delete_many([commit_path(2)]))
+
+    with pytest.raises(LogIncomplete) as raised:
+        read_snapshot(table.open()[0])
+
+    assert raised.value.code == "log.gap"
+    hint = str(raised.value.hint)
+    assert hint.startswith("deltacli snapshot")
+    assert "--version 1   # or see what the catalog has: deltacli catalog status" in hint
+
+
 @pytest.mark.parametrize("by", [-1, 1])
 def test_another_size_than_the_catalog_has_is_an_error(by: int) -> None:
     table = ManagedTable([0], [1])

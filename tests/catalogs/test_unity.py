@@ -5,8 +5,11 @@ the cases of the reference.
 from __future__ import annotations
 
 import json
+import socket
+import ssl
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -31,9 +34,10 @@ from deltacli.core.errors import (
     NotATable,
     UsageError,
 )
-from deltacli.storage.objects.http import Request, Transport
+from deltacli.storage.objects.http import HttpFault, Request, Transport
 from deltacli.storage.retry import Retry
 from tests.support.catalog_state import NAME, Body
+from tests.support.certificates import certify
 from tests.support.cloud import Asked, CloudServer, Fault, Said, answers, breaks, half_a_body, loses_reply
 from tests.support.fake_catalog import (
     CLIENT,
@@ -45,6 +49,7 @@ from tests.support.fake_catalog import (
     s3_credentials,
     said,
 )
+from tests.support.slow_answers import serving, unfinished_body, unfinished_head, unfinished_size_of_a_chunk
 
 ADDRESS = "uc://main.sales.orders"
 PLACE = "file:///lake/orders"
@@ -199,7 +204,7 @@ def test_82_pages_of_older_commits() -> None:
         assert len(table.commits) == 25
         assert server.asked("GET", "/delta/preview/commits") == 3
         managed(server, 0, [])
-        assert client(server).load(NAME).latest == 0
+        assert client(server).load(NAME).latest == 12
     finally:
         server.stop()
 
@@ -547,6 +552,39 @@ def test_78_a_slow_drip_ends(server: FakeCatalog) -> None:
     with pytest.raises(Exception, match="no answer in time"):
         transport.send(Request("GET", url, seconds=BODY_SECONDS))
     assert transport.send(Request("GET", url, seconds=1e9)).status == 200
+
+
+@pytest.mark.parametrize("answer", [unfinished_head, unfinished_size_of_a_chunk, unfinished_body])
+def test_78_an_answer_that_never_ends_is_left(answer: Callable[[socket.socket], None]) -> None:
+    with serving(answer) as url, pytest.raises(HttpFault, match="no answer in time"):
+        Transport(url, is_direct=True, answer_seconds=0.05).send(Request("GET", url, seconds=BODY_SECONDS))
+
+
+@pytest.mark.parametrize(
+    ("ends", "is_known", "reason", "has_hint"),
+    [(2100, True, "", False), (2100, False, "unable to get local issuer", True), (2021, True, "expired", False)],
+    ids=["a private authority", "an unknown one", "expired"],
+)
+def test_a_certificate(
+    ends: int, is_known: bool, reason: str, has_hint: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root, context = certify(tmp_path, ends=ends), ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(tmp_path / "server.pem", tmp_path / "server.key")
+    (monkeypatch.setenv if is_known else lambda *_: None)("SSL_CERT_FILE", str(root))
+    server = FakeCatalog(tls=context)
+    managed(server)
+    try:
+        if not reason:
+            assert client(server).load(NAME).latest == 12
+            return
+        fault = raised(lambda: client(server).load(NAME))
+    finally:
+        server.stop()
+
+    assert isinstance(fault, CatalogUnavailable)
+    assert reason in fault.facts["reason"]
+    assert has_hint == ("SSL_CERT_FILE" in str(fault.hint))
+    assert "attempts" not in fault.facts
 
 
 @pytest.mark.parametrize("fault", [breaks, half_a_body, answers(Said(503)), answers(Said(429))])

@@ -74,6 +74,9 @@ def test_two_clusters_in_the_environment_are_refused(monkeypatch: pytest.MonkeyP
         settle(engine=EngineChoice.SPARK)
 
 
+CATALOG = ("ls", "status", "staged", "publish")
+
+
 @pytest.mark.skipif(find_spec("pyspark") is not None, reason="PySpark is installed")
 @pytest.mark.parametrize("option, extra", [(["--master", "local"], "spark-local"), (["--remote", "sc://h"], "spark")])
 def test_without_pyspark_the_hint_installs_it(option: list[str], extra: str, sample: Path) -> None:
@@ -83,11 +86,15 @@ def test_without_pyspark_the_hint_installs_it(option: list[str], extra: str, sam
     assert f"hint: {install_command(extra)}" in done.err
 
 
-@pytest.mark.parametrize("command", ["copy", "clone", "convert", "manifest"])
+@pytest.mark.parametrize(
+    "command",
+    ["copy", "clone", "convert", "manifest", "streams", "properties", *(f"catalog {one}" for one in CATALOG)],
+)
 def test_a_command_without_an_engine_says_why_in_one_sentence(command: str, sample: Path) -> None:
-    done = deltacli(command, sample, "--engine", "spark", "--dry-run")
+    words = command.split()
+    done = deltacli(*words, sample, "--master", "local[1]", "--engine", "spark", "--dry-run")
 
     assert 2 == done.code
     assert done.err.startswith(f"error: {command} does not run on a Spark cluster: ")
     assert f"hint: deltacli {command} {sample} --dry-run" in done.err
-    assert "--engine" not in deltacli(command, "--help-all").out
+    assert "--engine" not in deltacli(*words, "--help-all").out

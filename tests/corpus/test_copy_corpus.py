@@ -25,6 +25,8 @@ NOT_COPIED = (
     *("vacuumcheck", "hint.", "iceberg.", "checkpoint.multipart-incomplete"),
 )
 """Findings about files that no version needs, and about hints, which a copy has only where they are right."""
+OF_TIMES = ("log.mtime", "log.cleanup-overdue", "data.expired-tombstone-present")
+"""Findings about the times of files of the log, which an object store gives anew."""
 REFUSED = {
     "catalog.managed": 2,
     "copy.absolute-paths": 1,
@@ -38,10 +40,14 @@ REFUSED = {
 }
 
 
-def findings_of(place: Path) -> set[str]:
+REFUSED_FAR = REFUSED | {"golden/deltalog-getChanges: other findings": 1}
+"""On a store: a vacuum may have deleted the change data of an old commit, and the commit has a new time."""
+
+
+def findings_of(place: Path, *, but: tuple[str, ...] = ()) -> set[str]:
     found = open_table(place).validate(level="storage").findings
     messages = {f"{one.rule.id} {one.message.replace(str(place), '')}" for one in found}
-    return {one for one in messages if not one.startswith(NOT_COPIED)}
+    return {one for one in messages if not one.startswith((*NOT_COPIED, *but))}
 
 
 def there_and_back(source: Path, there: Storage, back: Path) -> str | None:
@@ -60,14 +66,16 @@ def there_and_back(source: Path, there: Storage, back: Path) -> str | None:
     return None
 
 
-def check_every_table(root: Path, place: Path, store_of: Callable[[int], Storage]) -> Counter[str]:
+def check_every_table(
+    root: Path, place: Path, store_of: Callable[[int], Storage], but: tuple[str, ...] = ()
+) -> Counter[str]:
     """Send every table there and back, and return how many were refused, by the code."""
     refused: Counter[str] = Counter()
     for number, entry in enumerate(corpus.tables()):
         code = there_and_back(entry.path(root), store_of(number), place / "back")
         if code is not None:
             refused[code] += 1
-        elif findings_of(entry.path(root)) != findings_of(place / "back"):
+        elif findings_of(entry.path(root), but=but) != findings_of(place / "back", but=but):
             refused[f"{entry.id}: other findings"] += 1
         shutil.rmtree(place / "back", ignore_errors=True)
     return refused
@@ -99,6 +107,6 @@ def test_every_real_table_comes_back_from_a_store(
 ) -> None:
     place = place_in(store, request)
 
-    refused = check_every_table(root, tmp_path, lambda number: open_storage(f"{place}/{number}"))
+    refused = check_every_table(root, tmp_path, lambda number: open_storage(f"{place}/{number}"), OF_TIMES)
 
-    assert REFUSED == dict(refused)
+    assert REFUSED_FAR == dict(refused)

@@ -7,6 +7,7 @@ import json
 import os
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 
@@ -78,6 +79,24 @@ def test_nothing_is_written_where_no_table_is_found(lake: Path, capfd: pytest.Ca
     assert ([3, 3], False) == (codes, os.path.exists("fleet.toml"))
     assert "empty: no Delta table found at or below it" in said
     assert "absent: no such directory" in said
+
+
+def test_a_backup_of_a_log_is_no_table_of_any_walk(lake: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert 0 == run(["log", "backup", "my lake/a", "my lake/backup"])
+    searches = (
+        ("fleet init", "my lake"),
+        ("fleet plan",),
+        ("fleet run",),
+    )
+    capfd.readouterr()
+
+    for first, *rest in (*searches, ("vacuum --dry-run", "my lake/*"), ("validate", "my lake/*")):
+        run([*first.split(), *rest, "--json"])
+        found = capfd.readouterr()
+
+        assert "backup is a backup of a log and skipped (_delta_log_backup.ndjson)" in found.err, first
+        assert ["my lake/a"] == [one for one in ("my lake/a", "my lake/backup") if one in unquote(found.out)], first
+    assert 0 == run(["snapshot", "my lake/backup"])
 
 
 def test_a_directory_that_cannot_be_searched_is_reported(

@@ -459,6 +459,16 @@ def test_rows_that_arrive_meanwhile_stop_a_clone(tmp_path: Path) -> None:
     assert not list((tmp_path / "source" / NOTES).iterdir())
 
 
+def test_the_note_of_a_second_clone_counts_from_its_own_time(tmp_path: Path) -> None:
+    table, target = source(tmp_path / "source"), emptied(tmp_path / "clone")
+    for created_ms in (NOW_MS - HOUR_MS, NOW_MS, NOW_MS - 1):
+        CloneNote("kept", address_of(target.storage), 1, created_ms).put(LocalStorage(str(tmp_path / "source")))
+
+    (refusal,) = table.plan_vacuum().refusals
+
+    assert format_timestamp(NOW_MS + HOUR_MS) == refusal.facts["it may be in the making until"]
+
+
 @pytest.mark.parametrize(
     ("is_cloned", "after_ms", "refused"), [(False, HOUR_MS - 1, True), (False, HOUR_MS, False), (True, 0, False)]
 )

@@ -9,8 +9,9 @@ import pytest
 from deltacli.changing.change import carry_out
 from deltacli.changing.plan import Amount
 from deltacli.core.errors import NotATable, PartlyDone, Refused, StorageFailed, Unreadable, UsageError
+from deltacli.delta.log.segment import BACKUP_LIST
 from deltacli.operations.log.log_backup import LogBackup, plan_backup
-from deltacli.operations.log.log_copy import LIST_NAME, read_list
+from deltacli.operations.log.log_copy import read_list
 from tests.operations.log_copies import (
     back_up,
     builder_of,
@@ -62,7 +63,7 @@ def test_a_second_run_copies_what_is_new_or_changed_and_reads_nothing_else(desti
     new = [f"{9:020d}.json", f"{10:020d}.json", f"{10:020d}.checkpoint.parquet", "_last_checkpoint"]
     assert new == [file.name for file in result.copied]
     assert [f"{LOG}/{name}" for name in new] == to.touched("put")[:-1]
-    assert LIST_NAME == to.touched("put")[-1]
+    assert BACKUP_LIST == to.touched("put")[-1]
     assert is_sound_backup(destination)
     assert not {commit_path(version) for version in range(9)} & set(table.touched("read"))
     assert [] == back_up(builder.in_memory(), destination).items()
@@ -164,7 +165,7 @@ def test_a_directory_that_is_not_a_backup_is_left_unchanged(destination: MemoryS
 
     with pytest.raises(Refused) as a_table:
         plan_backup(handle(table), destination)
-    destination.write(LIST_NAME, b"{}\n")
+    destination.write(BACKUP_LIST, b"{}\n")
     with pytest.raises(Unreadable) as corrupt:
         plan_backup(handle(table), destination)
 
@@ -225,7 +226,7 @@ def test_an_interrupted_backup_is_a_valid_log_and_is_completed_by_the_next_run(
         except (StorageFailed, PartlyDone):
             cut += 1
             assert how_it_reads(destination) in known
-        if LIST_NAME in destination._files:
+        if BACKUP_LIST in destination._files:
             listed = read_list(destination)
             assert listed is not None
             assert not listed.is_complete or is_sound_backup(destination)

@@ -22,7 +22,8 @@ from deltacli.core.errors import (
     StorageFailed,
     Unreadable,
 )
-from deltacli.operations.log.log_copy import LIST_NAME, at_once
+from deltacli.delta.log.segment import BACKUP_LIST
+from deltacli.operations.log.log_copy import at_once
 from deltacli.operations.log.log_restore import Action, LogRestore, LogRestorePlan, plan_log_restore
 from deltacli.storage import Creation, LocalStorage
 from tests.operations.log_copies import back_up, builder_of, handle, how_it_reads, log_of, restore, without
@@ -278,9 +279,9 @@ def test_a_backup_that_contradicts_its_list_is_refused(
     spoil: Callable[[list[dict[str, object]]], None], code: str
 ) -> None:
     backup, table = saved(builder_of()), MemoryStorage("table")
-    lines = [json.loads(line) for line in backup.read(LIST_NAME).splitlines()]
+    lines = [json.loads(line) for line in backup.read(BACKUP_LIST).splitlines()]
     spoil(lines)
-    backup.put(LIST_NAME, b"".join(json.dumps(line).encode() + b"\n" for line in lines))
+    backup.put(BACKUP_LIST, b"".join(json.dumps(line).encode() + b"\n" for line in lines))
 
     with pytest.raises(Unreadable) as raised:
         plan_log_restore(handle(table), backup)

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from deltacli.api.table import Table
 from deltacli.core.errors import PartlyDone, Refused, UsageError
+from deltacli.delta.log.actions import FIELDS
 from deltacli.delta.schema.types import DataType, PrimitiveType
 from deltacli.delta.stats.merged import merged
 from deltacli.operations.change.stats import ComputeStats, StatsRequest
@@ -344,7 +345,7 @@ def test_physical_names_and_what_else_an_add_has_are_kept(read: str) -> None:
         }
     }
     files.builder.file("a%20b.parquet".replace("%20", " "), data)
-    files.builder.commit(commit_info(), add("a%20b.parquet", size=len(data), **own), mark)
+    files.builder.commit(commit_info(), add("a%20b.parquet", size=len(data), **own, ofAWriter=1), mark)
     table = files.table()
 
     table.stats(read=read, columns=["x"])
@@ -353,6 +354,7 @@ def test_physical_names_and_what_else_an_add_has_are_kept(read: str) -> None:
     assert own | {"path": "a%20b.parquet", "dataChange": False} == {
         name: action[name] for name in (*own, "path", "dataChange")
     }
+    assert not action.keys() - FIELDS["add"]
     assert {"col-1": 1} == json.loads(action["stats"])["minValues"]
 
 

@@ -120,7 +120,12 @@ class Oracle(Truth):
         if doing is None:
             return
         doing.is_over = True
-        left = [path for path, (before, after) in doing.changes.items() if before != after]
+        files = self.tree.files
+        left = [
+            path
+            for path, (before, after) in doing.changes.items()
+            if before != after and (before is not None or path in files)  # the environment took some of them away
+        ]
         if answer in (Answer.REFUSED, Answer.NOTHING):
             named = self._named() if is_elsewhere else {*left}
             left = [path for path in left if name_of(path).kind is not Kind.DATA or path in named]

@@ -53,7 +53,7 @@ def make_past(chance: random.Random, *, now_ms: int = START_MS, features: tuple[
     other = QuietTree(schedule, copy)
     its_writer = Writer(schedule, other, chance, name="copy's writer", checksums=False)
     for _ in range(chance.randint(1, 4)):
-        schedule.time_ms += chance.randrange(1, DAY_MS // 8)
+        schedule.time_ms = min(schedule.time_ms + chance.randrange(1, DAY_MS // 8), now_ms)
         its_writer.act()
     return Past(table.files, other.files, features, is_partitioned, now_ms)
 

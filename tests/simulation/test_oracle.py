@@ -681,3 +681,14 @@ def test_a_refusal_that_cannot_tidy_up_elsewhere_may_leave_what_no_version_names
     scene.oracle.judge_answer("admin", Answer.REFUSED, is_elsewhere=True)
 
     assert [] == scene.oracle.violations
+
+
+def test_a_refusal_leaves_nothing_that_the_environment_took_away() -> None:
+    scene = Scene()
+    scene.oracle.intends("admin", Intent("a command"))
+    scene.tree.by("admin", a_file_in)
+    scene.environment(lambda: scene.delete("new.parquet"))
+
+    scene.oracle.judge_answer("admin", Answer.REFUSED)
+
+    assert [] == scene.oracle.violations

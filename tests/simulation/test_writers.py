@@ -183,3 +183,9 @@ def test_a_past_is_the_same_for_the_same_seed() -> None:
 
     assert first == second
     assert first.files != first.copy
+
+
+def test_a_past_ends_before_its_time() -> None:
+    past = make_past(random.Random("past 101109"))
+
+    assert past.now_ms >= max(file.modified_ms for file in (*past.files.values(), *past.copy.values()))

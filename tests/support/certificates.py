@@ -11,8 +11,10 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 
-def certify(place: Path) -> Path:
-    """Write a certificate for 127.0.0.1 and share.test, `server.pem`, with `server.key`; return that of its signer."""
+def certify(place: Path, *, ends: int = 2100) -> Path:
+    """Write a certificate for 127.0.0.1 and share.test, `server.pem`, with `server.key`, which ends with a year; return
+    that of its signer.
+    """
 
     def certificate(name: str, key: ec.EllipticCurvePrivateKey, signer: ec.EllipticCurvePrivateKey) -> bytes:
         is_root = key is signer
@@ -22,7 +24,7 @@ def certify(place: Path) -> Path:
             public_key=key.public_key(),
             serial_number=x509.random_serial_number(),
             not_valid_before=datetime(2020, 1, 1, tzinfo=UTC),
-            not_valid_after=datetime(2100, 1, 1, tzinfo=UTC),
+            not_valid_after=datetime(2100 if is_root else ends, 1, 1, tzinfo=UTC),
         )
         made = made.add_extension(x509.BasicConstraints(is_root, None), critical=True)
         if not is_root:

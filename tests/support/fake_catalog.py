@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import json
+import ssl
 from collections.abc import Callable
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -28,7 +29,7 @@ class FakeCatalog(CloudServer):
     operation of each credential that was asked for; `credentials` makes their answers.
     """
 
-    def __init__(self, release: str = "0.6") -> None:
+    def __init__(self, release: str = "0.6", tls: ssl.SSLContext | None = None) -> None:
         self.release = release
         self.state = CatalogState("0.6" if release == PREVIEW else release)
         self.tokens: set[str] = set()
@@ -41,7 +42,7 @@ class FakeCatalog(CloudServer):
         self.page_size = 50
         self.pages: dict[str, Body] | None = None
         """Page token -> the answer to a listing of tables, instead of those of the tables there are."""
-        super().__init__()
+        super().__init__(tls)
 
     @property
     def environment(self) -> dict[str, str]:

@@ -1,6 +1,6 @@
 """Requests to a Unity Catalog: each sent once, with a token for its own origin only; what its errors say.
 
-No redirect is followed, bodies are bounded in bytes and in time, and no library repeats anything.
+No redirect is followed, answers are bounded in bytes and in time, and no library repeats anything.
 
 Spec: Unity Catalog API, errors; OAuth 2.0, Client Credentials Grant.
 """
@@ -32,7 +32,18 @@ from deltacli.core.errors import (
     install_command,
 )
 from deltacli.core.process import is_loopback
-from deltacli.storage.objects.http import Answer, Body, Fate, HttpFault, Request, Transport, passing_cause, said_of
+from deltacli.storage.objects.http import (
+    CERTIFICATES_HINT,
+    UNTRUSTED,
+    Answer,
+    Body,
+    Fate,
+    HttpFault,
+    Request,
+    Transport,
+    passing_cause,
+    said_of,
+)
 from deltacli.storage.retry import PASSING_STATUS, asked_seconds, tried
 from deltacli.storage.secrets import StoreFault, remember_secrets
 from deltacli.storage.tally import Call
@@ -217,7 +228,8 @@ class Calls:
 
     def _connect(self, url: str) -> Transport:
         parts = urlsplit(url)
-        transport = Transport(url, is_direct=is_loopback(parts.hostname or ""), now=self._now)
+        is_near = is_loopback(parts.hostname or "")
+        transport = Transport(url, is_direct=is_near, answer_seconds=BODY_SECONDS, now=self._now)
         transport.tally = self._retry.tally.of(parts.netloc, None)
         return transport
 
@@ -384,7 +396,8 @@ class Calls:
         if fault.fate is Fate.UNSENT:
             hint = f"check the endpoint of {self.profile.source}, and HTTPS_PROXY and NO_PROXY"
             return CatalogUnavailable(f"the catalog {host} cannot be reached", facts=facts, hint=hint)
-        return CatalogUnavailable(f"the catalog {host} failed", facts=facts)
+        advice = CERTIFICATES_HINT if fault.reason == UNTRUSTED else None
+        return CatalogUnavailable(f"the catalog {host} failed", facts=facts, hint=advice)
 
 
 RENEWED = "token-renewed"

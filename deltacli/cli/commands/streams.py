@@ -75,7 +75,7 @@ def streams(
 
 def _found(run: Run, names: list[str] | tuple[()]) -> Iterator[TableHandle]:
     """Yield the Delta tables at and below paths and patterns. Raises the first fault where a name has no table."""
-    from deltacli.table.discover import find_tables
+    from deltacli.table.discover import find_tables, note_backups
 
     if not names:
         return
@@ -86,6 +86,7 @@ def _found(run: Run, names: list[str] | tuple[()]) -> Iterator[TableHandle]:
     targets = find_tables(names, open_, progress=run.progress)
     if not targets.tables and targets.failures:
         raise targets.failures[0][1]
+    note_backups(run.note, targets.backups)
     for name, fault in targets.failures:
         run.note(f"note: {name}: {fault.message}")
     for target in targets.tables:

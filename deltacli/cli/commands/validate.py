@@ -149,7 +149,7 @@ class Checker:
         """Find the tables, check each and write the result; without names, those of the current directory. Raises the
         fault where no table could be checked.
         """
-        from deltacli.table.discover import find_tables
+        from deltacli.table.discover import find_tables, note_backups
 
         if self._wanted.write_baseline is not None:
             require_baseline_target(self._wanted.write_baseline)
@@ -158,6 +158,7 @@ class Checker:
             _require_tables(found)
         for name in found.passed_over:
             self._run.note(f"note: {name} is a file next to tables and was skipped")
+        note_backups(self._run.note, found.backups)
         self._failures += [(without_secrets(name), fault) for name, fault in found.failures]
         self._tell_failures(found.failures, is_last=not found.tables)
         report = self._check_and_write([self._with_given_format(target) for target in found.tables])

@@ -27,7 +27,7 @@ from deltacli.core.process import raise_open_files
 from deltacli.core.units import format_size, plural, some_of
 from deltacli.delta.log.segment import LOG_DIRECTORY
 from deltacli.storage.secrets import without_secrets
-from deltacli.table.discover import find_tables, identity, is_pattern
+from deltacli.table.discover import find_tables, identity, is_pattern, note_backups
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -341,6 +341,7 @@ def _parts(run: Run, names: Sequence[str]) -> list[Part]:
         except DeltacliError as fault:
             found[name] = Part(name, storage.uri, fault)
             continue
+        note_backups(run.note, targets.backups)
         for path, failure in targets.failures:
             found[path] = Part(path, storage.uri, failure)
         for target in targets.tables:

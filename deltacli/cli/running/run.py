@@ -20,7 +20,7 @@ from deltacli.cli.invocation import invocation
 from deltacli.cli.options.declared import DEFAULT_ROWS
 from deltacli.cli.results import open_sink
 from deltacli.cli.terminal.interrupts import before_leaving, is_interrupted
-from deltacli.cli.terminal.shell import again_with, again_without_limit, as_typed, with_files
+from deltacli.cli.terminal.shell import again_with, again_without_cluster, again_without_limit, as_typed, with_files
 from deltacli.cli.terminal.term import Style, Terminal, capture_logging, close_live_line, say, say_json, visible
 from deltacli.core.clock import Clock
 from deltacli.core.documents import dumps
@@ -306,6 +306,7 @@ class Run:
             raise UsageError(
                 "--engine spark does not work on tables of a catalog: its credentials and commits stay in this process",
                 code="cluster.catalog",
+                hint=again_without_cluster(invocation.arguments),
             )
         budget = None if self.retry_budget_ms is None else self.retry_budget_ms / 1_000
         return StoreLocation.of(storage.uri, self.storage_options, self.allowed, budget)

@@ -32,9 +32,11 @@ def find_tables(run: Run, directory: str) -> Discovery:
     """Return the tables at and below a directory or URI, and what could not be searched. Raises NotATable for none."""
     from deltacli.fleet.planning.discovery import discover
     from deltacli.fleet.policy_file.model import Entry, Group, Policy
+    from deltacli.table.discover import note_backups
 
     group = Group("tables", Policy("standard", {}), (), (Entry(whole(directory), 0),), (), (), 0)
     found = discover([group], run.open_other, run.engine, progress=run.progress)
+    note_backups(run.note, found.backups)
     if not found.tables:
         if found.failures:
             raise found.failures[0].fault

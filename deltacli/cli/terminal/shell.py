@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
+from functools import reduce
 from itertools import pairwise
 from urllib.parse import quote
 
@@ -227,6 +228,14 @@ def without_option(arguments: Sequence[str], option: str) -> list[str]:
     """Return a command line without an option and its value."""
     pairs = zip(["", *arguments], arguments, strict=False)
     return [word for last, word in pairs if option not in (last, word) and not word.startswith(f"{option}=")]
+
+
+OF_A_CLUSTER = ("--engine", "--master", "--remote", "--spark-conf")
+
+
+def again_without_cluster(arguments: Sequence[str]) -> CommandLine:
+    """Return the current command line without the options that choose a cluster."""
+    return again(reduce(without_option, OF_A_CLUSTER, [*arguments]))
 
 
 def without_value(arguments: Sequence[str], option: str, value: str) -> list[str]:

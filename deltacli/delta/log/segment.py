@@ -35,6 +35,8 @@ LOG_DIRECTORY = "_delta_log"
 SIDECAR_DIRECTORY = "_sidecars"
 CLONES_DIRECTORY = "_deltacli_clones"
 HINT_NAME = "_last_checkpoint"
+BACKUP_LIST = "_delta_log_backup.ndjson"
+"""The list of a backup of a log, beside the copied `_delta_log`: a directory with both is no table."""
 MAX_VERSION = 2**63 - 1
 
 AFTER_VERSIONED_NAMES = ":"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.core.errors import DeltacliError, FileMissing, NotATable
 from deltacli.core.progress import SILENT, Progress
-from deltacli.delta.log.segment import LOG_DIRECTORY
+from deltacli.delta.log.segment import BACKUP_LIST, LOG_DIRECTORY
 from deltacli.fleet.policy_file.model import Entry, Group, is_catalog_pattern
 from deltacli.storage import LocalStorage
 from deltacli.table.discover import DEEPEST
@@ -115,11 +115,14 @@ class Failure(NamedTuple):
 
 
 class Discovery(NamedTuple):
-    """The tables by name, each once, and what could not be searched. `others` are tables of other formats."""
+    """The tables by name, each once, and what could not be searched. `others` are tables of other formats, `backups`
+    those of logs.
+    """
 
     tables: tuple[FoundTable, ...]
     failures: tuple[Failure, ...]
     others: tuple[str, ...]
+    backups: tuple[str, ...]
 
 
 def discover(
@@ -176,6 +179,7 @@ class _Search:
         self._level: list[_Place] = []
         self._failures: list[Failure] = []
         self._others: dict[str, None] = {}
+        self._backups: dict[str, None] = {}
 
     def add(self, group: Group) -> None:
         """Add the entries of a group: its tables are taken as they are, its directories are searched."""
@@ -238,7 +242,11 @@ class _Search:
         elif look.is_paimon:
             self._others[place.name] = None
         elif LOG_DIRECTORY in look.names:
-            if not place.segments and not self._is_excluded_place(place):
+            if place.segments or self._is_excluded_place(place):
+                return
+            if BACKUP_LIST in look.names:
+                self._backups[place.name] = None
+            else:
                 self._found[place.group.name].append(FoundTable(place.name, place.group, place.store, place.at))
         elif place.depth == DEEPEST and look.names:
             self._fail(place, NotATable(f"tables are not looked for more than {DEEPEST} directories below"))
@@ -272,7 +280,7 @@ class _Search:
             for found in self._found[group.name]:
                 tables.setdefault(_identity(found.store, found.at), found)
         ordered = sorted(tables.values(), key=lambda found: found.name)
-        return Discovery(tuple(ordered), tuple(self._failures), tuple(self._others))
+        return Discovery(tuple(ordered), tuple(self._failures), tuple(self._others), tuple(self._backups))
 
 
 def _below(place: _Place, names: Sequence[str]) -> Iterator[_Place]:

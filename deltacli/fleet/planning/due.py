@@ -423,6 +423,8 @@ class FleetPlan:
     problems: tuple[SearchProblem, ...] = ()
     others: tuple[str, ...] = ()
     """Tables of other formats, which a fleet does not maintain."""
+    backups: tuple[str, ...] = ()
+    """Backups of logs, which are no tables."""
     found: Mapping[str, FoundTable] = field(default_factory=dict, repr=False)
     """The tables by name."""
 
@@ -501,7 +503,7 @@ def plan_fleet(
             step.advance()
     plans.sort(key=lambda plan: plan.rank)
     by_name = {table.name: table for table in tables}
-    return FleetPlan(file, now_ms, tuple(plans), tuple(_problems(found, chosen)), found.others, by_name)
+    return FleetPlan(file, now_ms, tuple(plans), tuple(_problems(found, chosen)), found.others, found.backups, by_name)
 
 
 class FactsPiece(NamedTuple):

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
 
-from deltacli.changing.basis import Act
+from deltacli.changing.basis import LOOK_SECONDS, Act, require_past
 from deltacli.changing.commit import Committed, commit
 from deltacli.changing.plan import Amount
 from deltacli.core.documents import short_repr
@@ -172,6 +172,7 @@ class _Run:
         self._target = self._plan.target
         self._began = self._table.machine.monotonic()
         self._sent = 0
+        self._looked_at = self._began
         self._within: Callable[[str, str], Creation] | None = None
 
     def run(self) -> None:
@@ -184,6 +185,7 @@ class _Run:
         self._within = copy_within_store(self._table, cast("Storage", self._data), self._target)
         self._copy_data()
         self._gate.look()
+        self._looked_at = self._table.machine.monotonic()
         self._require_equal(note)
         begun = replace(note, first_version=plan.first, failed_level=None)
         if not note.is_complete:
@@ -193,6 +195,7 @@ class _Run:
         if plan.makes_log and (found := list_log_files(self._target)):
             raise diverged(f"{found[-1].name} was written to the target since the plan", self._target)
         commits = {**note.commits, **plan.resumed, **self._copy_log()}
+        self._gate.look()
         require_place(self._data)
         require_log(plan, self._target)
         result = self._gate.outcome
@@ -347,12 +350,22 @@ class _Run:
         weight = sum(file.size_bytes for file in plan.log)
         with weighed(progress, "copying the log", unit="files", total=len(plan.log), weight=weight) as step:
             for file in plan.log:
+                self._look()
                 sha256 = self._copy_log_file(file, step)
                 if file.path.kind is LogFileKind.COMMIT:
                     commits[file.version] = CopiedCommit(file.version, file.size_bytes, file.modified_ms, sha256)
         if plan.hint is not None and not plan.request.check:
             self._target.put(log_location(HINT_NAME), plan.hint)
         return commits
+
+    def _look(self) -> None:
+        """Look at the newest commit of the source again before a file of the log is copied, where the last look does
+        not count any more. Raises Refused for another one: the data files of others in its place were not copied.
+        """
+        is_disk = self._source.capabilities.cheap_listing
+        if is_disk or self._table.machine.monotonic() - self._looked_at > LOOK_SECONDS:
+            require_past(self._source, self._plan.basis.past)
+            self._looked_at = self._table.machine.monotonic()
 
     def _copy_log_file(self, file: LogFile, step: WeighedStep) -> str:
         from hashlib import sha256

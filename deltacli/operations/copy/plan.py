@@ -650,16 +650,25 @@ class _Paths:
 
     def _live(self, snapshot: Snapshot) -> Iterator[NeededFiles]:
         def columns_of(adds: RecordBatch) -> tuple[ArrowArray, ...]:
-            return adds.column("path"), adds.column("size"), unique_id_column(adds.column("deletionVector"))
+            vectors = adds.column("deletionVector")
+            return adds.column("path"), adds.column("size"), unique_id_column(vectors), vectors
 
         for columns in snapshot.file_actions.map_actions("add", columns_of, fields=("path", "size")):
             yield self._files(FileKind.DATA, *columns)
 
-    def _files(self, kind: FileKind, paths: ArrowArray, sizes: ArrowArray, ids: ArrowArray) -> NeededFiles:
+    def _files(
+        self,
+        kind: FileKind,
+        paths: ArrowArray,
+        sizes: ArrowArray,
+        ids: ArrowArray,
+        descriptors: ArrowArray | None = None,
+    ) -> NeededFiles:
         import pyarrow as pa
 
         paths, ids = whole(paths), pc.fill_null(whole(ids), "")
-        found = needed_files(self._uris, paths, sizes, pa.nulls(len(paths), pa.int64()), kind=kind)
+        rows = pa.nulls(len(paths), pa.int64())
+        found = needed_files(self._uris, paths, sizes, rows, descriptors, kind=kind)
         is_absolute = are_absolute(paths)
         if found.outside or pc.any(is_absolute).as_py():
             is_there = pc.is_valid(self._keys.of_log(paths).keys)

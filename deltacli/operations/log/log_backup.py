@@ -28,11 +28,10 @@ from deltacli.core.errors import (
 from deltacli.core.progress import Progress, reported, weighed
 from deltacli.core.units import format_ranges, format_timestamp, plural
 from deltacli.delta.checkpoint.last_checkpoint_content import MAX_HINT_BYTES
-from deltacli.delta.log.segment import HINT_NAME, LOG_DIRECTORY, LogFileKind
+from deltacli.delta.log.segment import BACKUP_LIST, HINT_NAME, LOG_DIRECTORY, LogFileKind
 from deltacli.engine.base import Engine
 from deltacli.operations.log.log_copy import (
     AMOUNT_NAMES,
-    LIST_NAME,
     BackedUp,
     BackupList,
     LogJournal,
@@ -196,7 +195,7 @@ def plan_backup(table: TableHandle, destination: Storage, *, full: bool = False)
         raise Refused(
             f"{destination.uri} has a {LOG_DIRECTORY} that is not a backup; it may be a table",
             code="backup.not-a-backup",
-            facts={"missing": LIST_NAME, "found": f"{len(backup.files)} files in {LOG_DIRECTORY}"},
+            facts={"missing": BACKUP_LIST, "found": f"{len(backup.files)} files in {LOG_DIRECTORY}"},
         )
     table_id = find_table_id(storage, engine)
     in_order = sorted(files.values(), key=lambda file: copying_order(file.name))
@@ -264,7 +263,7 @@ class LogBackup:
         plan, destination, storage = gate.plan, self.destination, gate.table.storage
         engine, progress = gate.table.engine, gate.table.progress
         begun = BackupList(plan.table, plan.table_id, plan.version, gate.table.clock(), False)
-        if plan.is_first and destination.put_if_absent(LIST_NAME, begun.to_bytes()) == Existed():
+        if plan.is_first and destination.put_if_absent(BACKUP_LIST, begun.to_bytes()) == Existed():
             raise ConflictLost(
                 f"another backup to {destination.uri} was started in the meantime", code="backup.conflict"
             )
@@ -283,7 +282,7 @@ class LogBackup:
         _verify(destination, copied, engine, progress)
         _look(gate)
         result = _result(plan, tuple(copied), False)
-        destination.put(LIST_NAME, result.listed.to_bytes())
+        destination.put(BACKUP_LIST, result.listed.to_bytes())
         gate.outcome = result
 
 

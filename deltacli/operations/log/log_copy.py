@@ -19,6 +19,7 @@ from deltacli.core.progress import SILENT, Progress, Step, weighed
 from deltacli.core.typing import Json
 from deltacli.core.units import format_timestamp
 from deltacli.delta.log.segment import (
+    BACKUP_LIST,
     HINT_NAME,
     LOG_DIRECTORY,
     LogFileKind,
@@ -34,7 +35,6 @@ from deltacli.table.find_log import list_log
 from deltacli.work.commits.reading import stream_commit
 
 _LEFT_OVER = (".tmp", ".probe")
-LIST_NAME = "_delta_log_backup.ndjson"
 KIND = "deltacli.log-backup-list"
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
@@ -213,7 +213,7 @@ class BackupList:
 def read_list(storage: ReadStorage) -> BackupList | None:
     """Read the list of a backup; None where there is none. Raises Unreadable (`backup.list-corrupt`)."""
     try:
-        data = storage.read(LIST_NAME)
+        data = storage.read(BACKUP_LIST)
     except FileMissing:
         return None
     try:
@@ -276,5 +276,5 @@ def _corrupt(storage: ReadStorage, reason: str) -> Unreadable:
     return Unreadable(
         "the list of the backup cannot be read",
         code="backup.list-corrupt",
-        facts={"backup": storage.uri, "file": LIST_NAME, "reason": reason},
+        facts={"backup": storage.uri, "file": BACKUP_LIST, "reason": reason},
     )

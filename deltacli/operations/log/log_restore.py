@@ -35,11 +35,18 @@ from deltacli.core.progress import Progress, reported, weighed
 from deltacli.core.units import format_ranges, format_timestamp, named_ranges, plural
 from deltacli.delta.checkpoint.last_checkpoint_content import Hint, read_hint
 from deltacli.delta.log.actions import read_actions
-from deltacli.delta.log.segment import HINT_NAME, LOG_DIRECTORY, SIDECAR_DIRECTORY, LogFileKind, LogListing, commit_name
+from deltacli.delta.log.segment import (
+    BACKUP_LIST,
+    HINT_NAME,
+    LOG_DIRECTORY,
+    SIDECAR_DIRECTORY,
+    LogFileKind,
+    LogListing,
+    commit_name,
+)
 from deltacli.engine.base import Engine
 from deltacli.operations.log.log_copy import (
     AMOUNT_NAMES,
-    LIST_NAME,
     BackedUp,
     BackupList,
     StoredFile,
@@ -248,7 +255,7 @@ def _require_complete(source: ReadStorage) -> BackupList:
         raise Unreadable(
             "no backup of a log found",
             code="backup.list-missing",
-            facts={"backup": source.uri, "needed": LIST_NAME},
+            facts={"backup": source.uri, "needed": BACKUP_LIST},
             hint=command("undelete", sources=..., dry_run=True),
         )
     if not listed.is_complete:

@@ -104,7 +104,25 @@ def verify(
     if contents is not False:
         found = _within(needed, sizes, pc.and_(pc.is_null(problems), contents), stores, engine, progress)
         return Verified(problems, reasons).with_faults(found)
-    return Verified(problems, reasons)
+    is_short = pc.and_(pc.is_null(problems), _ends_early(needed, sizes))
+    problems = pc.if_else(is_short, Problem.SIZE.value, problems)
+    return Verified(problems, pc.if_else(is_short, "it ends before a deletion vector in it", reasons))
+
+
+_AROUND_A_VECTOR = 8
+"""Bytes of its size before a vector in a file, and of its checksum behind it."""
+
+
+def _ends_early(needed: NeededFiles, sizes: ArrowArray) -> ArrowArray:
+    """Return which files end before a vector that the log says is in them."""
+    import pyarrow as pa
+
+    paths, place = whole(needed.files["path"]), whole(needed.vectors["path"])
+    numbers = (pc.struct_field(whole(needed.vectors["deletionVector"]), [name]) for name in ("offset", "sizeInBytes"))
+    offset, size_bytes = (pc.cast(number, pa.int64()) for number in numbers)
+    ends = pc.add(pc.add(pc.fill_null(offset, 0), size_bytes), _AROUND_A_VECTOR)
+    seen = pc.take(sizes, pc.index_in(place, value_set=paths))
+    return pc.is_in(paths, value_set=pc.filter(place, pc.fill_null(pc.less(seen, ends), False)))
 
 
 def _within(

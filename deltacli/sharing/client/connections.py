@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import io
 import socket
 import ssl
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from http.client import HTTPException, HTTPResponse
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 from urllib.parse import unquote, urlsplit, urlunsplit
 
@@ -20,6 +18,7 @@ from deltacli.core.made_once import cached_property
 from deltacli.core.process import is_loopback
 from deltacli.sharing.client.faults import DEFAULTS
 from deltacli.storage.objects.http import proxy_of
+from deltacli.storage.objects.timed_answers import timed_heads
 
 _MOST_POOLS = 16
 _NO_RETRIES = urllib3.Retry(False, redirect=False)
@@ -36,83 +35,6 @@ def resolve(host: str, port: int) -> list[str]:
     return list(dict.fromkeys(str(address[0]) for *_, address in found))
 
 
-_MOST_TRAILERS, _LONGEST_TRAILER = 100, 65_536
-"""As the standard library limits headers."""
-
-
-class _TimedRaw(io.RawIOBase):
-    """What comes from a socket, the head of an answer and the framing of its body within a time limit: otherwise every
-    byte could take as long as the timeout of the socket.
-    """
-
-    def __init__(self, raw: io.RawIOBase, connected: socket.socket, seconds: float, now: Callable[[], float]) -> None:
-        self._raw, self._socket, self._now = raw, connected, now
-        self._usual = connected.gettimeout()
-        self._until: float | None = now() + seconds
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int | None:  # Any: as in io
-        if self._until is not None:
-            left = self._until - self._now()
-            if left <= 0:
-                raise TimeoutError("the framing of the answer took too long")
-            self._socket.settimeout(left if self._usual is None else min(left, self._usual))
-        return self._raw.readinto(buffer)
-
-    @contextmanager
-    def limited(self, seconds: float) -> Iterator[None]:
-        self._until = self._now() + seconds
-        try:
-            yield
-        finally:
-            self.end_head()
-
-    def end_head(self) -> None:
-        """Leave the content to the timeout of the socket."""
-        self._until = None
-        if self._socket.gettimeout() != self._usual:
-            self._socket.settimeout(self._usual)
-
-    def close(self) -> None:
-        self._raw.close()
-        super().close()
-
-
-def _timed(seconds: float, now: Callable[[], float]) -> type[HTTPResponse]:
-    class Timed(HTTPResponse):
-        def __init__(self, connected: socket.socket, *arguments: Any, **named: Any) -> None:  # Any: as there
-            super().__init__(connected, *arguments, **named)
-            self._timed = _TimedRaw(self.fp.detach(), connected, seconds, now)
-            self.fp = io.BufferedReader(self._timed)
-
-        def begin(self) -> None:
-            super().begin()
-            self._timed.end_head()
-
-        def _read_next_chunk_size(self) -> Any:  # Any: as there
-            with self._timed.limited(seconds):
-                return super()._read_next_chunk_size()  # type: ignore[misc]  # of the standard library
-
-        def _read_and_discard_trailer(self) -> None:
-            with self._timed.limited(seconds):
-                for _ in range(_MOST_TRAILERS):
-                    line = self.fp.readline(_LONGEST_TRAILER + 1)
-                    if len(line) > _LONGEST_TRAILER:
-                        raise HTTPException("a trailer of the answer is too long")
-                    if line in (b"", b"\n", b"\r\n"):
-                        return
-            raise HTTPException("the answer has too many trailers")
-
-        def _read_status(self) -> Any:  # Any: as there
-            if self._timed._until is not None and self._timed._until <= now():  # interim answers come without a pause
-                raise TimeoutError("the head of the answer took too long")
-            return super()._read_status()  # type: ignore[misc]  # of the standard library
-
-    return Timed
-
-
 def make_pools(
     vet: Vet,
     *,
@@ -122,7 +44,7 @@ def make_pools(
     now: Callable[[], float] = time.monotonic,
 ) -> urllib3.PoolManager:
     """Return pools of connections. `vet` sees every address before anything is sent to it."""
-    answers = _timed(head_seconds, now)
+    answers = timed_heads(head_seconds, now)
 
     class Plain(HTTPConnection):
         response_class = answers

@@ -52,6 +52,7 @@ from deltacli.sharing.client.faults import (
 )
 from deltacli.sharing.configuration.secrets import CODE, Profile, problems_of, read_profile
 from deltacli.storage.fsspec_storage import is_unreachable
+from deltacli.storage.objects.http import CERTIFICATES_HINT
 from deltacli.storage.retry import BODY_ATTEMPTS, PASSING_STATUS, Retry, asked_seconds, tried
 from deltacli.storage.secrets import remember_secrets, without_secrets
 
@@ -634,7 +635,7 @@ def _unreachable(host: str, fault: Exception) -> DeltacliError:
     if isinstance(fault, urllib3.exceptions.ProxyError):
         hint = "check the variable HTTPS_PROXY, or add the host to NO_PROXY"
     elif isinstance(fault, urllib3.exceptions.SSLError) and "CERTIFICATE_VERIFY_FAILED" in str(fault):
-        hint = "export SSL_CERT_FILE=CERTIFICATES.pem, with that of the authority that signed the server's"
+        hint = CERTIFICATES_HINT
     return ServerUnavailable(f"{clean(host)} cannot be reached", facts=facts, hint=hint)
 
 

@@ -50,7 +50,7 @@ from deltacli.sharing.server.file_answers import FileAnswers
 from deltacli.sharing.server.guard import RequestGuard
 from deltacli.sharing.server.later import LaterQueries
 from deltacli.sharing.server.table_answers import Answer, ChangeAnswers, Pinned, TableAnswers, read_wishes
-from deltacli.sharing.server.vending import DirectoryAnswers
+from deltacli.sharing.server.vending import DirectoryAnswers, NotGiven
 from deltacli.sharing.signing.keys import SEGMENT, Bound
 
 # -- lists of shares, schemas and tables, page by page -----------------------------------------------------------------
@@ -374,8 +374,12 @@ async def _credentials(
     app: Application, request: Request, access: Access, table: SharedTable, _parameters: Parameters
 ) -> Response:
     location = parse_location(await request.body(), app.tables.settings.limits.json_depth)
-    with _table_faults(table):
-        vended = await to_thread.run_sync(app.directories.credentials, access, table, location, limiter=app.vending)
+    try:
+        with _table_faults(table):
+            vended = await to_thread.run_sync(app.directories.credentials, access, table, location, limiter=app.vending)
+    except NotGiven as refusal:
+        note_route(request.scope, None, refusal=refusal.reason)
+        raise
     now = find_table(app.guard.look_again(request), table.share, table.schema, table.name)  # the cloud may be slow
     if now != table:
         message = f"the table {table.full_name} was shared in another way meanwhile; ask again"

@@ -26,7 +26,7 @@ from deltacli.sharing.model import URL_ONLY, AccessMode, SharedTable
 from deltacli.sharing.protocol.parameters import ErrorCode, WireError, invalid_parameter, unsupported
 from deltacli.sharing.server.connections import Metrics, too_many
 from deltacli.sharing.server.exchange import NAME, Access, Caller
-from deltacli.sharing.tables.directory_refusals import refusal_now
+from deltacli.sharing.tables.directory_refusals import nested_while_served, refusal_now
 from deltacli.sharing.tables.snapshots import SharedSnapshots, SingleFlight, place_of
 from deltacli.storage.grants import Location, read_location
 from deltacli.storage.minting.values import LEAST_SECONDS, CannotMint, Minted
@@ -40,6 +40,7 @@ _MOST_KEPT = 10_000
 _CLOUDS = {"s3": "aws", "abfss": "azure", "gs": "gcp"}
 _AT_ONCE = 8
 _RETRY_SECONDS = 5
+_NESTED = "its directory is not that of one table alone"
 
 
 class Vended(NamedTuple):
@@ -57,6 +58,22 @@ class _Verdict(NamedTuple):
     at_ms: int
 
 
+class _Nesting(NamedTuple):
+    """Why the directory of a table shows another table, None if it does not; until when that holds."""
+
+    reason: str | None
+    until_ms: int
+
+
+class NotGiven(WireError):
+    """The answer for a table that must not be given by its directory. `reason` is for the audit log."""
+
+    def __init__(self, table: SharedTable, reason: str, shown: str = "") -> None:
+        message = f"the table {table.full_name} is not given by its directory: {shown or reason}"
+        super().__init__(400, ErrorCode.UNSUPPORTED, message)
+        self.reason = reason
+
+
 class _Kept(NamedTuple):
     minted: Minted
     until_ms: int
@@ -70,6 +87,7 @@ class Vault:
 
     kept: OrderedDict[Hashable, _Kept] = field(default_factory=OrderedDict, repr=False)
     verdicts: dict[Hashable, _Verdict] = field(default_factory=dict)
+    nestings: dict[Hashable, _Nesting] = field(default_factory=dict)
     allowances: dict[str, tuple[float, int]] = field(default_factory=dict)
     sources: dict[Hashable, AzureSource] = field(default_factory=dict, repr=False)
     flights: SingleFlight = field(default_factory=SingleFlight)
@@ -108,7 +126,7 @@ class DirectoryAnswers:
             return _plain(table)
         reason = self._described(table)
         if reason is not None and not _has_urls(table):
-            raise _not_given(table, reason)
+            raise NotGiven(table, reason)
         return self._members(table, reason)
 
     def refusal(self, table: SharedTable) -> str | None:
@@ -121,7 +139,25 @@ class DirectoryAnswers:
             work = ("verdict", key, newest)
             reason = self.vault.flights.run(work, lambda: refusal_now(self.snapshots, table, newest[0]))
             known = self.vault.verdicts[key] = _Verdict(newest, reason, self.clock())
-        return known.reason
+        return known.reason or self._nested_as_known(table)
+
+    def _nested_as_known(self, table: SharedTable) -> str | None:
+        known = self.vault.nestings.get(place_of(table))
+        return _NESTED if known is not None and known.reason else None
+
+    def _require_apart(self, table: SharedTable) -> None:
+        """Raise NotGiven where the directory of a table shows another table, and what listing it raises. What was found
+        holds as long as a credential.
+        """
+        place = place_of(table)
+        known = self.vault.nestings.get(place)
+        if known is None or known.until_ms <= self.clock():
+            storage, begun_ms = self.snapshots.handle(table).storage, self.clock()
+            reason = self.vault.flights.run(("nested", place), lambda: nested_while_served(table, storage))
+            until_ms = begun_ms + self.settings.credential_lifetime_seconds * 1_000
+            known = self.vault.nestings[place] = _Nesting(reason, until_ms)
+        if known.reason:
+            raise NotGiven(table, known.reason, _NESTED)
 
     def _described(self, table: SharedTable) -> str | None:
         """Return why a table is not offered by directory at the moment. Where that is unknown, one without URLs is
@@ -135,7 +171,7 @@ class DirectoryAnswers:
     def _listed(self, table: SharedTable) -> str | None:
         known = self.vault.verdicts.get((place_of(table), table.auxiliary_locations))
         if known is not None and 0 <= self.clock() - known.at_ms < LIST_STALE_MS:
-            return known.reason
+            return known.reason or self._nested_as_known(table)
         try:
             return self._described(table)
         except DeltacliError as fault:
@@ -160,9 +196,10 @@ class DirectoryAnswers:
             raise unsupported(f"the table {name} is not shared by its directory; query it instead")
         try:
             reason = self.refusal(table)
-            if reason is not None:
-                raise _not_given(table, reason)
+            if reason is not None and reason != _NESTED:  # which is looked at again, and named
+                raise NotGiven(table, reason)
             directory = _asked(table, location)
+            self._require_apart(table)
             minted = self._minted(access.caller, table, directory, self._seconds(access.caller))
         except CannotMint as fault:
             self.metrics.credentials.labels(_CLOUDS[roots_of(table)[0].family], "failed").inc()
@@ -254,10 +291,6 @@ def _plain(table: SharedTable) -> Mapping[str, Json]:
 
 def _has_urls(table: SharedTable) -> bool:
     return AccessMode.URL in table.access_modes
-
-
-def _not_given(table: SharedTable, reason: str) -> WireError:
-    return unsupported(f"the table {table.full_name} is not given by its directory: {reason}")
 
 
 def _asked(table: SharedTable, location: str | None) -> Location:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from deltacli.core.errors import DeltacliError
+from deltacli.core.errors import DeltacliError, PermissionRefused
 from deltacli.delta.data_files import locate
 from deltacli.delta.log.segment import LOG_DIRECTORY
 from deltacli.delta.protocol.features import stable_name
@@ -98,16 +98,46 @@ def _is_below(path: str, others: tuple[Location, ...]) -> bool:
     return any(other.covers(found) for other in others)
 
 
+MOST_LISTED = 10_000_000
+"""Files of a table that are listed before a credential for its directory is given: some minutes of a store."""
+
+
 def nested_refusal(table: SharedTable, storage: ReadStorage) -> str | None:
     """Return why the directory of a table holds another table, or is in one; lists all of it. None for neither.
 
     Raises what listing raises.
     """
-    for entry in storage.walk("", lambda _, names: names):
+    return table_below(storage) or table_above(table)
+
+
+def nested_while_served(table: SharedTable, storage: ReadStorage) -> str | None:
+    """Return the same, or that too many files would have to be listed. Directories above the table may be closed to a
+    server: a credential for the table does not show them either.
+    """
+    if reason := table_below(storage, MOST_LISTED):
+        return reason
+    try:
+        return table_above(table)
+    except PermissionRefused:
+        return None
+
+
+def table_below(storage: ReadStorage, most: int | None = None) -> str | None:
+    """Return that a directory holds another table, or more than `most` files; lists all of it but its log."""
+    count = 0
+    for entry in storage.walk("", lambda at, names: [name for name in names if at or name != LOG_DIRECTORY]):
+        count += len(entry.names)
+        if most is not None and count > most:
+            return f"it has more than {most:,} files, too many to look for tables below it"
         for name in entry.names:
             path = f"{entry.directory}/{name}"
             if f"/{LOG_DIRECTORY}/" in path and not path.lstrip("/").startswith(f"{LOG_DIRECTORY}/"):
                 return f"another table is below it, at {path.lstrip('/').partition(f'/{LOG_DIRECTORY}/')[0]}"
+    return None
+
+
+def table_above(table: SharedTable) -> str | None:
+    """Return that a table is inside another one."""
     root = roots_of(table)[0]
     above = table.location.rstrip("/")
     for _ in root.segments:

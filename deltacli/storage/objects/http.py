@@ -228,7 +228,7 @@ class Answer:
 
 class Transport:
     """Connections to one endpoint. `verify`: False, or a file of certificates. `tally` counts requests. `is_direct`: no
-    proxy of the environment is used. Thread-safe.
+    proxy of the environment is used. `answer_seconds`: a limit of a whole answer, with its head. Thread-safe.
     """
 
     def __init__(
@@ -237,11 +237,12 @@ class Transport:
         verify: bool | str = True,
         *,
         is_direct: bool = False,
+        answer_seconds: float | None = None,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         self.endpoint = endpoint.rstrip("/")
         self.tally: HostTally | None = None
-        self._verify, self._is_direct, self._now = verify, is_direct, now
+        self._verify, self._is_direct, self._now, self._answer_seconds = verify, is_direct, now, answer_seconds
         self._lock = Lock()
 
     @property
@@ -314,7 +315,10 @@ class Transport:
     @cached_property
     def _pool(self) -> Any:  # Any: a PoolManager or a ProxyManager
         with self._lock:
-            return _make_pool(self.endpoint, self._verify, is_direct=self._is_direct)
+            pool = _make_pool(self.endpoint, self._verify, is_direct=self._is_direct)
+            if self._answer_seconds is not None:
+                _limit_answers(pool, self._answer_seconds, self._now)
+            return pool
 
 
 def read_up_to(limit: int, read: Callable[[int], bytes]) -> bytes | None:
@@ -361,6 +365,18 @@ def _make_pool(
     return urllib3.PoolManager(**options) if proxy is None else urllib3.ProxyManager(proxy, **options)
 
 
+def _limit_answers(manager: Any, seconds: float, now: Callable[[], float]) -> None:  # Any: as above
+    """Let whole answers arrive in so many seconds."""
+    from deltacli.storage.objects.timed_answers import timed_answers
+
+    answers = timed_answers(seconds, now)
+    classes = {}
+    for scheme, pool in manager.pool_classes_by_scheme.items():
+        connection = type("Connection", (pool.ConnectionCls,), {"response_class": answers})
+        classes[scheme] = type("Pool", (pool,), {"ConnectionCls": connection})
+    manager.pool_classes_by_scheme = classes
+
+
 def proxy_of(parts: SplitResult) -> str | None:
     """Return the proxy of the environment for a URL; None without one, or for an exempted host."""
     if sys.platform == "linux" and not any(name.lower().endswith("_proxy") for name in os.environ):
@@ -388,7 +404,10 @@ def _broken(fault: Exception) -> HttpFault:
     if isinstance(cause, exceptions.ReadTimeoutError | TimeoutError):
         return HttpFault(Fate.BROKEN, "no answer in time")
     if isinstance(cause, exceptions.SSLError):
-        return HttpFault(Fate.BROKEN, said_of(str(cause)), reason="tls")
+        code = getattr(cause.args[0] if cause.args else None, "verify_code", 0)
+        return HttpFault(
+            Fate.BROKEN, said_of(str(cause)), reason=UNTRUSTED if code in _OF_UNKNOWN_AUTHORITIES else "tls"
+        )
     return HttpFault(Fate.BROKEN, "connection closed without a complete answer")
 
 
@@ -567,6 +586,13 @@ def fate_of_create(fault: HttpFault, dialect: Dialect) -> Sent:
     return Sent.UNKNOWN if fault.status >= 500 or fault.status in (0, 409) else Sent.REFUSED
 
 
+UNTRUSTED = "tls-untrusted"
+"""The reason of a fault where an unknown authority signed the certificate of a server."""
+_OF_UNKNOWN_AUTHORITIES = (18, 19, 20, 21)
+"""Codes of OpenSSL: self-signed, also above, and without the certificate of the authority."""
+CERTIFICATES_HINT = "export SSL_CERT_FILE=CERTIFICATES.pem, with that of the authority that signed the server's"
+
+
 def passing_cause(fault: Exception) -> str | None:
     """Return the cause of a temporary fault; None for a permanent one.
 
@@ -577,7 +603,7 @@ def passing_cause(fault: Exception) -> str | None:
     if fault.status in PASSING_STATUS or fault.reason in THROTTLED:
         return f"HTTP {fault.status} {fault.reason}".rstrip()
     if fault.fate is Fate.BROKEN:
-        return fault.said if fault.reason != "tls" or "EOF" in fault.said else None
+        return fault.said if fault.reason not in ("tls", UNTRUSTED) or "EOF" in fault.said else None
     return fault.said if fault.reason == "connect-timeout" else None
 
 

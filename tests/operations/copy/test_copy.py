@@ -157,6 +157,16 @@ def test_an_incomplete_source_is_refused_and_vacuumed_versions_are_not(source: P
     assert "copy.source-incomplete" == refused(source, tmp_path / "other", versions="1-2").code
 
 
+def test_a_source_whose_vectors_are_cut_is_refused(source: Path, tmp_path: Path) -> None:
+    vectors = next(source.rglob("deletion_vector_*.bin"))
+    vectors.write_bytes(vectors.read_bytes()[:-1])
+
+    found = refused(source, tmp_path / "target")
+
+    assert "copy.source-incomplete" == found.code
+    assert vectors.name in str(found)
+
+
 def test_a_source_with_another_past_is_found_by_digests(source: Path, tmp_path: Path) -> None:
     copy(source, tmp_path / "target", replica=True)
     commits = [source / "_delta_log" / f"{version:020d}.json" for version in range(3)]

@@ -324,6 +324,34 @@ def test_a_table_that_appears_at_the_target_meanwhile_gets_no_file_of_the_log(
     assert own | {Path(NOTE_PATH).name} == {path.name for path in (target / "_delta_log").iterdir()}
 
 
+@pytest.mark.parametrize("at", [0, 2])
+def test_a_source_that_is_rewritten_before_its_log_is_copied_ends_the_copy(
+    source: Path, target: Path, at: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """
+    The files of the commits in place of the old ones were not copied.
+    """
+    copy_log_file = execute._Run._copy_log_file
+    newest = source / "_delta_log" / f"{2:020d}.json"
+    looks: list[None] = []
+
+    def rewritten(run: execute._Run, *others: Any) -> str:
+        looks.append(None)
+        if len(looks) == at:
+            newest.write_bytes(newest.read_bytes())
+        return copy_log_file(run, *others)
+
+    monkeypatch.setattr(execute._Run, "_copy_log_file", rewritten)
+    if at == 0:
+        monkeypatch.setattr(execute._Run, "_require_equal", lambda *_: newest.write_bytes(newest.read_bytes()))
+
+    with pytest.raises(PartlyDone) as partly:
+        copy(source, target)
+
+    assert "plan.other-past" == partly.value.code
+    assert at == len([*(target / "_delta_log").glob("*.json")]) - 1  # and the note
+
+
 def test_a_check_names_what_only_the_target_has(source: Path, target: Path) -> None:
     shutil.copytree(source, target)
     sound = check(source, target)

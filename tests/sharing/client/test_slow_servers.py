@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import socket
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
 from itertools import count
 from types import SimpleNamespace
 from typing import ClassVar
@@ -17,61 +15,17 @@ from deltacli.sharing.client.faults import AnswerBroken, AnswerLimits, ServerUna
 from deltacli.sharing.client.transport import FixedCredentials, Reply, Request, Transport
 from deltacli.sharing.conformance.wire import Budget, BudgetSpentError, Wire, WireRequest
 from deltacli.storage.retry import Retry
+from tests.support.slow_answers import (
+    endless_trailers,
+    interim,
+    serving,
+    unfinished_head,
+    unfinished_size_of_a_chunk,
+    unfinished_trailer,
+)
 
 
-def _interim(connected: socket.socket) -> None:
-    while True:
-        connected.sendall(b"HTTP/1.1 100 Continue\r\n\r\n" * 100)
-
-
-def _unfinished_head(connected: socket.socket) -> None:
-    connected.sendall(b"HTTP/1.1 200 OK\r\nX: ")
-    while connected.recv(1_000):
-        pass
-
-
-_CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
-
-
-def _endless_trailers(connected: socket.socket) -> None:
-    connected.sendall(_CHUNKED + b"2\r\n{}\r\n0\r\n")
-    while True:
-        connected.sendall(b"X: y\r\n" * 1_000)
-
-
-def _unfinished_trailer(connected: socket.socket) -> None:
-    connected.sendall(_CHUNKED + b"2\r\n{}\r\n0\r\nX: ")
-    while connected.recv(1_000):
-        pass
-
-
-def _unfinished_size_of_a_chunk(connected: socket.socket) -> None:
-    connected.sendall(_CHUNKED + b"2;x=")
-    while connected.recv(1_000):
-        pass
-
-
-@contextmanager
-def serving(answer: Callable[[socket.socket], None]) -> Iterator[str]:
-    """Answer one request on loopback until the client leaves."""
-    listener = socket.create_server(("127.0.0.1", 0))
-
-    def run() -> None:
-        connected, _ = listener.accept()
-        with connected, suppress(OSError):
-            connected.recv(10_000)
-            answer(connected)
-
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
-    finally:
-        listener.close()
-        thread.join(10)
-
-
-@pytest.mark.parametrize("answer", [_interim, _unfinished_head])
+@pytest.mark.parametrize("answer", [interim, unfinished_head])
 def test_a_head_that_never_ends_is_an_error(answer: Callable[[socket.socket], None]) -> None:
     with serving(answer) as url:
         origin = origin_of(urlsplit(url))
@@ -83,7 +37,7 @@ def test_a_head_that_never_ends_is_an_error(answer: Callable[[socket.socket], No
             transport.document(Request("GET", "/shares"))
 
 
-@pytest.mark.parametrize("answer", [_endless_trailers, _unfinished_trailer, _unfinished_size_of_a_chunk])
+@pytest.mark.parametrize("answer", [endless_trailers, unfinished_trailer, unfinished_size_of_a_chunk])
 def test_the_framing_of_a_body_that_never_ends_is_an_error(answer: Callable[[socket.socket], None]) -> None:
     with serving(answer) as url:
         origin = origin_of(urlsplit(url))

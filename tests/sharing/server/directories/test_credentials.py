@@ -315,6 +315,29 @@ def test_secrets_are_in_the_answer_only(
     assert 'deltacli_share_credentials_total{cloud="aws",outcome="made"} 1.0' in guard.metrics.text().decode()
 
 
+@pytest.mark.parametrize("place", ["grid/t1/day=1/inner", "grid"])
+def test_a_table_below_or_above_is_noticed_when_its_credential_has_ended(
+    place: str, s3: S3Server, bucket: str, served: Served, tmp_path: Path
+) -> None:
+    served.live.guard.audit = AuditFile(Audit(tmp_path / "audit.log"))
+    granted(served.post(CREDENTIALS))
+    s3.put(bucket, f"{place}/_delta_log/{0:020d}.json", b"{}")
+    asked = len(s3.requests)
+    granted(served.post(CREDENTIALS))
+    looks = len(s3.requests) - asked
+    served.now_ms += HOUR_MS
+
+    reply = served.post(CREDENTIALS)
+
+    assert (400, 1) == (reply.status, looks)
+    assert "its directory is not that of one table alone" in reply.json["message"]
+    lines = [json.loads(line) for line in (tmp_path / "audit.log").read_text().splitlines()]
+    assert ("another table is below it, at day=1/inner" if "t1" in place else "it is inside another table") in str(
+        lines[-1].get("refusal")
+    )
+    assert ["url"] == served.table("/metadata").lines[1]["metaData"]["accessModes"]
+
+
 def test_a_table_that_becomes_unfit_loses_its_directory(s3: S3Server, bucket: str, services: TokenServices) -> None:
     builder = plain_table()
     served = offering(stored(s3, builder, bucket), services)
