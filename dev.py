@@ -178,7 +178,7 @@ def run_cluster(arguments: list[str]) -> int:
 
     Two at a time, because a run waits for jobs and for drivers that start. A standalone cluster is alone: its tests and
     those of others would take each other's executors for their own. Without other arguments the tests that are alike on
-    all kinds take turns: a half of them with the newest Spark, the other half with the oldest.
+    all kinds take turns: a third of them with the newest Spark, another third with the oldest.
     """
     names = [name for name in arguments if name in CLUSTERS] or list(CLUSTERS)
     others = [argument for argument in arguments if argument not in CLUSTERS]

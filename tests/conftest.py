@@ -17,7 +17,13 @@ from tests.support import azurite as emulator
 from tests.support import effort
 from tests.support.azure import AzureServer
 from tests.support.builder import TableBuilder
-from tests.support.effort import begin_turn, forgive_slowness, import_the_whole_product, left_to_soaking
+from tests.support.effort import (
+    begin_turn,
+    forgive_slowness,
+    import_the_whole_product,
+    left_to_soaking,
+    let_many_take_turns,
+)
 from tests.support.gcs import GcsServer
 from tests.support.gcs_api import GcsApi
 from tests.support.material import Skips
@@ -63,7 +69,7 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    items.sort(key=lambda item: not item.nodeid.startswith(SLOWEST))
+    let_many_take_turns(items)
     left = left_to_soaking(items)
     if left:
         config.hook.pytest_deselected(items=left)

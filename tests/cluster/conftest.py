@@ -51,7 +51,9 @@ each kind.
 """
 
 TURN = os.environ.get("DELTACLI_TURN")
-"""Of the gate, which has a half of the tests that are alike on all kinds, and the others in the next turn."""
+"""Of the gate, which has a third of the tests that are alike on all kinds and a half of those of a kind, and others in
+the next turn.
+"""
 
 collect_ignore_glob = [] if find_spec("pyspark") is not None else ["test_*.py"]
 
@@ -64,11 +66,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _is_of_this_run(item: pytest.Item) -> bool:
-    if "smoke" in item.name or item.path.stem.removeprefix("test_") in OF_A_KIND:
+    if "smoke" in item.name:
         return True
-    number = zlib.crc32(item.nodeid.encode())
-    if TURN is not None and (number // 4 + int(TURN)) % 2:
+    number, is_of_a_kind = zlib.crc32(item.nodeid.encode()), item.path.stem.removeprefix("test_") in OF_A_KIND
+    if TURN is not None and (number // 4 + int(TURN)) % (2 if is_of_a_kind else 3):
         return False
+    if is_of_a_kind:
+        return True
     return HALF is None or int(HALF) == (0 if item.nodeid.startswith(OF_THE_WORKERS) else min(number % 4, 1))
 
 
