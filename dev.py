@@ -111,8 +111,15 @@ def test(arguments: list[str]) -> int:
     if "--without-corpus" in arguments:
         others = [argument for argument in arguments if argument != "--without-corpus"]
         hidden = dict.fromkeys(("DELTACLI_CORPUS", "DELTACLI_PAIMON_CORPUS", "DELTACLI_REFERENCE"), "none")
-        return run_pytest(["-m", "not soak", *naming_the_corpus()], others, place=memory_disk(), **hidden)
+        return run_pytest(["-m", "not soak", *naming_the_corpus(), *OF_CLIENTS], others, place=memory_disk(), **hidden)
     return run_pytest([], arguments or [next_turn()], place=memory_disk())
+
+
+OF_CLIENTS = [
+    f"--deselect=tests/differential/test_client_facts.py::{name}"
+    for name in ("test_a_sample_of_the_facts_is_measured_again", "test_protocols_of_versions_alone_follow_from")
+]
+"""Beginnings of tests that start each client and read no corpus, in a file that names it: `dev.py long` has them."""
 
 
 def naming_the_corpus() -> list[str]:
