@@ -18,7 +18,8 @@ SHARES = {"matrix": 20, "quartered": 4, "halved": 2}
 """The gate runs one in so many cases of what has a mark."""
 
 BROAD = ("cli", "completions", "corpus", "docs", "field", "golden", "paimon", "sharing", "storage", "streams")
-"""Folders of tests that try a sentence on many cases, and do not decide about deletions and commits."""
+"""Folders of tests that try a sentence on many cases, and do not decide about deletions and commits, apart from
+files about vacuum."""
 
 MANY = {"halved": 8, "quartered": 16}
 """From so many cases on, a test of these folders has the mark."""
@@ -69,8 +70,9 @@ def let_many_take_turns(items: Sequence[pytest.Item]) -> None:
     of_tests = [(item, item.nodeid.partition("[")[0]) for item in items if item.nodeid.startswith(folders)]
     counts = Counter(test for _, test in of_tests)
     for item, test in of_tests:
-        if (count := counts[test]) < min(MANY.values()) or item.get_closest_marker("matrix"):
+        if "vacuum" in item.path.name or item.get_closest_marker("matrix"):
             continue
+        count = counts[test]
         for mark, least in MANY.items():
             if count >= least:
                 item.add_marker(mark)
