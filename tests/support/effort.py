@@ -21,7 +21,7 @@ BROAD = ("cli", "completions", "corpus", "docs", "field", "golden", "paimon", "s
 """Folders of tests that try a sentence on many cases, and do not decide about deletions and commits, apart from
 files about vacuum."""
 
-MANY = {"halved": 8, "quartered": 16}
+MANY = {"halved": 4, "quartered": 12}
 """From so many cases on, a test of these folders has the mark."""
 
 SEED = 1
