@@ -31,6 +31,9 @@ from tests.support.s3 import S3Server, running
 
 LONG_FOLDERS = ("tests/property/", "tests/differential/")
 SLOWEST = (
+    "tests/completions/test_completions.py",
+    "tests/hostile/test_inputs_python.py",
+    "tests/operations/repair/test_faults.py",
     "tests/sharing/client/test_corpus.py",
     "tests/spark/test_stored_conditions.py",
     "tests/sharing/pulling/test_corpus.py",
