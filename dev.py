@@ -111,8 +111,15 @@ def test(arguments: list[str]) -> int:
     if "--without-corpus" in arguments:
         others = [argument for argument in arguments if argument != "--without-corpus"]
         hidden = dict.fromkeys(("DELTACLI_CORPUS", "DELTACLI_PAIMON_CORPUS", "DELTACLI_REFERENCE"), "none")
-        return run_pytest(["-m", "not soak", *naming_the_corpus()], others, place=memory_disk(), **hidden)
+        return run_pytest(["-m", "not soak", *naming_the_corpus(), *OF_CLIENTS], others, place=memory_disk(), **hidden)
     return run_pytest([], arguments or [next_turn()], place=memory_disk())
+
+
+OF_CLIENTS = [
+    f"--deselect=tests/differential/test_client_facts.py::{name}"
+    for name in ("test_a_sample_of_the_facts_is_measured_again", "test_protocols_of_versions_alone_follow_from")
+]
+"""Beginnings of tests that start each client and read no corpus, in a file that names it: `dev.py long` has them."""
 
 
 def naming_the_corpus() -> list[str]:
@@ -178,7 +185,7 @@ def run_cluster(arguments: list[str]) -> int:
 
     Two at a time, because a run waits for jobs and for drivers that start. A standalone cluster is alone: its tests and
     those of others would take each other's executors for their own. Without other arguments the tests that are alike on
-    all kinds take turns: a half of them with the newest Spark, the other half with the oldest.
+    all kinds take turns: a third of them with the newest Spark, another third with the oldest.
     """
     names = [name for name in arguments if name in CLUSTERS] or list(CLUSTERS)
     others = [argument for argument in arguments if argument not in CLUSTERS]
@@ -435,6 +442,8 @@ def prepare(_: list[str]) -> int:
     set_up(DEV, "dev")
     for home in (DOCS, PEERS, CLIENTS, SPARK, SHARING, PAIMON, CLUSTER):
         set_up(home, home.name.removeprefix(".venv-"))
+        if home is CLIENTS:
+            compile_tests()
         if home in (SPARK, CLUSTER):
             java_of(home)
     set_up_azurite()
@@ -442,6 +451,15 @@ def prepare(_: list[str]) -> int:
     # environment can use again.
     must(DEV, "uv", "cache", "prune", "-q")
     return 0
+
+
+def compile_tests() -> None:
+    """Compile the tests once: in a fresh clone each process of pytest would do so, for 25 seconds of a core. What is
+    wrong with a test, its run says.
+    """
+    settings = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    command = [str(DEV / BIN / "python"), "-m", "pytest", "--collect-only", "-n", "0", "-p", "no:cacheprovider"]
+    subprocess.run(command, env=settings, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
 
 
 def set_up(home: Path, name: str) -> None:

@@ -17,7 +17,13 @@ from tests.support import azurite as emulator
 from tests.support import effort
 from tests.support.azure import AzureServer
 from tests.support.builder import TableBuilder
-from tests.support.effort import begin_turn, forgive_slowness, import_the_whole_product, left_to_soaking
+from tests.support.effort import (
+    begin_turn,
+    forgive_slowness,
+    import_the_whole_product,
+    left_to_soaking,
+    let_many_take_turns,
+)
 from tests.support.gcs import GcsServer
 from tests.support.gcs_api import GcsApi
 from tests.support.material import Skips
@@ -25,6 +31,9 @@ from tests.support.s3 import S3Server, running
 
 LONG_FOLDERS = ("tests/property/", "tests/differential/")
 SLOWEST = (
+    "tests/completions/test_completions.py",
+    "tests/hostile/test_inputs_python.py",
+    "tests/operations/repair/test_faults.py",
     "tests/sharing/client/test_corpus.py",
     "tests/spark/test_stored_conditions.py",
     "tests/sharing/pulling/test_corpus.py",
@@ -63,7 +72,7 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    items.sort(key=lambda item: not item.nodeid.startswith(SLOWEST))
+    let_many_take_turns(items)
     left = left_to_soaking(items)
     if left:
         config.hook.pytest_deselected(items=left)

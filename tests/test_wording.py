@@ -46,11 +46,15 @@ OF_NAMES = {
 """Where a text is laid out: a name or a code that it has already is not written twice, or it is shortened."""
 
 
-def decisions(tree: ast.AST, scope: str = "") -> Iterator[tuple[str, int]]:
+def decisions(tree: ast.AST) -> Iterator[tuple[str, int]]:
     """Yield the function and the line where a message is searched, cut, or compared with a sentence."""
-    for node in ast.iter_child_nodes(tree):
-        inner = node.name if isinstance(node, ast.FunctionDef) else scope
-        yield from decisions(node, inner)
+    left = [(tree, "")]
+    while left:
+        node, inner = left.pop()
+        for part in ast.iter_child_nodes(node):
+            left.append((part, part.name if isinstance(part, ast.FunctionDef) else inner))
+        if not isinstance(node, ast.Call | ast.Compare):
+            continue
         match node:
             case ast.Call(func=ast.Attribute(attr=name, value=text)) if name in CUTTING and is_message(text):
                 yield inner, node.lineno

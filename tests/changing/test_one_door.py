@@ -89,8 +89,9 @@ def test_few_places_besides_the_gate_write_to_a_table() -> None:
 
 def test_only_named_modules_decide_about_consent_staleness_partial_failure_and_exit_codes() -> None:
     found: dict[str, set[str]] = defaultdict(set)
+    words = re.compile("|".join({"PartlyDone", "cause_exit"}.union(*_NAMES.values())))
     for name, text in _modules().items():
-        for what in _decided(ast.parse(text)):
+        for what in _decided(ast.parse(text)) if words.search(text) else ():  # parsing all takes seconds
             found[what].add(name)
 
     assert {what: sorted(names) for what, names in DECIDES.items()} == {what: sorted(found[what]) for what in DECIDES}

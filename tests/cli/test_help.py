@@ -30,7 +30,6 @@ from tests.cli.pty_session import Session
 from tests.cli.support import ROOT, deltacli, make_sample
 from tests.completions.shells import FILES
 from tools.command_tree import read_commands, read_tree
-from tools.generate import files
 from tools.reference_pages import read_error_codes
 
 ERRORS = (ROOT / "docs" / "errors.md").read_text(encoding="utf-8")
@@ -147,12 +146,6 @@ def test_help_without_its_generated_page_comes_from_the_command_tree(
 
     assert not help_page.show_generated_help(["validate"], help_page.fold)
     assert capsys.readouterr().out == ""
-
-
-def test_generated_files_are_up_to_date() -> None:
-    stale = [name for name, content in files().items() if (ROOT / name).read_text(encoding="utf-8") != content]
-
-    assert [] == stale
 
 
 def test_the_package_contains_the_completion_scripts() -> None:

@@ -14,7 +14,7 @@ from tools.command_tree import Argument, Command, Kind, Option, Value, read_comm
 from tools.fish_completion import render_fish
 from tools.zsh_completion import render_zsh
 
-pytestmark = pytest.mark.halved
+pytestmark = pytest.mark.quartered  # fish takes half a second for a line
 
 Matches = Callable[[str], list[str]]
 SHELLS = ("bash", "bash with bash-completion", "zsh", "fish")

@@ -22,6 +22,19 @@ OF_OTHERS = frozenset(
 """Names of Python, Spark, pyarrow, the protocol and the shell, and examples of values."""
 
 
+_NAMING = (
+    ast.Expr,
+    ast.FunctionDef,
+    ast.ClassDef,
+    ast.Name,
+    ast.Attribute,
+    ast.arg,
+    ast.keyword,
+    ast.alias,
+    ast.Constant,
+)
+
+
 class Module(NamedTuple):
     """What the tests need of a module; its tree is too large to keep."""
 
@@ -46,6 +59,8 @@ def read(tree: ast.Module) -> Module:
     found = Module([], set(), set())
     strings: list[str] = []
     for node in ast.walk(tree):
+        if not isinstance(node, _NAMING):
+            continue
         match node:
             case ast.Expr(value=ast.Constant(value=str(text))):
                 found.docstrings.append(text)

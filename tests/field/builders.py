@@ -14,6 +14,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tests.cli.support import write_program
 from tests.support.material import FIELD
 from tests.support.peers import peer_python
 
@@ -39,7 +40,8 @@ def output_of(name: str, place: Path) -> str:
     """Return what a builder prints that runs the command line of this environment."""
     (script,) = FIELD.require().glob(f"{name}_*.py")
     place.mkdir()
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    write_program(place.with_name("bin") / "deltacli")
+    path = f"{place.with_name('bin')}{os.pathsep}{os.environ['PATH']}"
     done = subprocess.run(
         [sys.executable, str(script), str(place)], check=True, capture_output=True, env={**os.environ, "PATH": path}
     )

@@ -7,6 +7,7 @@ broken, apart from the order of file times, which is that of the run (None: judg
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -77,12 +78,11 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
 
 
 @pytest.fixture
-def fresh(tmp_path: Path) -> Callable[[str], Table]:
-    """Return a function that builds a table to be changed."""
+def fresh(built: Built, tmp_path: Path) -> Callable[[str], Table]:
+    """Return a function that copies a table, to be changed."""
 
     def table(name: str) -> Table:
-        number, _, below = name.partition("/")
-        return open_table(build(number, tmp_path / number) / below)
+        return open_table(shutil.copytree(built(name), tmp_path / name))
 
     return table
 

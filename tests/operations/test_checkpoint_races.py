@@ -157,11 +157,13 @@ def test_one_process_checkpoints_while_another_commits(rounds: int, tmp_path: Pa
     check_peers(uris, builders)
 
 
+@pytest.mark.halved
 @pytest.mark.parametrize("rounds", [2, pytest.param(8, marks=pytest.mark.soak)])
 def test_two_processes_checkpoint_one_version_on_s3(rounds: int, s3: S3Server) -> None:
     check_both_checkpoint(*tables(rounds, in_bucket(s3)))
 
 
+@pytest.mark.halved
 @pytest.mark.parametrize("rounds", [2, pytest.param(8, marks=pytest.mark.soak)])
 def test_one_process_checkpoints_while_another_commits_on_s3(rounds: int, s3: S3Server) -> None:
     check_one_commits(*tables(rounds, in_bucket(s3)))

@@ -105,6 +105,7 @@ def test_processes_that_commit_together_lose_nothing(racers: int, count: int, tm
     check_race(str(place), told, racers * count, 3)
 
 
+@pytest.mark.halved
 @pytest.mark.parametrize(
     ("racers", "count"), [(2, 4), pytest.param(4, 10, marks=pytest.mark.soak)], ids=["few", "many"]
 )

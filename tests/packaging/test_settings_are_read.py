@@ -49,8 +49,11 @@ class Code:
 def _code(root: Path = ROOT) -> Code:
     found = Code()
     for path in (path for part in ("sharing", "fleet", "cli") for path in (root / part).rglob("*.py")):
-        for function, node in _nodes(ast.parse(path.read_text()), ""):
-            place = str(path.relative_to(root)), function
+        module = str(path.relative_to(root))
+        for function, node in _nodes(ast.parse(path.read_text())):
+            if not isinstance(node, ast.Attribute | ast.Name | ast.Constant | ast.Call):
+                continue
+            place = module, function
             match node:
                 case ast.Attribute(attr=name, ctx=ast.Load()):
                     found.reads[name].add(place)
@@ -64,16 +67,19 @@ def _code(root: Path = ROOT) -> Code:
     return found
 
 
-def _nodes(tree: ast.AST, function: str) -> Iterator[tuple[str, ast.AST]]:
+def _nodes(tree: ast.AST) -> Iterator[tuple[str, ast.AST]]:
     """Yield all nodes with the function that they are in; '' for those that are called by others by their decorator
     or by Python.
     """
-    for child in ast.iter_child_nodes(tree):
-        inside = function
-        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef) and not function:
-            inside = "" if child.decorator_list or child.name.startswith("__") else child.name
-        yield inside, child
-        yield from _nodes(child, inside)
+    left = [(tree, "")]
+    while left:
+        node, function = left.pop()
+        for child in ast.iter_child_nodes(node):
+            inside = function
+            if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef) and not function:
+                inside = "" if child.decorator_list or child.name.startswith("__") else child.name
+            left.append((child, inside))
+            yield inside, child
 
 
 def _settings_of(module: Any) -> list[str]:  # Any: a module

@@ -7,6 +7,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from deltacli.changing.change import carry_out
 from deltacli.core.errors import DeltacliError
 from deltacli.operations.paimon.alter import AlterRequest, SchemaAlteration
@@ -75,6 +77,7 @@ def _without_ids(change: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in change.items() if key != "dataType"}
 
 
+@pytest.mark.halved
 def test_every_allowed_change_of_type_is_made_and_no_other(corpus: Path) -> None:
     wrong = []
     for case in cases("type_changes"):

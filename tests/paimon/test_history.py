@@ -224,6 +224,7 @@ def test_a_diff_names_the_table_that_is_a_paimon_table(tmp_path: Path, table: Pa
     assert f"hint: deltacli schema diff {delta} {table.root}" == err.splitlines()[-1]
 
 
+@pytest.mark.halved
 def test_every_table_of_the_corpus_has_a_history(corpus: Path, capsys: Capture) -> None:
     tables = [f"{writer}/{name}" for writer in ("pypaimon", "java", "broken") for name in manifest()[writer]]
 

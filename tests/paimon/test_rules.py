@@ -208,6 +208,7 @@ def test_a_change_of_type_that_only_an_option_forbade_is_a_warning_with_that_rea
     assert "disable" not in by_cast.message
 
 
+@pytest.mark.halved
 def test_every_schema_file_of_the_corpus_has_the_verdict_of_java(corpus: Path) -> None:
     wrong, seen = [], 0
     files = [rule.id for area in ("Schema files", "Fields and keys", "Options") for rule in _rules_of(area)]

@@ -7,6 +7,7 @@ import os
 import pkgutil
 import random
 import zlib
+from collections import Counter
 from collections.abc import Sequence
 from typing import Protocol, TypeVar
 
@@ -15,6 +16,13 @@ from hypothesis import HealthCheck, settings
 
 SHARES = {"matrix": 20, "quartered": 4, "halved": 2}
 """The gate runs one in so many cases of what has a mark."""
+
+BROAD = ("cli", "completions", "corpus", "docs", "field", "golden", "paimon", "sharing", "storage", "streams")
+"""Folders of tests that try a sentence on many cases, and do not decide about deletions and commits, apart from
+files about vacuum."""
+
+MANY = {"halved": 4, "quartered": 12}
+"""From so many cases on, a test of these folders has the mark."""
 
 SEED = 1
 """Of the samples that the gate takes of what is tried in full by `dev.py soak`, unless they take turns."""
@@ -54,6 +62,20 @@ def in_turn(cases: Sequence[_Case], share: int = TURNS) -> list[_Case]:
     if is_soaking():
         return list(cases)
     return list(cases[_Turn.number % min(share, len(cases) or 1) :: share])
+
+
+def let_many_take_turns(items: Sequence[pytest.Item]) -> None:
+    """Give the cases of tests that have many the marks of those that take turns."""
+    folders = tuple(f"tests/{name}/" for name in BROAD)
+    of_tests = [(item, item.nodeid.partition("[")[0]) for item in items if item.nodeid.startswith(folders)]
+    counts = Counter(test for _, test in of_tests)
+    for item, test in of_tests:
+        if "vacuum" in item.path.name or item.get_closest_marker("matrix"):
+            continue
+        count = counts[test]
+        for mark, least in MANY.items():
+            if count >= least:
+                item.add_marker(mark)
 
 
 def left_to_soaking(items: Sequence[pytest.Item]) -> list[pytest.Item]:

@@ -147,19 +147,20 @@ def _is_fork(found: tuple[Order, list[int]], channel: socket.socket) -> bool:
 
 
 def _prepare() -> None:
-    """Import what commands on local tables need, as the command line does. Clouds, and rich with what draws on
-    terminals, are left to the forks.
+    """Import what commands on local tables need, as the command line does, and compile its patterns. Clouds, and rich
+    with what draws on terminals, are left to the forks.
     """
     from deltacli.arrow.startup import skip_optional_packages
+    from deltacli.core import made_once
     from deltacli.core.process import choose_allocator
 
     skip_optional_packages()
     choose_allocator()
     os.environ["JE_ARROW_MALLOC_CONF"] = "background_thread:false"  # the environment of a fork is its order's
-    for module in ("compute", "dataset", "fs", "parquet"):
+    for module in ("compute", "dataset", "fs", "json", "parquet"):
         import_module(f"pyarrow.{module}")
     sys.modules["rich"] = None  # type: ignore[assignment]  # importing it fails
-    for part in ("cli", "changing", "delta", "fleet", "work", "operations", "sharing", "api"):
+    for part in ("cli", "changing", "delta", "fleet", "work", "operations", "rules", "sharing", "api"):
         package = import_module(f"deltacli.{part}")
         for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             try:
@@ -173,6 +174,8 @@ def _prepare() -> None:
     build_commands()
     del sys.modules["rich"]
     assert not [name for name in sys.modules if name.partition(".")[0] == "rich"]
+    compiled = [one.pattern for one in gc.get_objects() if type(one) is made_once._Pattern]
+    assert compiled
     gc.collect()
     gc.freeze()
     threads = os.listdir("/proc/self/task")
