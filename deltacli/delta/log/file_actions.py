@@ -360,7 +360,7 @@ _WIDE = r'"tightBounds"\s*:\s*false'
 _PLAINLY_WIDE, _ENDS_WIDE = '"tightBounds":false', '"tightBounds":false}'
 _BOUNDS = ('"minValues"', '"maxValues"')
 _WIDEST_PLAIN_NUMBER = 18  # digits that surely fit 64 bits
-_PLAIN_RECORDS = rf'^{{"numRecords": ?(?P<records>0|[1-9][0-9]{{0,{_WIDEST_PLAIN_NUMBER - 1}}})(?:,|}}$)'
+_PLAIN_RECORDS = rf'^{{"numRecords":(?P<records>0|[1-9][0-9]{{0,{_WIDEST_PLAIN_NUMBER - 1}}})(?:,|}}$)'
 
 
 def num_records_column(stats: pyarrow.Array) -> pyarrow.Array:
