@@ -6,7 +6,7 @@
   python3 dev.py check      check format, lint, types, layers, generated files and the documentation site
   python3 dev.py generate   write completions, manual pages, reference pages, schemas and screens
   python3 dev.py docs       build the documentation site in ./site
-  python3 dev.py long       run the suites that take minutes [pytest arguments]
+  python3 dev.py long       run a quarter of the suites that take minutes, with arguments all of them [pytest arguments]
   python3 dev.py cluster    run the tests of the Spark engine [local|kills|connect|standalone|oldest …] [arguments]
   python3 dev.py prepare    set up every environment of these suites; can run beside them
   python3 dev.py soak       run the suites that take hours   [races|inputs:K/N|clouds|share|fleet|spark|fuzz:TARGET …]
@@ -111,7 +111,9 @@ def test(arguments: list[str]) -> int:
     if "--without-corpus" in arguments:
         others = [argument for argument in arguments if argument != "--without-corpus"]
         hidden = dict.fromkeys(("DELTACLI_CORPUS", "DELTACLI_PAIMON_CORPUS", "DELTACLI_REFERENCE"), "none")
-        return run_pytest(["-m", "not soak", *naming_the_corpus(), *OF_CLIENTS], others, place=memory_disk(), **hidden)
+        hidden |= in_turns(others)
+        chosen = ["-m", "not soak", *naming_the_corpus(), *OF_CLIENTS]
+        return run_pytest(chosen, others or [same_turn()], place=memory_disk(), **hidden)
     return run_pytest([], arguments or [next_turn()], place=memory_disk())
 
 
@@ -140,6 +142,16 @@ def next_turn() -> str:
     return f"--randomly-seed={turn}"
 
 
+def same_turn() -> str:
+    """Return the seed of the last whole run here, so that the suites of a gate have the same turn."""
+    return f"--randomly-seed={last_turn()}"
+
+
+def in_turns(arguments: list[str]) -> dict[str, str]:
+    """Return the environment in which the long suite takes turns, which it does where nothing was asked for."""
+    return {} if arguments else {"DELTACLI_TURNS": "1"}
+
+
 def last_turn() -> int:
     """Return the seed of the last whole run here, or any if there was none."""
     last = DEV / "turn"
@@ -152,7 +164,7 @@ NOTHING_CHOSEN = 5
 
 def run_long(arguments: list[str]) -> int:
     """Run the tests marked `long`, with Spark as a reader, the clients of Delta Sharing and Paimon, and Azurite, and
-    one in twenty of those marked `matrix`.
+    one in twenty of those marked `matrix`. Without arguments a quarter of them, another one after the next `test`.
 
     Their files are on disk, because no other suite exercises its locks, renames and syncs.
     """
@@ -163,6 +175,8 @@ def run_long(arguments: list[str]) -> int:
     set_up(SHARING, "sharing")
     set_up(PAIMON, "paimon")
     others = {**SPARK_READER, **java_of(SPARK), **SHARING_CLIENT, **PAIMON_CLIENT, **set_up_azurite()}
+    others |= in_turns(arguments)
+    arguments = arguments or [same_turn()]
     files = sorted((ROOT / "tests").rglob("test_*.py"))
     alone = [str(path) for path in files if "mark.alone" in path.read_text("utf-8")]
     parts = (["-m", "(long or matrix) and not soak and not alone"], ["-m", "alone", "-n", "0", *alone])

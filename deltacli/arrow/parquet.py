@@ -88,7 +88,11 @@ class ParquetReader:
 
         Names of nested fields are separated by dots. Names that the file does not have are skipped.
         """
-        return self.read_leaves(rows, group, [leaf for column in columns for leaf in self._leaves.get(column, ())])
+        return self.read_leaves(rows, group, self.leaves_of(columns))
+
+    def leaves_of(self, columns: Sequence[str]) -> list[int]:
+        """Return the leaf indexes of columns by name, as `read_columns` finds them."""
+        return [*dict.fromkeys(leaf for column in columns for leaf in self._leaves.get(column, ()))]
 
     @cached_property
     def _leaves(self) -> dict[str, list[int]]:

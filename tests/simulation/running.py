@@ -6,6 +6,7 @@ turns a check of the product off. `dev.py simulate` calls it.
 from __future__ import annotations
 
 import argparse
+import gc
 import multiprocessing
 import re
 import sys
@@ -124,10 +125,19 @@ def result_of(theme: Theme, seed: int) -> Result:
 def results(theme: Theme, seeds: Sequence[int], jobs: int) -> Iterator[Result]:
     """Play the histories of seeds, in order."""
     if jobs == 1:
+        keep_modules()
         yield from map(partial(result_of, theme), seeds)
         return
-    with multiprocessing.get_context("spawn").Pool(jobs) as pool:
+    forks = "fork" if sys.platform.startswith("linux") else "spawn"  # with all modules, and before any thread
+    with multiprocessing.get_context(forks).Pool(jobs, keep_modules) as pool:
         yield from pool.imap(partial(result_of, theme), seeds, chunksize=8)
+
+
+def keep_modules() -> None:
+    """Let the collector of garbage leave alone what was imported, which it would look at again and again."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 50)
 
 
 def simulate(theme: Theme, seeds: Sequence[int], jobs: int, *, stops: bool) -> Summary:

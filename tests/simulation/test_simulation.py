@@ -33,7 +33,7 @@ _TWICE = 10
 _OFTEN = 60
 
 
-@pytest.mark.long
+@pytest.mark.long(turns=False)
 @pytest.mark.parametrize("part", range(PARTS))
 def test_nothing_is_wrong_about_any_history(part: int) -> None:
     for seed in range(1 + part, SEEDS + 1, PARTS):

@@ -30,6 +30,9 @@ SEED = 1
 TURNS = 3
 """Of so many gates, one after the other, each tries another part of the cases of a test that take turns."""
 
+OF_LONG = 4
+"""A gate runs one in so many tests of the long suite, others in the next one."""
+
 _MORE_EXAMPLES = 50
 _Case = TypeVar("_Case")
 
@@ -80,20 +83,32 @@ def let_many_take_turns(items: Sequence[pytest.Item]) -> None:
 
 def left_to_soaking(items: Sequence[pytest.Item]) -> list[pytest.Item]:
     """Return the cases of matrices that this run leaves out: all but one in the share of their mark. Those marked
-    `quartered` or `halved` take turns; of a matrix every run has the same ones. Of `dev.py soak NAME:K/N`, all tests
-    but one in N.
+    `quartered` or `halved` take turns, and so does the long suite in a gate; of a matrix every run has the same ones.
+    Of `dev.py soak NAME:K/N`, all tests but one in N.
     """
     if is_soaking():
         part, _, parts = os.environ.get("DELTACLI_PART", "").partition("/")
         ordered = sorted(items, key=lambda item: item.nodeid)
         return [item for number, item in enumerate(ordered) if parts and number % int(parts) != int(part) - 1]
-    return [item for item in items if any(map(item.get_closest_marker, SHARES)) and not _is_chosen(item)]
+    return [item for item in items if not _is_chosen(item)]
 
 
 def _is_chosen(item: pytest.Item) -> bool:
     number = zlib.crc32(item.nodeid.encode())
-    turns = {mark: 0 if mark == "matrix" else _Turn.number for mark in SHARES}
-    return all((number + turns[mark]) % share == 0 for mark, share in SHARES.items() if item.get_closest_marker(mark))
+    shares = [(share, 0 if mark == "matrix" else _Turn.number) for mark, share in SHARES.items() if _has(item, mark)]
+    if os.environ.get("DELTACLI_TURNS") and _takes_turns(item):
+        shares.append((OF_LONG, _Turn.number))
+    return all((number + turn) % share == 0 for share, turn in shares)
+
+
+def _has(item: pytest.Item, mark: str) -> bool:
+    return item.get_closest_marker(mark) is not None
+
+
+def _takes_turns(item: pytest.Item) -> bool:
+    """Whether the test is of the long suite; `long(turns=False)` says that every gate runs it."""
+    found = item.get_closest_marker("long")
+    return found is not None and bool(found.kwargs.get("turns", True))
 
 
 def sampled(cases: Sequence[_Case], count: int) -> list[_Case]:

@@ -9,6 +9,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 from urllib.parse import unquote_to_bytes
 
 from tests.support.actions import Action, Line
@@ -68,7 +69,7 @@ class State:
         """The state after one more commit. Of two adds of a key the last counts; an add beats a remove."""
         adds: dict[FileKey, Action] = {}
         removes: dict[FileKey, Action] = {}
-        state = self
+        others: dict[str, Any] = {}  # Any: fields of a state
         for line in lines:
             for kind, action in line.items():
                 if action is None:
@@ -79,17 +80,19 @@ class State:
                     case "remove":
                         removes[key_of(action)] = action
                     case "protocol":
-                        state = replace(state, protocol=action)
+                        others["protocol"] = action
                     case "metaData":
-                        state = replace(state, metadata=action)
+                        others["metadata"] = action
                     case "txn":
-                        state = replace(state, transactions={**state.transactions, action["appId"]: action})
+                        known = others.get("transactions", self.transactions)
+                        others["transactions"] = {**known, action["appId"]: action}
                     case "domainMetadata":
-                        state = replace(state, domains={**state.domains, action["domain"]: action})
+                        others["domains"] = {**others.get("domains", self.domains), action["domain"]: action}
         removes = {key: action for key, action in removes.items() if key not in adds}
         touched = adds.keys() | removes.keys()
         return replace(
-            state,
+            self,
+            **others,
             live={**{key: action for key, action in self.live.items() if key not in touched}, **adds},
             tombstones={**{key: action for key, action in self.tombstones.items() if key not in touched}, **removes},
         )

@@ -55,14 +55,14 @@ def _cells() -> Iterator[Any]:  # Any: parameters of pytest
     wrong = read_wrong()
     for cell in all_cells():
         in_the_suite = zlib.crc32(str(cell).encode()) % SHARE == 0
-        marks: list[Any] = [] if in_the_suite else [pytest.mark.long, pytest.mark.quartered]
+        marks: list[Any] = [] if in_the_suite else [pytest.mark.long]
         if (what := wrong.pop(cell, None)) is not None:
             marks.append(pytest.mark.xfail(reason=what, strict=True))
         yield pytest.param(cell, id=str(cell), marks=marks)
     assert not wrong, f"no such cells: {[*map(str, wrong)]}"
 
 
-@pytest.mark.halved
+@pytest.mark.quartered
 @pytest.mark.parametrize("cell", [*_cells()])
 def test_the_world_changes(cell: Cell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert [] == played(cell, tmp_path / "w", monkeypatch)

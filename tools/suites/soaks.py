@@ -35,6 +35,7 @@ SOAKS = {
     "matrix": Soak(("tests/corpus", "tests/differential", "tests/operations/test_log_*.py"), "soak or matrix"),
     "quartered": Soak(("tests",), "quartered or halved"),
     "turns": Soak(("tests",), "in_turn"),
+    "long": Soak(("tests",), "long"),
     "sampled": Soak(("tests",), "sampled"),
     "property": Soak(
         (

@@ -32,9 +32,10 @@ class CompactReader:
         """Yield the fields of the struct that begins or continues here, each as (id, type). The caller reads or skips
         the value.
         """
-        last = after
+        last, data = after, self.data
         while True:
-            head = self.byte()
+            head = data[self.position]
+            self.position += 1
             if head == 0:
                 return
             step = head >> 4
@@ -49,9 +50,10 @@ class CompactReader:
 
     def unsigned(self) -> int:
         """Return an integer without zigzag decoding."""
-        value, shift = 0, 0
+        value, shift, data = 0, 0, self.data
         while True:
-            byte = self.byte()
+            byte = data[self.position]
+            self.position += 1
             value |= (byte & 0x7F) << shift
             if byte < 0x80:
                 return value

@@ -512,7 +512,7 @@ def _end(storage: Storage, held: HeldPlan, outcome: PurgeOutcome) -> None:
                 return
     outcome.plans += 1
     if storage.capabilities.has_directories:
-        for parent in sorted(parents, key=len, reverse=True):
+        for parent in sorted(parents, key=lambda path: (-len(path), path)):
             storage.remove_directory(parent)
 
 

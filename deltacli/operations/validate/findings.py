@@ -306,16 +306,15 @@ class Collector:
 
     def _heard(self, check: Check, view: object) -> Iterator[Finding]:
         """Yield a check's findings of selected rules, until the limit of each of them is reached."""
-        heard: Counter[str] = Counter()
+        heard: dict[str, int] = {}
         enough = MOST_COUNTED + self._most if self._most else 0
-        wanted = [rule.id for rule in check.rules if self._takes(rule)]
         for finding in check.run(view):
             rule = finding.rule.id
             if not self._takes(finding.rule):
                 continue
-            heard[rule] += 1
+            heard[rule] = heard.get(rule, 0) + 1
             if enough and heard[rule] > enough:
-                if all(heard[name] > enough for name in wanted):
+                if all(heard.get(one.id, 0) > enough for one in check.rules if self._takes(one)):
                     return
                 continue
             yield finding

@@ -260,6 +260,7 @@ class Catalogue:
     def __init__(self, package: str, modules: Mapping[str, str]) -> None:
         self.package = package
         self.modules = modules
+        self._areas: dict[str, list[Area]] = {}
 
     @cached_property
     def rules(self) -> Mapping[str, Rule]:
@@ -278,8 +279,10 @@ class Catalogue:
 
     def areas_of(self, module: str) -> list[Area]:
         """Return the areas of a module, which is imported."""
-        values = vars(import_module(f"{self.package}.{module}")).values()
-        return [value for value in values if isinstance(value, Area)]
+        if module not in self._areas:
+            values = vars(import_module(f"{self.package}.{module}")).values()
+            self._areas[module] = [value for value in values if isinstance(value, Area)]
+        return self._areas[module]
 
     def checks_of(self, view: type, modules: Collection[str] | None = None) -> Iterator[Check]:
         """Yield the checks of such views; those of some modules only, where these are given."""

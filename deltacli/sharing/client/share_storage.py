@@ -308,7 +308,7 @@ class GuardedReader(ObjectReader):
             leaves = [metadata.schema.column(place).path for place in range(len(metadata.schema))]
             found = set[_Chunk]()
             for group in range(metadata.num_row_groups):
-                require_sound(metadata, group, leaves)
+                require_sound(metadata, group, range(len(leaves)))
                 row_group = metadata.row_group(group)
                 found |= {_chunk_of(row_group.column(place), group, place, leaf) for place, leaf in enumerate(leaves)}
         except (pa.ArrowException, OSError):

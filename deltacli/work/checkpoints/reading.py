@@ -157,9 +157,17 @@ class OpenParquet(NamedTuple):
 
     def batches(self, group: int, columns: list[str], *, rows: int = ROWS_A_BATCH) -> Iterator[RecordBatch]:
         """Yield the named columns of a row group, `rows` rows at a time, or fewer if they would not fit into memory."""
-        if self.is_near:
-            require_sound(self.file.metadata, group, columns)
-            rows = min(rows, rows_a_batch(self.source, self.file.metadata, group, columns, self.path))
+        return self.measured_batches(group, columns, min(rows, self.measured(group, columns)))
+
+    def measured(self, group: int, columns: list[str]) -> int:
+        """Return how many rows of these columns fit into memory at a time. Raises what `require_sound` raises."""
+        if not self.is_near:
+            return ROWS_A_BATCH
+        require_sound(self.file.metadata, group, self.file.leaves_of(columns))
+        return rows_a_batch(self.source, self.file.metadata, group, columns, self.path)
+
+    def measured_batches(self, group: int, columns: list[str], rows: int) -> Iterator[RecordBatch]:
+        """Yield the named columns of a row group, which have been measured, `rows` rows at a time."""
         found, expected = 0, self.file.metadata.row_group(group).num_rows
         for batch in self.file.read_columns(rows, group, columns):
             found += batch.num_rows
@@ -216,28 +224,28 @@ def small_actions(parquet: OpenParquet, kinds: Iterable[str] = SMALL_ACTIONS) ->
     """
     columns = parquet.columns
     for group in range(parquet.file.metadata.num_row_groups):
-        for kind in kinds:
-            leaf = SMALL_ACTIONS[kind]
-            if columns.holds(group, f"{kind}.{leaf}"):
-                yield from _rows_of(parquet, group, kind, leaf)
+        held = {kind: leaf for kind in kinds if columns.holds(group, leaf := f"{kind}.{SMALL_ACTIONS[kind]}")}
+        rows = parquet.measured(group, [*held, *held.values()]) if held else 0
+        for kind, leaf in held.items():
+            yield from _rows_of(parquet, group, kind, leaf, rows)
 
 
-def _rows_of(parquet: OpenParquet, group: int, kind: str, leaf: str) -> Iterator[tuple[str, Action]]:
-    """Yield the rows of one small action in one row group.
+def _rows_of(parquet: OpenParquet, group: int, kind: str, leaf: str, rows: int) -> Iterator[tuple[str, Action]]:
+    """Yield the rows of one small action in one row group whose columns have been measured.
 
     The leaf that shows whether there are rows is read first. Whole structs are read only if there are some.
     """
     present = any(
         _struct(batch.column(0), parquet.path).flatten()[0].null_count < batch.num_rows
-        for batch in parquet.batches(group, [f"{kind}.{leaf}"])
+        for batch in parquet.measured_batches(group, [leaf], rows)
     )
     if present:
-        for batch in parquet.batches(group, [kind]):
+        for batch in parquet.measured_batches(group, [kind], rows):
             column = batch.column(0)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", UserWarning)  # for a duplicate key in a map, the last one counts
-                rows = pc.filter(column, pc.is_valid(column)).to_pylist(maps_as_pydicts="lossy")
-            for row in rows:
+                found = pc.filter(column, pc.is_valid(column)).to_pylist(maps_as_pydicts="lossy")
+            for row in found:
                 take_whole_numbers(kind, row)
                 yield kind, row
 

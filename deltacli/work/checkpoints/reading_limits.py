@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import io
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from deltacli.arrow.parquet import ParquetReader
@@ -77,8 +77,8 @@ class _NoPages(io.RawIOBase):
         raise _ReachedPagesError
 
 
-def require_sound(metadata: Any, group: int, columns: list[str]) -> None:  # Any: pyarrow has no types
-    """Raise an ArrowException or OSError if the footer is inconsistent for these columns.
+def require_sound(metadata: Any, group: int, leaves: Sequence[int]) -> None:  # Any: pyarrow has no types
+    """Raise an ArrowException or OSError if the footer is inconsistent for these leaves.
 
     In pyarrow 26.0.1, calling `RowGroupMetaData.column` directly crashes the process on an inconsistent footer. Reading
     toward the pages raises an exception for the same fault. Takes 0.2 ms and reads no page.
@@ -91,7 +91,7 @@ def require_sound(metadata: Any, group: int, columns: list[str]) -> None:  # Any
         buffer_size=BUFFER_BYTES,
     )
     try:
-        for _ in file.read_columns(1, group, columns):
+        for _ in file.read_leaves(1, group, leaves):
             pass
     except _ReachedPagesError:
         return
