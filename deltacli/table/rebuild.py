@@ -294,21 +294,23 @@ def version_at(table: TableHandle, timestamp_ms: int, listing: LogListing | None
     return _newest_until(table, _list_dated(table, listing), timestamp_ms)
 
 
-def last_commit_before(table: TableHandle, listing: LogListing, timestamp_ms: int) -> int | None:
+def last_commit_before(
+    table: TableHandle, listing: LogListing, timestamp_ms: int, *, known: Snapshot | None = None
+) -> int | None:
     """Return the newest version committed before a time, whether or not it can still be rebuilt; None where every
-    commit of the log is newer. `listing` is the whole log.
+    commit of the log is newer. `listing` is the whole log; `known` a version that need not be rebuilt.
     """
-    searched, position, _ = _search(table, listing, timestamp_ms - 1)
+    searched, position, _ = _search(table, listing, timestamp_ms - 1, known)
     return searched[position - 1] if position else None
 
 
-def committed_at(table: TableHandle, listing: LogListing, version: int) -> int | None:
+def committed_at(table: TableHandle, listing: LogListing, version: int, *, known: Snapshot | None = None) -> int | None:
     """Return when a version was committed, in epoch milliseconds; None where its commit is missing. `listing` is the
-    whole log.
+    whole log; `known` a version that need not be rebuilt.
     """
     if version not in listing.commits:
         return None
-    return _search(table, listing, 0)[2](version)
+    return _search(table, listing, 0, known)[2](version)
 
 
 class VersionRange(NamedTuple):
@@ -433,9 +435,11 @@ def _newest_until(table: TableHandle, listing: LogListing, timestamp_ms: int) ->
     return searched[position - 1]
 
 
-def _search(table: TableHandle, listing: LogListing, timestamp_ms: int) -> tuple[list[int], int, Callable[[int], int]]:
+def _search(
+    table: TableHandle, listing: LogListing, timestamp_ms: int, known: Snapshot | None = None
+) -> tuple[list[int], int, Callable[[int], int]]:
     """Return the versions to search, how many of them were committed until a time, and the time of each."""
-    enabled_at = _enablement(table, listing)
+    enabled_at = _enablement(table, listing, known)
     times = file_times(listing.commits)
     versions = sorted(listing.commits)
     by_file = [version for version in versions if enabled_at is None or version < enabled_at[0]]
@@ -461,13 +465,15 @@ def _search(table: TableHandle, listing: LogListing, timestamp_ms: int) -> tuple
     return searched, low, committed_ms
 
 
-def _enablement(table: TableHandle, listing: LogListing) -> tuple[int, int] | None:
+def _enablement(table: TableHandle, listing: LogListing, known: Snapshot | None) -> tuple[int, int] | None:
     """Return (version, epoch milliseconds) of the start of in-commit timestamps, by the newest version that can be
     rebuilt; None without them.
     """
     for version in reversed(listing.reconstructable[-8:]):
         try:
-            snapshot = rebuild(table, Log(listing), version)
+            snapshot = (
+                known if known is not None and known.version == version else rebuild(table, Log(listing), version)
+            )
         except Unreadable:
             continue
         keys = in_commit_keys(snapshot.protocol.supported_features, snapshot.properties)

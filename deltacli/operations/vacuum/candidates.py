@@ -382,9 +382,9 @@ class ReferenceCollector:
         return keys
 
 
-def find_window(table: TableHandle, listing: LogListing, cutoff_ms: int) -> Window:
-    """Return which commits are retained. `listing` is the whole log."""
-    last_before = last_commit_before(table, listing, cutoff_ms) if listing.commits else None
+def find_window(table: TableHandle, listing: LogListing, cutoff_ms: int, snapshot: Snapshot) -> Window:
+    """Return which commits are retained. `listing` is the whole log, `snapshot` the newest version."""
+    last_before = last_commit_before(table, listing, cutoff_ms, known=snapshot) if listing.commits else None
     first = listing.commit_runs[-1][0] if listing.commits else listing.newest_version + 1
     reaches_back = first == 0 or (last_before is not None and first <= last_before + 1)
     return Window(cutoff_ms, last_before, reaches_back)
@@ -446,7 +446,7 @@ def _protect_table(other: Snapshot, collector: ReferenceCollector, cutoff_ms: in
     root = encoded_root(other.table.uri)
     cutoff_ms = min(cutoff_ms, other.table.clock() - deleted_file_retention_ms(other.properties))
     listing = list_log(other.table.storage, progress=other.table.progress)
-    window = find_window(other.table, listing, cutoff_ms)
+    window = find_window(other.table, listing, cutoff_ms, other)
     faults: list[CommitCorrupt] = []
 
     for rows in named_files(other.table, listing, faults, []):

@@ -158,8 +158,8 @@ def prepare(
     )
     listing = list_log(table.storage, progress=table.progress)
     basis = basis_of_plan(snapshot, listing, now_ms)
-    window = find_window(table, listing, cutoff_ms)
-    listed_until = None if listed_ms is None else last_commit_before(table, listing, listed_ms)
+    window = find_window(table, listing, cutoff_ms, snapshot)
+    listed_until = None if listed_ms is None else last_commit_before(table, listing, listed_ms, known=snapshot)
     protect = [open_protected(table, uri) for uri in request.protect_from]
     clones = find_clones(table, [one.table for one in protect])
     protect += () if clones is None else clones.found
@@ -672,7 +672,7 @@ def reach_of(setting: PlanContext, lost_before: int | None, lost_now: int | None
     first_commit = min(references.listing.commits, default=None)
     return TimeTravelRange(
         first_version=first,
-        first_ms=committed_at(setting.table, references.listing, first),
+        first_ms=committed_at(setting.table, references.listing, first, known=setting.snapshot),
         oldest_before=before,
         lost_feed=(first_commit, feed_end)
         if has_feed and first_commit is not None and feed_end >= first_commit
