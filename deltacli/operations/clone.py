@@ -91,7 +91,6 @@ class ClonePlan:
 
     @property
     def change(self) -> Clone:
-        """The change that it is a plan of."""
         return Clone(self.source, protects=self.note is not None)
 
     @property

@@ -112,7 +112,6 @@ class SpillFile:
         return self._batches
 
     def read(self, number: int) -> pyarrow.RecordBatch:
-        """Return a batch."""
         import pyarrow as pa
 
         try:

@@ -58,7 +58,6 @@ class Format(NamedTuple):
         return self is TABLE
 
     def write(self, sink: BinaryIO, result: Result, terminal: Terminal) -> None:
-        """Write a result."""
         write: Write = getattr(import_module(self.module), f"write_{self.name}")
         write(sink, result, terminal, *([] if self.template is None else [self.template]))
 

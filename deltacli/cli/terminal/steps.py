@@ -133,7 +133,6 @@ class PlanState:
         self._running.append(phase)
 
     def end(self, step: StepState, now: float) -> None:
-        """End a step."""
         phase = self._phases.get(step.what)
         if phase is not None and phase.running is step:
             self._settle(now)

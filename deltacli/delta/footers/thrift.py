@@ -43,7 +43,6 @@ class CompactReader:
             yield last, head & 0x0F
 
     def byte(self) -> int:
-        """One byte."""
         value = self.data[self.position]
         self.position += 1
         return value

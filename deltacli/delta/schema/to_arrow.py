@@ -420,7 +420,6 @@ def unsupported(left_out: Sequence[UnreadColumn], others: Sequence[StructField] 
 
 
 def note_of(left_out: Sequence[UnreadColumn]) -> str:
-    """Return the note on columns that are left out."""
     shown = some_of(list(map(str, left_out)), _NAMED)
     what = "column {} is left out: its type is" if len(left_out) == 1 else "columns {} are left out: their types are"
     return f"{what.format(shown)} not read by this version of deltacli"

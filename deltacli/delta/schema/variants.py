@@ -106,7 +106,6 @@ class Names:
 
 
 def string_value(text: bytes) -> bytes:
-    """Return a string."""
     if len(text) <= _LONGEST_SHORT_STRING:
         return bytes([len(text) << 2 | _SHORT_STRING]) + text
     return bytes([STRING << 2]) + len(text).to_bytes(4, "little") + text

@@ -83,7 +83,6 @@ class StepOutcome(NamedTuple):
 
     @classmethod
     def of(cls, fault: DeltacliError, details: JsonObject | None = None) -> StepOutcome:
-        """Return an error as an outcome."""
         state = {Refused.exit_code: "refused", PartlyDone.exit_code: "partly"}.get(fault.exit_code, "failed")
         return cls(state, fault.exit_code, without_secrets(fault.message), fault.code, details)
 

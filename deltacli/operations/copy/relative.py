@@ -76,7 +76,6 @@ class RelativeLog:
         return data[offset : offset + length]
 
     def open(self, path: str) -> BinaryFile:
-        """Open a file."""
         return io.BytesIO(self.read(path)) if _is_commit_path(path) else self.real.open(path)
 
     def _sized(self, found: FileStat, path: str) -> FileStat:

@@ -72,7 +72,6 @@ class StreamGuard:
 
     @property
     def queries(self) -> tuple[GuardedQuery, ...]:
-        """Return the queries."""
         return tuple(one.query for one in self.standings)
 
     @property

@@ -236,7 +236,6 @@ class DeleteUnlessEnding:
     small_results = True
 
     def __call__(self, piece: DeletePiece, context: TaskContext) -> BatchOutcome:
-        """Return the outcome."""
         if self.begun.is_ending(self.stop):
             return BatchOutcome(bytes([FileOutcome.NOT_TRIED]) * len(piece.paths))
         outcome = self.delete(piece, context)

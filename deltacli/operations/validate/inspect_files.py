@@ -201,7 +201,6 @@ class VectorInspector:
         return VectorPiece(tuple(vectors), tuple((file, size) for file, size in sizes if size is not None))
 
     def spread(self, pieces: Iterable[VectorPiece]) -> Iterator[list[VectorRead]]:
-        """Read the vectors of pieces."""
         task = ReadVectors(self.with_rows)
         at_once = self.table.reads_at_once
         return self.engine.spread(

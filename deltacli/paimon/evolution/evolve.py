@@ -242,8 +242,6 @@ def drop_nested(options: HashOrder, path: Path) -> None:
 
 
 def rename_in_options(options: HashOrder, column: str, new_name: str) -> None:
-    """Rename a column in the options that name it."""
-
     def renamed(names: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(new_name if name == column else name for name in names)
 

@@ -183,7 +183,6 @@ class HiddenFile:
         self._descriptor, self.size_bytes = descriptor, size_bytes
 
     def read(self, offset: int, length: int) -> bytes:
-        """Return bytes of the file."""
         parts, end = [], min(offset + length, self.size_bytes)
         while offset < end and (data := os.pread(self._descriptor, end - offset, offset)):
             parts.append(data)

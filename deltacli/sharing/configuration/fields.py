@@ -208,7 +208,6 @@ class ConfigurationFile:
     files: list[Path] = field(default_factory=list)
 
     def fault(self, line: int, message: str, *, hint: str | None = None, expected: str | None = None) -> UsageError:
-        """Return the error for a line."""
         facts = {} if expected is None else {"expected": expected}
         first = self.files[0] if self.files else self.path
         hint = hint or command("share check", config=first)

@@ -454,6 +454,5 @@ def _streamed(app: Application, request: Request, answer: Answer) -> Response:
 
 
 def error_response(error: WireError) -> Response:
-    """Return an error of the wire as a response."""
     headers = dict(error.headers)
     return Response(error.body(), status_code=error.status, headers=headers, media_type="application/json")

@@ -60,7 +60,6 @@ class TryOut:
         return Configuration(Path(os.devnull), self.catalog, settings, bearer_token=self.token)
 
     def __call__(self) -> Service:
-        """Return the service."""
         state = ServingState(self._configuration)
         guard = RequestGuard(lambda: state)
         live = LiveApplication(lambda: state, guard, self.keys, SharedSnapshots())

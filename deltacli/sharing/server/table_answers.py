@@ -204,7 +204,6 @@ class PageTokens:
         return self.seal.open(_PAGE, token, bound=self._bound(self.parameters))
 
     def next_page(self, payload: Mapping[str, Any]) -> str:
-        """Return the token of the next page."""
         expires_ms = self.clock() + self.settings.page_token_lifetime_seconds * 1_000
         return self.seal.seal(_PAGE, payload, bound=self._bound(self.parameters), expires_ms=expires_ms)
 

@@ -351,7 +351,6 @@ def gcs_fault(answer: Answer) -> HttpFault:
 
 
 def gcs_page(answer: Answer, prefix: str) -> ListedPage:
-    """Return a page of a listing."""
     fields = answer.fields()
     if fields.get("kind") != "storage#objects":
         raise answer.unexpected("no listing")

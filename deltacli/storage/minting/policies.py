@@ -55,7 +55,6 @@ def boundary_expression(bucket: str, directory: str) -> str:
 
 
 def access_boundary(bucket: str, directory: str) -> Json:
-    """Return the boundary for a directory."""
     rule = {
         "availableResource": f"//storage.googleapis.com/projects/_/buckets/{bucket}",
         "availablePermissions": ["inRole:roles/storage.objectViewer"],

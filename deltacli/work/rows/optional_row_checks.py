@@ -90,7 +90,6 @@ class _AskingNothing:
         """Ignore the rows, which are not needed."""
 
     def answer(self) -> FileIds:
-        """Return the ids."""
         derived = IntegerSet(_MOST_BYTES_OF_FILE)
         derived.add_range(self.base, self.rows)
         return FileIds(IntegerSet(0), derived, Repeated())
@@ -145,7 +144,6 @@ class _AskingIds(AskingBeside):
             self._derived.take(pc.add(numbers, self.base))
 
     def answer(self) -> FileIds:
-        """Return the ids."""
         repeated = self._stored.finish()
         self._derived.finish()
         return FileIds(self._stored.found, self._derived.found, repeated, self._highest)

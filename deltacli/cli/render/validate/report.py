@@ -32,7 +32,6 @@ class Counts(NamedTuple):
 
     @classmethod
     def of(cls, findings: Iterable[Finding]) -> Counts:
-        """Count findings."""
         by_severity = dict.fromkeys(Severity, 0)
         rules = set()
         for finding in findings:

@@ -108,7 +108,6 @@ def positive_remainder(left: Value, right: Value) -> Value:
 
 
 def negative(value: Value) -> Value:
-    """`- value`."""
     if value.kind not in _NUMBERS:
         raise NotTranslated(f"unary - is not supported for type {value.type_name}")
     sql = f"CAST((- {value.sql}) AS {duck_type(value.data_type)})"
