@@ -30,10 +30,12 @@ def nearest_name(name: str, known: Iterable[str], *, ignores_case: bool = False,
     """Return the known name that is most like a name, else one with the same letters in another order, None where none
     is; `alike` is a share, 1 for equal names.
     """
-    from difflib import get_close_matches
-
     by_spelling = {candidate.lower() if ignores_case else candidate: candidate for candidate in known}
     wanted = name.lower() if ignores_case else name
+    if not wanted or wanted in by_spelling:
+        return by_spelling.get(wanted)
+    from difflib import get_close_matches
+
     found = get_close_matches(wanted, by_spelling, 1, alike)
     found = found or [one for one in by_spelling if len(one) > 2 and sorted(one) == sorted(wanted)]
     return by_spelling[found[0]] if found else None

@@ -1,4 +1,4 @@
-"""Threads that are waited for at the end, whoever ends them: pools, their tasks, and one that fetches ahead.
+"""A thread that fetches ahead and is waited for at the end, whoever ends it, as those of `pools.py` are.
 
 A generator that nobody closes can be part of a cycle, which the garbage collector ends: in any thread, in the middle of
 any call, while that thread holds any lock. Waiting for other threads there can wait for ever.
@@ -7,35 +7,20 @@ any call, while that thread holds any lock. Waiting for other threads there can 
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from queue import Empty, Full, Queue
-from threading import Condition, Event, Thread, get_ident
+from threading import Event, Thread, get_ident
 from typing import Generic, TypeVar
-
-from deltacli.arrow.startup import imported_when_used
-
-with imported_when_used("traceback"):  # for logging: 2 ms
-    from concurrent.futures import CancelledError, ThreadPoolExecutor
 
 _collector = [0]
 """The thread that collects garbage; 0 if none does."""
 Item = TypeVar("Item")
-Piece = TypeVar("Piece")
-Result = TypeVar("Result")
 
 POLL_SECONDS = 0.1
 """Seconds of a single wait.
 
 A signal that arrives just before the main thread starts to wait does not wake it, and on Windows no signal does.
 """
-
-
-class ThreadPool(ThreadPoolExecutor):
-    """A pool whose end waits for its threads, unless the garbage collector ends it, which drops tasks that wait."""
-
-    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        abandoned = is_collecting()
-        super().shutdown(wait=wait and not abandoned, cancel_futures=cancel_futures or abandoned)
 
 
 def is_collecting() -> bool:
@@ -48,40 +33,6 @@ def _note(phase: str, _: dict[str, int]) -> None:
 
 
 gc.callbacks.append(_note)
-
-
-class TaskTracker(Generic[Piece, Result]):
-    """Counts the running tasks of a pool.
-
-    Joining threads is not sufficient: an interruption during `submit` hides a thread from its pool, and after an
-    interruption during a join, Python 3.11 and 3.12 treat the thread as finished.
-    """
-
-    def __init__(self, work: Callable[[Piece], Result]) -> None:
-        self._work = work
-        self._changed = Condition()
-        self._running = 0
-        self._is_over = False
-
-    def run(self, piece: Piece) -> Result:
-        """Run one task. Raises CancelledError after `wait_idle`: a thread may hold a task not begun yet."""
-        with self._changed:
-            if self._is_over:
-                raise CancelledError
-            self._running += 1
-        try:
-            return self._work(piece)
-        finally:
-            with self._changed:
-                self._running -= 1
-                self._changed.notify_all()
-
-    def wait_idle(self) -> None:
-        """Wait until no task is running. No further task starts. A finalizer does not wait (`is_collecting`)."""
-        with self._changed:
-            self._is_over = True
-            while self._running and not is_collecting():
-                self._changed.wait(POLL_SECONDS)
 
 
 class _Failure:

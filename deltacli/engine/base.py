@@ -166,7 +166,7 @@ class EmbeddedEngine:
             for piece in remaining:
                 yield work(piece)
             return
-        from deltacli.core.threads import TaskTracker, ThreadPool
+        from deltacli.core.pools import TaskTracker, ThreadPool
 
         tracker = TaskTracker(work)
         with ThreadPool(threads) as pool:

@@ -85,6 +85,17 @@ def test_a_command_starts_with_few_modules_patterns_and_classes(command: str, tm
     assert (0, {}) == (code, {field: (count, most) for field, count, most in counts if count > most})
 
 
+def test_a_command_checks_a_hint_without_openssl_and_repeats_its_words_without_difflib(tmp_path: Path) -> None:
+    table = str(TableBuilder().commits(10).checkpoint(5).hint(5, checksum="right").write(tmp_path))
+    asking = f"{COUNTING}\nsys.stderr.write('difflib' if 'difflib' in sys.modules else 'none')"
+
+    done = subprocess.run(
+        [sys.executable, "-c", asking, "vacuum", table, "--dry-run"], capture_output=True, text=True, check=True
+    )
+
+    assert done.stderr.endswith("]none")
+
+
 STANDING_IN = """
 import sys
 import deltacli.__main__ as command_line

@@ -8,7 +8,7 @@ from threading import Event, Thread
 import pyarrow as pa
 import pytest
 
-from deltacli.core.threads import TaskTracker
+from deltacli.core.pools import TaskTracker
 from deltacli.work.checkpoints import writing as checkpoint_writing
 from deltacli.work.checkpoints.writing import FileEncoder
 from deltacli.work.parquet_writing import Encoding

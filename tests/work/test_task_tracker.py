@@ -6,7 +6,7 @@ from concurrent.futures import CancelledError
 
 import pytest
 
-from deltacli.core.threads import TaskTracker
+from deltacli.core.pools import TaskTracker
 
 
 def test_a_piece_that_a_thread_has_taken_does_not_begin_when_all_have_landed() -> None:

@@ -15,7 +15,7 @@ from uuid import uuid4
 
 from deltacli.core.errors import FileMissing, NoAtomicCreate, PermissionRefused, StorageFailed, UsageError, command
 from deltacli.core.made_once import cached_property
-from deltacli.core.threads import ThreadPool
+from deltacli.core.pools import ThreadPool
 from deltacli.core.typing import BinaryFile
 from deltacli.storage.base import (
     PARALLEL_READS,

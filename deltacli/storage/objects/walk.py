@@ -17,7 +17,7 @@ from itertools import groupby, pairwise
 from typing import NamedTuple
 
 from deltacli.core.errors import StorageFailed
-from deltacli.core.threads import ThreadPool
+from deltacli.core.pools import ThreadPool
 from deltacli.storage.base import PARALLEL_READS, ShouldDescend, WalkEntry, is_flat_level
 from deltacli.storage.objects.calls import Entry, ListedPage, not_repeated
 

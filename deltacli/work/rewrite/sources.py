@@ -119,7 +119,7 @@ class Sources:
             for source, _ in self._ahead(sources, lambda source: self.files.announce(source.path)):
                 yield from self._of_file(source, partial(self._located, source))
             return
-        from deltacli.core.threads import ThreadPool
+        from deltacli.core.pools import ThreadPool
 
         with ThreadPool(_READS, thread_name_prefix="deltacli-sources") as pool:
             try:

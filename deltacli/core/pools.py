@@ -1,0 +1,58 @@
+"""Pools of threads, and their tasks, that are waited for at the end, whoever ends them (`threads.py`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from threading import Condition
+from typing import Generic, TypeVar
+
+from deltacli.arrow.startup import imported_when_used
+from deltacli.core.threads import POLL_SECONDS, is_collecting
+
+with imported_when_used("traceback"):  # for logging: 2 ms
+    from concurrent.futures import CancelledError, ThreadPoolExecutor
+
+Piece = TypeVar("Piece")
+Result = TypeVar("Result")
+
+
+class ThreadPool(ThreadPoolExecutor):
+    """A pool whose end waits for its threads, unless the garbage collector ends it, which drops tasks that wait."""
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        abandoned = is_collecting()
+        super().shutdown(wait=wait and not abandoned, cancel_futures=cancel_futures or abandoned)
+
+
+class TaskTracker(Generic[Piece, Result]):
+    """Counts the running tasks of a pool.
+
+    Joining threads is not sufficient: an interruption during `submit` hides a thread from its pool, and after an
+    interruption during a join, Python 3.11 and 3.12 treat the thread as finished.
+    """
+
+    def __init__(self, work: Callable[[Piece], Result]) -> None:
+        self._work = work
+        self._changed = Condition()
+        self._running = 0
+        self._is_over = False
+
+    def run(self, piece: Piece) -> Result:
+        """Run one task. Raises CancelledError after `wait_idle`: a thread may hold a task not begun yet."""
+        with self._changed:
+            if self._is_over:
+                raise CancelledError
+            self._running += 1
+        try:
+            return self._work(piece)
+        finally:
+            with self._changed:
+                self._running -= 1
+                self._changed.notify_all()
+
+    def wait_idle(self) -> None:
+        """Wait until no task is running. No further task starts. A finalizer does not wait (`is_collecting`)."""
+        with self._changed:
+            self._is_over = True
+            while self._running and not is_collecting():
+                self._changed.wait(POLL_SECONDS)
