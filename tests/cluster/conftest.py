@@ -51,8 +51,8 @@ each kind.
 """
 
 TURN = os.environ.get("DELTACLI_TURN")
-"""Of the gate, which has a third of the tests, of kills a half, and others in the next turn. The smoke test, which tries
-a bit of each, is whole in each turn: on the newest Spark shared out between the local cluster and Connect.
+"""Of the gate, which has a third of the tests, of kills a half, and others in the next turn. The smoke test, which
+tries a bit of each, is whole in each turn: on the newest Spark shared out between the local cluster and Connect.
 """
 
 collect_ignore_glob = [] if find_spec("pyspark") is not None else ["test_*.py"]
