@@ -235,7 +235,9 @@ def _repair_of(rule: str) -> str:
     if not row.steps:
         return f"no step: {row.reason}"
     lost = "; gives up the rows of the file, if no source has it" if row.loses else ""
-    return f"{', '.join(row.steps)}{lost}; tried: {_tried(_outcomes().get(rule, ())) or 'by other tests'}"
+    return (
+        f"{', '.join(row.steps)}{lost}; tests of it without a source: {_tried(_outcomes().get(rule, ())) or 'others'}"
+    )
 
 
 def _tried(outcomes: Sequence[str]) -> str:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, ClassVar, Generic, Protocol, TypeVar
 
-from deltacli.changing.basis import Act, Basis, look_again, require_clock
+from deltacli.changing.basis import Act, Basis, look_again, require_clock, require_past
 from deltacli.core.errors import (
     NOTHING_CHANGED,
     ConflictLost,
@@ -198,6 +198,10 @@ class Gate(Generic[P, Done]):
         if needs_clock:
             require_clock(self.table, basis.now_ms, basis.past)
         look_again(basis)
+
+    def look_at_past(self) -> None:
+        """Look at the commit that the plan stands on, by one request. Raises Refused (`plan.other-past`)."""
+        require_past(self.table.storage, self.plan.basis.past)
 
     def again(self, plan: P) -> P:
         """Take a plan that was made again. Raises Refused where it is refused, ConflictLost where nobody agreed to its

@@ -38,13 +38,16 @@ def explain_word(words: Sequence[str], run: Callable[[Sequence[str]], int]) -> i
     if name not in topics and (begun := re.sub(r"(?<=[A-Z]_)[A-Z_]+\Z", "…", name)) in topics:
         name = begun  # of environment variables
     family = None if rules or meanings else _family(_AREAS.get(name, name.removesuffix(".*")), topics)
-    if not (rules or meanings or family or name in topics):
+    of_others = _command_of_others(name)
+    if not (rules or meanings or family or of_others or name in topics):
         return _explain_unknown(" ".join(asked), name, topics, run)
     ended = 0
     for command, found in rules.items():
         chosen = [word for rule in found for word in ("--select", rule)]
         ended = run([*command, "--list-rules", *chosen, *(word for word in words if word not in asked)])
-    shown = [(topics[name]["title"], topics[name]["blocks"])] if name in topics else []
+    shown = [of_others] if of_others else []
+    if name in topics:
+        shown.append((topics[name]["title"], topics[name]["blocks"]))
     if meanings:
         more = [f"deltacli help {option[2:]}"]
         has_more = option == name and option[2:] in topics
@@ -55,6 +58,17 @@ def explain_word(words: Sequence[str], run: Callable[[Sequence[str]], int]) -> i
         sys.stdout.write("\n\n".join(fold_topic(title, blocks) for title, blocks in shown) + "\n")
         sys.stdout.flush()
     return ended
+
+
+def _command_of_others(name: str) -> tuple[str, list[Any]] | None:
+    """Return what helps with the name that a command has in other programs."""
+    from deltacli.cli.usage import OF_OTHERS
+
+    if (found := OF_OTHERS.get(name)) is None:
+        return None
+    commands = [found.split()[0], *_MORE_OF_OTHERS.get(name, ())]
+    lines = [f"deltacli help {command}" for command in commands]
+    return f"Commands for {name}", [{"code": lines}]
 
 
 def _explain_all(words: Sequence[str]) -> int:
@@ -155,6 +169,8 @@ def _family(area: str, topics: Mapping[str, Any]) -> tuple[str, list[Any]] | Non
 
 
 _AREAS = {"sharing": "share"}
+_MORE_OF_OTHERS = {"compact": ["log compact"], "compaction": ["log compact"], "undo": ["undelete", "repair"]}
+"""Name of a command of other programs -> further commands that it may mean."""
 _OPTIONS = {"rules": "--list-rules"}
 """Word -> the option that shows what it names."""
 _NOT_MEANT = ("exit code", "what to do", "in Spark")

@@ -58,7 +58,6 @@ OF_OTHERS = {
     "rollback": "restore",
     "select": "read",
     "show": "snapshot",
-    "stats": "snapshot",
     "table": "snapshot",
     "undo": "restore",
     "undrop": "undelete",

@@ -180,7 +180,7 @@ def test_a_log_with_a_gap_ends_every_query(home: Path) -> None:
         (["tbl", "--checkpoints", ""], 2, ""),
         (["gone", "--checkpoints", "chk/*"], 3, "gone"),
         (["--checkpoints", "chk/*", "--tables", "none/*"], 3, ""),
-        (["tbl", "--checkpoints", "chk/*", "--engine", "spark"], 2, "no such option: --engine"),
+        (["tbl", "--checkpoints", "chk/*", "--engine", "spark"], 2, "streams does not run on a Spark cluster"),
     ],
 )
 def test_what_is_refused(home: Path, arguments: list[str], code: int, said: str) -> None:

@@ -544,6 +544,8 @@ def _say_what_next(run: Run, request: ValidateRequest, report: ValidationReport)
     if (following := next_command(report, OWN_RULES)) is not None:
         for line in (following, *repairs_without_loss(report, following)):
             run.say_next(line)
-    elif not report.counts.rules and request.level != LevelChoice.DATA and report.table_format == "delta":
+    # What is found at one level says nothing about the files that only the next one looks at.
+    is_sound = not report.counts.errors and (request.level == LevelChoice.LOG or not report.counts.rules)
+    if is_sound and request.level != LevelChoice.DATA and report.table_format == "delta":
         level = dict(pairwise(LevelChoice))[LevelChoice(request.level)]
         run.say_next(again_with(invocation.arguments, "--level", level))

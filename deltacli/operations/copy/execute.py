@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
 
-from deltacli.changing.basis import LOOK_SECONDS, Act, require_past
+from deltacli.changing.basis import LOOK_SECONDS, Act
 from deltacli.changing.commit import Committed, commit
 from deltacli.changing.plan import Amount
 from deltacli.core.documents import short_repr
@@ -364,7 +364,7 @@ class _Run:
         """
         is_disk = self._source.capabilities.cheap_listing
         if is_disk or self._table.machine.monotonic() - self._looked_at > LOOK_SECONDS:
-            require_past(self._source, self._plan.basis.past)
+            self._gate.look_at_past()
             self._looked_at = self._table.machine.monotonic()
 
     def _copy_log_file(self, file: LogFile, step: WeighedStep) -> str:

@@ -251,7 +251,9 @@ def _require_ours(table: TableHandle, target: Storage, request: CopyRequest, the
         raise diverged("the last run found that the target differs from the source", target, note, way_out)
     if note.is_complete and not note.is_replica:
         compare = adding(parameter("copy.check"))
-        raise _not_a_replica(f"{target.uri} is a finished copy with an id of its own", facts, compare)
+        raise _not_a_replica(
+            f"{target.uri} is a finished copy with an id of its own, which is made once", facts, compare
+        )
 
 
 def _not_a_replica(message: str, facts: dict[str, str], hint: str | None = None) -> Refused:

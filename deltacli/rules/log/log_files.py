@@ -49,7 +49,7 @@ GAP = AREA.error(
     spec="Delta Table Specification",
     broken="versions must be contiguous; the changes of the missing commits are unknown",
     repair=from_a_copy("bring the missing commits back from a copy"),
-    loss="every version that needs them; readers of the newest may fail",
+    loss="nothing if a copy has them; without one, every version that needs them",
     example="00000000000000000001.json, 00000000000000000003.json, and no checkpoint from 2 on",
 )
 START_MISSING = AREA.error(

@@ -404,10 +404,11 @@ def _broken(fault: Exception) -> HttpFault:
     if isinstance(cause, exceptions.ReadTimeoutError | TimeoutError):
         return HttpFault(Fate.BROKEN, "no answer in time")
     if isinstance(cause, exceptions.SSLError):
-        code = getattr(cause.args[0] if cause.args else None, "verify_code", 0)
-        return HttpFault(
-            Fate.BROKEN, said_of(str(cause)), reason=UNTRUSTED if code in _OF_UNKNOWN_AUTHORITIES else "tls"
-        )
+        from ssl import SSLCertVerificationError
+
+        first = cause.args[0] if cause.args else None
+        is_unknown = isinstance(first, SSLCertVerificationError) and first.verify_code in _OF_UNKNOWN_AUTHORITIES
+        return HttpFault(Fate.BROKEN, said_of(str(cause)), reason=UNTRUSTED if is_unknown else "tls")
     return HttpFault(Fate.BROKEN, "connection closed without a complete answer")
 
 
