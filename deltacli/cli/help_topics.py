@@ -45,9 +45,9 @@ def explain_word(words: Sequence[str], run: Callable[[Sequence[str]], int]) -> i
     for command, found in rules.items():
         chosen = [word for rule in found for word in ("--select", rule)]
         ended = run([*command, "--list-rules", *chosen, *(word for word in words if word not in asked)])
-    shown = [of_others] if of_others else []
-    if name in topics:
-        shown.append((topics[name]["title"], topics[name]["blocks"]))
+    shown = [(topics[name]["title"], topics[name]["blocks"])] if name in topics else []
+    if of_others:
+        shown.append(of_others)
     if meanings:
         more = [f"deltacli help {option[2:]}"]
         has_more = option == name and option[2:] in topics

@@ -544,8 +544,10 @@ def _say_what_next(run: Run, request: ValidateRequest, report: ValidationReport)
     if (following := next_command(report, OWN_RULES)) is not None:
         for line in (following, *repairs_without_loss(report, following)):
             run.say_next(line)
-    # What is found at one level says nothing about the files that only the next one looks at.
-    is_sound = not report.counts.errors and (request.level == LevelChoice.LOG or not report.counts.rules)
+    counts, is_log = report.counts, request.level == LevelChoice.LOG
+    # Warnings of the log say nothing about the files, which only the next level looks at.
+    is_next = is_log and counts.warnings and all(table.validation.is_readable for table in report.tables)
+    is_sound = not counts.rules or (is_next and not counts.errors)
     if is_sound and request.level != LevelChoice.DATA and report.table_format == "delta":
         level = dict(pairwise(LevelChoice))[LevelChoice(request.level)]
         run.say_next(again_with(invocation.arguments, "--level", level))
