@@ -169,7 +169,12 @@ def _family(area: str, topics: Mapping[str, Any]) -> tuple[str, list[Any]] | Non
 
 
 _AREAS = {"sharing": "share"}
-_MORE_OF_OTHERS = {"compact": ["log compact"], "compaction": ["log compact"], "undo": ["undelete", "repair"]}
+_MORE_OF_OTHERS = {
+    "compact": ["log compact"],
+    "compaction": ["log compact"],
+    "recover": ["restore", "repair"],
+    "undo": ["undelete", "repair"],
+}
 """Name of a command of other programs -> further commands that it may mean."""
 _OPTIONS = {"rules": "--list-rules"}
 """Word -> the option that shows what it names."""
