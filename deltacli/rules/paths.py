@@ -6,7 +6,7 @@ Spec: Add File and Remove File (RFC 2396); Data Files; Add File and Remove File;
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -14,7 +14,7 @@ from deltacli.arrow import compute as pc
 from deltacli.core.made_once import pattern
 from deltacli.core.typing import ArrowArray
 from deltacli.delta.data_files import canonical, canonical_column, decode, decode_column
-from deltacli.delta.encoding.many_values import rows_that_may_repeat
+from deltacli.delta.encoding.many_values import fingerprints, repeated
 from deltacli.delta.log.segment import HINT_NAME, LOG_DIRECTORY, LogFileKind, Place, parse_log_path
 from deltacli.rules.framework.base import Area, Finding, Level, Rule, Severity
 from deltacli.rules.framework.views import (
@@ -492,3 +492,17 @@ def paths_encoded_twice(view: StorageView) -> Iterator[Finding]:
                 seen=name,
                 expected=other_path,
             )
+
+
+def rows_that_may_repeat(keys: Iterable[ArrowArray]) -> ArrowArray:
+    """Return which of millions of keys may occur more than once: all that do, and very few others.
+
+    Arrays of keys are taken one after another, so that only one needs to be in memory.
+    """
+    import pyarrow as pa
+
+    prints = [fingerprints(chunk) for chunk in keys if len(chunk)]
+    if not prints:
+        return pa.chunked_array([], pa.bool_())
+    often = repeated(pa.concat_arrays(prints))
+    return pa.chunked_array([pc.is_in(prints_of_chunk, value_set=often) for prints_of_chunk in prints], pa.bool_())

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deltacli.delta.encoding import many_values
-from deltacli.delta.encoding.many_values import KeyIndex, fingerprints, repeated, rows_that_may_repeat
+from deltacli.delta.encoding.many_values import KeyIndex, fingerprints, repeated
+from deltacli.rules.paths import rows_that_may_repeat
 from tests.support.effort import examples
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow import compute as pc
@@ -157,21 +156,7 @@ def repeated(prints: ArrowArray) -> ArrowArray:
     return pc.unique(pc.filter(ordered.slice(1), again))
 
 
-def rows_that_may_repeat(keys: Iterable[ArrowArray]) -> ArrowArray:
-    """Return which of millions of keys may occur more than once: all that do, and very few others.
-
-    Arrays of keys are taken one after another, so that only one needs to be in memory.
-    """
-    import pyarrow as pa
-
-    prints = [fingerprints(chunk) for chunk in keys if len(chunk)]
-    if not prints:
-        return pa.chunked_array([], pa.bool_())
-    often = repeated(pa.concat_arrays(prints))
-    return pa.chunked_array([pc.is_in(prints_of_chunk, value_set=often) for prints_of_chunk in prints], pa.bool_())
-
-
-_HASHED_AT_ONCE, _LOOKED_FOR_AT_ONCE = 16_384, 65_536
+_HASHED_AT_ONCE = 16_384
 
 
 class KeyIndex:
@@ -198,9 +183,8 @@ class KeyIndex:
         """Return which of some keys are among these."""
         import pyarrow as pa
 
-        if len(keys) > _LOOKED_FOR_AT_ONCE:
-            starts = range(0, len(keys), _LOOKED_FOR_AT_ONCE)
-            return pa.concat_arrays([self.contains(keys.slice(begin, _LOOKED_FOR_AT_ONCE)) for begin in starts])
+        if len(keys) > _CHUNK:
+            return pa.concat_arrays([self.contains(keys.slice(at, _CHUNK)) for at in range(0, len(keys), _CHUNK)])
         found = pa.repeat(False, len(keys))
         if not len(self.keys):
             return found
@@ -234,20 +218,17 @@ def _hashes(keys: ArrowArray) -> ArrowArray:
 
 
 def first_of_each(keys: ArrowArray) -> ArrowArray:
-    """Return which of some binary keys are no repetitions of an earlier one. The table of their hashes takes a quarter
-    of the memory of one of the keys.
-    """
+    """Return which of some binary keys are no repetitions of an earlier one, by a small table of hashes."""
     import pyarrow as pa
 
-    hashes = _hashes(keys)
+    hashes, rows = _hashes(keys), pa.array(range(len(keys)), pa.int32())
     places = pc.index_in(hashes, value_set=hashes)
-    is_first = pc.equal(places, pa.array(range(len(keys)), pa.int32()))
+    is_first = pc.equal(places, rows)
     again = pc.indices_nonzero(pc.invert(is_first))
     for begin in range(0, len(again), _HASHED_AT_ONCE):
         part = again.slice(begin, _HASHED_AT_ONCE)
         if not pc.all(pc.equal(pc.take(keys, part), pc.take(keys, pc.take(places, part)))).as_py():
-            firsts = pc.index_in(pc.unique(keys), value_set=keys)  # two keys have one hash
-            return pc.is_in(pa.array(range(len(keys)), pa.int32()), value_set=firsts)
+            return pc.equal(pc.index_in(keys, value_set=keys), rows)  # two keys have one hash
     return is_first
 
 
