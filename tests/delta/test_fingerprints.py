@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable
 
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deltacli.delta.encoding import many_values
 from deltacli.delta.encoding.many_values import KeyIndex, fingerprints, repeated
 from deltacli.rules.paths import rows_that_may_repeat
 from tests.support.effort import examples
@@ -56,12 +54,3 @@ def test_keys_are_found_by_their_index_here_and_in_another_process(known: list[b
 
     for one in (index, pickle.loads(pickle.dumps(index))):
         assert [key in known for key in asked] == one.contains(pa.array(asked, pa.binary())).to_pylist()
-
-
-@pytest.mark.parametrize("hashes", [hash, lambda key: hash(key) % 3], ids=["hashes", "equal-hashes"])
-def test_the_first_of_each_key_is_found(hashes: Callable[[object], int], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(many_values, "hash", hashes, raising=False)
-    keys = [b"%d" % (number % 700) for number in range(20_000)] + [b"", b"new", b""]
-    expected = [keys.index(key) == place for place, key in enumerate(keys)]
-    for column in (pa.array(keys, pa.binary()), pa.chunked_array([keys[:9], keys[9:]], pa.binary())):
-        assert many_values.first_of_each(column).to_pylist() == expected

@@ -204,32 +204,11 @@ class KeyIndex:
         """Return the highest bits of the hashes."""
         import pyarrow as pa
 
-        shift = pa.scalar(self._shift, pa.uint64())
-        return pc.cast(pc.shift_right(_hashes(keys).view(pa.uint64()), shift), pa.int32())
-
-
-def _hashes(keys: ArrowArray) -> ArrowArray:
-    import pyarrow as pa
-
-    hashes = array("q")
-    for begin in range(0, len(keys), _HASHED_AT_ONCE):
-        hashes.extend(map(hash, keys.slice(begin, _HASHED_AT_ONCE).to_pylist()))
-    return pa.Array.from_buffers(pa.int64(), len(hashes), [None, pa.py_buffer(hashes)])
-
-
-def first_of_each(keys: ArrowArray) -> ArrowArray:
-    """Return which of some binary keys are no repetitions of an earlier one, by a small table of hashes."""
-    import pyarrow as pa
-
-    hashes, rows = _hashes(keys), pa.array(range(len(keys)), pa.int32())
-    places = pc.index_in(hashes, value_set=hashes)
-    is_first = pc.equal(places, rows)
-    again = pc.indices_nonzero(pc.invert(is_first))
-    for begin in range(0, len(again), _HASHED_AT_ONCE):
-        part = again.slice(begin, _HASHED_AT_ONCE)
-        if not pc.all(pc.equal(pc.take(keys, part), pc.take(keys, pc.take(places, part)))).as_py():
-            return pc.equal(pc.index_in(keys, value_set=keys), rows)  # two keys have one hash
-    return is_first
+        hashes = array("q")
+        for begin in range(0, len(keys), _HASHED_AT_ONCE):
+            hashes.extend(map(hash, keys.slice(begin, _HASHED_AT_ONCE).to_pylist()))
+        column = pa.Array.from_buffers(pa.uint64(), len(hashes), [None, pa.py_buffer(hashes)])
+        return pc.cast(pc.shift_right(column, pa.scalar(self._shift, pa.uint64())), pa.int32())
 
 
 def _counts(buckets: ArrowArray, total: int) -> ArrowArray:

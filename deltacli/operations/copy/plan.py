@@ -696,7 +696,7 @@ class _Paths:
 
 
 def _in_one_piece(needed: NeededFiles) -> NeededFiles:
-    """Return files whose paths are in one piece, which nobody copies again."""
+    """Return the files with their paths in one array, which later steps use without a copy."""
     return needed._replace(files=needed.files.set_column(0, "path", whole(needed.files["path"])))
 
 

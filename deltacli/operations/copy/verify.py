@@ -79,8 +79,7 @@ def _differing_live(plan: CopyPlan, table: TableHandle, target: ReadStorage) -> 
     assert plan.needed is not None
     live = live_files(plan.basis.snapshot or read_snapshot(table, version=plan.last))
     is_planned = KeyIndex(whole(plan.needed.files["path"])).contains(whole(live.files["path"]))
-    live = live.where(pc.invert(is_planned))
-    rest, sizes = look_for(target, live, table.engine, table.progress)
+    rest, sizes = look_for(target, live.where(pc.invert(is_planned)), table.engine, table.progress)
     found = verify(rest, sizes, table.over(target).stores, table.engine, table.progress, contents=False)
     yield from _faulty(whole(rest.files["path"]), found)
 
