@@ -13,6 +13,7 @@ from enum import Flag, auto
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.core.errors import NOTHING_CHANGED, FileMissing, Refused, command
+from deltacli.core.process import new_digest
 from deltacli.core.units import CLOCK_SKEW_MS, format_size, format_timestamp
 from deltacli.delta.log.segment import LOG_DIRECTORY, LogFile, LogFileKind, LogListing, parse_log_path
 from deltacli.delta.protocol.features import require_committable as require_committable_version
@@ -127,11 +128,7 @@ def with_digest(basis: Basis) -> Basis:
 
 def digest_of(storage: ReadStorage, file: LogFile) -> str | None:
     """Return the SHA-256 of a file of the log; None where it is gone."""
-    try:
-        from _sha256 import sha256  # type: ignore[import-not-found]  # without OpenSSL, which a plan does without
-    except ImportError:
-        from hashlib import sha256
-    found = sha256()
+    found = new_digest("sha256")
     try:
         with storage.open(f"{LOG_DIRECTORY}/{file.name}") as reader:
             while data := reader.read(_BYTES_AT_ONCE):

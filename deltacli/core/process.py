@@ -1,4 +1,4 @@
-"""This process and its machine: the memory that it may take, and whether a host is this machine.
+"""This process and its machine: the memory that it may take, whether a host is this machine, digests of small data.
 
 A limit of the address space (`ulimit -v`, `prlimit --as`) is the one that shows as failed allocations. Where a
 container limits memory the kernel ends the process, and nothing can be reported.
@@ -11,8 +11,23 @@ import os
 import re
 import sys
 from contextlib import suppress
+from importlib import import_module
+from typing import Any
 
 from deltacli.core.errors import MemoryExhausted
+
+# -- digests of small data, as of a commit or a hint -------------------------------------------------------------------
+
+
+def new_digest(name: str, data: bytes = b"") -> Any:  # Any: an object of hashlib
+    """Return a digest of the interpreter itself where it has one, as `md5`: loading OpenSSL takes longer than the data.
+    It is no protection against who chooses the data.
+    """
+    try:
+        return getattr(import_module(f"_{name}"), name)(data, usedforsecurity=False)
+    except ImportError:
+        return getattr(import_module("hashlib"), name)(data, usedforsecurity=False)
+
 
 # -- whether a host is this machine, for what is allowed there only ----------------------------------------------------
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
+from deltacli.core.process import new_digest
 from deltacli.core.typing import Json
 
 
@@ -113,10 +114,6 @@ def checksums(value: dict[str, Any]) -> frozenset[str]:
 
     Raises ValueError if there is none, or if it needs too much text.
     """
-    try:
-        from _md5 import md5  # type: ignore[import-not-found]  # without OpenSSL, which a plan does without
-    except ImportError:
-        from hashlib import md5
     pairs, length = [], 0
     for path, text in _leaves(value, ""):
         length += len(path) + len(text)
@@ -126,7 +123,7 @@ def checksums(value: dict[str, Any]) -> frozenset[str]:
             pairs.append((path, text))
     by_path = ",".join(f"{path}={text}" for path, text in sorted(pairs, key=lambda pair: pair[0].encode()))
     whole = ",".join(sorted((f"{path}={text}" for path, text in pairs), key=str.encode))
-    return frozenset(md5(text.encode(), usedforsecurity=False).hexdigest() for text in (by_path, whole))
+    return frozenset(new_digest("md5", text.encode()).hexdigest() for text in (by_path, whole))
 
 
 def _leaves(value: object, path: str, depth: int = 0) -> Iterator[tuple[str, str]]:
