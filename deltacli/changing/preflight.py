@@ -19,12 +19,12 @@ from deltacli.core.typing import RecordBatch
 from deltacli.delta.log.file_actions import num_records_column
 from deltacli.delta.log.row_ids import DOMAIN, FEATURE
 from deltacli.delta.log.segment import LOG_DIRECTORY, Place, commit_name
-from deltacli.delta.log.state import TableConfiguration, plain_action, plain_metadata
+from deltacli.delta.log.state import TableConfiguration, configuration_of, plain_action, plain_metadata
 
 if TYPE_CHECKING:
     import pyarrow
 
-    from deltacli.delta.evolution.draft import Draft
+    from deltacli.delta.log.actions import Action
     from deltacli.delta.log.commit_content import CommitRequest
     from deltacli.rules.framework.base import Finding
     from deltacli.table.version import Snapshot
@@ -73,16 +73,15 @@ def require_trusted(act: Act, snapshot: Snapshot | None, request: CommitRequest)
     if snapshot is not None:
         metadata, config, version = plain_metadata(snapshot.raw_metadata), snapshot.config, snapshot.version
     if request.metadata is not None:
-        from deltacli.delta.evolution.draft import Draft
-
-        protocol = request.protocol or plain_action({} if snapshot is None else snapshot.raw_protocol)
-        after = Draft(request.metadata, protocol)
+        own: Action = {} if snapshot is None else plain_action(snapshot.raw_protocol)
+        before = None
         if snapshot is not None:
             if not isinstance(metadata.get("schemaString"), str):
                 return
-            before = Draft(metadata, plain_action(snapshot.raw_protocol))
-            found += broken_rules(version, before, after, act)
-        metadata, config = after.metadata, after.config
+            before = configuration_of(metadata, own)
+        metadata, config = request.metadata, configuration_of(request.metadata, request.protocol or own)
+        if before is not None:
+            found += broken_rules(version, before, config, act)
     if act is Act.ADD and not found:
         errors = _errors(config, metadata, version, act)
         found += [_refusal(one) for one in errors if _stops(one, act, is_new=False)]
@@ -96,13 +95,16 @@ def _refusal(finding: Finding) -> Refusal:
     return Refusal(rule, f"the table breaks a rule: {finding.message}", str(command("validate", select=[rule])))
 
 
-def broken_rules(version: int, before: Draft, after: Draft, act: Act = Act.COMMIT) -> Iterator[Refusal]:
+def broken_rules(
+    version: int, before: TableConfiguration, after: TableConfiguration, act: Act = Act.COMMIT
+) -> Iterator[Refusal]:
     """Yield the errors of new metadata that stop a change of a version."""
     memory: dict[str, Any] = {}  # Any: each check keeps its own data, by name
-    known = {(one.rule.id, one.message) for one in _errors(before.config, before.metadata, version, act, memory=memory)}
-    config = _placed(before.config, version)
-    found = list(_errors(after.config, after.metadata, version + 1, act, previous=config, memory=memory))
-    found += _errors(after.config, after.metadata, version + 1, act) if known else ()
+    was, is_now = before.raw_metadata or {}, after.raw_metadata or {}
+    known = {(one.rule.id, one.message) for one in _errors(before, was, version, act, memory=memory)}
+    placed = _placed(before, version)
+    found = list(_errors(after, is_now, version + 1, act, previous=placed, memory=memory))
+    found += _errors(after, is_now, version + 1, act) if known else ()
     for one in dict.fromkeys(found):
         if _stops(one, act, is_new=(one.rule.id, one.message) not in known):
             yield Refusal(one.rule.id, f"the table would break a rule: {one.message}", "")

@@ -212,7 +212,7 @@ BAD = draft(field("x", "long", **mapped(1)), field("y", "strange", **mapped(2)))
 def test_the_version_that_a_change_would_leave_is_judged(
     before: Draft, after: Draft, is_refused: bool, act: Act
 ) -> None:
-    assert is_refused == bool([*broken_rules(1, before, after, act)])
+    assert is_refused == bool([*broken_rules(1, before.config, after.config, act)])
 
 
 def test_a_restore_to_a_sound_version_is_not_stopped_by_the_metadata_of_now() -> None:

@@ -19,7 +19,7 @@ from deltacli.delta.clustering.clustering_columns import find_column
 from deltacli.delta.evolution.requests import SetMapping, sql_text
 from deltacli.delta.log.actions import Action
 from deltacli.delta.log.row_ids import MATERIALIZED_NAMES
-from deltacli.delta.log.state import CHANGE_FEED, TableConfiguration, parse_integer, read_metadata, read_protocol
+from deltacli.delta.log.state import CHANGE_FEED, TableConfiguration, configuration_of, parse_integer
 from deltacli.delta.protocol.feature_use import upgraded, way_to_mapping
 from deltacli.delta.protocol.features import IDENTITY_COLUMNS
 from deltacli.delta.protocol.property_changes import CHANGE_COLUMNS
@@ -72,11 +72,7 @@ class Draft:
     @cached_property
     def config(self) -> TableConfiguration:
         """Return the configuration, with the features that are still to be added."""
-        protocol = read_protocol(self.protocol, "the protocol")
-        metadata = read_metadata(self.metadata, "the metadata")
-        return TableConfiguration(
-            protocol, metadata, self.schema, raw_protocol=self.protocol, raw_metadata=self.metadata
-        )
+        return configuration_of(self.metadata, self.protocol, self.schema)
 
     @cached_property
     def finder(self) -> ColumnFinder:

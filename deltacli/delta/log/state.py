@@ -20,7 +20,7 @@ from deltacli.core.typing import Json, JsonObject
 from deltacli.core.units import DAY_MS, LONGEST_MS, UNITS_MS
 from deltacli.delta.log.actions import Action, missing, shown, wrong_type
 from deltacli.delta.protocol.features import WRITER_FEATURES_VERSION, Protocol
-from deltacli.delta.schema.types import StructField, StructType, physical_name
+from deltacli.delta.schema.types import StructField, StructType, parse_schema, physical_name
 
 if TYPE_CHECKING:
     from deltacli.delta.log.segment import Place
@@ -511,6 +511,15 @@ class TableConfiguration:
             column = by_name.get(name)
             fields[self.physical_name(column) if column else name] = column
         return fields
+
+
+def configuration_of(metadata: Action, protocol: Action, schema: StructType | None = None) -> TableConfiguration:
+    """Return what two actions say; `schema` is that of the metadata, where it was parsed already. Raises CommitCorrupt,
+    and what `parse_schema` raises.
+    """
+    read = read_protocol(protocol, "the protocol"), read_metadata(metadata, "the metadata")
+    schema = schema or parse_schema(str(metadata["schemaString"]))
+    return TableConfiguration(*read, schema, raw_protocol=protocol, raw_metadata=metadata)
 
 
 # -- version checksums -------------------------------------------------------------------------------------------------

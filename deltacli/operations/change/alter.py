@@ -342,7 +342,7 @@ def _evolved(snapshot: Snapshot, request: AlterationRequest) -> Evolution:
     )
     evolution = evolve(before, request.in_order, settings)
     if not evolution.is_noop and all(one.code == UPGRADE_NEEDED for one in evolution.refusals):
-        broken = tuple(broken_rules(snapshot.version, evolution.before, evolution.after))
+        broken = tuple(broken_rules(snapshot.version, evolution.before.config, evolution.after.config))
         evolution = replace(evolution, refusals=broken or evolution.refusals)  # an option cannot override a rule
     return replace(evolution, refusals=addressed(evolution.refusals, snapshot.table.address))
 

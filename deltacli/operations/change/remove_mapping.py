@@ -96,7 +96,7 @@ def _drafts(snapshot: Snapshot) -> tuple[Draft, Draft]:
         after = without_mapping(before)
     except Forbidden as forbidden:
         raise refusal_error(forbidden.refusals) from None
-    if broken := list(broken_rules(snapshot.version, before, after)):
+    if broken := list(broken_rules(snapshot.version, before.config, after.config)):
         raise refusal_error(broken)
     return before, after
 

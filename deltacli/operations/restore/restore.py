@@ -25,6 +25,8 @@ from deltacli.delta.log.conflicts import is_vacuum
 from deltacli.delta.log.state import (
     APPEND_ONLY,
     CHANGE_FEED,
+    TableConfiguration,
+    configuration_of,
     is_true,
     plain_action,
     plain_metadata,
@@ -68,7 +70,6 @@ from deltacli.work.commits.reading import stream_commit
 
 if TYPE_CHECKING:
     from deltacli.changing.change import Gate
-    from deltacli.delta.evolution.draft import Draft
     from deltacli.operations.restore.missing_files import Brought
     from deltacli.operations.schemas.described import SchemaDiff
     from deltacli.table.handle import TableHandle
@@ -316,7 +317,7 @@ class _Planning:
         if small.metadata is not None:
             from deltacli.changing.preflight import broken_rules
 
-            refusals += broken_rules(now.version, _draft(now), _draft(after), Act.NAME)
+            refusals += broken_rules(now.version, _configuration(now), _configuration(after), Act.NAME)
         checked_at = now.table.machine.monotonic()
         checked, brought = self._verified(found)
         refusals += () if refusals else self._violations(found, checked)
@@ -446,10 +447,8 @@ def _after(now: Snapshot, small: SmallActions) -> Snapshot:
     return now
 
 
-def _draft(snapshot: Snapshot) -> Draft:
-    from deltacli.delta.evolution.draft import Draft
-
-    return Draft(plain_metadata(snapshot.raw_metadata), plain_action(snapshot.raw_protocol))
+def _configuration(snapshot: Snapshot) -> TableConfiguration:
+    return configuration_of(plain_metadata(snapshot.raw_metadata), plain_action(snapshot.raw_protocol))
 
 
 def _schema_changes(now: Snapshot, after: Snapshot) -> SchemaDiff | None:
