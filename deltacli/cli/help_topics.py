@@ -62,11 +62,11 @@ def explain_word(words: Sequence[str], run: Callable[[Sequence[str]], int]) -> i
 
 def _command_of_others(name: str) -> tuple[str, list[Any]] | None:
     """Return what helps with the name that a command has in other programs."""
-    from deltacli.cli.usage import OF_OTHERS
+    from deltacli.cli.usage import MORE_OF_OTHERS, OF_OTHERS
 
     if (found := OF_OTHERS.get(name)) is None:
         return None
-    commands = [found.split()[0], *_MORE_OF_OTHERS.get(name, ())]
+    commands = [found.split()[0], *MORE_OF_OTHERS.get(name, ())]
     lines = [f"deltacli help {command}" for command in commands]
     return f"Commands for {name}", [{"code": lines}]
 
@@ -169,13 +169,6 @@ def _family(area: str, topics: Mapping[str, Any]) -> tuple[str, list[Any]] | Non
 
 
 _AREAS = {"sharing": "share"}
-_MORE_OF_OTHERS = {
-    "compact": ["log compact"],
-    "compaction": ["log compact"],
-    "recover": ["restore", "repair"],
-    "undo": ["undelete", "repair"],
-}
-"""Name of a command of other programs -> further commands that it may mean."""
 _OPTIONS = {"rules": "--list-rules"}
 """Word -> the option that shows what it names."""
 _NOT_MEANT = ("exit code", "what to do", "in Spark")

@@ -67,6 +67,14 @@ OF_OTHERS = {
 }
 """Name of a command of other programs -> the command that does it here."""
 
+MORE_OF_OTHERS = {
+    "compact": ["log compact"],
+    "compaction": ["log compact"],
+    "recover": ["restore", "repair"],
+    "undo": ["undelete", "repair"],
+}
+"""Name of a command of other programs -> further commands that it may mean."""
+
 _WRITES_ROWS = frozenset({"append", "delete", "insert", "merge", "update", "upsert", "write"})
 """Commands of other programs that write rows."""
 

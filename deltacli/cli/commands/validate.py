@@ -544,10 +544,17 @@ def _say_what_next(run: Run, request: ValidateRequest, report: ValidationReport)
     if (following := next_command(report, OWN_RULES)) is not None:
         for line in (following, *repairs_without_loss(report, following)):
             run.say_next(line)
-    counts, is_log = report.counts, request.level == LevelChoice.LOG
-    # Warnings of the log say nothing about the files, which only the next level looks at.
-    is_next = is_log and counts.warnings and all(table.validation.is_readable for table in report.tables)
-    is_sound = not counts.rules or (is_next and not counts.errors)
-    if is_sound and request.level != LevelChoice.DATA and report.table_format == "delta":
+    if _may_hide_more(request, report) and report.table_format == "delta":
         level = dict(pairwise(LevelChoice))[LevelChoice(request.level)]
         run.say_next(again_with(invocation.arguments, "--level", level))
+
+
+def _may_hide_more(request: ValidateRequest, report: ValidationReport) -> bool:
+    """Return whether the next level is worth a look: nothing was found, or only warnings of a log that can be read,
+    which say nothing about the files.
+    """
+    counts = report.counts
+    if not counts.rules:
+        return request.level != LevelChoice.DATA
+    are_readable = all(table.validation.is_readable for table in report.tables)
+    return request.level == LevelChoice.LOG and bool(counts.warnings) and not counts.errors and are_readable

@@ -243,13 +243,13 @@ def write_profile(path: Path, endpoint: str, token: str, expires_ms: int | None)
 
 def read_profile(path: Path) -> Profile:
     """Return a profile. Raises UsageError for a file that is not one, without quoting it."""
-    if str(path).startswith(("http:", "https:")):
-        raise UsageError("a profile is a file, not an address: download it first", code=CODE, hint=_HINT)
     try:
         with path.open("rb") as file:
             data = file.read(_MOST_BYTES + 1)
         is_readable = others_may_read(path)
     except (OSError, ValueError) as fault:
+        if str(path).startswith(("http:/", "https:/")):
+            raise UsageError("a profile is a local file, not an address", code=CODE, hint=_HINT) from fault
         reason = (getattr(fault, "strerror", None) or "invalid path").lower()
         raise UsageError(f"the profile {path} cannot be read: {reason}", code=CODE, hint=_HINT) from fault
     try:
