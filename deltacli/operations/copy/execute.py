@@ -186,10 +186,10 @@ class _Run:
         self._copy_data()
         self._gate.look()
         self._looked_at = self._table.machine.monotonic()
-        self._require_equal(note)
+        digest = self._require_equal(note)
         begun = replace(note, first_version=plan.first, failed_level=None)
         if not note.is_complete:
-            begun = replace(begun, last_version=plan.last, table_id=self._table_id())
+            begun = replace(begun, last_version=plan.last, table_id=plan.table_id)
         if begun != note:
             self._target.put(NOTE_PATH, begun.to_bytes())
         if plan.makes_log and (found := list_log_files(self._target)):
@@ -199,20 +199,22 @@ class _Run:
         require_place(self._data)
         require_log(plan, self._target)
         result = self._gate.outcome
-        result.digest = digest_of_state(self._table, self._table.over(self._target), plan.last)
+        result.digest = digest_of_state(self._table, self._table.over(self._target), plan.last, digest)
         result.verified = plan.request.level.value
         if note.own_id is not None:
             self._target.put(NOTE_PATH, replace(begun, commits=commits).to_bytes())
             result.committed_version = self._commit_own_id(note.own_id)
-        done = replace(begun, last_version=plan.last, table_id=self._table_id(), commits=commits, is_complete=True)
+        done = replace(begun, last_version=plan.last, table_id=plan.table_id, commits=commits, is_complete=True)
         self._end(replace(done, taken_ms=self._table.clock()))
         result.lag = Lag(0, 0.0)
 
-    def _require_equal(self, note: CopyNote) -> None:
-        """Verify the data before the log names it, and note that it is not what it should be."""
+    def _require_equal(self, note: CopyNote) -> str:
+        """Verify the data before the log names it, and note that it is not what it should be. Return the digest of the
+        source.
+        """
         level = self._plan.request.level.value
         try:
-            require_equal(self._plan, self._table, self._target)
+            return require_equal(self._plan, self._table, self._target)
         except StorageFailed as fault:
             if fault.code == "copy.differs" and note.failed_level != level:
                 self._target.put(NOTE_PATH, replace(note, failed_level=level).to_bytes())
@@ -227,13 +229,6 @@ class _Run:
             done = replace(done, commits={**now.commits, **done.commits})
         self._target.put(NOTE_PATH, done.to_bytes())
 
-    def _table_id(self) -> str:
-        """Return the id of the source in the last version."""
-        plan = self._plan
-        from deltacli.table.rebuild import read_snapshot
-
-        return (plan.basis.snapshot or read_snapshot(self._table, version=plan.last)).metadata.id or ""
-
     def _begin(self) -> CopyNote:
         """Return the note of the copy, which is made where there is none. Raises ConflictLost."""
         plan = self._plan
@@ -243,7 +238,7 @@ class _Run:
         own_id = None if plan.request.replica else self._table.machine.new_uuid()
         note = CopyNote(
             self._table.uri,
-            self._table_id(),
+            plan.table_id,
             plan.request.replica,
             False,
             plan.first,

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from deltacli.table.version import Snapshot
 
 
+_RUN_BYTES = 16 << 20
+"""Of lines that are sorted at once where a digest is computed beside a plan: they take four times that."""
+
+
 class StateDigests(NamedTuple):
     """SHA-256 of a state, independent of order: sorted lines, joined by LF (the contract is in docs/scripting.md)."""
 
@@ -118,7 +122,7 @@ def summarize(
     A checkpoint whose pages turn out corrupt while counting is skipped like one that cannot be opened. Raises what
     `read_snapshot` raises.
     """
-    from deltacli.table.rebuild import find_snapshot, without_checkpoint
+    from deltacli.table.rebuild import find_snapshot
     from deltacli.table.row_counts import doubts_of_rows
 
     now = table.clock() if now_ms is None else now_ms
@@ -130,12 +134,41 @@ def summarize(
             files, tombstones = snapshot.counts(now_ms=now)
             return SnapshotSummary(snapshot, files, tombstones, None, now, doubts_of_rows(snapshot, files))
         except CheckpointUnreadable as fault:
-            if snapshot.segment.checkpoint is None:
-                raise
-            try:
-                snapshot = without_checkpoint(snapshot, fault.code)
-            except Unreadable:
-                raise fault from None
+            snapshot = _without_checkpoint(snapshot, fault)
+
+
+def digest_of_keys(snapshot: Snapshot) -> str:
+    """Return `StateDigests.keys` alone, in less memory and time; equal keys have equal paths. Raises
+    CheckpointUnreadable.
+    """
+    from deltacli.work.checkpoints.state_digest import SortedSha256, key_lines
+
+    actions = snapshot.file_actions
+    with closing(SortedSha256(run_bytes=_RUN_BYTES)) as lines:
+        try:
+            for batch in actions.tail_batches():
+                if batch.adds is not None:
+                    lines.add(key_lines(batch.adds))
+            for part in actions.map_narrow_adds(key_lines) if actions.pieces else ():
+                lines.add(part)
+        except CheckpointUnreadable as fault:
+            return digest_of_keys(_without_checkpoint(snapshot, fault))
+        with snapshot.table.progress.step("sorting and hashing", unit="digests", total=1) as step:
+            digest = lines.hexdigest()
+            step.advance(1)
+    return digest
+
+
+def _without_checkpoint(snapshot: Snapshot, fault: CheckpointUnreadable) -> Snapshot:
+    """Rebuild a version whose checkpoint turns out to be corrupt. Raises the fault where that is not possible."""
+    from deltacli.table.rebuild import without_checkpoint
+
+    if snapshot.segment.checkpoint is None:
+        raise fault
+    try:
+        return without_checkpoint(snapshot, fault.code)
+    except Unreadable:
+        raise fault from None
 
 
 def summarize_with_digests(snapshot: Snapshot, now_ms: int) -> SnapshotSummary:
