@@ -22,6 +22,7 @@ from deltacli.core.errors import (
     PartlyDone,
     Refused,
     StorageFailed,
+    UsageError,
 )
 from deltacli.core.process import raise_open_files
 from deltacli.core.progress import WeighedStep, weighed
@@ -150,6 +151,7 @@ def check_copy(table: TableHandle, target: Storage, request: CopyRequest) -> Cop
         raise refusal
     table = plan.basis.table
     found = tuple(differences(plan, table))
+    plan.release()
     digest = None if found else digest_of_state(table, table.over(target), plan.last)
     verified = None if found else plan.request.level.value
     return CopyResult(plan, lag=plan.lag, verified=verified, digest=digest, differences=found)
@@ -178,6 +180,8 @@ class _Run:
     def run(self) -> None:
         """Copy and verify."""
         plan = self._plan
+        if plan.needed is None:
+            raise UsageError("this plan was executed before: plan the copy again", code="usage.copy")
         self._gate.look()
         require_place(self._data)
         note = self._begin()

@@ -33,6 +33,7 @@ from deltacli.core.errors import (
     command,
     parameter,
 )
+from deltacli.core.made_once import cached_property
 from deltacli.core.typing import ArrowArray, ArrowTable, Json
 from deltacli.core.units import plural, some_of
 from deltacli.delta.data_files import are_absolute, key_text, no_vector_ids, unique_id_column
@@ -60,6 +61,7 @@ from deltacli.table.find_log import is_empty, list_log, list_log_files, missing_
 from deltacli.table.handle import managed_store
 from deltacli.table.live_files import FileKind, NeededFiles, joined, live_files, look_for, map_live, needed_files, whole
 from deltacli.table.rebuild import read_snapshot
+from deltacli.table.replay import small_actions
 from deltacli.table.walk import tables_around
 
 if TYPE_CHECKING:
@@ -85,10 +87,11 @@ class Lag:
 
 
 @short_repr("versions", "files=to_copy.files", "skipped=skipped.files", "refusals")
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(eq=False, repr=False)
 class CopyPlan:
     """What is copied. `files` has `path` (bytes) and `sizeBytes` of data files, vectors and change files; `log` are
-    files of the log in their order. `needed` are all files of the versions, with `needed_sizes`.
+    files of the log in their order. `needed` are all files of the versions, with `needed_sizes`; of those that a
+    replica has already, only what is new.
     """
 
     basis: Basis
@@ -112,12 +115,22 @@ class CopyPlan:
     """Commits that the target has and its note lacks, which are the same in the source."""
     extra: tuple[LogFile, ...] = ()
     """Commits and checkpoints of the target that the source does not have, for a check."""
+    has_live: bool = False
+    """`needed` has every live file of the last version."""
     table_id: str = ""
     """The id of the source in the last version."""
     notes: tuple[str, ...] = ()
     refusals: tuple[Refusal, ...] = ()
 
-    @property
+    def release(self) -> None:
+        """Give up the files, of which only the amounts are kept: a million take 100 MB. It cannot be executed again."""
+        import pyarrow as pa
+
+        self.to_copy  # noqa: B018  (kept from now on)
+        self.files, self.needed, self.needed_sizes = _no_files(), None, None
+        pa.default_memory_pool().release_unused()
+
+    @cached_property
     def to_copy(self) -> Amount:
         """The files to copy, those of the log included."""
         of_log = Amount.of(file.size_bytes for file in self.log)
@@ -314,6 +327,7 @@ def _plan(
         hint=_hint(table.storage, listing, first, last),
         resumed=resumed,
         extra=tuple(_extra(table, target, source, there, first, last, request)) if request.check else (),
+        has_live=not is_current,
         table_id=snapshot.metadata.id or "",
         notes=tuple(_notes(snapshot, first, has_gap=has_gap and first == start, note=note)),
         refusals=tuple(_refusals_of_version(snapshot, request)),
@@ -386,7 +400,7 @@ def _require_past(table: TableHandle, listing: LogListing, there: _Target, targe
     for version, copy in {} if is_check else there.listing.commits.items():
         origin = note.commits.get(version) or listing.commits.get(version)
         is_same = origin is None or origin.size_bytes == copy.size_bytes
-        if (version > end or not is_same) and not _is_own(table, target, note, version):
+        if (version > end or not is_same) and not _is_own(table, target, note, copy):
             raise diverged(
                 f"commit {version} of the target is not one of the source: another writer has changed the copy",
                 target,
@@ -394,11 +408,12 @@ def _require_past(table: TableHandle, listing: LogListing, there: _Target, targe
             )
 
 
-def _is_own(table: TableHandle, target: Storage, note: CopyNote, version: int) -> bool:
+def _is_own(table: TableHandle, target: Storage, note: CopyNote, commit: LogFile) -> bool:
     """Return whether a commit of the target is the one that gave the copy its id."""
-    if note.own_id is None or version != note.last_version + 1:
+    if note.own_id is None or commit.version != note.last_version + 1:
         return False
-    return read_snapshot(table.over(target), version=version).metadata.id == note.own_id
+    (_, actions), *_ = small_actions(table.over(target), [commit])
+    return any(kind == "metaData" and action.get("id") == note.own_id for kind, action in actions or ())
 
 
 def _resumed(
@@ -501,7 +516,7 @@ def _extra(
         if file.name in names and (version <= last or not (note is not None and note.own_id)):
             continue
         is_start = not is_commit and version == begins
-        if not is_start and not (is_commit and note is not None and _is_own(table, target, note, version)):
+        if not is_start and not (is_commit and note is not None and _is_own(table, target, note, file)):
             yield file
 
 

@@ -25,7 +25,6 @@ from deltacli.table.rebuild import read_snapshot
 
 if TYPE_CHECKING:
     from deltacli.table.handle import TableHandle
-    from deltacli.table.version import Snapshot
 
 _ROWS_AT_ONCE = 10_000
 
@@ -43,14 +42,15 @@ class Difference(NamedTuple):
 
 
 def require_equal(plan: CopyPlan, table: TableHandle, target: ReadStorage) -> str:
-    """Return the digest of the live files of the last version in the source. Raises StorageFailed where a file that was
-    to be copied differs from that of the source, or where this version needs one that the target lacks or has with
-    another size.
+    """Return the digest of the live files of the last version in the source, and release the plan. Raises StorageFailed
+    where a file that was to be copied differs from that of the source, or where this version needs one that the target
+    lacks or has with another size.
     """
     _require_none(_differing_files(plan, table, target), target)
-    state = read_snapshot(table, version=plan.last)
-    _require_none(_differing_live(plan, state, target), target)
-    return digest_of_keys(state)
+    if not plan.has_live:
+        _require_none(_differing_live(plan, table, target), target)
+    plan.release()
+    return digest_of_keys(read_snapshot(table, version=plan.last))
 
 
 def require_log(plan: CopyPlan, target: ReadStorage) -> None:
@@ -79,15 +79,16 @@ def _require_none(differences: Iterator[Difference], target: ReadStorage) -> Non
         )
 
 
-def _differing_live(plan: CopyPlan, state: Snapshot, target: ReadStorage) -> Iterator[Difference]:
+def _differing_live(plan: CopyPlan, table: TableHandle, target: ReadStorage) -> Iterator[Difference]:
     """Yield the live files of the last version, other than those of the plan, that the target does not have."""
     assert plan.needed is not None
-    table, planned = state.table, KeyIndex(whole(plan.needed.files["path"]))
+    planned = KeyIndex(whole(plan.needed.files["path"]))
 
     def others(live: NeededFiles) -> NeededFiles:
         return live.where(pc.invert(planned.contains(whole(live.files["path"]))))
 
-    rest, sizes = look_for(target, live_files(state, chosen=others), table.engine, table.progress)
+    live = live_files(read_snapshot(table, version=plan.last), chosen=others)
+    rest, sizes = look_for(target, live, table.engine, table.progress)
     found = verify(rest, sizes, table.over(target).stores, table.engine, table.progress, contents=False)
     yield from _faulty(whole(rest.files["path"]), found)
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from deltacli.table.version import Snapshot
 
 
-_RUN_BYTES = 16 << 20
+_RUN_BYTES = 8 << 20
 """Of lines that are sorted at once where a digest is computed beside a plan: they take four times that."""
 
 
