@@ -161,7 +161,7 @@ def map_live(
     held = [batch.adds for batch in actions.tail_batches() if batch.adds is not None]
     if not actions.pieces and not any(pc.any(pc.not_equal(adds.column("dv_id"), "")).as_py() for adds in held):
         for adds in held:
-            yield work(*(adds.column(name) for name in ("path", "size", "num_records")), None)
+            yield work(adds.column("path"), adds.column("size"), adds.column("num_records"), None)
         return
 
     def columns_of(adds: RecordBatch) -> Result:
