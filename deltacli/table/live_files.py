@@ -43,6 +43,8 @@ Result = TypeVar("Result")
 _MOST_ASKED = 500
 """Files that are asked for one by one on a store whose lists have a thousand."""
 _ASKED_TOGETHER = 1_000
+_MANY_REPEATED = 8
+"""Where more than an eighth of the files may be named again, a table of all takes half the time of one of them."""
 
 
 class FileKind(StrEnum):
@@ -151,9 +153,8 @@ def map_live(
     *,
     with_rows: bool = True,
 ) -> Iterator[Result]:
-    """Yield the result of `work` for each batch of live files, which gets their raw paths, bytes, numbers of rows (null
-    if unknown, or not wanted) and structs of deletion vectors. It must be thread-safe. Commits are not read again where
-    no file has a vector.
+    """Yield the result of `work`, which must be thread-safe, for each batch of live files: raw paths, bytes, numbers of
+    rows (null if unknown) and structs of vectors. Commits are not read again where no file has a vector.
     """
     import pyarrow as pa
 
@@ -168,8 +169,7 @@ def map_live(
         rows = num_records_column(adds.column("stats")) if with_rows else pa.nulls(adds.num_rows, pa.int64())
         return work(adds.column("path"), adds.column("size"), rows, adds.column("deletionVector"))
 
-    fields = ("path", "size", *(("stats",) if with_rows else ()))
-    yield from actions.map_actions("add", columns_of, fields=fields)
+    yield from actions.map_actions("add", columns_of, fields=("path", "size", *(("stats",) if with_rows else ())))
 
 
 def joined(parts: Sequence[NeededFiles]) -> NeededFiles:
@@ -200,20 +200,15 @@ def _each_once(files: ArrowTable, hashes: ArrowArray | None = None) -> ArrowTabl
     import pyarrow as pa
 
     paths = files["path"]
-    if hashes is None:
-        hashes = hash_column(paths)
-    # Most often none is: a table of the paths takes ten times the memory of their sorted hashes.
-    often = repeated(hashes)
+    hashes = hash_column(paths) if hashes is None else hashes
+    often = repeated(hashes)  # most often none: a table of the paths takes ten times the memory of sorted hashes
     if not len(often):
         return files
+    if len(often) * _MANY_REPEATED > len(paths):
+        return pc.take(files, pc.index_in(pc.unique(paths), value_set=paths))
     may_repeat = pc.is_in(hashes, value_set=often)
-    suspects = pc.filter(paths, may_repeat)
-    each = pc.unique(suspects)
-    if len(each) == len(suspects):
-        return files
-    firsts = pc.take(pc.indices_nonzero(may_repeat), pc.index_in(each, value_set=suspects))
-    if len(suspects) == len(paths):
-        return pc.take(files, firsts)
+    suspects, places = pc.filter(paths, may_repeat), pc.indices_nonzero(may_repeat)
+    firsts = pc.take(places, pc.index_in(pc.unique(suspects), value_set=suspects))
     rows = pa.array(range(len(paths)), firsts.type)
     return pc.filter(files, pc.or_(pc.invert(may_repeat), pc.is_in(rows, value_set=firsts)))
 

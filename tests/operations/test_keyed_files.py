@@ -9,7 +9,7 @@ import pytest
 
 from deltacli.core.typing import ArrowArray
 from deltacli.table.live_files import KEY_BYTES, differing_keys, joined, live_files, needed_files
-from tests.support.actions import add, birth
+from tests.support.actions import add, birth, deletion_vector
 from tests.support.builder import TableBuilder
 from tests.support.reading import open_at
 from tests.support.storage import RecordingStorage
@@ -48,9 +48,11 @@ def test_of_many_keys_those_that_differ_are_found(width: int, shared: int) -> No
     ],
 )
 @pytest.mark.parametrize("are_alike", [False, True], ids=["other hashes", "one hash"])
+@pytest.mark.parametrize("many", [0, 8], ids=["few are looked up", "all are looked up"])
 def test_each_file_is_kept_where_it_is_named_first(
-    names: str, expected: str, are_alike: bool, monkeypatch: pytest.MonkeyPatch
+    names: str, expected: str, are_alike: bool, many: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("deltacli.table.live_files._MANY_REPEATED", many)
     if are_alike:
         zeros = "deltacli.table.live_files.hash_column"
         monkeypatch.setattr(zeros, lambda keys: pa.array([0] * len(keys), pa.int64()))
@@ -70,8 +72,7 @@ def test_each_file_is_kept_where_it_is_named_first(
 def test_commits_are_read_again_for_live_files_only_where_one_has_a_vector(
     vector: bool, table_builder: TableBuilder
 ) -> None:
-    descriptor = {"storageType": "u", "pathOrInlineDv": "ab^-aqEH.-t@S}K{vb[*k^", "offset": 4, "sizeInBytes": 40}
-    other = add("b", **({"deletionVector": {**descriptor, "cardinality": 1}} if vector else {}))
+    other = add("b", vector=deletion_vector() if vector else None)
     storage = RecordingStorage(table_builder.commit(*birth(), add("a"), other).in_memory())
     state = open_at(storage).snapshot()
     before = len(storage.touched("read", "read_range"))

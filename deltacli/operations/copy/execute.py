@@ -213,9 +213,7 @@ class _Run:
         result.lag = Lag(0, 0.0)
 
     def _require_equal(self, note: CopyNote) -> str:
-        """Verify the data before the log names it, and note that it is not what it should be. Return the digest of the
-        source.
-        """
+        """Verify the data before the log names it, note a difference, and return the digest of the source."""
         level = self._plan.request.level.value
         try:
             return require_equal(self._plan, self._table, self._target)

@@ -7,7 +7,7 @@ newest version needs is a refusal. Data comes first, then commits, so that the t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple, cast
 
@@ -90,8 +90,7 @@ class Lag:
 @dataclass(eq=False, repr=False)
 class CopyPlan:
     """What is copied. `files` has `path` (bytes) and `sizeBytes` of data files, vectors and change files; `log` are
-    files of the log in their order. `needed` are all files of the versions, with `needed_sizes`; of those that a
-    replica has already, only what is new.
+    files of the log in their order. `needed` are all files of the versions, with `needed_sizes`.
     """
 
     basis: Basis
@@ -308,7 +307,9 @@ def _plan(
         plan_start(table, first)
     paths = _Paths(table)
     if not is_current:
-        paths.take_states((snapshot, *_start_state(table, listing, begin, last)))
+        paths.take_state(snapshot)
+        if begin != last and _needs_start(listing, begin):
+            paths.take_state(read_snapshot(table, version=begin))
     plan = CopyPlan(
         basis=replace(basis_of(snapshot), snapshot=None)
         if last == listing.newest_version
@@ -463,9 +464,8 @@ def _require_same_state(table: TableHandle, target: Storage, version: int) -> No
 
 
 def digest_of_state(table: TableHandle, target: TableHandle, version: int, found: str | None = None) -> str:
-    """Return the digest of the live files of a version, which is the same in both; `found` is that of the source, where
-    it is known. Tombstones are not compared: a checkpoint that is written for the first version has no expired ones.
-    Raises StorageFailed.
+    """Return the digest of the live files of a version, which is the same in both; `found` is that of the source. Of
+    tombstones, a checkpoint that is written for the first version lacks the expired ones. Raises StorageFailed.
     """
     from deltacli.operations.read.snapshot import digest_of_keys
 
@@ -563,12 +563,6 @@ def plan_start(table: TableHandle, first: int) -> CheckpointPlan:
     return plan_checkpoint(table, CheckpointRequest(version=first, layout=LayoutChoice.CLASSIC, force=True))
 
 
-def _start_state(table: TableHandle, listing: LogListing, first: int, last: int) -> Iterator[Snapshot]:
-    """Yield the state of the first version where commits need not name its files."""
-    if first != last and _needs_start(listing, first):
-        yield read_snapshot(table, version=first)
-
-
 def _start_file(listing: LogListing, first: int) -> LogFile | None:
     """Return the one file from which the first version can be read; None where there is none of one file."""
     singles = [one for one in listing.checkpoints if one.version == first and len(one.files) == 1]
@@ -654,14 +648,13 @@ class _Paths:
         self.absolute: dict[str, None] = {}
         """The first absolute paths of files in the table."""
 
-    def take_states(self, snapshots: Iterable[Snapshot]) -> None:
-        """Take the files that are live in some versions."""
-
-        def files_of(paths: ArrowArray, sizes: ArrowArray, _: ArrowArray, vectors: ArrowArray | None) -> NeededFiles:
-            return self._files(FileKind.DATA, paths, sizes, vectors)
-
-        for snapshot in snapshots:
-            self._live += map_live(snapshot, files_of, with_rows=False)
+    def take_state(self, snapshot: Snapshot) -> None:
+        """Take the files that are live in a version."""
+        self._live += map_live(
+            snapshot,
+            lambda paths, sizes, _, vectors: self._files(FileKind.DATA, paths, sizes, vectors),
+            with_rows=False,
+        )
 
     def with_commits(self, listing: LogListing, begin: int, last: int) -> NeededFiles:
         """Return the files that were taken, and those that commits name beside them. Raises CommitCorrupt."""

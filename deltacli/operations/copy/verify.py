@@ -20,7 +20,7 @@ from deltacli.operations.read.snapshot import digest_of_keys
 from deltacli.operations.recover.copies import same_content
 from deltacli.operations.recover.verify import Verified, verify
 from deltacli.storage import ReadStorage
-from deltacli.table.live_files import NeededFiles, joined, live_files, look_for, whole
+from deltacli.table.live_files import joined, live_files, look_for, whole
 from deltacli.table.rebuild import read_snapshot
 
 if TYPE_CHECKING:
@@ -83,11 +83,10 @@ def _differing_live(plan: CopyPlan, table: TableHandle, target: ReadStorage) -> 
     """Yield the live files of the last version, other than those of the plan, that the target does not have."""
     assert plan.needed is not None
     planned = KeyIndex(whole(plan.needed.files["path"]))
-
-    def others(live: NeededFiles) -> NeededFiles:
-        return live.where(pc.invert(planned.contains(whole(live.files["path"]))))
-
-    live = live_files(read_snapshot(table, version=plan.last), chosen=others)
+    live = live_files(
+        read_snapshot(table, version=plan.last),
+        chosen=lambda part: part.where(pc.invert(planned.contains(whole(part.files["path"])))),
+    )
     rest, sizes = look_for(target, live, table.engine, table.progress)
     found = verify(rest, sizes, table.over(target).stores, table.engine, table.progress, contents=False)
     yield from _faulty(whole(rest.files["path"]), found)

@@ -18,6 +18,7 @@ from deltacli.operations.copy.plan import plan_copy
 from deltacli.operations.copy.request import CopyLevel, CopyRequest
 from deltacli.operations.read.snapshot import digest_of_keys
 from deltacli.storage import LocalStorage, Storage
+from deltacli.table.version import Snapshot
 from tests.operations.copy.tables import (
     SHAPES,
     copy,
@@ -92,11 +93,13 @@ def test_a_plan_gives_up_its_files_before_states_are_digested(
     """
     target, held = tmp_path / "target", list[bool]()
     plan = open_table(source).plan_copy(target=str(target), replica=True)
-    for place in ("verify", "plan"):
-        name = "deltacli.operations.read.snapshot" if place == "plan" else f"deltacli.operations.copy.{place}"
-        monkeypatch.setattr(
-            f"{name}.digest_of_keys", lambda state: (held.append(plan.needed is not None), digest_of_keys(state))[1]
-        )
+
+    def digest(state: Snapshot) -> str:
+        held.append(plan.needed is not None)
+        return digest_of_keys(state)
+
+    for module in ("deltacli.operations.copy.verify", "deltacli.operations.read.snapshot"):
+        monkeypatch.setattr(f"{module}.digest_of_keys", digest)
     amount = plan.to_copy
 
     done = open_table(source).execute_copy(plan)
