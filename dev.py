@@ -2,7 +2,7 @@
 """Work on deltacli from a fresh clone. Needs Python 3.11 and pip only.
 
   python3 dev.py demo       create two sample tables in ./demo and run the main commands on them
-  python3 dev.py test       run the test suite               [--without-corpus] [pytest arguments]
+  python3 dev.py test       run the test suite, without arguments a quarter of its examples   [--without-corpus] [...]
   python3 dev.py check      check format, lint, types, layers, generated files and the documentation site
   python3 dev.py generate   write completions, manual pages, reference pages, schemas and screens
   python3 dev.py docs       build the documentation site in ./site

@@ -142,7 +142,7 @@ def test_whatever_is_soaked_for_safety_is_no_example() -> None:
 
 @pytest.mark.parametrize("place", effort.WHOLE)
 def test_the_places_of_safety_are_there(place: str) -> None:
-    assert (ROOT / "tests" / place).is_dir() or [*(ROOT / "tests").glob(f"{place}_*.py")]
+    assert (ROOT / "tests" / place).is_dir() or [*(ROOT / "tests").glob(f"{place}[_.]*")]
 
 
 @pytest.mark.parametrize(
@@ -154,6 +154,9 @@ def test_the_places_of_safety_are_there(place: str) -> None:
         ("tests/operations/test_snapshot.py::test_it", ["fault"], True),
         ("tests/operations/vacuum/test_report.py::test_it", [], True),
         ("tests/cli/test_vacuum.py::test_it", [], True),
+        ("tests/docs/test_site.py::test_it", [], True),
+        ("tests/test_units.py::test_it", [], True),
+        ("tests/cli/test_start.py::test_it", [], True),
         ("tests/cli/test_read.py::test_a_lost_file_is_named", [], False),
     ],
 )

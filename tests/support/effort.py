@@ -46,21 +46,23 @@ WHOLE = (
     *("catalogs", "changing", "cluster", "corpus", "differential", "field", "golden"),
     *("operations/recover", "operations/repair", "operations/restore", "operations/test_log", "operations/vacuum"),
     *("property", "sharing/server/guarding", "sharing/signing", "simulation", "world"),
+    *("cli/test_start", "docs", "packaging", "rules/test_catalogue", "test"),
 )
-"""Folders and beginnings of files of tests that are no examples: every gate runs them."""
+"""Folders and beginnings of files of tests that are no examples, and that every gate runs: they are about safety, or
+hold together the code, its pages and its package, which any change may break."""
 
 WHOLE_WORDS = re.compile(
     "(?<![a-z])(accidents|atomic|atomically|beside|commits?|committing|concurrent|concurrently|conflicts|consent"
     "|contention|contract|created|creates|creation|credentials|damaged?|deleted?|deletes|deleting|deletions?|dies?|drafts"
     "|events?|expired?|external|fails?|faults?|foreign|gone|guards?|hazards|interrupted|interruption|journal|kill|killed"
     "|kills|leases|loses?|lost|meanwhile|moment|outcomes|overwriting|overwritten|peers?|published|quarantine|races?"
-    "|readers|recover|repairs?|restart|restored?|restores|retry|revoked|secrets?|storms|together|tokens?|turns|undelete"
+    "|readers|recover|repairs?|restart|restored?|restores|retry|revoked|secrets?|storms|together|tokens?|undelete"
     "|undo|vacuum|world|writers?|writes|writing)(?![a-z])"
 )
 """Words in the name of a file, of a test or of a parameter that tell safety: a world that changes, faults, races,
 deletions, recovery, other readers, secrets. Every gate runs such a test."""
 
-SHOWN = ("cli", "completions", "docs", "e2e", "packaging", "streams")
+SHOWN = ("cli", "completions", "e2e", "streams")
 """Folders of what is shown of results that others have proven: here the name of the file alone decides."""
 
 _MORE_EXAMPLES = 50
@@ -152,7 +154,7 @@ def _let_take_turns(items: Sequence[pytest.Item], mark: str, share: int, numbers
 
 def _is_decisive(test: str, parameters: Iterable[str]) -> bool:
     """Whether a test decides about safety, by where it stands and by its words."""
-    if test.startswith(tuple(f"tests/{place}{end}" for place in WHOLE for end in "/_")):
+    if test.startswith(tuple(f"tests/{place}{end}" for place in WHOLE for end in "/_.")):
         return True
     file, _, name = test.partition("::")
     names = [file] if file.startswith(tuple(f"tests/{folder}/" for folder in SHOWN)) else [file, name, *parameters]
