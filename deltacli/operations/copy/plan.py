@@ -123,11 +123,8 @@ class CopyPlan:
 
     def release(self) -> None:
         """Give up the files, of which only the amounts are kept: a million take 100 MB. It cannot be executed again."""
-        import pyarrow as pa
-
         self.to_copy  # noqa: B018  (kept from now on)
         self.files, self.needed, self.needed_sizes = _no_files(), None, None
-        pa.default_memory_pool().release_unused()
 
     @cached_property
     def to_copy(self) -> Amount:
@@ -658,6 +655,9 @@ class _Paths:
 
     def with_commits(self, listing: LogListing, begin: int, last: int) -> NeededFiles:
         """Return the files that were taken, and those that commits name beside them. Raises CommitCorrupt."""
+        import pyarrow as pa
+
+        pa.default_memory_pool().release_unused()  # the state that is gone, or it is there beside the paths
         none = _no_rows()
         parts = self._live = [_in_one_piece(joined([self._files(FileKind.DATA, none, none), *self._live]))]
         live = KeyIndex(whole(parts[0].files["path"]))

@@ -139,6 +139,8 @@ def summarize(
 
 def digest_of_keys(snapshot: Snapshot) -> str:
     """Return `StateDigests.keys` alone, in less memory and time. Raises CheckpointUnreadable."""
+    import pyarrow as pa
+
     from deltacli.work.checkpoints.state_digest import SortedSha256, key_lines
 
     actions = snapshot.file_actions
@@ -149,6 +151,7 @@ def digest_of_keys(snapshot: Snapshot) -> str:
                     lines.add(key_lines(batch.adds))
             for part in actions.map_narrow_adds(key_lines) if actions.pieces else ():
                 lines.add(part)
+            pa.default_memory_pool().release_unused()
         except CheckpointUnreadable as fault:
             return digest_of_keys(_without_checkpoint(snapshot, fault))
         return lines.hexdigest()
