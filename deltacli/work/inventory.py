@@ -35,7 +35,7 @@ from deltacli.core.units import some_of
 from deltacli.delta.data_files import decode_column
 from deltacli.delta.encoding.value_text import parse_moment
 from deltacli.storage import PathKind, ReadStorage, Storage
-from deltacli.work.checkpoints.reading_limits import BUFFER_BYTES
+from deltacli.work.checkpoints.reading import BUFFER_BYTES
 
 if TYPE_CHECKING:
     import pyarrow

@@ -17,7 +17,7 @@ from deltacli.delta.encoding.roaring import DeletedRows
 from deltacli.delta.schema.file_columns import FileColumn, Hybrid, absent, hybrid_column, hybrid_leaf, nulls_of, rebased
 from deltacli.delta.schema.types import PrimitiveType, StructField, StructType, holds, recorded_name
 from deltacli.delta.schema.variants import TYPED, not_a_type
-from deltacli.work.checkpoints.reading_limits import read_footer_bytes
+from deltacli.work.checkpoints.reading import read_footer_bytes
 from deltacli.work.rows.data_files import (
     DataFile,
     OpenDataFile,
