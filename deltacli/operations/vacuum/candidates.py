@@ -28,8 +28,7 @@ from deltacli.table.find_log import list_log
 from deltacli.table.rebuild import last_commit_before, read_snapshot
 from deltacli.table.walk import TableWalk
 from deltacli.work.commits.file_references import FileReferences
-from deltacli.work.files.classifying import ClassifiedFiles, KnownFiles, classify
-from deltacli.work.files.listing import ListedFiles
+from deltacli.work.files.listing import ClassifiedFiles, KnownFiles, ListedFiles, classify
 
 if TYPE_CHECKING:
     import pyarrow
