@@ -76,7 +76,7 @@ from deltacli.table.handle import TableHandle
 from deltacli.table.live_files import FileKind, NeededFiles, live_files, look_for, whole
 from deltacli.table.rebuild import read_snapshot
 from deltacli.table.walk import TableWalk, hidden_names
-from deltacli.work.commits.provenance import read_provenance
+from deltacli.work.commits.reading import read_provenance
 from deltacli.work.task import TableStores
 
 if TYPE_CHECKING:

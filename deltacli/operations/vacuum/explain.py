@@ -21,7 +21,7 @@ from deltacli.table.file_history import RULE, named_files
 from deltacli.table.rebuild import committed_at, read_snapshot
 from deltacli.table.walk import kind_at
 from deltacli.work.commits.file_references import FileReferences
-from deltacli.work.commits.provenance import read_provenance
+from deltacli.work.commits.reading import read_provenance
 from deltacli.work.files.listing import ListedFiles
 
 if TYPE_CHECKING:
