@@ -132,7 +132,7 @@ def _count(run: Run, snapshot: Snapshot, where: str | None) -> None:
     from deltacli.cli.render.columns import Section
     from deltacli.cli.results import Outcome
     from deltacli.core.units import format_count
-    from deltacli.table.row_counts import count_rows
+    from deltacli.operations.read.snapshot import count_rows
 
     rows, is_from_log = count_rows(snapshot) if where is None else (None, False)
     if rows is None:
@@ -160,7 +160,7 @@ def _count_rows(snapshot: Snapshot) -> int | None:
     """Return how many rows a version has; None where the log does not say, cannot be trusted, or is too large to count
     for a footer.
     """
-    from deltacli.table.row_counts import doubts_of_rows
+    from deltacli.operations.read.snapshot import doubts_of_rows
 
     checkpoint = snapshot.segment.checkpoint
     size_bytes = 0 if checkpoint is None else sum(file.size_bytes for file in checkpoint.files)

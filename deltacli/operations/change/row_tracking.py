@@ -29,8 +29,8 @@ from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.protocol.property_changes import suspended
 from deltacli.delta.schema.types import walk
 from deltacli.delta.schema.widened_schema import read_exactly, write_exactly
+from deltacli.operations.read.snapshot import doubtful_counts
 from deltacli.table.handle import TableHandle, managed_store
-from deltacli.table.row_counts import doubtful_counts
 from deltacli.table.version import Snapshot
 from deltacli.work.rows.data_files import DataFile, open_data_file
 
