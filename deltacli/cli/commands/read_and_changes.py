@@ -75,6 +75,7 @@ def read(run: Run, table: TableArgument, *, asked: Asked[ScanRequest], wanted: R
       deltacli read ./tbl --row-ids --limit 5  # of a table with row tracking
     """
     from deltacli.storage.base import StoreOfVersions
+    from deltacli.table.rebuild import find_snapshot
 
     version = wanted.version
     at_ms = parse_moment_of(version, wanted.timestamp)
@@ -90,7 +91,7 @@ def read(run: Run, table: TableArgument, *, asked: Asked[ScanRequest], wanted: R
     opened = run.open_table(table)
     if where is not None and not wanted.explain and isinstance(opened.storage, StoreOfVersions):
         opened = opened.over(opened.storage.expecting(where=where, version=version, at_ms=at_ms))
-    found = opened.snapshot(version=version, timestamp_ms=at_ms)
+    found = find_snapshot(opened, version=version, timestamp_ms=at_ms)
     if wanted.count:
         note_catalog(run, found)
         _count(run, found, where)
