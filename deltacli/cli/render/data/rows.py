@@ -8,6 +8,7 @@ from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from deltacli.arrow.compute import pieces
 from deltacli.cli.render.aligned import ROWS_PER_SCREEN, write_aligned
 from deltacli.cli.render.columns import Column, Section
 from deltacli.cli.results import (
@@ -26,7 +27,6 @@ from deltacli.cli.terminal.term import Style, Terminal, encoded
 from deltacli.core.documents import envelope
 from deltacli.core.typing import Json, JsonObject
 from deltacli.core.units import format_count, format_size, plural
-from deltacli.delta.encoding.arrow_json import pieces
 
 if TYPE_CHECKING:
     import pyarrow
