@@ -18,9 +18,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deltacli.arrow import compute
-from deltacli.cli.formats import FORMATS
 from deltacli.cli.render.data.rows import Rows, RowsResult, Written
-from deltacli.cli.results import open_sink
+from deltacli.cli.results import FORMATS, open_sink
 from deltacli.cli.terminal.term import Terminal
 from deltacli.core.errors import Unreadable, UsageError
 from deltacli.work import parquet_writing as parquet_stream

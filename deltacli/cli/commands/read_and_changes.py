@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
-from deltacli.cli.formats import PARQUET, RowFormat
 from deltacli.cli.options.declared import (
     Asked,
     LastOption,
@@ -17,6 +16,7 @@ from deltacli.cli.options.declared import (
     parse_end,
     parse_moment_of,
 )
+from deltacli.cli.results import PARQUET, RowFormat
 from deltacli.cli.running.run import (
     Run,
     judge_left_out,

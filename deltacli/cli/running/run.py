@@ -15,10 +15,9 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, TypeVar
 
 from deltacli.cli.command_tree import TableFormat, path_of
-from deltacli.cli.formats import MARKDOWN, PARQUET, TABLE, Content, Format
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.declared import DEFAULT_ROWS
-from deltacli.cli.results import open_sink
+from deltacli.cli.results import MARKDOWN, PARQUET, TABLE, Content, Format, open_sink
 from deltacli.cli.terminal.interrupts import before_leaving, is_interrupted
 from deltacli.cli.terminal.shell import again_with, again_without_cluster, again_without_limit, as_typed, with_files
 from deltacli.cli.terminal.term import Style, Terminal, capture_logging, close_live_line, say, say_json, visible
