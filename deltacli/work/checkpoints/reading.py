@@ -18,7 +18,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
-from deltacli.arrow.parquet import ParquetReader
+from deltacli.arrow.parquet import BUFFER_BYTES, ParquetReader, read_footer_bytes
 from deltacli.core.errors import CheckpointUnreadable, CommitCorrupt, FileMissing, command
 from deltacli.core.process import stop_if_exhausted
 from deltacli.core.typing import ArrowArray, BinaryFile, RecordBatch
@@ -56,33 +56,15 @@ ROWS_A_BATCH = 8_192
 MAX_PAGE_BYTES = 128 << 20
 """Maximum uncompressed bytes of a page; larger pages are refused. Writers produce pages of about 1 MiB."""
 
-MAX_FOOTER_BYTES = 64 << 20
-"""Maximum bytes of a footer that is parsed here."""
-
 MAX_COLUMN_BYTES = 16 << 20
 """Maximum bytes of one column in a batch. Batches have fewer rows where values are long."""
 
-BUFFER_BYTES = 128 << 10
-"""Buffer of a column chunk in a near store, which stays in the cache of a processor: a tenth less time than with 1 MiB
-beside other work."""
 FAR_BUFFER_BYTES = 1 << 20
-"""The same where a read is a request."""
+"""Buffer of a column chunk where a read is a request; elsewhere it has `BUFFER_BYTES`."""
 _CODECS = {"SNAPPY": "snappy", "GZIP": "gzip", "ZSTD": "zstd", "BROTLI": "brotli", "LZ4": "lz4_raw"}
 """Parquet's codec names -> Arrow's. A dictionary with any other codec counts as one value."""
 
 _HEADER_BYTES = (512, 1 << 16, 1 << 24)
-
-
-def read_footer_bytes(source: BinaryFile) -> bytes:
-    """Return the footer bytes of a Parquet file that Arrow has opened; empty if the footer exceeds 64 MiB."""
-    source.seek(0, io.SEEK_END)
-    end = source.tell()
-    source.seek(max(end - 8, 0))
-    length = int.from_bytes(source.read(4), "little")
-    if not 0 < length <= min(end - 8, MAX_FOOTER_BYTES):
-        return b""
-    source.seek(end - 8 - length)
-    return bytes(source.read(length))
 
 
 class _ReachedPagesError(Exception):
