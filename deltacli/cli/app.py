@@ -83,14 +83,15 @@ from deltacli.cli.results import (
     require_target,
 )
 from deltacli.cli.running.run import Run
-from deltacli.cli.terminal.interrupts import Interrupted, signals_raise
 from deltacli.cli.terminal.term import (
+    Interrupted,
     PagerQuitError,
     close_live_line,
     colours_stderr,
     detect_terminal,
     libraries_muted,
     say,
+    signals_raise,
     visible,
 )
 from deltacli.core.clock import Clock, fixed_clock, system_clock

@@ -18,9 +18,18 @@ from deltacli.cli.command_tree import TableFormat, path_of
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.declared import DEFAULT_ROWS
 from deltacli.cli.results import MARKDOWN, PARQUET, TABLE, Content, Format, open_sink
-from deltacli.cli.terminal.interrupts import before_leaving, is_interrupted
 from deltacli.cli.terminal.shell import again_with, again_without_cluster, again_without_limit, as_typed, with_files
-from deltacli.cli.terminal.term import Style, Terminal, capture_logging, close_live_line, say, say_json, visible
+from deltacli.cli.terminal.term import (
+    Style,
+    Terminal,
+    before_leaving,
+    capture_logging,
+    close_live_line,
+    is_interrupted,
+    say,
+    say_json,
+    visible,
+)
 from deltacli.core.clock import Clock
 from deltacli.core.documents import dumps
 from deltacli.core.errors import DeltacliError, PaimonTable, Refused, UsageError, quoted_table
