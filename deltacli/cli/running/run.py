@@ -704,13 +704,14 @@ def write_directory(
 
 def note_what_is_missing(run: Run, written: Written, limit: int) -> None:
     """Report rows left out by the limit, and values cut and columns left out for lack of room."""
-    again = again_with(invocation.arguments, "--format", "ndjson")
-    if written.cuts_values and not written.left_out:
-        run.note(f"values are cut; to show them whole: {again}")
-    if written.left_out:
-        shown = some_of(list(written.left_out), _NAMED)
-        cut = ", and values are cut" if written.cuts_values else ""
-        run.note(f"no room for {shown}{cut}; select columns with --columns, or show all: {again}")
+    if written.left_out or written.cuts_values:
+        again = again_with(invocation.arguments, "--format", "ndjson")
+        if written.left_out:
+            shown = some_of(list(written.left_out), _NAMED)
+            cut = ", and values are cut" if written.cuts_values else ""
+            run.note(f"no room for {shown}{cut}; select columns with --columns, or show all: {again}")
+        else:
+            run.note(f"values are cut; to show them whole: {again}")
     if written.was_cut:
         said = "" if run.is_on_screen else f"showing the first {limit:,}; "  # the screen ends with the number
         run.note(f"{said}to show all: {again_without_limit(invocation.arguments)}")
