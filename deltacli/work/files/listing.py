@@ -14,13 +14,14 @@ from deltacli.arrow import compute as pc
 from deltacli.core.errors import FileMissing
 from deltacli.core.typing import ArrowArray, RecordBatch
 from deltacli.delta.data_files import decode
-from deltacli.delta.listing import HiddenNames, PathKeys, TableRoots, binary_paths, is_among
 from deltacli.delta.log.segment import LOG_DIRECTORY
 from deltacli.storage import FileStat, ReadStorage, WalkEntry, leads_outside
 from deltacli.work.task import TaskContext
 
 if TYPE_CHECKING:
     import pyarrow
+
+    from deltacli.delta.listing import HiddenNames, PathKeys, TableRoots
 
 # -- listing -----------------------------------------------------------------------------------------------------------
 
@@ -213,6 +214,8 @@ class KnownFiles(NamedTuple):
 
     def _find(self, hashes: pyarrow.Array, known: pyarrow.Array) -> pyarrow.Array:
         if not self.is_sorted or len(hashes) * _LOOKUPS >= len(known):
+            from deltacli.delta.listing import is_among
+
             return is_among(hashes, known)
         import pyarrow as pa
 
@@ -239,6 +242,8 @@ class ClassifiedFiles(NamedTuple):
 
 def classify(files: ListedFiles, known: KnownFiles, storage: ReadStorage) -> ClassifiedFiles:
     """Classify listed files, in one pass."""
+    from deltacli.delta.listing import TableRoots
+
     listed = len(files.paths)
     if isinstance(files.paths, list):
         hashes = known.keys.of_names(files.paths, is_plain=files.is_plain)
@@ -290,6 +295,8 @@ def _stats_of(files: ListedFiles, storage: ReadStorage) -> tuple[Any, Any]:  # A
 def _filtered(files: ListedFiles, mask: ArrowArray) -> ListedFiles:
     paths, *others, is_plain = files
     if isinstance(paths, list):
+        from deltacli.delta.listing import binary_paths
+
         kept = binary_paths([paths[row] for row in pc.indices_nonzero(mask).to_pylist()])
     else:
         kept = pc.filter(paths, mask)
@@ -332,6 +339,8 @@ def classify_directory(piece: DirectoryPiece, context: TaskContext) -> Classifie
 
 
 def _joined(parts: Sequence[ClassifiedFiles]) -> ClassifiedFiles:
+    from deltacli.delta.listing import TableRoots
+
     def every(columns: Iterable[tuple[Any, ...]]) -> tuple[Any, ...]:
         return tuple(one for column in columns for one in column if len(one))
 
