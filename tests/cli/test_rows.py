@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deltacli.arrow import compute
+from deltacli.arrow import rows as arrow_rows
 from deltacli.cli.render.data.rows import Rows, RowsResult, Written
 from deltacli.cli.results import FORMATS, open_sink
 from deltacli.cli.terminal.term import Terminal
@@ -134,8 +134,8 @@ def test_rows_are_the_same_in_whatever_pieces_they_are_written(
 ) -> None:
     many = [batch().slice(1), batch(), batch(TABLE * 5).slice(2, 9)]
     whole = {form: write(form, *many) for form in ("ndjson", "json", "csv")}
-    monkeypatch.setattr(compute, "_ROWS_PER_PIECE", pieces[0])
-    monkeypatch.setattr(compute, "_BYTES_PER_PIECE", pieces[1])
+    monkeypatch.setattr(arrow_rows, "_ROWS_PER_PIECE", pieces[0])
+    monkeypatch.setattr(arrow_rows, "_BYTES_PER_PIECE", pieces[1])
 
     for form in ("ndjson", "csv"):
         assert whole[form] == write(form, *many)
