@@ -14,13 +14,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from deltacli.changing.plan import NO_FILES
 from deltacli.cli.command_tree import path_of
 from deltacli.cli.errors import document_of, report_error, unexpected
-from deltacli.cli.formats import MARKDOWN, TABLE
 from deltacli.cli.invocation import Exit, invocation
-from deltacli.cli.results import Document, Emit, EncodedItems, Grid, Result, RowForm, line_of
+from deltacli.cli.results import MARKDOWN, TABLE, Document, Emit, EncodedItems, Grid, Result, RowForm, line_of
 from deltacli.cli.running.changing import Mode, ask_about_all
-from deltacli.cli.terminal.interrupts import Interrupted
 from deltacli.cli.terminal.shell import again, again_with
-from deltacli.cli.terminal.term import Style, encoded, safe_text, visible
+from deltacli.cli.terminal.term import Interrupted, Style, encoded, safe_text, visible
 from deltacli.core.documents import SCHEMA_VERSION, dumps, loads
 from deltacli.core.errors import DeltacliError, PaimonTable, UsageError, is_shared
 from deltacli.core.process import raise_open_files

@@ -29,7 +29,6 @@ from deltacli.core.errors import (
 from deltacli.core.request_fields import Kind, option, require_known_word
 from deltacli.core.units import plural
 from deltacli.delta.checkpoint.content import Columns, live_transactions, stats_type
-from deltacli.delta.checkpoint.last_checkpoint_content import Hint, make_hint, read_hint
 from deltacli.delta.checkpoint.layout import (
     READERS_THAT_FAIL,
     SEVERAL_FORMS,
@@ -40,7 +39,15 @@ from deltacli.delta.checkpoint.layout import (
 )
 from deltacli.delta.data_files import sidecar_location
 from deltacli.delta.log.file_actions import FileCounts, TombstoneCounts
-from deltacli.delta.log.segment import HINT_NAME, LOG_DIRECTORY, CheckpointInstance, LogListing
+from deltacli.delta.log.segment import (
+    HINT_NAME,
+    LOG_DIRECTORY,
+    CheckpointInstance,
+    Hint,
+    LogListing,
+    make_hint,
+    read_hint,
+)
 from deltacli.delta.log.state import STATS_AS_JSON, STATS_AS_STRUCT, TableConfiguration, is_true
 from deltacli.delta.partitions.text import partition_type
 from deltacli.delta.protocol.known_properties import CODEC

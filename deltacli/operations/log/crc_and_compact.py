@@ -45,8 +45,7 @@ from deltacli.table.find_log import Log, list_log
 from deltacli.table.handle import TableHandle
 from deltacli.table.rebuild import read_snapshot, rebuild
 from deltacli.table.version import Snapshot
-from deltacli.work.commits.provenance import read_provenance
-from deltacli.work.commits.reading import read_commit
+from deltacli.work.commits.reading import read_commit, read_provenance
 
 if TYPE_CHECKING:
     from deltacli.changing.change import Gate

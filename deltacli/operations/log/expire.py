@@ -46,15 +46,16 @@ from deltacli.core.units import (
     plural,
     ranges_of,
 )
-from deltacli.delta.checkpoint.last_checkpoint_content import Hint, read_hint
 from deltacli.delta.log.file_actions import FileCounts
 from deltacli.delta.log.segment import (
     LOG_DIRECTORY,
     SIDECAR_DIRECTORY,
     CheckpointInstance,
+    Hint,
     LogFile,
     LogFileKind,
     LogListing,
+    read_hint,
     read_listing,
 )
 from deltacli.delta.log.state import (

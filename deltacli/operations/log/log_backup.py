@@ -27,8 +27,7 @@ from deltacli.core.errors import (
 )
 from deltacli.core.progress import Progress, reported, weighed
 from deltacli.core.units import format_ranges, format_timestamp, plural
-from deltacli.delta.checkpoint.last_checkpoint_content import MAX_HINT_BYTES
-from deltacli.delta.log.segment import BACKUP_LIST, HINT_NAME, LOG_DIRECTORY, LogFileKind
+from deltacli.delta.log.segment import BACKUP_LIST, HINT_NAME, LOG_DIRECTORY, MAX_HINT_BYTES, LogFileKind
 from deltacli.engine.base import Engine
 from deltacli.operations.log.log_copy import (
     AMOUNT_NAMES,

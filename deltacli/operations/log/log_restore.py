@@ -33,16 +33,17 @@ from deltacli.core.errors import (
 )
 from deltacli.core.progress import Progress, reported, weighed
 from deltacli.core.units import format_ranges, format_timestamp, named_ranges, plural
-from deltacli.delta.checkpoint.last_checkpoint_content import Hint, read_hint
 from deltacli.delta.log.actions import read_actions
 from deltacli.delta.log.segment import (
     BACKUP_LIST,
     HINT_NAME,
     LOG_DIRECTORY,
     SIDECAR_DIRECTORY,
+    Hint,
     LogFileKind,
     LogListing,
     commit_name,
+    read_hint,
 )
 from deltacli.engine.base import Engine
 from deltacli.operations.log.log_copy import (

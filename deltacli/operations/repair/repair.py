@@ -73,7 +73,7 @@ from deltacli.storage.base import require_writable
 from deltacli.table.find_log import list_log, missing_log, refuse_paimon
 from deltacli.table.handle import managed_store
 from deltacli.table.rebuild import read_snapshot
-from deltacli.work.commits.provenance import read_provenance
+from deltacli.work.commits.reading import read_provenance
 
 if TYPE_CHECKING:
     from deltacli.changing.change import Gate

@@ -20,7 +20,7 @@ import pytest
 
 from deltacli.api.table import Table
 from deltacli.changing.plan import Amount
-from deltacli.cli.terminal.interrupts import Interrupted, signals_raise
+from deltacli.cli.terminal.term import Interrupted, signals_raise
 from deltacli.core.clock import Machine, fixed_clock
 from deltacli.core.errors import (
     ConflictLost,
@@ -484,16 +484,16 @@ def test_a_second_signal_leaves_at_once(place: Path) -> None:
     program = f"""
 import os, signal, sys, threading
 from pathlib import Path
-from deltacli.cli.terminal import interrupts
+from deltacli.cli.terminal import term
 from tests.support import vacuuming
 from tests.operations.vacuum.test_vacuum_faults import Hooked
 def hook(_):
     os.kill(os.getpid(), signal.SIGINT)
-    while interrupts._state.first is None:
+    while term._state.first is None:
         pass
     os.kill(os.getpid(), signal.SIGINT)
     threading.Event().wait()
-with interrupts.signals_raise():
+with term.signals_raise():
     vacuuming.vacuum(Hooked(Path({str(place)!r}), hook))
 """
     command = [sys.executable, "-c", program]

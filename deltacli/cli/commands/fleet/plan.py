@@ -353,8 +353,8 @@ def _plan_vacuum(_: Run, table: Table, policy: Policy, path: str | None) -> Json
 
 
 def _plan_expiry(run: Run, table: Table, policy: Policy, path: str | None) -> JsonObject:
-    from deltacli.cli.formats import JSON
     from deltacli.cli.render.log_files import expiry_result
+    from deltacli.cli.results import JSON
 
     plan = expiry_step(policy, proves=True).plan(table)
     if path is None:
