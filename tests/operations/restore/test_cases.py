@@ -479,6 +479,47 @@ def test_files_of_a_time_before_row_tracking_get_fresh_ids() -> None:
     assert ['{"rowIdHighWaterMark":119}'] == [one["configuration"] for one in commit["domainMetadata"]]
 
 
+@pytest.mark.parametrize("where", [None, "p = '1'"])
+@pytest.mark.parametrize("is_named_anew", [False, True])
+def test_a_file_that_is_live_keeps_its_row_ids_when_it_comes_back_without_its_vector(
+    is_named_anew: bool, where: str | None
+) -> None:
+    """
+    The target is of a time before row tracking, or of an earlier one, and the rows were there all along.
+    """
+    then, now = (
+        metadata(
+            configuration={
+                "delta.rowTracking.materializedRowIdColumnName": name,
+                "delta.enableDeletionVectors": "true",
+            },
+            partition_columns=["p"],
+            schema_string='{"type":"struct","fields":[{"name":"p","type":"string","nullable":true,"metadata":{}}]}',
+        )
+        for name in ("_then", "_now" if is_named_anew else "_then")
+    )
+    names = ["domainMetadata", "rowTracking", "deletionVectors"]
+    tracked = protocol(3, 7, reader_features=["deletionVectors"], writer_features=names)
+    of: dict[str, Any] = {"size": 7, "records": 10, "partition_values": {"p": "1"}}
+    stored = {"baseRowId": 5, "defaultRowCommitVersion": 0} if is_named_anew else {}
+    builder = TableBuilder().commit(commit_info(), tracked, then, add("a", **of, **stored), add("b", **of), mark(14))
+    ids: dict[str, Any] = {"baseRowId": 20, "defaultRowCommitVersion": 1}
+    builder.commit(commit_info(), now, add("a", **of, **ids, dataChange=False), mark(29), remove("b"))
+    vector = inline([1, 4])
+    builder.commit(commit_info("DELETE"), remove("a"), add("a", **of, **ids, deletionVector=vector))
+    restoring = Restoring(builder)
+
+    restoring.restore(0, **({} if where is None else {"where": where}))
+
+    found = {one["path"]: one for one in restoring.state().live.values()}
+    assert {"a": 20, "b": 30} == {path: one["baseRowId"] for path, one in found.items()}
+    assert (1, 3) == tuple(found[path]["defaultRowCommitVersion"] for path in "ab")
+    assert "deletionVector" not in found["a"]
+    assert mark(39)["domainMetadata"] == restoring.state().domains["delta.rowTracking"]
+    found_codes = {one.rule.id for one in restoring.table.validate(level="log").findings if one.place.version == 3}
+    assert {"rowtracking.base-row-id-changed", "rowtracking.commit-version"}.isdisjoint(found_codes)
+
+
 def test_rows_that_are_not_counted_get_no_ids() -> None:
     builder = born().commit(commit_info(), add("b", size=7)).commit(commit_info(), remove("b"))
     builder.commit(commit_info(), protocol(1, 7, writer_features=["domainMetadata", "rowTracking"]))
