@@ -1,5 +1,5 @@
-"""Random histories of a table with row tracking, dropped and added again, and restores: no two rows have one row id, and
-those of a live file stay.
+"""Random histories of a table with row tracking, dropped and added again, and restores: no two rows have one row id,
+and those of a live file stay.
 """
 
 from __future__ import annotations

@@ -806,7 +806,7 @@ def _all_structs(place: str, kind: Any) -> Iterator[tuple[str, Sequence[Mapping[
 
 
 def _shown(kind: Any) -> str:
-    return kind if isinstance(kind, str) else str(kind["type"] if kind["type"] != "struct" else dumps(kind).decode())
+    return kind if isinstance(kind, str) else dumps(kind).decode()
 
 
 # -- the commit --------------------------------------------------------------------------------------------------------

@@ -144,6 +144,7 @@ def test_files_that_disagree_are_listed_by_file_and_column(
 
     assert column == found
     assert seen in (None, text)
+    assert text != open_table(tmp_path / "t").plan_convert().conflicts[0].expected.partition(", as in ")[0]
 
 
 def test_files_that_cannot_be_read_are_named_and_may_be_left_out(tmp_path: Path) -> None:
