@@ -46,7 +46,7 @@ from deltacli.delta.log.file_actions import action_schemas
 from deltacli.delta.log.segment import LOG_DIRECTORY
 from deltacli.delta.partitions.text import HIVE_DEFAULT, Spelling, is_text, kernel_refuses, spelling_of
 from deltacli.delta.protocol.feature_use import property_uses, schema_uses, upgraded
-from deltacli.delta.schema.type_changes import digits_of_decimal, is_allowed_change
+from deltacli.delta.schema.type_changes import TYPE_CHANGES_KEY, digits_of_decimal, is_allowed_change
 from deltacli.delta.schema.types import ID, MODE, PHYSICAL_NAME, PLAIN_TYPES, parse_schema
 from deltacli.operations.change.parquet_directory import Conflict, Listed, list_data_files, require_same_files
 from deltacli.storage import LocalStorage
@@ -148,6 +148,38 @@ class _Wanted(NamedTuple):
             parts = (_field(self.physical(one), self.stored(one["type"])) for one in kind["fields"])
             return {"type": "struct", "fields": list(parts)}
         return kind | {key: self.stored(kind[key]) for key in _ELEMENTS if key in kind}
+
+    def fits(self, column: Mapping[str, Any], kind: Any, dropped: list[str]) -> bool:
+        """Return whether values of a type in a file are those of a column, whose type may have been widened. `dropped`
+        gets the fields of a mapped table that the column does not have.
+        """
+        return self._fits(column["type"], kind, str(column["name"]), dropped, is_widened=_is_widened(column))
+
+    def _fits(self, kind: Any, stored: Any, place: str, dropped: list[str], *, is_widened: bool) -> bool:
+        if isinstance(kind, str) or isinstance(stored, str):
+            is_wider = is_widened and isinstance(kind, str) and isinstance(stored, str)
+            return _common(kind, stored) == kind or (is_wider and is_allowed_change(stored, kind))
+        if kind["type"] != stored["type"]:
+            return False
+        if kind["type"] != "struct":
+            return all(
+                self._fits(kind[key], stored[key], f"{place}.{name}", dropped, is_widened=is_widened)
+                for key, name in _PARTS
+                if key in kind
+            )
+        fields = {self.physical(one): one for one in kind["fields"]}
+        others = {name.lower() for name in fields}
+        for one in stored["fields"]:
+            name, column = one["name"], fields.get(one["name"])
+            if column is None and (not self.is_mapped or name.lower() in others):
+                return False
+            if column is None:
+                dropped.append(f"{place}.{name}")
+            elif not self._fits(
+                column["type"], one["type"], f"{place}.{name}", dropped, is_widened=_is_widened(column)
+            ):
+                return False
+        return True
 
     def ids(self, fields: Sequence[Mapping[str, Any]], place: str = "") -> Iterator[tuple[str, int | None]]:
         """Yield the id of each field, by its place as in `ForeignFile.ids`."""
@@ -582,15 +614,12 @@ class _Converting:
                         expected = "a column of the schema"
                         self._conflicts.append(Conflict(path, one["name"], _shown(one["type"]), expected))
                     continue
-                kind = wanted.stored(column["type"])
-                is_wider = (
-                    "delta.typeChanges" in column.get("metadata", {})
-                    and isinstance(kind, str)
-                    and isinstance(one["type"], str)
-                    and is_allowed_change(one["type"], kind)
-                )
-                if not is_wider and _common(kind, one["type"]) != kind:
+                dropped: list[str] = []
+                if not wanted.fits(column, one["type"], dropped):
+                    kind = wanted.stored(column["type"])
                     self._conflicts.append(Conflict(path, str(column["name"]), _shown(one["type"]), _shown(kind)))
+                for place in dropped:
+                    self._dropped.setdefault(place, path)
         return [dict(one) for one in wanted.fields]
 
     def _judge_type(self, path: str, column: str, kind: Any) -> None:
@@ -740,6 +769,10 @@ def _canonical(kind: str, text: str) -> str:
 def _is_decimal(kind: str) -> bool:
     digits = digits_of_decimal(kind)
     return digits is not None and digits.precision <= 38
+
+
+def _is_widened(column: Mapping[str, Any]) -> bool:
+    return TYPE_CHANGES_KEY in column.get("metadata", {})
 
 
 def _field(name: str, kind: Any) -> dict[str, Any]:

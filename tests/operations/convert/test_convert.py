@@ -443,6 +443,44 @@ def test_a_kept_document_of_the_table_gives_names_and_types_back(tmp_path: Path)
     assert [] == errors(tmp_path / "t")
 
 
+@pytest.mark.parametrize("is_list", [False, True])
+def test_fields_of_structs_that_the_table_had_dropped_or_widened_are_no_conflict(is_list: bool, tmp_path: Path) -> None:
+    def mapped(name: str, kind: Any, number: int, **metadata: Any) -> dict[str, Any]:
+        names = {"delta.columnMapping.id": number, "delta.columnMapping.physicalName": f"c{number}"}
+        return {"name": name, "type": kind, "nullable": True, "metadata": names | metadata}
+
+    change = {"fromType": "short", "toType": "double", "tableVersion": 3}
+    inner = {"type": "struct", "fields": [mapped("x", "double", 2, **{"delta.typeChanges": [change]})]}
+    kind = {"type": "array", "elementType": inner, "containsNull": True} if is_list else inner
+    metadata = {
+        "schemaString": json.dumps({"type": "struct", "fields": [mapped("s", kind, 1)]}),
+        "partitionColumns": [],
+        "configuration": {"delta.columnMapping.mode": "name", "delta.columnMapping.maxColumnId": "3"},
+    }
+    document = tmp_path / "snapshot.json"
+    document.write_text(json.dumps({"kind": "deltacli.snapshot", "metadata": metadata}))
+    stored = pa.struct([("c2", pa.int16()), ("c3", pa.string())])
+    value: Any = {"c2": 7, "c3": "dropped"}
+    array = pa.array([[value]], pa.list_(stored)) if is_list else pa.array([value], stored)
+    put(tmp_path / "t", "a.parquet", c1=array)
+    put(tmp_path / "t", "b.parquet", c1=pa.array([[]], pa.list_(stored)) if is_list else pa.array([None], stored))
+    table = open_table(tmp_path / "t")
+
+    plan = table.plan_convert(like=str(document))
+    table.convert(like=str(document), accept_unknowable=True)
+
+    assert () == plan.conflicts
+    place = "s.element.c3" if is_list else "s.c3"
+    assert [f"the column {place} of a.parquet"] == [
+        one.evidence for one in plan.unknowable if one.kind == "dropped-columns"
+    ]
+    expected: Any = {"x": 7.0}
+    assert {repr(([expected] if is_list else expected,)), repr(([] if is_list else None,))} == {
+        repr(row) for row in rows(tmp_path / "t", "s")
+    }
+    assert [] == errors(tmp_path / "t")
+
+
 def test_a_document_of_another_table_or_of_ids_that_files_lack_is_a_conflict(tmp_path: Path) -> None:
     put(tmp_path / "other", "a.parquet", v=[1])
     put(tmp_path / "t", "a.parquet", **{PHYSICAL: [1, 2]})
