@@ -264,23 +264,25 @@ class _Settlement:
 
     def _schema_with_marks(self) -> str | None:
         """Return the schema of the target with the farther mark of each identity column; None: as it is."""
-        now, text = self._now.config.schema, self._target.metadata.get("schemaString")
-        if now is None or not isinstance(text, str):
+        now, then, text = self._now.config.schema, self._target.config.schema, self._target.metadata.get("schemaString")
+        if now is None or then is None or not isinstance(text, str):
             return None
-        marks = {recorded_name(field): field.metadata.get(_MARK) for field in now.fields if _is_mark(field)}
+        marks = {recorded_name(field): field.metadata[_MARK] for field in now.fields if _has_whole(field, _MARK)}
         if not marks:
             return None
+        known = {recorded_name(field): field for field in then.fields}
         schema: Json = read_exactly(text)
         changed = False
         for field in schema.get("fields", ()):
             metadata = field.get("metadata") or {}
-            mark = marks.get(str(metadata.get(PHYSICAL_NAME) or field.get("name")))
-            if mark is None or _STEP not in metadata:
+            name = str(metadata.get(PHYSICAL_NAME) or field.get("name"))
+            if name not in marks or name not in known or _STEP not in metadata:
                 continue
-            own = metadata.get(_MARK)
-            farther = max if int(metadata[_STEP]) > 0 else min
-            wanted = int(mark) if own is None else farther(int(own), int(mark))
-            if own is None or int(own) != wanted:
+            was, wanted = known[name], marks[name]
+            if _has_whole(was, _MARK) and _has_whole(was, _STEP):
+                farther = max if was.metadata[_STEP] > 0 else min
+                wanted = farther(was.metadata[_MARK], wanted)
+            if was.metadata.get(_MARK) != wanted:
                 metadata[_MARK], changed = wanted, True
         if not changed:
             return None
@@ -347,9 +349,9 @@ def skipped_applications(now: SmallState, target: SmallState) -> Iterator[tuple[
     return ((one, then.get(one.app_id)) for one in now.transactions if then.get(one.app_id) != one.version)
 
 
-def _is_mark(field: StructField) -> bool:
-    mark = field.metadata.get(_MARK)
-    return isinstance(mark, int) and not isinstance(mark, bool)
+def _has_whole(field: StructField, key: str) -> bool:
+    value = field.metadata.get(key)
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _ids_in(data_type: DataType | None) -> Iterator[int]:

@@ -275,6 +275,21 @@ def test_marks_of_identity_columns_go_on(then: int | None, now: int, step: int, 
     assert after == schema["fields"][0]["metadata"]["delta.identity.highWaterMark"]
 
 
+@pytest.mark.parametrize("key", ["step", "highWaterMark"])
+@pytest.mark.parametrize("value", ['"x"', "null", "[]", "1e999", "1.5", "true"])
+def test_a_mark_goes_on_where_the_target_says_none_that_can_be_read(key: str, value: str) -> None:
+    written = identity(9).replace(
+        f'"delta.identity.{key}": {9 if key == "highWaterMark" else 1}', f'"delta.identity.{key}": {value}'
+    )
+    assert f": {value}" in written
+    restoring = Restoring(append(configured(born(schema_string=written), {}, schema_string=identity(20)), "b"))
+
+    restoring.restore(0)
+
+    after = json.loads(str((restoring.state().metadata or {})["schemaString"]))["fields"][0]["metadata"]
+    assert 20 == after["delta.identity.highWaterMark"]
+
+
 MODES = [
     *(("none", "none", True), ("name", "name", True), ("id", "none", True), ("name", "none", True)),
     *(("none", "name", True), ("none", "id", False), ("name", "id", False), ("id", "name", False)),
