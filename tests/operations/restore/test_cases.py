@@ -516,7 +516,7 @@ def test_a_file_that_is_live_keeps_its_row_ids_when_it_comes_back_without_its_ve
     names = ["domainMetadata", "rowTracking", "deletionVectors"]
     tracked = protocol(3, 7, reader_features=["deletionVectors"], writer_features=names)
     of: dict[str, Any] = {"size": 7, "records": 10, "partition_values": {"p": "1"}}
-    stored = {"baseRowId": 5, "defaultRowCommitVersion": 0} if is_named_anew else {}
+    stored: dict[str, Any] = {"baseRowId": 5, "defaultRowCommitVersion": 0} if is_named_anew else {}
     builder = TableBuilder().commit(commit_info(), tracked, then, add("a", **of, **stored), add("b", **of), mark(14))
     ids: dict[str, Any] = {"baseRowId": 20, "defaultRowCommitVersion": 1}
     builder.commit(commit_info(), now, add("a", **of, **ids, dataChange=False), mark(29), remove("b"))
