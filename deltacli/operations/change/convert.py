@@ -43,6 +43,7 @@ from deltacli.core.units import plural
 from deltacli.delta.data_files import decode_hive
 from deltacli.delta.log.commit_content import CommitRequest, encoded_files
 from deltacli.delta.log.file_actions import action_schemas
+from deltacli.delta.log.row_ids import MATERIALIZED_NAMES
 from deltacli.delta.log.segment import LOG_DIRECTORY
 from deltacli.delta.partitions.text import HIVE_DEFAULT, Spelling, is_text, kernel_refuses, spelling_of
 from deltacli.delta.protocol.feature_use import property_uses, schema_uses, upgraded
@@ -73,7 +74,9 @@ _FORBIDDEN = frozenset(" ,;{}()\n\t=")
 """Characters that Spark refuses in the names of columns."""
 _AT_ONCE = 1_000
 _ENFORCED = ("delta.invariants", "delta.generationExpression", "delta.identity.")
-_PHYSICAL = re.compile(r"col-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+_PHYSICAL = re.compile(
+    r"(?:_row-id-|_row-commit-version-)?col-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
+)
 _COLUMN = re.compile(r"\s*(`(?:[^`]|``)+`|[^\s`]+)\s+(.+?)\s*")
 
 
@@ -126,6 +129,8 @@ class _Wanted(NamedTuple):
     file: str
     left_out: tuple[str, ...]
     """What writers have to enforce, which was not enforced for these files."""
+    row_columns: frozenset[str]
+    """The columns in which files store row ids, which are no columns of the table."""
 
     @property
     def mode(self) -> str:
@@ -608,7 +613,8 @@ class _Converting:
             for one in fields:
                 column = columns.get(one["name"])
                 if column is None:
-                    if wanted.is_mapped:  # the table had dropped it, or this is the schema of another one
+                    # The table had dropped it, or this is the schema of another one.
+                    if wanted.is_mapped or one["name"] in wanted.row_columns:
                         self._dropped.setdefault(one["name"], path)
                     else:
                         expected = "a column of the schema"
@@ -651,10 +657,12 @@ class _Converting:
         return next(iter(self._listed.files), "")
 
     def _unknowable(self) -> Iterator[Unknowable]:
-        texts = filter(None, (_PHYSICAL.search(text) for text in self._schemas))
-        physical = self._physical or next((match[0] for match in texts), None)
+        named = dict.fromkeys(match[0] for text in self._schemas for match in _PHYSICAL.finditer(text))
+        row_columns = frozenset[str]() if self._wanted is None else self._wanted.row_columns
+        physical = self._physical or next((name for name in named if name not in row_columns), None)
+        trace = physical or next(iter(named), None)
         is_mapped = self._wanted is not None and self._wanted.is_mapped
-        evidence = [*self._listed.evidence, *filter(None, [self._mark, physical and f"the column {physical}"])]
+        evidence = [*self._listed.evidence, *filter(None, [self._mark, trace and f"the column {trace}"])]
         if self._wanted is not None and is_mapped:
             evidence.append(f"the column mapping of {self._wanted.file}")
         if evidence:
@@ -670,7 +678,7 @@ class _Converting:
             yield Unknowable("renamed-columns", said, f"the column {physical}")
         if self._wanted is not None:
             for name, path in self._dropped.items():
-                said = f"the values of {name} are in no column: {self._wanted.file} does not name it"
+                said = f"the values of {name} are in no column: {self._wanted.file} has none of this name"
                 yield Unknowable("dropped-columns", said, f"the column {name} of {path}")
 
 
@@ -703,7 +711,9 @@ def _read_wanted(request: ConvertRequest) -> _Wanted | None:
     mapping = {key: str(value) for key, value in (given or {}).items() if key.startswith("delta.columnMapping.")}
     left_out: dict[str, None] = {}
     fields = _relaxed({"type": "struct", "fields": schema["fields"]}, left_out)["fields"]
-    return _Wanted(tuple(fields), None if partitions is None else tuple(partitions), mapping, path, tuple(left_out))
+    row_columns = frozenset(str(given[key]) for key in MATERIALIZED_NAMES if key in given) if given else frozenset()
+    names = None if partitions is None else tuple(partitions)
+    return _Wanted(tuple(fields), names, mapping, path, tuple(left_out), row_columns)
 
 
 def _relaxed(kind: Any, left_out: dict[str, None], place: str = "") -> Any:

@@ -16,6 +16,7 @@ from deltacli.api.table import Table, open_table
 from deltacli.changing.change import carry_out
 from deltacli.cli.app import run
 from deltacli.core.errors import DeltacliError, NotATable, Refused, UsageError
+from deltacli.delta.log.row_ids import MATERIALIZED_NAMES
 from deltacli.operations.change.convert import Convert, ConvertRequest, parse_partition
 from deltacli.rules.framework.base import Severity
 from deltacli.storage import LocalStorage
@@ -479,6 +480,31 @@ def test_fields_of_structs_that_the_table_had_dropped_or_widened_are_no_conflict
         repr(row) for row in rows(tmp_path / "t", "s")
     }
     assert [] == errors(tmp_path / "t")
+
+
+def test_columns_of_row_ids_that_the_document_names_are_no_columns_of_the_table(tmp_path: Path) -> None:
+    number = PHYSICAL.removeprefix("col-")
+    names = [f"_row-id-col-{number}", f"_row-commit-version-col-{number}"]
+    metadata = {
+        "schemaString": json.dumps(
+            {"type": "struct", "fields": [{"name": "v", "type": "long", "nullable": True, "metadata": {}}]}
+        ),
+        "partitionColumns": [],
+        "configuration": dict(zip(MATERIALIZED_NAMES, names, strict=True)),
+    }
+    document = tmp_path / "snapshot.json"
+    document.write_text(json.dumps({"kind": "deltacli.snapshot", "metadata": metadata}))
+    put(tmp_path / "t", "a.parquet", v=[1, 2], **{key: [5, 6] for key in names})
+    table = open_table(tmp_path / "t")
+
+    without = table.plan_convert()
+    plan = table.plan_convert(like=str(document))
+    table.convert(like=str(document), accept_unknowable=True)
+
+    assert ["removed-files", "renamed-columns"] == [one.kind for one in without.unknowable]
+    assert () == plan.conflicts
+    assert ["removed-files", "dropped-columns", "dropped-columns"] == [one.kind for one in plan.unknowable]
+    assert [{"v": 1}, {"v": 2}] == table.snapshot().scan().to_arrow().to_pylist()
 
 
 def test_a_document_of_another_table_or_of_ids_that_files_lack_is_a_conflict(tmp_path: Path) -> None:
