@@ -274,9 +274,11 @@ class _Settlement:
         schema: Json = read_exactly(text)
         changed = False
         for field in schema.get("fields", ()):
-            metadata = field.get("metadata") or {}
+            metadata = field.get("metadata")
+            if not isinstance(metadata, dict) or _STEP not in metadata:
+                continue
             name = str(metadata.get(PHYSICAL_NAME) or field.get("name"))
-            if name not in marks or name not in known or _STEP not in metadata:
+            if name not in marks or name not in known:
                 continue
             was, wanted = known[name], marks[name]
             if _has_whole(was, _MARK) and _has_whole(was, _STEP):

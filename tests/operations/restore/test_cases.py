@@ -275,6 +275,15 @@ def test_marks_of_identity_columns_go_on(then: int | None, now: int, step: int, 
     assert after == schema["fields"][0]["metadata"]["delta.identity.highWaterMark"]
 
 
+def test_a_target_whose_column_has_a_text_as_metadata_is_refused() -> None:
+    schema = {"type": "struct", "fields": [{"name": "id", "type": "long", "nullable": True, "metadata": "x"}]}
+    builder = configured(born(schema_string=json.dumps(schema)), {}, schema_string=identity(20))
+    restoring = Restoring(append(builder, "b"))
+
+    with pytest.raises(Refused, match="`metadata` of the field id is not an object"):
+        restoring.restore(0)
+
+
 @pytest.mark.parametrize("key", ["step", "highWaterMark"])
 @pytest.mark.parametrize("value", ['"x"', "null", "[]", "1e999", "1.5", "true"])
 def test_a_mark_goes_on_where_the_target_says_none_that_can_be_read(key: str, value: str) -> None:
