@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from deltacli.api.table import Table
 from deltacli.core.errors import PartlyDone, Refused, UsageError
 from deltacli.delta.log.actions import FIELDS
-from deltacli.delta.schema.types import DataType, PrimitiveType
+from deltacli.delta.schema.types import ArrayType, DataType, PrimitiveType
 from deltacli.delta.stats.merged import merged
 from deltacli.operations.change.stats import ComputeStats, StatsRequest
 from deltacli.storage import Created
@@ -694,6 +694,34 @@ def test_bounds_that_hold_for_all_rows_stay_and_others_do_not(
     if found is not None:
         parsed = json.loads(found, parse_float=Decimal)
         assert parsed == json.loads(bounds(*rows), parse_float=Decimal)
+
+
+@pytest.mark.parametrize("from_rows", [False, True])
+def test_claims_of_columns_go_where_rows_tell_nothing_of_them(from_rows: bool) -> None:
+    """
+    Some rows are deleted: NaN has no bounds, and a null count of some rows says nothing. A count of 0 would hide nulls.
+    """
+    old = (
+        '{"numRecords":6,"minValues":{"f":1.0},"maxValues":{"f":2.0},'
+        '"nullCount":{"f":1,"b":0,"xs":0,"v":6},"tightBounds":false}'
+    )
+    types: dict[tuple[str, ...], DataType] = {
+        ("f",): PrimitiveType("double"),
+        ("b",): PrimitiveType("boolean"),
+        ("xs",): ArrayType(PrimitiveType("long"), contains_null=True),
+        ("v",): PrimitiveType("void"),
+    }
+
+    found = merged(
+        old,
+        '{"numRecords":6,"minValues":{},"maxValues":{},"nullCount":{},"tightBounds":false}',
+        types,
+        has_vector=True,
+        from_rows=from_rows,
+    )
+
+    left = {"numRecords": 6, "minValues": {}, "maxValues": {}, "nullCount": {"v": 6}, "tightBounds": False}
+    assert (left if from_rows else None) == (None if found is None else json.loads(found))
 
 
 @pytest.mark.parametrize(

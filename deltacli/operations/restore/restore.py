@@ -49,6 +49,7 @@ from deltacli.operations.restore.difference import (
 )
 from deltacli.operations.restore.metadata import (
     CLUSTERING,
+    ReturningIds,
     SmallActions,
     SmallState,
     begins_again,
@@ -57,6 +58,7 @@ from deltacli.operations.restore.metadata import (
     refusal_of_partitioning,
     refusals_of_files,
     refusals_of_marks,
+    returning_ids,
     settle,
     skipped_applications,
     vector_refusals,
@@ -164,8 +166,8 @@ class RestorePlan:
     difference: Difference
     where: Mask | None
     small: SmallActions
-    renumbers: bool
-    """Whether the rows that come back get new ids although they had some."""
+    ids: ReturningIds
+    """The row ids with which files come back."""
     new_rows: int
     """The rows that get ids."""
     problems: tuple[ProblemFile, ...]
@@ -310,10 +312,12 @@ class _Planning:
             small = settle(*states, brings_vectors=found.brings_vectors)
             refusals += (*small.refusals, *refusal_of_partitioning(*states, found.unchanged))
             refusals += refusal_of_files_that_stay(*states, found.unchanged_without_row_id)
-        after, again = _after(now, small), begins_again(*states)
+        after = _after(now, small)
+        ids = returning_ids(now, found, self._where, begins_again=begins_again(*states))
+        fresh = files_to_number(target, after, found, self._where, ids)
         refusals += refusals_of_marks(*states)
         refusals += () if self._request.allow_removals else _removal_refusals(now, found)
-        refusals += refusals_of_files(now, target, after, found, self._where, begins_again=again)
+        refusals += refusals_of_files(now, target, found, self._where, ids, fresh)
         if small.metadata is not None:
             from deltacli.changing.preflight import broken_rules
 
@@ -329,8 +333,8 @@ class _Planning:
             difference=found,
             where=self._where,
             small=small,
-            renumbers=again,
-            new_rows=files_to_number(after, found, begins_again=again).rows or 0,
+            ids=ids,
+            new_rows=fresh.rows or 0,
             problems=checked.problems,
             brought=brought,
             restorable=self._restorable(found, checked.problems),
@@ -720,7 +724,7 @@ def _body(plan: RestorePlan) -> Callable[[Slot], Iterator[bytes]]:
         found, where = plan.difference, plan.where
         if found.added_amount.files:
             adds = chosen_actions(plan.target, found.target.keys, found.added, where)
-            yield from (("add", _comes_back(batch, renumbers=plan.renumbers)) for batch in adds)
+            yield from (("add", _comes_back(batch, plan.ids)) for batch in adds)
         if found.removed_amount.files:
             adds = chosen_actions(plan.now, found.now.keys, found.removed, where)
             yield from (("remove", removes_of(batch, now_ms, is_change=True)) for batch in adds)
@@ -728,12 +732,15 @@ def _body(plan: RestorePlan) -> Callable[[Slot], Iterator[bytes]]:
     return lambda slot: encoded_files(batches, slot)
 
 
-def _comes_back(adds: RecordBatch, *, renumbers: bool) -> RecordBatch:
+def _comes_back(adds: RecordBatch, ids: ReturningIds) -> RecordBatch:
     import pyarrow as pa
 
-    fixed = {"dataChange": pa.repeat(True, adds.num_rows)}
-    if renumbers:
-        fixed |= {name: pa.nulls(adds.num_rows, pa.int64()) for name in ("baseRowId", "defaultRowCommitVersion")}
+    base, version = ids.of(adds)
+    fixed = {
+        "dataChange": pa.repeat(True, adds.num_rows),
+        "baseRowId": base,
+        "defaultRowCommitVersion": version,
+    }
     columns = [fixed.get(name, adds.column(name)) for name in adds.schema.names]
     return pa.RecordBatch.from_arrays(columns, names=adds.schema.names)
 
