@@ -33,6 +33,7 @@ from deltacli.table.rebuild import read_snapshot
 
 if TYPE_CHECKING:
     from deltacli.changing.commit import Committed, NothingToDo, Pause
+    from deltacli.changing.plan import Undone
     from deltacli.delta.log.commit_content import CommitRequest
     from deltacli.storage import ReadStorage, Storage
     from deltacli.table.handle import TableHandle
@@ -342,8 +343,8 @@ class Outcome(Protocol):
     def so_far(self) -> str:
         """Return in words what was done before an error or an interruption."""
 
-    def require_complete(self) -> None:
-        """Raise PartlyDone, or PermissionRefused, where something was left undone."""
+    def shortfall(self) -> Undone:
+        """Return what was left undone."""
 
 
 class Change(Protocol[P, O]):
@@ -384,6 +385,17 @@ def plan_change(change: Change[P, O], table: TableHandle) -> P:
     return plan
 
 
+def require_complete(outcome: Outcome) -> None:
+    """Raise PartlyDone for what was left undone, or the error that the outcome has."""
+    match outcome.shortfall():
+        case None:
+            return
+        case DeltacliError() as error:
+            raise error
+        case left:
+            raise PartlyDone(left.message, code=left.code, facts=left.facts, hint=left.hint)
+
+
 def carry_out(
     change: Change[P, O],
     table: TableHandle,
@@ -402,7 +414,7 @@ def carry_out(
         raise refusal
     outcome = change.outcome(made)
     if made.is_noop:
-        outcome.require_complete()
+        require_complete(outcome)
         return outcome
     gate = Gate(change.plan, made, ask, outcome)
     looks = bool(change.act & Act.PUT)
@@ -429,7 +441,7 @@ def carry_out(
         raise
     gate.has_ended = True
     gate.follow_up(looks=looks)
-    gate.outcome.require_complete()
+    require_complete(gate.outcome)
     return gate.outcome
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
-from deltacli.core.errors import PartlyDone, PermissionRefused
+from deltacli.core.errors import DeltacliError, PermissionRefused
 from deltacli.core.typing import Json
 from deltacli.core.units import plural
 from deltacli.storage import Failed
@@ -15,6 +16,19 @@ if TYPE_CHECKING:
     from deltacli.changing.basis import Basis
 
 NAMED_FAILURES = 1_000
+
+
+class Shortfall(NamedTuple):
+    """What a change left undone, as the fields of the error that `changing.change` makes of it."""
+
+    code: str
+    message: str
+    facts: Mapping[str, str] = MappingProxyType({})
+    hint: str | None = None
+
+
+Undone = Shortfall | DeltacliError | None
+"""What an outcome lacks: the error itself where nothing was done. None: nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +42,8 @@ class OneCommit:
         """Return what was committed."""
         return f"version {self.committed_version} was committed"
 
-    def require_complete(self) -> None:
-        """Do nothing: one commit is done or not."""
+    def shortfall(self) -> None:
+        """Return None: one commit is done or not."""
 
 
 class Amount(NamedTuple):
@@ -86,19 +100,18 @@ class Failures:
         """Return those that are named."""
         return [{"path": path, "reason": reason} for path, reason in self.named]
 
-    def require_none(self, files: str, *, code: str, hint: str | None, has_deleted: bool) -> None:
-        """Raise PartlyDone, naming the first file, where a deletion failed; `files` are all that did, in words.
-
-        Raises PermissionRefused where nothing was deleted and each deletion lacked permission, because the same command
-        would fail again.
+    def shortfall(self, what: str, *, code: str, has_deleted: bool, hint: str | None = None, where: str = "") -> Undone:
+        """Return what names the first file, where a deletion failed; the files are called `what`. Where nothing was
+        deleted and each deletion lacked permission, return that error: the same command would fail again.
         """
         if not self.count:
-            return
+            return None
         path, reason = self.named[0]
         facts = {"first": path, "why": reason}
         if self.denial is not None and not has_deleted and self.denied >= self.count:
             message = f"nothing was deleted: no permission to delete {plural(self.count, 'file')}"
             refused = PermissionRefused(message, facts=facts, hint=self.denial.hint)
             refused.place = self.denial.place
-            raise refused from self.denial
-        raise PartlyDone(f"{files} could not be deleted", code=code, facts=facts, hint=hint)
+            refused.__cause__ = self.denial
+            return refused
+        return Shortfall(code, f"{plural(self.count, what)}{where} could not be deleted", facts, hint)

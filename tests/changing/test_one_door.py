@@ -47,15 +47,7 @@ DECIDES = {
     },
     FAILURE: {
         "catalogs/publishing.py": "copies that the catalog was not told of, or that others should have followed",
-        "changing/change.py": "an error after the first act",
-        "changing/plan.py": "files that could not be deleted",
-        "operations/change/stats.py": "files that could not be read",
-        "operations/clone.py": "files that a vacuum of the source deleted meanwhile",
-        "operations/copy/execute.py": "files that were not begun when the time was up",
-        "operations/optimize/execute.py": "files that were left alone",
-        "operations/recover/undelete.py": "a plan that follows, and nobody agrees to",
-        "operations/repair/repair.py": "steps that were refused or failed",
-        "operations/restore/restore.py": "files that were deleted meanwhile",
+        "changing/change.py": "an error after the first act, and what an outcome says was left undone",
     },
     EXIT: {
         "cli/running/changing.py": "1 where --check finds a change that is due; what the same command continues",

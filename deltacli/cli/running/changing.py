@@ -11,7 +11,17 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from deltacli.changing import change as changing
-from deltacli.changing.change import Change, Consent, Gate, Plan, carry_out, for_plan, plan_change, standing
+from deltacli.changing.change import (
+    Change,
+    Consent,
+    Gate,
+    Plan,
+    carry_out,
+    for_plan,
+    plan_change,
+    require_complete,
+    standing,
+)
 from deltacli.cli.invocation import Exit, invocation
 from deltacli.cli.results import Outcome, Result
 from deltacli.cli.running.run import Run
@@ -177,8 +187,8 @@ class Wording(Generic[P, O]):
     """What is done with how many files, for a question about several tables; None: the command takes one table."""
     kept: str = ""
     """What the question about several tables says behind their number."""
-    refused: Callable[[Refused], None] = lambda _: None
-    """Completes the refusal with what this command can do about it."""
+    refused: Callable[[Refused | PartlyDone], None] = lambda _: None
+    """Completes the refusal, or what says that something was left, with what this command can do about it."""
 
 
 def run_change(run: Run, table: TableHandle, change: Change[P, O], wording: Wording[P, O], mode: Mode) -> P | O:
@@ -196,7 +206,7 @@ def run_change(run: Run, table: TableHandle, change: Change[P, O], wording: Word
             if refusal is not None:
                 raise refusal
             if mode.check or not mode.only_plans:
-                change.outcome(plan).require_complete()
+                require_complete(change.outcome(plan))
             _end_plan(run, plan, wording, mode)
             return plan
         pending = Pending(run, table, change, wording, mode, plan)
@@ -218,6 +228,7 @@ def _with_ways_out(wording: Wording[P, O]) -> Iterator[None]:
             refused.hint = again_with(invocation.arguments, option)
         raise
     except PartlyDone as partly:
+        wording.refused(partly)
         if wording.repeats and partly.cause_exit is None:
             partly.hint = again(invocation.arguments)
         raise

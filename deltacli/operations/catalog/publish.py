@@ -76,8 +76,8 @@ class PublishOutcome:
         """Return what was published."""
         return f"{plural(len(self.published), 'version')} published"
 
-    def require_complete(self) -> None:
-        """Do nothing: what fails is raised."""
+    def shortfall(self) -> None:
+        """Return None: what fails is raised."""
 
     def as_json(self, *, dry_run: bool) -> dict[str, Any]:
         """Return the document `deltacli.catalog-publish`, without the envelope."""

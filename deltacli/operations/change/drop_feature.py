@@ -309,8 +309,8 @@ class FeatureDrop:
         one = len(self.versions) == 1
         return f"version{'' if one else 's'} {format_ranges(self.versions)} {'was' if one else 'were'} committed"
 
-    def require_complete(self) -> None:
-        """Do nothing: a drop is made or ends with an error."""
+    def shortfall(self) -> None:
+        """Return None: a drop is made or ends with an error."""
 
     def as_json(self) -> dict[str, Json]:
         """Return the content of the document `deltacli.features` of a drop."""

@@ -401,8 +401,8 @@ class CheckpointResult:
         """Return how many files were written."""
         return f"{plural(self.published, 'file')} of the checkpoint written, _last_checkpoint not updated"
 
-    def require_complete(self) -> None:
-        """Do nothing: an error ends a checkpoint."""
+    def shortfall(self) -> None:
+        """Return None: an error ends a checkpoint."""
 
     @property
     def version(self) -> int:

@@ -189,8 +189,8 @@ class ChecksumReport:
         """Return what was written."""
         return f"{self.path} written"
 
-    def require_complete(self) -> None:
-        """Do nothing: a file is written or not."""
+    def shortfall(self) -> None:
+        """Return None: a file is written or not."""
 
     def as_json(self) -> dict[str, Any]:
         """Return the document `deltacli.log-crc`, without the envelope."""
@@ -438,8 +438,8 @@ class Compaction:
         """Return what was written."""
         return f"{self.path} written"
 
-    def require_complete(self) -> None:
-        """Do nothing: a file is written or not."""
+    def shortfall(self) -> None:
+        """Return None: a file is written or not."""
 
     def as_json(self) -> dict[str, Any]:
         """Return the document `deltacli.log-compact`, without the envelope."""

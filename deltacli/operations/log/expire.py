@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from deltacli.changing.basis import Act, Basis, basis_of, require_clock, require_committable, require_same, with_digest
 from deltacli.changing.lease import permit, require_progress
-from deltacli.changing.plan import Failures
+from deltacli.changing.plan import Failures, Undone
 from deltacli.core.documents import short_repr
 from deltacli.core.errors import (
     CheckpointUnreadable,
@@ -501,7 +501,6 @@ def _refusals_of_catalog(snapshot: Snapshot) -> Iterator[Refusal]:
 # -- the deletion, after a proof ---------------------------------------------------------------------------------------
 
 FILES_A_BATCH = MOST_AT_ONCE
-PARTLY_DONE = "expire.partly-done"
 
 
 @short_repr("deleted", "deleted_bytes", "missing", "failed=failed.count")
@@ -535,15 +534,10 @@ class ExpiryOutcome:
         """Return how many files were deleted."""
         return f"{plural(self.deleted, 'file')} deleted"
 
-    def require_complete(self) -> None:
-        """Raise PartlyDone, naming the first file, where some could not be deleted; PermissionRefused where none could
-        be deleted for lack of permission.
-        """
-        self.failed.require_none(
-            plural(self.failed.count, "file"),
-            code=PARTLY_DONE,
-            hint=command("log expire", yes=True),
-            has_deleted=bool(self.deleted),
+    def shortfall(self) -> Undone:
+        """Return which files could not be deleted."""
+        return self.failed.shortfall(
+            "file", code="expire.partly-done", hint=command("log expire", yes=True), has_deleted=bool(self.deleted)
         )
 
     def as_json(self) -> dict[str, Any]:

@@ -112,8 +112,8 @@ class BackupResult:
         """Return how many files were copied."""
         return f"{plural(self.journal.written, 'file')} copied"
 
-    def require_complete(self) -> None:
-        """Do nothing: an error ends a backup."""
+    def shortfall(self) -> None:
+        """Return None: an error ends a backup."""
 
     @property
     def files(self) -> Amount:

@@ -519,8 +519,8 @@ class LogRestored:
         """Return how many files were restored."""
         return f"{plural(len(self.written), 'file')} restored"
 
-    def require_complete(self) -> None:
-        """Do nothing: an error ends a restore."""
+    def shortfall(self) -> None:
+        """Return None: an error ends a restore."""
 
 
 @dataclass(frozen=True)

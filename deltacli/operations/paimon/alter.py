@@ -378,8 +378,8 @@ class AlterOutcome:
         """Return what was created."""
         return f"schema {self.committed} was created"
 
-    def require_complete(self) -> None:
-        """Do nothing: one version is created or not."""
+    def shortfall(self) -> None:
+        """Return None: one version is created or not."""
 
     @property
     def warnings(self) -> tuple[tuple[str, str], ...]:

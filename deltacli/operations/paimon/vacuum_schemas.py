@@ -14,7 +14,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from deltacli.changing.basis import OTHER_PAST, Act, Basis, require_clock
-from deltacli.changing.plan import NO_FILES, Amount, Failures
+from deltacli.changing.plan import NO_FILES, Amount, Failures, Undone
 from deltacli.core.documents import short_repr
 from deltacli.core.errors import NOTHING_CHANGED, FileMissing, Refusal, Refused, Unreadable, adding, command, parameter
 from deltacli.core.typing import Json
@@ -214,16 +214,12 @@ class SchemaVacuumResult(NamedTuple):
         done = 0 if self.outcome is None else self.outcome.deleted.files
         return f"{done:,} of {plural(self.plan.amount.files, 'schema file')} deleted"
 
-    def require_complete(self) -> None:
-        """Raise PartlyDone where files could not be deleted; PermissionRefused where all deletions lack permission."""
-        if self.outcome is not None:
-            failed = self.outcome.failed
-            failed.require_none(
-                plural(failed.count, "schema file"),
-                code="vacuum.partly-done",
-                hint=None,
-                has_deleted=bool(self.outcome.deleted.files),
-            )
+    def shortfall(self) -> Undone:
+        """Return which files could not be deleted."""
+        if self.outcome is None:
+            return None
+        has_deleted = bool(self.outcome.deleted.files)
+        return self.outcome.failed.shortfall("schema file", code="vacuum.partly-done", has_deleted=has_deleted)
 
 
 @dataclass(frozen=True)

@@ -301,8 +301,8 @@ class PullResult:
         """Return what was committed."""
         return f"version {self.local_version} of the local table was committed"
 
-    def require_complete(self) -> None:
-        """Do nothing: an error ends a pull."""
+    def shortfall(self) -> None:
+        """Return None: an error ends a pull."""
 
     def as_json(self) -> dict[str, Json]:
         difference = self.difference
