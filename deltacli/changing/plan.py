@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.core.errors import DeltacliError, PermissionRefused
@@ -18,21 +17,28 @@ if TYPE_CHECKING:
 NAMED_FAILURES = 1_000
 
 
-class Shortfall(NamedTuple):
+class Shortfall:
     """What a change left undone, as the fields of the error that `changing.change` makes of it."""
 
-    code: str
-    message: str
-    facts: Mapping[str, str] = MappingProxyType({})
-    hint: str | None = None
+    def __init__(self, code: str, message: str, facts: Mapping[str, str], hint: str | None = None) -> None:
+        self.code, self.message, self.facts, self.hint = code, message, facts, hint
 
 
 Undone = Shortfall | DeltacliError | None
 """What an outcome lacks: the error itself where nothing was done. None: nothing."""
 
 
+class Whole:
+    """The outcome of a change that is made, or ends with an error."""
+
+    __slots__ = ()
+
+    def shortfall(self) -> None:
+        """Return None: nothing is left undone."""
+
+
 @dataclass(frozen=True, slots=True)
-class OneCommit:
+class OneCommit(Whole):
     """A change of one commit, planned or made. `committed_version` is None where nothing was committed."""
 
     basis: Basis = field(repr=False)
@@ -41,9 +47,6 @@ class OneCommit:
     def so_far(self) -> str:
         """Return what was committed."""
         return f"version {self.committed_version} was committed"
-
-    def shortfall(self) -> None:
-        """Return None: one commit is done or not."""
 
 
 class Amount(NamedTuple):

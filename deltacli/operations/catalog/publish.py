@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from deltacli.catalogs.publishing import publish, require_publishable
 from deltacli.catalogs.ratified import staged_path
 from deltacli.changing.basis import Act, Basis
+from deltacli.changing.plan import Whole
 from deltacli.core.documents import short_repr
 from deltacli.core.errors import NOTHING_CHANGED, Refused
 from deltacli.core.units import plural
@@ -60,7 +61,7 @@ class PublishPlan:
 
 @short_repr("published", "latest_published")
 @dataclass(repr=False)
-class PublishOutcome:
+class PublishOutcome(Whole):
     """What was published, or would be by a plan that was not executed."""
 
     plan: PublishPlan
@@ -75,9 +76,6 @@ class PublishOutcome:
     def so_far(self) -> str:
         """Return what was published."""
         return f"{plural(len(self.published), 'version')} published"
-
-    def shortfall(self) -> None:
-        """Return None: what fails is raised."""
 
     def as_json(self, *, dry_run: bool) -> dict[str, Any]:
         """Return the document `deltacli.catalog-publish`, without the envelope."""

@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 from deltacli.arrow import compute as pc
 from deltacli.changing.basis import Act
 from deltacli.changing.commit import Committed, Dropped, jittered_pause
-from deltacli.changing.plan import Shortfall, Undone
 from deltacli.core.documents import short_repr
 from deltacli.core.errors import DeltacliError, OutcomeUnknown, StorageFailed, Unreadable, command
 from deltacli.core.progress import weighed
@@ -50,6 +49,7 @@ from deltacli.work.rewrite.pieces import SPEC, NewFileNames, RefusedFile, Rewrit
 
 if TYPE_CHECKING:
     from deltacli.changing.change import Gate
+    from deltacli.changing.plan import Undone
     from deltacli.operations.optimize.verify import VerifiedRows
     from deltacli.table.handle import TableHandle
     from deltacli.table.version import Snapshot
@@ -193,6 +193,8 @@ class OptimizeOutcome:
         """Return that `verify` found other rows (`optimize.rows-differ`), or which files could not be read, with the
         command that says what is wrong with them.
         """
+        from deltacli.changing.plan import Shortfall
+
         if self.difference is not None:
             return self.difference
         if damaged := [one for one in self.refused if is_unreadable(one)]:

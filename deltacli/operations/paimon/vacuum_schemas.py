@@ -13,7 +13,7 @@ from enum import StrEnum
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from deltacli.changing.basis import OTHER_PAST, Act, Basis, require_clock
+from deltacli.changing.basis import OTHER_PAST, Act, Basis
 from deltacli.changing.plan import NO_FILES, Amount, Failures, Undone
 from deltacli.core.documents import short_repr
 from deltacli.core.errors import NOTHING_CHANGED, FileMissing, Refusal, Refused, Unreadable, adding, command, parameter
@@ -239,7 +239,10 @@ class SchemaVacuum:
         return SchemaVacuumResult(plan, SchemaVacuumOutcome())
 
     def execute(self, gate: Gate[SchemaVacuumPlan, SchemaVacuumResult]) -> None:
-        """Delete the candidates that are still unneeded. Raises what `execute_schema_vacuum` raises."""
+        """Delete the candidates that are still unneeded. Raises Refused where the clock is behind the plan, and what
+        `execute_schema_vacuum` raises.
+        """
+        gate.look(needs_clock=True)
         outcome = gate.outcome.outcome
         assert outcome is not None  # it begins with an empty one
         try:
@@ -388,7 +391,6 @@ def execute_schema_vacuum(
     Raises Refused where the plan or the check has refusals, or the schemas are others, and StorageFailed.
     """
     found = SchemaVacuumOutcome() if outcome is None else outcome
-    require_clock(table, plan.now_ms, None)
     again = plan_schema_vacuum(table, plan.request, now_ms=plan.now_ms)
     for one in (plan, again):
         if (refusal := one.objection()) is not None:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from deltacli.arrow import compute as pc
 from deltacli.changing.basis import Act, Basis, past_of
-from deltacli.changing.derived import in_flight, require_unchanged
+from deltacli.changing.derived import in_flight
 from deltacli.changing.plan import Amount, Shortfall
 from deltacli.core.documents import short_repr
 from deltacli.core.errors import (
@@ -593,7 +593,7 @@ class Undelete:
         assert journal is not None  # it begins with an empty one
         gate.has_begun = True  # nobody knows it of an interruption
         try:
-            done = bring_back(gate.table, plan, journal, gate.follow)
+            done = bring_back(gate, plan, journal, gate.follow)
         except DeltacliError:
             gate.has_begun = journal.files > 0
             raise
@@ -601,7 +601,10 @@ class Undelete:
 
 
 def bring_back(
-    table: TableHandle, plan: UndeletePlan, told: Journal, agreed: Callable[[UndeletePlan], bool] = lambda _: True
+    gate: Gate[Any, Any],  # Any: also of a repair
+    plan: UndeletePlan,
+    told: Journal,
+    agreed: Callable[[UndeletePlan], bool] = lambda _: True,
 ) -> UndeletePlan:
     """Put the found files of a plan in their places, and return the plan as it turned out. `agreed` is asked about a
     plan that follows; without it the log alone is put back.
@@ -614,8 +617,9 @@ def bring_back(
 
     if (refusal := plan.objection()) is not None:
         raise refusal
+    table = gate.table
     _require_proofs(table, plan)
-    require_unchanged(plan.basis)
+    gate.look_at_past(plan.basis)
     if plan.data is not None:
         found, data = plan.data.found, plan.data
         put_found(
@@ -631,7 +635,7 @@ def bring_back(
         raise StorageFailed("the log cannot be read although its files were put in their places")
     if rest.found.files and not rest.refusals and not agreed(rest):
         return replace(plan, unconfirmed=rest.found.files)
-    rest = bring_back(table, rest, told)
+    rest = bring_back(gate, rest, told)
     snapshot = read_snapshot(table, version=rest.version)
     keeps_times = has_in_commit_timestamps(snapshot.protocol, snapshot.metadata)
     return replace(

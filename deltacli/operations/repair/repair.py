@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar
 
 from deltacli.changing.basis import Act, Basis, basis_of
-from deltacli.changing.derived import require_unchanged
 from deltacli.changing.plan import Amount, Shortfall
 from deltacli.core.documents import short_repr
 from deltacli.core.errors import (
@@ -528,7 +527,7 @@ class Repair:
                 if not fresh:
                     break
                 tried |= fresh
-                require_unchanged(plan.basis)
+                gate.look_at_past(plan.basis)
                 is_whole = _execute(plan, run, outcome, fresh)
                 outcome.plan = replace(plan, steps=(), unrepaired=(), refusals=(), is_partial=False)
                 plan = outcome.plan = plan_repair(gate.table, self.request)

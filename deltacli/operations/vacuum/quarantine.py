@@ -490,8 +490,8 @@ def _left(refusals: Sequence[Refusal]) -> Shortfall:
 
 
 def _refused(refusals: Sequence[Refusal]) -> Refused:
-    code, message, facts, _ = _left(refusals)
-    return Refused(message, code=code, facts=facts)
+    left = _left(refusals)
+    return Refused(left.message, code=left.code, facts=left.facts)
 
 
 def _end(storage: Storage, held: HeldPlan, outcome: PurgeOutcome) -> None:
