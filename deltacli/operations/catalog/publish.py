@@ -115,7 +115,8 @@ class Publish:
 
     def execute(self, gate: Gate[PublishPlan, PublishOutcome]) -> None:
         """Publish what the catalog holds by now, and report it. Raises what `publish` raises."""
-        managed = require_managed(gate.table)
-        done = publish(managed.log, managed.inner)
-        gate.has_begun = bool(done.published)
-        gate.outcome.published, gate.outcome.reported = done.published, done.reported
+        managed, published = require_managed(gate.table), list[int]()
+        try:
+            gate.outcome.reported = publish(managed.log, managed.inner, published=published).reported
+        finally:
+            gate.has_begun, gate.outcome.published = bool(published), tuple(published)
