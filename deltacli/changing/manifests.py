@@ -211,7 +211,10 @@ class ManifestsOutcome:
     def shortfall(self) -> Undone:
         """Return which manifests could not be deleted."""
         return self.failures.shortfall(
-            "manifest", code="manifests.not-deleted", hint=command("manifest"), has_deleted=bool(self.written)
+            "manifest",
+            code="manifests.not-deleted",
+            hint=command("manifest"),
+            has_deleted=bool(self.written + self.deleted),
         )
 
     def as_json(self) -> dict[str, Json]:
