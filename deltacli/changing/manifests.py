@@ -16,7 +16,6 @@ from urllib.parse import unquote_to_bytes
 
 from deltacli.arrow import compute as pc
 from deltacli.changing.basis import Basis, basis_of
-from deltacli.changing.change import require_complete
 from deltacli.changing.plan import Failures, Undone
 from deltacli.core.errors import DeltacliError, FileMissing, Refusal, Refused, command
 from deltacli.core.units import plural
@@ -346,7 +345,9 @@ def write_again(table: TableHandle) -> Iterator[str]:
                 return
             outcome = ManifestsOutcome(plan)
             write_manifests(table.writable(), outcome)
-            require_complete(outcome)
+            if (left := outcome.shortfall()) is not None:
+                yield _not_written(left.message, way_out)
+                return
             if list_log(table.storage, start_version=plan.basis.version).newest_version == plan.basis.version:
                 return
     except DeltacliError as fault:
