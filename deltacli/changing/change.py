@@ -207,9 +207,7 @@ class Gate(Generic[P, Done]):
             require_same(basis, listing)
 
     def look_at_past(self, at: Basis | None = None) -> None:
-        """Look at the commit that the plan stands on, or another one that follows from it. Raises as
-        `require_unchanged`.
-        """
+        """Look at the commit that the plan, or one that follows, stands on. Raises as `require_unchanged`."""
         require_unchanged(self.plan.basis if at is None else at)
 
     def again(self, plan: P) -> P:

@@ -11,17 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from deltacli.changing import change as changing
-from deltacli.changing.change import (
-    Change,
-    Consent,
-    Gate,
-    Plan,
-    carry_out,
-    for_plan,
-    plan_change,
-    require_complete,
-    standing,
-)
+from deltacli.changing.change import Change, Consent, Gate, Plan, carry_out, for_plan, plan_change, standing
 from deltacli.cli.invocation import Exit, invocation
 from deltacli.cli.results import Outcome, Result
 from deltacli.cli.running.run import Run
@@ -203,7 +193,7 @@ def run_change(run: Run, table: TableHandle, change: Change[P, O], wording: Word
             if refusal is not None:
                 raise refusal
             if mode.check or not mode.only_plans:
-                require_complete(change.outcome(plan))
+                changing.require_complete(change.outcome(plan))
             _end_plan(run, plan, wording, mode)
             return plan
     pending = Pending(run, table, change, wording, mode, plan)

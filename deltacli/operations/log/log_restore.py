@@ -568,12 +568,9 @@ class LogRestore:
 def _require_absent(plan: LogRestorePlan, storage: Storage, listing: LogListing) -> None:
     """Raise ConflictLost where the log has a commit by now that the plan adds."""
     for item in plan.writes:
-        is_there = item.file.stored.path.kind is LogFileKind.COMMIT and item.version in listing.commits
-        if (
-            is_there
-            and item.action is Action.ADD
-            and _digest_of(storage, log_location(item.file.name)) != item.file.sha256
-        ):
+        adds = item.action is Action.ADD and item.file.stored.path.kind is LogFileKind.COMMIT
+        is_there = adds and item.version in listing.commits
+        if is_there and _digest_of(storage, log_location(item.file.name)) != item.file.sha256:
             _give_way(plan, storage, item, [])  # before the first commit is written, which is one above it
 
 
