@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deltacli.api.table import Table
+from deltacli.changing.change import require_complete
 from deltacli.core.errors import PartlyDone, Refused, UsageError
 from deltacli.delta.log.actions import FIELDS
 from deltacli.delta.schema.types import ArrayType, DataType, PrimitiveType
@@ -521,7 +522,7 @@ def test_a_check_names_what_it_cannot_read() -> None:
     assert ["b.parquet"] == [one.path for one in plan.refused]
     assert not plan.is_noop
     with pytest.raises(PartlyDone):
-        change.outcome(plan).require_complete()
+        require_complete(change.outcome(plan))
 
 
 def test_a_check_reads_and_commits_nothing() -> None:

@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 from deltacli.api.table import Table
+from deltacli.changing.change import require_complete
 from deltacli.changing.plan import Amount
 from deltacli.cli.terminal.term import Interrupted, signals_raise
 from deltacli.core.clock import Machine, fixed_clock
@@ -235,7 +236,7 @@ def test_files_that_are_refused_are_named_and_only_they_are_tried_again(place: P
     assert (8, 3) == (first.deleted.files, first.failed.count)
     assert [(path, "permission denied") for path in sorted(stubborn)] == first.failed.named
     with pytest.raises(PartlyDone) as caught:
-        VacuumResult(read_plan(plan), first).require_complete()
+        require_complete(VacuumResult(read_plan(plan), first))
     assert 5 == caught.value.exit_code
     assert [(START, None), (END, "FAILED")] == said(place)
     assert not (place / INFO).exists()
