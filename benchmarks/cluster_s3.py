@@ -174,7 +174,7 @@ class _OneAtATime(EmbeddedEngine):
 
 def _list(engine: Engine, stores: TableStores, calls: int) -> int:
     """List directories and classify their files, of which nine in ten are live."""
-    from deltacli.work.files.classifying import KNOWN_FILES, DirectoryPiece, classify_directory
+    from deltacli.work.files.listing import KNOWN_FILES, DirectoryPiece, classify_directory
 
     pieces = [DirectoryPiece(name_of(number * FILES_A_DIRECTORY).partition("/")[0]) for number in range(calls)]
     found = engine.spread(
@@ -192,7 +192,7 @@ def _known(calls: int) -> Any:  # Any: KnownFiles
     import pyarrow as pa
 
     from deltacli.delta.listing import HiddenNames, PathKeys, binary_paths
-    from deltacli.work.files.classifying import KnownFiles
+    from deltacli.work.files.listing import KnownFiles
 
     if calls not in _known_files:
         keys = PathKeys(("s3://lake/t",), is_portable=True)

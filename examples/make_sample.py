@@ -11,6 +11,7 @@ import argparse
 import json
 import os
 import shutil
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,12 @@ SCHEMA = {
         },
     ],
 }
+ROWS = pa.schema(
+    [
+        pa.field("trip", pa.int64()),
+        pa.field("ride", pa.struct([pa.field("city", pa.string()), pa.field("fare", pa.decimal128(8, 2))])),
+    ]
+)
 
 
 class Sample:
@@ -54,23 +61,31 @@ class Sample:
         self.removed: list[dict[str, Any]] = []
         self.trip = 0
 
-    def write_file(self, day: str, rows: int) -> dict[str, Any]:
+    def next_trips(self, rows: int) -> list[dict[str, Any]]:
+        """Return rows that the table does not have yet."""
+        first, self.trip = self.trip + 1, self.trip + rows
+        return [
+            {"trip": trip, "ride": {"city": CITIES[trip % 3], "fare": Decimal(f"{trip % 50}.50")}}
+            for trip in range(first, self.trip + 1)
+        ]
+
+    def rows_of(self, paths: tuple[str, ...]) -> list[dict[str, Any]]:
+        """Return the rows of data files, in their order."""
+        return [row for path in paths for row in pq.ParquetFile(self.root / path).read().to_pylist()]
+
+    def write_file(self, day: str, rows: list[dict[str, Any]], *, changes_rows: bool = True) -> dict[str, Any]:
         """Write one data file and return its add action."""
         now = START_MS + (self.version + 1) * STEP_MS
         path = f"day={day}/part-{self.version + 1:05d}-{len(self.live):05d}.snappy.parquet"
-        trips = list(range(self.trip + 1, self.trip + rows + 1))
-        self.trip += rows
-        rides = [{"city": CITIES[trip % 3], "fare": f"{trip % 50}.50"} for trip in trips]
-        cities = pa.array([ride["city"] for ride in rides])
-        fares = pa.array([ride["fare"] for ride in rides]).cast(pa.decimal128(8, 2))
-        table = pa.table({"trip": trips, "ride": pa.StructArray.from_arrays([cities, fares], ["city", "fare"])})
+        trips = [row["trip"] for row in rows]
+        table = pa.Table.from_pylist(rows, schema=ROWS)
         (self.root / path).parent.mkdir(exist_ok=True)
         pq.write_table(table, self.root / path)
         os.utime(self.root / path, (now / 1000, now / 1000))
         stats = {
-            "numRecords": rows,
-            "minValues": {"trip": trips[0]},
-            "maxValues": {"trip": trips[-1]},
+            "numRecords": len(rows),
+            "minValues": {"trip": min(trips)},
+            "maxValues": {"trip": max(trips)},
             "nullCount": {"trip": 0},
         }
         return {
@@ -78,7 +93,7 @@ class Sample:
             "partitionValues": {"day": day},
             "size": (self.root / path).stat().st_size,
             "modificationTime": now,
-            "dataChange": True,
+            "dataChange": changes_rows,
             "stats": json.dumps(stats, separators=(",", ":")),
         }
 
@@ -109,7 +124,7 @@ class Sample:
             remove = {
                 "path": path,
                 "deletionTimestamp": now,
-                "dataChange": True,
+                "dataChange": all(add["dataChange"] for add in adds),
                 "extendedFileMetadata": True,
                 "partitionValues": old["partitionValues"],
                 "size": old["size"],
@@ -125,7 +140,7 @@ class Sample:
 
     def append(self, rows: int) -> None:
         """Append one file per day."""
-        adds = tuple(self.write_file(day, rows) for day in DAYS)
+        adds = tuple(self.write_file(day, self.next_trips(rows)) for day in DAYS)
         metrics = {"numFiles": 3, "numOutputRows": 3 * rows, "numOutputBytes": sum(add["size"] for add in adds)}
         self.commit("WRITE", {"mode": "Append", "partitionBy": '["day"]'}, adds=adds, metrics=metrics)
 
@@ -197,10 +212,12 @@ def make(root: Path) -> None:
     for rows in (120, 80, 60):
         sample.append(rows)
     old = next(path for path in sample.live if DAYS[0] in path)
+    updated = sample.rows_of((old,))
+    next(row for row in updated if row["trip"] == 7)["ride"]["fare"] = Decimal("9.00")
     sample.commit(
         "UPDATE",
         {"predicate": "(trip = 7)"},
-        adds=(sample.write_file(DAYS[0], 120),),
+        adds=(sample.write_file(DAYS[0], updated),),
         removes=(old,),
         metrics={"numRemovedFiles": 1, "numAddedFiles": 1, "numUpdatedRows": 1},
     )
@@ -223,7 +240,7 @@ def make(root: Path) -> None:
     sample.commit(
         "OPTIMIZE",
         {"predicate": '["(day = 2026-01-02)"]'},
-        adds=(sample.write_file(DAYS[1], 400),),
+        adds=(sample.write_file(DAYS[1], sample.rows_of(small), changes_rows=False),),
         removes=small,
         metrics={"numRemovedFiles": len(small), "numAddedFiles": 1},
     )

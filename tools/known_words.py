@@ -17,7 +17,7 @@ _RULES = (*CATALOGUE.rules, *PAIMON_CATALOGUE.rules)
 _SHARE_RULES = tuple(rule.id for area in areas() for rule in area.rules)
 _WORDS: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("explain", "--client"): tuple(client.name for client in (*known_clients(), *paimon_clients())),
-    ("history", "--columns"): tuple(column.name for column in history_columns(0, counts=True)),
+    ("history", "--columns"): tuple(column.name for column in history_columns(lambda: 0, counts=True)),
     ("log cat", "--actions"): tuple(sorted(KNOWN_ACTIONS)),
     ("share test", "--ignore"): _SHARE_RULES,
     ("share test", "--select"): _SHARE_RULES,

@@ -1,4 +1,4 @@
-"""Groups of the rows of a table, and the first rows of a stream."""
+"""Groups of the rows of a table, and the first rows and pieces of a stream."""
 
 from __future__ import annotations
 
@@ -68,3 +68,24 @@ def regrouped(
                 held, rows, size = [], 0, 0
     if held:
         yield whole()
+
+
+_ROWS_PER_PIECE = 32_768
+_BYTES_PER_PIECE = 16 << 20
+"""Text is made of so much at once; hexadecimal and escapes take a multiple of it."""
+
+
+def pieces(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+    """Yield the rows in pieces of bounded size."""
+    for batch in batches:
+        for start in range(0, batch.num_rows, _ROWS_PER_PIECE):
+            yield from _halves(batch.slice(start, _ROWS_PER_PIECE))
+
+
+def _halves(piece: pyarrow.RecordBatch) -> Iterator[pyarrow.RecordBatch]:
+    if piece.num_rows <= 1 or piece.nbytes <= _BYTES_PER_PIECE:
+        yield piece
+        return
+    middle = piece.num_rows // 2
+    yield from _halves(piece.slice(0, middle))
+    yield from _halves(piece.slice(middle))

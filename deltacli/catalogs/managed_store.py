@@ -39,14 +39,15 @@ from deltacli.core.errors import (
     command,
 )
 from deltacli.core.typing import BinaryFile
-from deltacli.delta.checkpoint.last_checkpoint_content import Hint, read_hint
 from deltacli.delta.log.segment import (
     AFTER_VERSIONED_NAMES,
     HINT_NAME,
     LOG_DIRECTORY,
+    Hint,
     LogFileKind,
     commit_name,
     parse_log_path,
+    read_hint,
 )
 from deltacli.delta.protocol.features import Protocol, require_committable
 from deltacli.storage.base import (

@@ -44,8 +44,16 @@ class Publication(NamedTuple):
     reported: int | None = None
 
 
-def publish(log: RatifiedLog, store: Storage, view: View | None = None, *, up_to: int | None = None) -> Publication:
+def publish(
+    log: RatifiedLog,
+    store: Storage,
+    view: View | None = None,
+    *,
+    up_to: int | None = None,
+    published: list[int] | None = None,
+) -> Publication:
     """Publish the commits that the catalog holds, oldest first, up to a version or all, and report the newest one.
+    `published` gets each version that is published, so that it is known whatever ends the run.
 
     Raises Refused (`catalog.diverged`) where a commit is not what the catalog ratified, a published file has other
     content, or an earlier version is missing; PartlyDone where copies are there that could not be reported
@@ -53,7 +61,7 @@ def publish(log: RatifiedLog, store: Storage, view: View | None = None, *, up_to
     """
     view = log.reload() if view is None else view
     due = [commit for version, commit in sorted(view.commits.items()) if up_to is None or version <= up_to]
-    published, there = list[int](), list[int]()
+    published, there = [] if published is None else published, list[int]()
     fault: DeltacliError | None = None
     try:
         for commit in due:

@@ -162,6 +162,15 @@ def require_past(storage: ReadStorage, past: LogFile | OwnCommit | None) -> None
     _require_equal(past, found.size_bytes, found.modified_ms, apart)
 
 
+def require_unchanged(basis: Basis) -> None:
+    """Raise Refused (`plan.other-past`) where the commit that a plan stands on is another one: on a disk always, on a
+    store over a network where it was listed some seconds ago.
+    """
+    storage = basis.table.storage
+    if storage.capabilities.cheap_listing or not basis.is_fresh:
+        require_past(storage, basis.past)
+
+
 def require_listed(storage: ReadStorage, past: LogFile | OwnCommit | None, found: LogFile | None) -> None:
     """Raise Refused where the file that a commit stands on was listed as another one; not where it has expired."""
     if past is None or found is None or past.name != found.name:
@@ -180,8 +189,16 @@ def _require_equal(past: LogFile, size_bytes: int, modified_ms: int, apart: int 
 def require_same(basis: Basis, listing: LogListing) -> None:
     """Raise Refused where a log, listed from the version of the basis on, is not the one that the plan was made from:
     rolled back (`plan.newer`), written anew (`plan.other-past`), or with commits since the plan that are gone
-    (`plan.too-old`).
+    (`plan.too-old`). Where the plan had none, there must be none.
     """
+    if basis.version < 0 <= listing.newest_version:
+        raise Refused(
+            f"the log has version {listing.newest_version} by now, and had none when this was planned",
+            said_first=NOTHING_CHANGED,
+            code=OTHER_PAST,
+            facts={"why": "another writer created the table, or restores it"},
+            hint=command("history", limit=10),
+        )
     if listing.newest_version < basis.version:
         raise Refused(
             f"this was planned on version {basis.version}, but the newest is now {listing.newest_version}",
@@ -209,10 +226,10 @@ def require_same(basis: Basis, listing: LogListing) -> None:
 
 
 def look_again(basis: Basis) -> LogListing | None:
-    """List the log from the version of a basis on, and require that it is the same; None where a store over a network
-    was asked just now.
+    """List the log from the version of a basis on, and require that it is the same; None where there was none, as of a
+    Paimon table, or a store over a network was asked just now.
     """
-    if basis.version < 0 or (basis.is_fresh and not basis.table.storage.capabilities.cheap_listing):
+    if basis.past is None or (basis.is_fresh and not basis.table.storage.capabilities.cheap_listing):
         return None
     listing = list_log(basis.table.storage, start_version=basis.version)
     require_same(basis, listing)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, ClassVar, Generic, Protocol, TypeVar
 
-from deltacli.changing.basis import Act, Basis, look_again, require_clock, require_past
+from deltacli.changing.basis import Act, Basis, look_again, require_clock, require_same, require_unchanged
 from deltacli.core.errors import (
     NOTHING_CHANGED,
     ConflictLost,
@@ -33,7 +33,9 @@ from deltacli.table.rebuild import read_snapshot
 
 if TYPE_CHECKING:
     from deltacli.changing.commit import Committed, NothingToDo, Pause
+    from deltacli.changing.plan import Undone
     from deltacli.delta.log.commit_content import CommitRequest
+    from deltacli.delta.log.segment import LogListing
     from deltacli.storage import ReadStorage, Storage
     from deltacli.table.handle import TableHandle
     from deltacli.table.version import Snapshot
@@ -172,6 +174,8 @@ class Gate(Generic[P, Done]):
         """Whether the change was executed to its end, although not all of it may have been possible."""
         self.has_stale_manifests = False
         """Whether it has committed files of a table whose manifests are to follow each version."""
+        self.unreached: tuple[str, str | None] | None = None
+        """What an error after the first act has to say first, and the command that goes on; None: nothing."""
 
     @property
     def store(self) -> Storage:
@@ -188,20 +192,23 @@ class Gate(Generic[P, Done]):
         """Return True if consent was given to the command, whatever its plan."""
         return self._consent is None
 
-    def look(self, at: Basis | None = None, *, needs_clock: bool = False) -> None:
-        """Look again at the log of the plan, or at another table that the change reads, before the first act. Raises
-        Refused (`plan.*`).
+    def look(self, at: Basis | None = None, *, needs_clock: bool = False, listing: LogListing | None = None) -> None:
+        """Look again at the log of the plan, as it was listed by now if it was, or at another table that the change
+        reads, before the first act. Raises Refused (`plan.*`).
         """
         basis = self.plan.basis if at is None else at
         if at is not None:
             require_place(at.table.storage)
         if needs_clock:
             require_clock(self.table, basis.now_ms, basis.past)
-        look_again(basis)
+        if listing is None:
+            look_again(basis)
+        else:
+            require_same(basis, listing)
 
-    def look_at_past(self) -> None:
-        """Look at the commit that the plan stands on, by one request. Raises Refused (`plan.other-past`)."""
-        require_past(self.table.storage, self.plan.basis.past)
+    def look_at_past(self, at: Basis | None = None) -> None:
+        """Look at the commit that the plan, or one that follows, stands on. Raises as `require_unchanged`."""
+        require_unchanged(self.plan.basis if at is None else at)
 
     def again(self, plan: P) -> P:
         """Take a plan that was made again. Raises Refused where it is refused, ConflictLost where nobody agreed to its
@@ -342,8 +349,8 @@ class Outcome(Protocol):
     def so_far(self) -> str:
         """Return in words what was done before an error or an interruption."""
 
-    def require_complete(self) -> None:
-        """Raise PartlyDone, or PermissionRefused, where something was left undone."""
+    def shortfall(self) -> Undone:
+        """Return what was left undone."""
 
 
 class Change(Protocol[P, O]):
@@ -369,9 +376,12 @@ def plan_change(change: Change[P, O], table: TableHandle) -> P:
     """Plan a change of the newest version in the directory that the table is in now. The basis gets the cautions about
     what other engines keep beside the log, where the change commits.
 
-    Raises Refused where it builds on a protocol or metadata that the checksum file of the version has otherwise.
+    Raises Refused where it builds on a protocol or metadata that the checksum file of the version has otherwise, and
+    where files of the log would be deleted by a clock that is behind it (`plan.clock`).
     """
     plan = change.plan(table.held())
+    if change.act == Act.EXPIRE:
+        require_clock(plan.basis.table, plan.basis.now_ms, plan.basis.past)
     snapshot = plan.basis.snapshot
     if snapshot is None or plan.is_noop:
         return plan
@@ -382,6 +392,17 @@ def plan_change(change: Change[P, O], table: TableHandle) -> P:
     if change.act & _COMMITS:
         plan.basis.cautions.extend(views_of(snapshot))
     return plan
+
+
+def require_complete(outcome: Outcome) -> None:
+    """Raise PartlyDone for what was left undone, or the error that the outcome has."""
+    match outcome.shortfall():
+        case None:
+            return
+        case DeltacliError() as error:
+            raise error
+        case left:
+            raise PartlyDone(left.message, code=left.code, facts=left.facts, hint=left.hint)
 
 
 def carry_out(
@@ -402,7 +423,7 @@ def carry_out(
         raise refusal
     outcome = change.outcome(made)
     if made.is_noop:
-        outcome.require_complete()
+        require_complete(outcome)
         return outcome
     gate = Gate(change.plan, made, ask, outcome)
     looks = bool(change.act & Act.PUT)
@@ -416,6 +437,8 @@ def carry_out(
             fault.facts.setdefault("so far", gate.outcome.so_far())
         raise
     except DeltacliError as error:
+        if gate.has_begun and gate.unreached is not None:
+            error.message, error.hint = f"{gate.unreached[0]}: {error.without_outcome}", gate.unreached[1]
         gate.follow_up(looks=looks and gate.has_begun)
         cause = _cause(gate.store, error)
         if gate.has_begun:
@@ -429,7 +452,7 @@ def carry_out(
         raise
     gate.has_ended = True
     gate.follow_up(looks=looks)
-    gate.outcome.require_complete()
+    require_complete(gate.outcome)
     return gate.outcome
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from deltacli.changing.basis import Basis, require_past
+from deltacli.changing.basis import Basis, require_unchanged
 from deltacli.core.errors import ProtocolUnsupported, Unreadable
 from deltacli.delta.protocol.features import require_derivable as require_files_of_log
 from deltacli.storage import Created, Creation
@@ -35,15 +35,6 @@ def require_derivable(snapshot: Snapshot) -> None:
         require_files_of_log(now.protocol, newest)
 
 
-def require_unchanged(basis: Basis) -> None:
-    """Raise Refused (`plan.other-past`) where the commit that a file was derived from is another one: on a disk always,
-    on a store over a network where it was listed some seconds ago.
-    """
-    storage = basis.table.storage
-    if storage.capabilities.cheap_listing or not basis.is_fresh:
-        require_past(storage, basis.past)
-
-
 @contextmanager
 def in_flight(path: str) -> Iterator[None]:
     """Add a note to an interruption: the file may have been written."""
@@ -56,10 +47,17 @@ def in_flight(path: str) -> Iterator[None]:
         raise
 
 
+@contextmanager
+def deriving(basis: Basis, path: str) -> Iterator[None]:
+    """Write a file for the commit that a basis stands on. Raises as `require_unchanged` before anything is written."""
+    require_unchanged(basis)
+    with in_flight(path):
+        yield
+
+
 def put_derived(gate: Gate[Any, Any], path: str, data: bytes) -> Creation:  # Any: every plan
     """Create a file for the commit that its plan stands on. Raises what `require_unchanged` and the store raise."""
-    require_unchanged(gate.plan.basis)
-    with in_flight(path):
+    with deriving(gate.plan.basis, path):
         made = gate.store.put_if_absent(path, data)
     gate.has_begun = made == Created()
     return made

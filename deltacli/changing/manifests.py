@@ -16,7 +16,7 @@ from urllib.parse import unquote_to_bytes
 
 from deltacli.arrow import compute as pc
 from deltacli.changing.basis import Basis, basis_of
-from deltacli.changing.plan import Failures
+from deltacli.changing.plan import Failures, Undone
 from deltacli.core.errors import DeltacliError, FileMissing, Refusal, Refused, command
 from deltacli.core.units import plural
 from deltacli.delta.data_files import MANIFESTS, are_absolute, decode_column, located_by
@@ -207,11 +207,13 @@ class ManifestsOutcome:
         """Return how many manifests were written."""
         return f"{self.written:,} of {plural(len(self.plan.to_write), 'manifest')} written"
 
-    def require_complete(self) -> None:
-        """Raise PartlyDone, or PermissionRefused, where manifests could not be deleted."""
-        failed = plural(self.failures.count, "manifest")
-        self.failures.require_none(
-            failed, code="manifests.not-deleted", hint=command("manifest"), has_deleted=bool(self.written)
+    def shortfall(self) -> Undone:
+        """Return which manifests could not be deleted."""
+        return self.failures.shortfall(
+            "manifest",
+            code="manifests.not-deleted",
+            hint=command("manifest"),
+            has_deleted=bool(self.written + self.deleted),
         )
 
     def as_json(self) -> dict[str, Json]:
@@ -343,7 +345,9 @@ def write_again(table: TableHandle) -> Iterator[str]:
                 return
             outcome = ManifestsOutcome(plan)
             write_manifests(table.writable(), outcome)
-            outcome.require_complete()
+            if (left := outcome.shortfall()) is not None:
+                yield _not_written(left.message, way_out)
+                return
             if list_log(table.storage, start_version=plan.basis.version).newest_version == plan.basis.version:
                 return
     except DeltacliError as fault:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from deltacli.core.errors import PartlyDone, PermissionRefused
+from deltacli.core.errors import DeltacliError, PermissionRefused
 from deltacli.core.typing import Json
 from deltacli.core.units import plural
 from deltacli.storage import Failed
@@ -17,8 +17,28 @@ if TYPE_CHECKING:
 NAMED_FAILURES = 1_000
 
 
+class Shortfall:
+    """What a change left undone, as the fields of the error that `changing.change` makes of it."""
+
+    def __init__(self, code: str, message: str, facts: Mapping[str, str], hint: str | None = None) -> None:
+        self.code, self.message, self.facts, self.hint = code, message, facts, hint
+
+
+Undone = Shortfall | DeltacliError | None
+"""What an outcome lacks: the error itself where nothing was done. None: nothing."""
+
+
+class Whole:
+    """The outcome of a change that is made, or ends with an error."""
+
+    __slots__ = ()
+
+    def shortfall(self) -> None:
+        """Return None: nothing is left undone."""
+
+
 @dataclass(frozen=True, slots=True)
-class OneCommit:
+class OneCommit(Whole):
     """A change of one commit, planned or made. `committed_version` is None where nothing was committed."""
 
     basis: Basis = field(repr=False)
@@ -27,9 +47,6 @@ class OneCommit:
     def so_far(self) -> str:
         """Return what was committed."""
         return f"version {self.committed_version} was committed"
-
-    def require_complete(self) -> None:
-        """Do nothing: one commit is done or not."""
 
 
 class Amount(NamedTuple):
@@ -86,19 +103,18 @@ class Failures:
         """Return those that are named."""
         return [{"path": path, "reason": reason} for path, reason in self.named]
 
-    def require_none(self, files: str, *, code: str, hint: str | None, has_deleted: bool) -> None:
-        """Raise PartlyDone, naming the first file, where a deletion failed; `files` are all that did, in words.
-
-        Raises PermissionRefused where nothing was deleted and each deletion lacked permission, because the same command
-        would fail again.
+    def shortfall(self, what: str, *, code: str, has_deleted: bool, hint: str | None = None, where: str = "") -> Undone:
+        """Return what names the first file, where a deletion failed; the files are called `what`. Where nothing was
+        deleted and each deletion lacked permission, return that error: the same command would fail again.
         """
         if not self.count:
-            return
+            return None
         path, reason = self.named[0]
         facts = {"first": path, "why": reason}
         if self.denial is not None and not has_deleted and self.denied >= self.count:
             message = f"nothing was deleted: no permission to delete {plural(self.count, 'file')}"
             refused = PermissionRefused(message, facts=facts, hint=self.denial.hint)
             refused.place = self.denial.place
-            raise refused from self.denial
-        raise PartlyDone(f"{files} could not be deleted", code=code, facts=facts, hint=hint)
+            refused.__cause__ = self.denial
+            return refused
+        return Shortfall(code, f"{plural(self.count, what)}{where} could not be deleted", facts, hint)

@@ -32,20 +32,6 @@ from deltacli.cli.command_tree import (
     with_current_options,
 )
 from deltacli.cli.errors import report_details, report_error, say_document, wants_json
-from deltacli.cli.formats import (
-    CSV,
-    FOREIGN_ENDINGS,
-    FORMATS,
-    JSON,
-    NDJSON,
-    PARQUET,
-    TABLE,
-    TEMPLATE,
-    AnyFormat,
-    EveryFormat,
-    Format,
-    format_named,
-)
 from deltacli.cli.invocation import (
     ASK_FOR_HELP,
     ASK_FOR_VERSION,
@@ -78,16 +64,34 @@ from deltacli.cli.options.declared import (
     parse_moment,
     parse_plainly,
 )
-from deltacli.cli.results import directory_of, require_directory, require_empty_target, require_target
+from deltacli.cli.results import (
+    CSV,
+    FOREIGN_ENDINGS,
+    FORMATS,
+    JSON,
+    NDJSON,
+    PARQUET,
+    TABLE,
+    TEMPLATE,
+    AnyFormat,
+    EveryFormat,
+    Format,
+    directory_of,
+    format_named,
+    require_directory,
+    require_empty_target,
+    require_target,
+)
 from deltacli.cli.running.run import Run
-from deltacli.cli.terminal.interrupts import Interrupted, signals_raise
 from deltacli.cli.terminal.term import (
+    Interrupted,
     PagerQuitError,
     close_live_line,
     colours_stderr,
     detect_terminal,
     libraries_muted,
     say,
+    signals_raise,
     visible,
 )
 from deltacli.core.clock import Clock, fixed_clock, system_clock

@@ -156,7 +156,7 @@ def takes(
                 if own not in str(fault):
                     raise
                 raise TypeError(str(fault).replace(own, f"{type(self).__name__}.{method.__name__}")) from None
-            _require_least(asked)
+            _settle(asked)
             return method(self, asked)
 
         vars(call)["__wrapped__"] = _Fields(request, method)
@@ -173,10 +173,14 @@ def spellings_of(name: str, option: Option) -> list[str]:
     return [f"--{'no-' if option.kind is Kind.OPPOSITE else ''}{word.replace('_', '-')}"]
 
 
-def _require_least(request: object) -> None:
-    """Raise UsageError for a number that is less than its field takes; the parser of the command line does it there."""
+def _settle(request: object) -> None:
+    """Bring flags, which may be 0 or 1, to one form. Raise UsageError for a number that is less than its field takes;
+    the parser of the command line does it there.
+    """
     for one in fields(request):  # type: ignore[arg-type]
         shown, value = one.metadata.get("option"), getattr(request, one.name)
+        if one.type == "bool":
+            object.__setattr__(request, one.name, bool(value))
         least = None if shown is None else 1 if shown.kind is Kind.COUNT else shown.least
         if least is not None and isinstance(value, int) and value < least:
             raise UsageError(f"{one.name} is {value}", facts={"expected": f"at least {least}"})

@@ -293,6 +293,15 @@ def require_word(word: str) -> None:
     require_path(word, "an argument")
 
 
+def has_bytes(text: str) -> bool:
+    """Return False for a text with half a surrogate pair, which UTF-8, and therefore Arrow, cannot hold."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def without_middle(text: str) -> str:
     """Return a text without its middle where nobody reads it whole, such as a path of megabytes in a hostile log."""
     if len(text) <= _LONGEST_TEXT:

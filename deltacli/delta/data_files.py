@@ -17,7 +17,7 @@ from uuid import UUID
 from deltacli.arrow import compute as pc
 from deltacli.core.made_once import pattern
 from deltacli.core.typing import ArrowArray, Json
-from deltacli.delta.encoding.value_text import has_bytes
+from deltacli.core.units import has_bytes
 from deltacli.delta.log.segment import LOG_DIRECTORY, SIDECAR_DIRECTORY
 
 if TYPE_CHECKING:

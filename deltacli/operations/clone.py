@@ -16,14 +16,13 @@ from urllib.parse import quote
 from deltacli.arrow import compute as pc
 from deltacli.changing.basis import Act, Basis, basis_of
 from deltacli.changing.commit import Committed
-from deltacli.changing.plan import Amount
+from deltacli.changing.plan import Amount, Shortfall
 from deltacli.core.documents import short_repr
 from deltacli.core.errors import (
     ConflictLost,
     DeltacliError,
     NoAtomicCreate,
     PaimonTable,
-    PartlyDone,
     PermissionRefused,
     Refusal,
     Refused,
@@ -86,6 +85,8 @@ class ClonePlan:
     refusals: tuple[Refusal, ...] = ()
     committed_version: int | None = None
     dry_run: bool = True
+    lost: tuple[ProblemFile, ...] = ()
+    """Files that were deleted from the source while the clone was made."""
 
     is_noop: ClassVar[bool] = False
 
@@ -122,8 +123,20 @@ class ClonePlan:
         """Return what was done."""
         return "the clone was created" if self.committed_version is not None else f"{NOTES} has a note of a clone"
 
-    def require_complete(self) -> None:
-        """Do nothing: a clone is made or not."""
+    def shortfall(self) -> Shortfall | None:
+        """Return which files were deleted from the source meanwhile."""
+        if not self.lost:
+            return None
+        return Shortfall(
+            "clone.files-lost",
+            f"{plural(len(self.lost), 'file')} of the clone were deleted from the source while it was made",
+            {
+                "first": self.lost[0].path,
+                "clone": self.target,
+                "next": "delete the clone, and make another one",
+                "so far": self.so_far(),
+            },
+        )
 
     def as_json(self) -> dict[str, Json]:
         """Return the fields of the document `deltacli.clone`."""
@@ -190,8 +203,8 @@ class Clone:
     def execute(self, gate: Gate[ClonePlan, ClonePlan]) -> None:
         """Look at the source again, write the note and the commit, and look at the files.
 
-        Raises Refused where the source is another one by now (`plan.*`), is vacuumed, or does not take the note, what
-        `Gate.commit` raises, and PartlyDone where files were deleted meanwhile.
+        Raises Refused where the source is another one by now (`plan.*`), is vacuumed, or does not take the note, and
+        what `Gate.commit` raises. Files that were deleted meanwhile are in the outcome.
         """
         plan = gate.plan
         source, *roots = (one.writable() for one in (self.source.table, *plan.roots))
@@ -217,12 +230,8 @@ class Clone:
         gate.outcome = replace(gate.outcome, committed_version=version)
         newest = list_log(self.source.table.storage, start_version=plan.version).newest_version
         may_be_vacuumed = newest > plan.version or plan.basis.version >= 0  # which a vacuum sees without the files
-        if may_be_vacuumed and (lost := _lost(self.source, plan.files.files)):
-            raise PartlyDone(
-                f"{plural(len(lost), 'file')} of the clone were deleted from the source while it was made",
-                code="clone.files-lost",
-                facts={"first": lost[0].path, "clone": plan.target, "next": "delete the clone, and make another one"},
-            )
+        if may_be_vacuumed:
+            gate.outcome = replace(gate.outcome, lost=_lost(self.source, plan.files.files))
 
 
 def _metadata(source: Snapshot, table: TableHandle, now: Snapshot | None) -> Action:

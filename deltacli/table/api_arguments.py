@@ -345,6 +345,7 @@ _KINDS: Mapping[str, _Kind] = {
     "Mapping[str, str]": _Kind(
         lambda value: isinstance(value, Mapping), "a dictionary of strings, such as {'key': 'value'}", "str"
     ),
+    "PriceTable": _Kind(lambda value: hasattr(value, "of_bytes"), "a `PriceTable`"),
     "Sequence[int]": _Kind(_is_list, "a list of integers, such as [1, 2]", "int"),
     "Sequence[str]": _Kind(_is_list, "a list of strings, such as ['a', 'b']", "str"),
     "TableHandle": _Kind(lambda value: hasattr(value, "storage"), "a table of `open_table`"),

@@ -23,18 +23,21 @@ from deltacli.core.errors import (
     parameter,
 )
 from deltacli.core.progress import SILENT, Progress, reported
-from deltacli.delta.checkpoint.last_checkpoint_content import MAX_HINT_BYTES, BadHint, Hint, read_hint
 from deltacli.delta.log.segment import (
     AFTER_VERSIONED_NAMES,
     BACKUP_LIST,
     CLONES_DIRECTORY,
     HINT_NAME,
     LOG_DIRECTORY,
+    MAX_HINT_BYTES,
+    BadHint,
+    Hint,
     LogFile,
     LogListing,
     commit_name,
     make_log_file,
     not_a_file,
+    read_hint,
     read_listing,
     version_prefix,
 )

@@ -29,7 +29,6 @@ from deltacli.delta.partitions.values import partition_columns
 from deltacli.engine.base import Engine
 from deltacli.storage import ReadStorage
 from deltacli.table.find_log import list_log
-from deltacli.work.files.listing import in_batches
 
 if TYPE_CHECKING:
     import pyarrow
@@ -296,6 +295,8 @@ def _linked(storage: ReadStorage, path: str) -> int | None:
 def _listed(storage: ReadStorage, paths: ArrowArray) -> ArrowArray:
     """Return the bytes of files by listing the directories that they are in."""
     import pyarrow as pa
+
+    from deltacli.work.files.listing import in_batches
 
     directories = pc.unique(pc.replace_substring_regex(paths, r"/?[^/]*$", "")).to_pylist()
     entered = {above for one in directories for above in accumulate(key_text(one).split("/"), "{}/{}".format)}

@@ -43,7 +43,7 @@ from deltacli.table.find_log import Log, find_log, list_log
 from deltacli.table.handle import TableHandle, managed_store
 from deltacli.table.replay import read_tail
 from deltacli.table.version import Snapshot
-from deltacli.work.commits.provenance import read_provenance
+from deltacli.work.commits.reading import read_provenance
 
 if TYPE_CHECKING:
     from deltacli.work.checkpoints.reading import CheckpointContents, CheckpointPiece

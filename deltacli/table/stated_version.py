@@ -27,8 +27,7 @@ from deltacli.delta.schema.types import StructType, parse_schema
 from deltacli.storage.base import ReadStorage, StoreOfVersions
 from deltacli.table.find_log import list_log, taken_name
 from deltacli.table.handle import TableHandle
-from deltacli.work.commits.provenance import Provenance, read_provenance
-from deltacli.work.commits.reading import read_commit
+from deltacli.work.commits.reading import Provenance, read_commit, read_provenance
 
 _MOST_BYTES = 8 << 20
 """Of a checksum: larger ones list files, and take as long as a replay."""

@@ -47,7 +47,7 @@ from deltacli.table.api_arguments import named, named_items
 from deltacli.table.find_log import Log, list_log
 from deltacli.table.handle import TableHandle
 from deltacli.table.replay import LogTail, replay_batches, whole_batch
-from deltacli.work.commits.provenance import Provenance, read_provenance
+from deltacli.work.commits.reading import Provenance, read_provenance
 from deltacli.work.task import Task
 
 if TYPE_CHECKING:

@@ -31,15 +31,17 @@ from deltacli.delta.log.segment import LOG_DIRECTORY
 from deltacli.delta.log.state import TableConfiguration, read_metadata
 from deltacli.delta.schema.types import parse_schema
 from deltacli.storage import PathKind, ReadStorage, Storage, WalkEntry, is_flat_level, link_targets
-from deltacli.work.files.classifying import (
+from deltacli.work.files.listing import (
     KNOWN_FILES,
+    TELLING,
     ClassifiedDirectory,
     ClassifiedFiles,
     DirectoryPiece,
     KnownFiles,
+    ListedFiles,
     classify_directory,
+    in_batches,
 )
-from deltacli.work.files.listing import TELLING, ListedFiles, in_batches
 
 if TYPE_CHECKING:
     import pyarrow

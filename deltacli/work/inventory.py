@@ -27,7 +27,7 @@ from urllib.parse import unquote, unquote_to_bytes
 import orjson
 
 from deltacli.arrow import compute as pc
-from deltacli.arrow.parquet import ParquetReader
+from deltacli.arrow.parquet import BUFFER_BYTES, ParquetReader
 from deltacli.core.errors import FileMissing, Unreadable
 from deltacli.core.process import stop_if_exhausted
 from deltacli.core.typing import ArrowArray, Json, RecordBatch
@@ -35,7 +35,6 @@ from deltacli.core.units import some_of
 from deltacli.delta.data_files import decode_column
 from deltacli.delta.encoding.value_text import parse_moment
 from deltacli.storage import PathKind, ReadStorage, Storage
-from deltacli.work.checkpoints.reading_limits import BUFFER_BYTES
 
 if TYPE_CHECKING:
     import pyarrow

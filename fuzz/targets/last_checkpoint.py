@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from deltacli.delta.checkpoint.last_checkpoint_content import Hint, read_hint
+from deltacli.delta.log.segment import Hint, read_hint
 from fuzz.mutate import JSON_TOKENS
 from tests.support.builder import HINT, TableBuilder
 from tests.support.reading import open_built

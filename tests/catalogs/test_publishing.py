@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
+from deltacli.changing.change import Gate, carry_out
 from deltacli.changing.commit import commit
 from deltacli.core.errors import DeltacliError, PartlyDone, Refused, StorageFailed
+from deltacli.operations.catalog.publish import Publish, PublishOutcome, PublishPlan
 from deltacli.storage import Creation
 from deltacli.storage.outcomes import Created
 from tests.support.actions import to_bytes
@@ -30,6 +32,8 @@ class Failing(MemoryStorage):
             return super().copy_within(source, target)
         if self.how == "fails":
             raise StorageFailed("the store is full")
+        if self.how == "is interrupted":
+            raise KeyboardInterrupt
         self.write(target, b"{}\n")
         return Created()
 
@@ -68,6 +72,22 @@ def test_what_cannot_be_published_stops_what_follows(how: str, code: str) -> Non
     with pytest.raises(PartlyDone) as raised:
         opened.publish_catalog()
     assert (raised.value.code, catalog.reported, 10 in table.published_versions()) == (code, [8], False)
+
+
+@pytest.mark.parametrize(
+    ("how", "fault"),
+    [("fails", PartlyDone), ("writes other bytes", PartlyDone), ("is interrupted", KeyboardInterrupt)],
+)
+def test_what_was_published_before_an_error_or_an_interruption_is_told(how: str, fault: type[BaseException]) -> None:
+    opened, _ = ManagedTable(range(8), [8, 9, 10], store=Failing(9, how)).open()
+    gates: list[Gate[PublishPlan, PublishOutcome]] = []
+
+    with pytest.raises(fault) as raised:
+        carry_out(Publish(), opened, began=gates.append)
+
+    assert [8] == gates[0].outcome.as_json(dry_run=False)["published"]
+    told = raised.value.facts["so far"] if isinstance(raised.value, PartlyDone) else raised.value.__notes__
+    assert told in ("published up to version 8", ["1 version published"])
 
 
 def test_a_first_copy_that_differs_is_not_reported() -> None:

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from deltacli.api.table import Table, open_table
-from deltacli.changing.change import carry_out
-from deltacli.changing.manifests import write_again
+from deltacli.changing.change import carry_out, require_complete
+from deltacli.changing.manifests import ManifestsOutcome, write_again
 from deltacli.cli.app import run
-from deltacli.core.errors import Refused
+from deltacli.core.errors import DeltacliError, PartlyDone, PermissionRefused, Refused
 from deltacli.operations.change.manifest import Manifests
-from deltacli.storage import LocalStorage
+from deltacli.storage import Failed, LocalStorage
 from tests.docs.test_schemas import faults
 from tests.support.faulty import Fault
 from tests.support.optimizing import Ids
@@ -174,6 +174,21 @@ def test_a_run_that_fails_claims_no_list_that_it_has_not_written(tmp_path: Path,
     done = json.loads(out)["manifests"]
     assert (True, 0) == (done["written"] < len(PARTITIONED), done["deleted"])
     assert (place / HOME / "p=9" / "manifest").exists()
+
+
+@pytest.mark.parametrize(
+    ("written", "deleted", "error"), [(1, 0, PartlyDone), (0, 1, PartlyDone), (0, 0, PermissionRefused)]
+)
+def test_a_list_that_nobody_may_delete_is_an_error_of_its_own_only_where_nothing_else_was_done(
+    tmp_path: Path, written: int, deleted: int, error: type[DeltacliError]
+) -> None:
+    outcome = ManifestsOutcome(Manifests().plan(open_table(partitioned(tmp_path))), written, deleted)
+    outcome.failures.note(f"{HOME}/p=9/manifest", Failed("denied", PermissionRefused("denied")))
+
+    with pytest.raises(error) as raised:
+        require_complete(outcome)
+
+    assert error is type(raised.value)
 
 
 def test_what_commits_no_files_writes_no_lists(tmp_path: Path) -> None:

@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+import pytest
+
 import deltacli
 
 ROOT = Path(deltacli.__file__).parent
@@ -28,46 +30,39 @@ DECIDES = {
     CONSENT: {
         "changing/change.py": "what a consent is, also to a plan made again; without one, the command was agreed to",
         "cli/running/changing.py": "how it is asked: the question, its answer and --yes",
-        "cli/commands/doctor/access_and_storage.py": "a question without a table",
-        "cli/commands/schema.py": "a question without a table",
     },
     STALENESS: {
         "changing/basis.py": "what a plan was made from, and whether the table still is that",
         "changing/commit.py": "the version before each attempt",
-        "changing/derived.py": "the commit that a file of the log follows from",
-        "changing/change.py": "before the first act",
+        "changing/derived.py": "the commit that a file of the log follows from, before each such file",
+        "changing/change.py": "before the first act, and where a change asks its gate",
         "operations/change/append.py": "a log that may have been cleaned past the plan of a query",
-        "operations/checkpoint/checkpoint.py": "before each file of a checkpoint",
-        "operations/log/expire.py": "before each batch, with the proof",
-        "operations/log/log_restore.py": "a log that may be damaged, or not there",
-        "operations/paimon/vacuum_schemas.py": "schemas, which are no log",
-        "operations/recover/undelete.py": "a log that may be damaged",
-        "operations/repair/repair.py": "before each pass",
         "operations/vacuum/rechecking.py": "before each batch, with newer commits and protected tables",
     },
     FAILURE: {
         "catalogs/publishing.py": "copies that the catalog was not told of, or that others should have followed",
-        "changing/change.py": "an error after the first act",
-        "changing/plan.py": "files that could not be deleted",
-        "operations/change/stats.py": "files that could not be read",
-        "operations/clone.py": "files that a vacuum of the source deleted meanwhile",
-        "operations/copy/execute.py": "files that were not begun when the time was up",
-        "operations/optimize/execute.py": "files that were left alone",
-        "operations/recover/undelete.py": "a plan that follows, and nobody agrees to",
-        "operations/repair/repair.py": "steps that were refused or failed",
-        "operations/restore/restore.py": "files that were deleted meanwhile",
+        "changing/change.py": "an error after the first act, and what an outcome says was left undone",
+        "cli/running/changing.py": "what is shown of it, and what the same command continues",
     },
     EXIT: {
-        "cli/running/changing.py": "1 where --check finds a change that is due; what the same command continues",
+        "cli/running/changing.py": "1 for findings: a change that is due by --check, and what a command calls one",
+        "cli/running/many.py": "that of several tables",
         "cli/errors.py": "how an error and its cause are told",
         "core/errors.py": "that of each error, and of its cause",
     },
 }
-"""What modules decide about changes. A new command is in none of these lists but that of what it left undone."""
+"""What modules decide about changes. A new command is in none of these lists: its plan has the objections, its outcome
+what was left undone (`shortfall`), its wording what is a finding; the gate and the runner decide.
+"""
+MODULES = 11
 _NAMES = {
-    CONSENT: {"standing", "for_plan", "Standing", "ForPlan", "require_confirmation"},
-    STALENESS: {"require_same", "require_past", "require_listed", "require_clock", "look_again", "require_unchanged"},
+    CONSENT: {"standing", "for_plan", "Standing", "ForPlan", "_ask"},
+    STALENESS: {
+        *("require_same", "require_past", "require_listed", "require_clock", "look_again", "require_unchanged"),
+    },
 }
+_CHECKS = set[str]().union(*_NAMES.values())
+_EXITS = {"cause_exit", "first_exit_code"}
 
 
 @cache
@@ -89,16 +84,54 @@ def test_few_places_besides_the_gate_write_to_a_table() -> None:
 
 def test_only_named_modules_decide_about_consent_staleness_partial_failure_and_exit_codes() -> None:
     found: dict[str, set[str]] = defaultdict(set)
-    words = re.compile("|".join({"PartlyDone", "cause_exit"}.union(*_NAMES.values())))
+    words = re.compile("|".join({"PartlyDone", "run_change", *_EXITS}.union(*_NAMES.values())))
     for name, text in _modules().items():
         for what in _decided(ast.parse(text)) if words.search(text) else ():  # parsing all takes seconds
             found[what].add(name)
 
     assert {what: sorted(names) for what, names in DECIDES.items()} == {what: sorted(found[what]) for what in DECIDES}
+    assert MODULES == len(set[str]().union(*DECIDES.values()))
+
+
+@pytest.mark.parametrize(
+    ("what", "text"),
+    [
+        (CONSENT, "from deltacli.changing.change import standing"),
+        (CONSENT, "from deltacli.cli.running.changing import _ask"),
+        (STALENESS, "from deltacli.changing.basis import require_clock"),
+        (STALENESS, "from deltacli.changing import basis\nbasis.require_same(plan.basis, listing)"),
+        (STALENESS, "def look_again(basis):\n    return None"),
+        (FAILURE, "raise PartlyDone('2 files are left')"),
+        (FAILURE, "raise errors.PartlyDone.after(fault, 'so far')"),
+        (FAILURE, "raise left(refusals, PartlyDone)"),
+        (FAILURE, "class LeftUndone(PartlyDone): pass"),
+        (FAILURE, "try:\n    run()\nexcept (OutcomeUnknown, PartlyDone):\n    raise"),
+        (EXIT, "def x():\n    done = run_change(run)\n    if done.left:\n        raise Exit(1)"),
+        (EXIT, "error.cause_exit = 4"),
+        (EXIT, "Exit(many.first_exit_code(codes))"),
+    ],
+)
+def test_a_module_that_decides_is_seen(what: str, text: str) -> None:
+    assert [what] == sorted(set(_decided(ast.parse(text))))
+
+
+def test_a_module_that_only_names_what_is_decided_elsewhere_is_not_seen() -> None:
+    declared = """
+from deltacli.changing.change import Gate, carry_out, require_complete
+from deltacli.cli.running.changing import Wording, confirmed, run_change
+from deltacli.core.errors import PartlyDone
+
+def told(fault: Refused | PartlyDone) -> None:
+    run_change(run, table, change, wording, mode)
+    return isinstance(fault, PartlyDone) and fault.exit_code == PartlyDone.exit_code
+"""
+
+    assert [] == list(_decided(ast.parse(declared)))
 
 
 def _decided(module: ast.Module) -> Iterator[str]:
     """What a module decides, or has others decide: by the names that it defines, imports, calls or reads."""
+    known = {id(part) for node in ast.walk(module) for part in _only_named(node)}
     for node in module.body:
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
             yield from (what for what in (CONSENT, STALENESS) if node.name in _NAMES[what])
@@ -109,7 +142,33 @@ def _decided(module: ast.Module) -> Iterator[str]:
             ):
                 used = {one.name for one in names}
                 yield from (what for what in (CONSENT, STALENESS) if used & _NAMES[what])
-            case ast.Call(ast.Name("PartlyDone") | ast.Attribute(ast.Name("PartlyDone"))):
+            case ast.Attribute(ast.Name("basis" | "change" | "changing"), attr) if attr in _CHECKS:
+                yield from (what for what in (CONSENT, STALENESS) if attr in _NAMES[what])
+            case ast.Name("PartlyDone") | ast.Attribute(ast.Name(), "PartlyDone") if id(part) not in known:
                 yield FAILURE
-            case ast.Attribute(attr="cause_exit") | ast.AnnAssign(ast.Name("cause_exit")):
+            case ast.Attribute(attr=name) | ast.AnnAssign(ast.Name(name)) | ast.FunctionDef(name) if name in _EXITS:
                 yield EXIT
+            case ast.FunctionDef() if _chooses_exit(part):
+                yield EXIT
+
+
+def _only_named(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield what says PartlyDone without making one: types, questions, and its own exit code."""
+    match node:
+        case ast.arg(annotation=ast.AST() as kind) | ast.AnnAssign(annotation=kind):
+            yield from ast.walk(kind)
+        case ast.FunctionDef(returns=ast.AST() as kind):
+            yield from ast.walk(kind)
+        case ast.Call(ast.Name("isinstance"), [_, kind]):
+            yield from ast.walk(kind)
+        case ast.Attribute(value, "exit_code"):
+            yield value
+
+
+def _chooses_exit(function: ast.FunctionDef) -> bool:
+    """Whether a function looks at what `run_change` returned, and raises Exit."""
+    parts = [*ast.walk(function)]
+    return any(
+        isinstance(one, ast.Assign) and isinstance(one.value, ast.Call) and ast.unparse(one.value.func) == "run_change"
+        for one in parts
+    ) and any(isinstance(one, ast.Raise) and one.exc and ast.unparse(one.exc).startswith("Exit(") for one in parts)

@@ -10,12 +10,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from deltacli.cli.formats import FORMATS
 from deltacli.cli.formats.csv import CsvForm, csv_block
 from deltacli.cli.render.columns import Column, exact
 from deltacli.cli.render.data import file_list
 from deltacli.cli.render.data.file_list import FileListing, FilesResult
-from deltacli.cli.results import RowGrid, write_columns
+from deltacli.cli.results import FORMATS, RowGrid, write_columns
 from deltacli.table.version import Snapshot
 from deltacli.work.outputs import fields_of
 from tests.cli.test_rows import PIPE

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deltacli.cli.formats import MARKDOWN
 from deltacli.cli.formats.csv import MarkdownForm, cell
 from deltacli.cli.render.data.rows import Rows, RowsResult
+from deltacli.cli.results import MARKDOWN
 from deltacli.cli.terminal.term import CONTROL, Terminal
 from tests.cli.support import deltacli
 from tests.support.effort import examples

@@ -22,7 +22,7 @@ def rows_in(directory: Path) -> int:
 @pytest.mark.parametrize(
     ("command", "content", "rows"),
     [
-        ("read TABLE", "rows", 1230),
+        ("read TABLE", "rows", 1270),
         ("read TABLE --limit 5", "rows", 5),
         ("changes TABLE --from 13", "changes", 150),
         ("snapshot TABLE --files --tombstones", "files", 32),
@@ -59,7 +59,7 @@ def test_an_existing_empty_directory_and_a_table_of_one_line(sample: Path, tmp_p
 
     lines = [line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines()]
     assert ["table", "version", "directory", "written"] == [label for label, _ in lines]
-    assert lines[-1][1].startswith("1 file, 1,230 rows, ")
+    assert lines[-1][1].startswith("1 file, 1,270 rows, ")
 
 
 def test_a_listing_of_files_is_also_one_parquet_file(sample: Path, tmp_path: Path) -> None:

@@ -16,8 +16,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from deltacli.cli.app import run
-from deltacli.cli.terminal.interrupts import Interrupted
-from deltacli.cli.terminal.term import cells, shorten
+from deltacli.cli.terminal.term import Interrupted, cells, shorten
 from tests.cli.pty_session import Session, gate, read_some
 from tests.cli.screen import as_pasted
 from tests.cli.support import ROOT, deltacli, make_sample
@@ -249,7 +248,7 @@ def test_a_signal_that_the_parent_ignores_stays_ignored(sample: Path) -> None:
 def test_an_interruption_during_a_destructor_is_not_lost() -> None:
     script = """
 import os, signal, sys, threading
-from deltacli.cli.terminal.interrupts import Interrupted, signals_raise
+from deltacli.cli.terminal.term import Interrupted, signals_raise
 class Careless:
     def __del__(self):
         os.kill(os.getpid(), signal.SIGTERM)

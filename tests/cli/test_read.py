@@ -37,7 +37,7 @@ def test_every_format_contains_the_same_rows(sample: Path, tmp_path: Path) -> No
     table = pq.read_table(tmp_path / "x.parquet")
 
     validate(document, "deltacli.read")
-    assert {"type": "end", "complete": True, "count": 1230} == end
+    assert {"type": "end", "complete": True, "count": 1270} == end
     assert [{"type": "row", "row": row} for row in document["items"]] == lines
     assert ["trip", "day", "ride"] == header == [column["name"] for column in document["columns"]]
     assert rows == [
@@ -61,7 +61,7 @@ def test_a_document_ends_where_a_file_cannot_be_read(sample: Path, tmp_path: Pat
     found = done.document
     validate(found, "deltacli.read")
     assert (3, False) == (done.code, found["complete"])
-    assert 0 < len(found["items"]) < 1230
+    assert 0 < len(found["items"]) < 1270
 
 
 def test_versions_and_columns_are_chosen(sample: Path) -> None:
@@ -112,7 +112,7 @@ def test_a_table_without_rows_has_columns(sample: Path, tmp_path: Path) -> None:
 
 
 def test_explain_lists_the_files_read_and_why_others_are_skipped(sample: Path, tmp_path: Path) -> None:
-    wanted = ("read", sample, "--explain", "--where", "day = '2026-01-02' AND trip > 1840")
+    wanted = ("read", sample, "--explain", "--where", "day = '2026-01-02' AND trip > 1320")
     document = deltacli(*wanted, "--json").document
     *lines, scan, end = map(json.loads, deltacli(*wanted, "--format", "ndjson").out.splitlines())
     rows = list(csv.DictReader(io.StringIO(deltacli(*wanted, "--format", "csv").out)))
@@ -152,7 +152,7 @@ def test_a_limit_of_files_leaves_the_totals_whole(sample: Path) -> None:
     assert (21, 2, False) == (whole["kept"]["files"], len(cut["items"]), cut["complete"])
     assert whole["kept"] == cut["kept"] == scan["kept"]
     assert {"type": "end", "complete": False, "count": 3} == end
-    assert ("21 files, 32.7 KiB, 1,230 records" in table, 2) == (True, table.count(".parquet"))
+    assert ("21 files, 32.9 KiB, 1,270 records" in table, 2) == (True, table.count(".parquet"))
 
 
 # Conditions
@@ -160,11 +160,11 @@ def test_a_limit_of_files_leaves_the_totals_whole(sample: Path) -> None:
 
 def test_a_condition_chooses_rows(sample: Path) -> None:
     found = deltacli(
-        "read", sample, "--where", "day = '2026-01-02' AND trip > 1840", "--columns", "trip", "--json"
+        "read", sample, "--where", "day = '2026-01-02' AND trip > 1320", "--columns", "trip", "--json"
     ).document
     everything = deltacli("read", sample, "--json").document["items"]
 
-    expected = [row["trip"] for row in everything if row["day"] == "2026-01-02" and row["trip"] > 1840]
+    expected = [row["trip"] for row in everything if row["day"] == "2026-01-02" and row["trip"] > 1320]
     assert expected
     assert sorted(expected) == sorted(row["trip"] for row in found["items"])
 
@@ -221,8 +221,8 @@ def test_parquet_is_written_into_a_file_or_a_pipe(sample: Path, tmp_path: Path) 
         f"hint: deltacli read {sample} --format parquet --limit 5 --output rows.parquet",
     ]
     assert (2, True) == (code, seen.startswith("error: --format parquet requires --output FILE"))
-    assert (0, True) == (piped[0], piped[1].startswith("wrote 1,230 rows ("))
-    assert 1230 == pq.read_metadata(tmp_path / "file").num_rows
+    assert (0, True) == (piped[0], piped[1].startswith("wrote 1,270 rows ("))
+    assert 1270 == pq.read_metadata(tmp_path / "file").num_rows
 
 
 def test_a_missing_data_file_is_named_and_no_output_is_written(sample: Path, tmp_path: Path) -> None:
@@ -255,7 +255,7 @@ def test_a_terminal_gets_twenty_rows_that_fit(sample: Path) -> None:
 
     lines, note = seen.splitlines()[:25], " ".join(as_pasted(seen).splitlines()[25:])
     assert 0 == code
-    assert "20 of 1,230 rows" in lines[-1]
+    assert "20 of 1,270 rows" in lines[-1]
     assert f"to show all: deltacli read {sample} --no-pager --limit 0" == note
     assert (0, []) == (narrow, [line for line in short.splitlines()[:21] if cells(line) > 20])
     said = " ".join(as_pasted(short).split())
@@ -286,7 +286,7 @@ def test_explain_fits_a_terminal(sample: Path) -> None:
 
 def test_explain_names_what_has_no_room_once_below_the_table(sample: Path) -> None:
     """Files that are read and skipped come from the log in several batches."""
-    asked = ("read", sample, "--explain", "--where", "trip > 1840", "-q", "--no-pager", "--color", "never")
+    asked = ("read", sample, "--explain", "--where", "trip > 1320", "-q", "--no-pager", "--color", "never")
     for width in (60, 80):
         _, seen = on_screen(*asked, width=width)
 
@@ -327,9 +327,9 @@ def test_rows_are_counted_from_the_log_or_from_one_column(sample: Path) -> None:
     old = deltacli("read", sample, "--count", "--version", "1", "--format", "csv")
 
     validate(whole, "deltacli.row-count")
-    assert (1230, "log") == (whole["rows"], whole["countedFrom"])
+    assert (1270, "log") == (whole["rows"], whole["countedFrom"])
     assert (len(read["items"]), "data") == (some["rows"], some["countedFrom"])
     assert "version,rows\n1,360\n" == old.out
-    assert "rows  1,230\n" == deltacli("read", sample, "--count").out
+    assert "rows  1,270\n" == deltacli("read", sample, "--count").out
     for other in (["--limit", "3"], ["--explain"], ["--columns", "trip"], ["--format", "parquet"], ["--output", "d/"]):
         assert 2 == deltacli("read", sample, "--count", *other).code

@@ -17,12 +17,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deltacli.cli.formats import FORMATS
+from deltacli.arrow import rows as arrow_rows
 from deltacli.cli.render.data.rows import Rows, RowsResult, Written
-from deltacli.cli.results import open_sink
+from deltacli.cli.results import FORMATS, open_sink
 from deltacli.cli.terminal.term import Terminal
 from deltacli.core.errors import Unreadable, UsageError
-from deltacli.delta.encoding import arrow_json
 from deltacli.work import parquet_writing as parquet_stream
 
 PIPE = Terminal(is_terminal=False, width=None, colour=False)
@@ -135,8 +134,8 @@ def test_rows_are_the_same_in_whatever_pieces_they_are_written(
 ) -> None:
     many = [batch().slice(1), batch(), batch(TABLE * 5).slice(2, 9)]
     whole = {form: write(form, *many) for form in ("ndjson", "json", "csv")}
-    monkeypatch.setattr(arrow_json, "_ROWS_PER_PIECE", pieces[0])
-    monkeypatch.setattr(arrow_json, "_BYTES_PER_PIECE", pieces[1])
+    monkeypatch.setattr(arrow_rows, "_ROWS_PER_PIECE", pieces[0])
+    monkeypatch.setattr(arrow_rows, "_BYTES_PER_PIECE", pieces[1])
 
     for form in ("ndjson", "csv"):
         assert whole[form] == write(form, *many)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from deltacli.cli.formats import TABLE
+from deltacli.cli.results import TABLE
 from deltacli.cli.running.run import Run
 from deltacli.cli.terminal.shell import again, again_without, again_without_limit, fill_hint, quoted
 from deltacli.cli.terminal.term import Terminal

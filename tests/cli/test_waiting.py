@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from deltacli.cli.terminal.interrupts import Interrupted, read_line, signals_raise, wait_for_end, write_all
+from deltacli.cli.terminal.term import Interrupted, read_line, signals_raise, wait_for_end, write_all
 
 _A_LIMIT = 20.0
 """Seconds after which a wait that missed its signal is given up."""

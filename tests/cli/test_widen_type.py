@@ -89,7 +89,7 @@ def test_a_dry_run_shows_the_plan_and_changes_nothing(home: Path) -> None:
     assert "property delta.enableTypeWidening (not set) -> true" in done.words
     assert "deltalake loses loses " in done.words
     assert "spark yes yes 4.0 " in done.words
-    assert "files 21 files, 32.7 KiB, 1,230 rows keep the older types" in done.words
+    assert "files 21 files, 32.9 KiB, 1,270 rows keep the older types" in done.words
 
 
 def test_a_dry_run_overrides_consent(home: Path) -> None:

@@ -15,7 +15,7 @@ QUIET = {"DELTACLI_PROGRESS": "never"}
 @pytest.mark.parametrize(
     ("words", "name", "said"),
     [
-        (("read",), "rr.csv", "wrote 1,230 rows ("),
+        (("read",), "rr.csv", "wrote 1,270 rows ("),
         (("read", "--limit", "3"), "rr.ndjson", "wrote 3 rows ("),
         (("snapshot",), "zz.json", "wrote {file} ("),
         (("vacuum", "--dry-run"), "zz.txt", "wrote {file} ("),

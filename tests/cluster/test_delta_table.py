@@ -32,7 +32,7 @@ def test_smoke_a_delta_table_has_the_methods_that_people_know(session: Any, trip
     table = DeltaTable.forPath(session, trips, now=NOW)
     before = rows_of(open_table(trips))
 
-    assert 1230 == table.toDF().count()
+    assert 1270 == table.toDF().count()
     assert [14, 13, 12] == [row["version"] for row in table.history(3).collect()]
     assert [(14, 21)] == [(row["version"], row["numFiles"]) for row in table.detail().collect()]
     made = table.checkpoint()
@@ -63,7 +63,7 @@ def test_clones_and_conversions_are_made_as_by_delta_spark(session: Any, trips: 
     deep = table.clone(str(tmp_path / "deep"), isShallow=False)
     earlier = table.cloneAtVersion(13, str(tmp_path / "earlier"), isShallow=True)
 
-    assert (1230, 1230) == (shallow.toDF().count(), deep.toDF().count())
+    assert (1270, 1270) == (shallow.toDF().count(), deep.toDF().count())
     assert rows == rows_of(open_table(tmp_path / "deep"))
     assert "CLONE" == earlier.history(1).collect()[0]["operation"]
     with pytest.raises(UsageError, match="replace"):
@@ -152,7 +152,7 @@ def test_registered_tables_are_views_of_one_version(session: Any, tmp_path: Path
 
     assert [(5,)] == [tuple(row) for row in session.sql("select count(*) from first_table").collect()]
     query = "select count(*) from second_table where day = '2026-01-01'"
-    assert 0 < session.sql(query).collect()[0][0] < 1230
+    assert 0 < session.sql(query).collect()[0][0] < 1270
 
 
 @pytest.mark.parametrize("call", [lambda: DeltaTable.forPath(None, "tbl"), lambda: maintain(None, "tbl", "f.toml")])

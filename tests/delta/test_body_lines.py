@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from deltacli.arrow import rows as arrow_rows
 from deltacli.core.errors import Refused
 from deltacli.core.typing import RecordBatch
-from deltacli.delta.encoding import arrow_json
 from deltacli.delta.log.commit_content import Slot, body_lines, encoded_files
 from deltacli.delta.log.file_actions import action_schemas, whole_actions
 from tests.support.actions import Line, add, deletion_vector, remove
@@ -75,7 +75,7 @@ def test_columns_are_encoded_as_their_actions_are(found: list[Line], first: int 
     slot = Slot(7, first, fresh_rows(found))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(arrow_json, "_ROWS_PER_PIECE", rows)
+        patch.setattr(arrow_rows, "_ROWS_PER_PIECE", rows)
         lines = in_columns(found, slot)
 
     assert in_lines(found, slot) == lines

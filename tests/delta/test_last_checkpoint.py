@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from deltacli.delta.checkpoint.last_checkpoint_content import BadHint, Hint, checksums, read_hint
+from deltacli.delta.log.segment import BadHint, Hint, checksums, read_hint
 
 SAMPLE = {
     "k0": "'v 0'",

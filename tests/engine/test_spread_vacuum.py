@@ -28,8 +28,8 @@ from deltacli.operations.vacuum.full_plan import plan_vacuum
 from deltacli.operations.vacuum.plan import VacuumOutcome, VacuumRequest
 from deltacli.operations.validate.inspect_storage import list_table
 from deltacli.storage import Storage, open_storage
-from deltacli.work.files.classifying import KnownFiles
 from deltacli.work.files.deleting import DeleteBatch
+from deltacli.work.files.listing import KnownFiles
 from tests.support import corpus
 from tests.support.builder import EPOCH_MS, LOG, TableBuilder
 from tests.support.effort import sampled

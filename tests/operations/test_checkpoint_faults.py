@@ -14,7 +14,7 @@ import pyarrow.parquet
 import pytest
 
 from deltacli.core.errors import FileMissing, NoSpace, StorageFailed
-from deltacli.delta.checkpoint.last_checkpoint_content import Hint, read_hint
+from deltacli.delta.log.segment import Hint, read_hint
 from deltacli.operations.checkpoint import file_writer
 from deltacli.operations.checkpoint.checkpoint import (
     CheckpointPlan,

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from deltacli.delta.checkpoint.last_checkpoint_content import Hint, read_hint
+from deltacli.delta.log.segment import Hint, read_hint
 from deltacli.operations.checkpoint.checkpoint import CheckpointRequest
 from deltacli.operations.checkpoint.verify import CheckpointVerdict, verify_checkpoints
 from deltacli.storage import Created, Storage, open_storage

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from deltacli import Table, open_table
-from deltacli.delta.checkpoint.last_checkpoint_content import MAX_HINT_BYTES, parse_hint
+from deltacli.delta.log.segment import MAX_HINT_BYTES, parse_hint
 from deltacli.operations.log.expire import ExpiryRequest, plan_expiry
 from deltacli.storage import LocalStorage
 from tests.support.builder import HINT, TableBuilder

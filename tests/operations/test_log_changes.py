@@ -6,12 +6,15 @@ import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from deltacli.api.table import Table
 from deltacli.changing.change import Gate, carry_out, plan_change
-from deltacli.core.clock import fixed_clock
+from deltacli.cli.commands.fleet.plan import _plan_expiry as plan_expiry_step
+from deltacli.cli.running.run import Run
+from deltacli.core.clock import Machine, fixed_clock
 from deltacli.core.errors import DeltacliError, PartlyDone, Refused, UsageError
 from deltacli.fleet.policy_file.model import ExpirePolicy, Policy
 from deltacli.fleet.running.steps import StepWork, attempt
@@ -58,6 +61,22 @@ def before_the_second_look(monkeypatch: pytest.MonkeyPatch, event: Callable[[], 
 
     monkeypatch.setattr(expire_execute, "_verified", verified)
     monkeypatch.setattr(expire_execute, "DeleteBatch", OneFile)
+
+
+@pytest.mark.parametrize("how", ["plan", "dry run", "fleet plan"])
+def test_no_expiry_is_planned_by_a_clock_behind_the_log(how: str, tmp_path: Path) -> None:
+    table = Table(open_storage(str(made(tmp_path / "tbl"))), machine=Machine(lambda: 0))
+    policy = Policy("p", {"log-expire": ExpirePolicy()})
+    plans: dict[str, Callable[[], object]] = {
+        "plan": table.plan_expire_log,
+        "dry run": lambda: table.expire_log(dry_run=True),
+        "fleet plan": lambda: plan_expiry_step(cast("Run", None), table, policy, None),
+    }
+
+    with pytest.raises(Refused) as refused:
+        plans[how]()
+
+    assert "plan.clock" == refused.value.code
 
 
 def test_an_error_after_a_first_batch_says_what_was_deleted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -388,6 +388,7 @@ WRONG_KINDS: list[tuple[Callable[[Table], object], str]] = [
     (lambda table: table.vacuum(keep_versions="5", dry_run=True), "keep_versions is '5', expected a list of integers"),  # type: ignore[arg-type]
     (lambda table: table.vacuum(dry_run="no"), "dry_run is 'no', expected True or False"),  # type: ignore[arg-type]
     (lambda table: table.diff(from_version=3, other="./t"), "other is './t', expected a table of `open_table`"),  # type: ignore[arg-type]
+    (lambda table: table.doctor(prices=0.02), "prices is 0.02, expected a `PriceTable`"),  # type: ignore[arg-type]
     (lambda table: table.validate(sample="10%"), "sample is '10%', expected a number"),  # type: ignore[arg-type]
     (lambda table: table.validate(level="stroage"), "level is 'stroage', expected log, storage, footers, data; did"),
     (lambda table: table.vacuum(mode="ful", dry_run=True), "mode is 'ful', expected full, lite; did you mean full?"),
@@ -405,6 +406,11 @@ def test_an_argument_of_a_wrong_kind_is_named_with_what_is_expected(
 
     assert wrong.value.message.startswith(message)
     assert wrong.value.facts["expected"]
+
+
+@pytest.mark.parametrize("flag", [0, 1])
+def test_a_flag_may_be_a_number(table: Table, flag: int) -> None:
+    assert bool(flag) is table.optimize(purge=flag, dry_run=True).plan.request.purge  # type: ignore[arg-type]
 
 
 def test_wrong_calls_are_shown_as_calls_of_the_table(table: Table, path: Path) -> None:

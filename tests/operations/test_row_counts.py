@@ -10,8 +10,7 @@ import pyarrow as pa
 import pytest
 
 from deltacli import open_table
-from deltacli.operations.read.snapshot import summarize
-from deltacli.table.row_counts import count_rows
+from deltacli.operations.read.snapshot import count_rows, summarize
 from tests.support.actions import Action, Line, add, commit_info, metadata, protocol, remove
 from tests.support.builder import TableBuilder
 from tests.support.rows import parquet_bytes, schema_of

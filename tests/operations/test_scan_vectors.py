@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deltacli import open_table
-from deltacli.table.row_counts import count_rows
+from deltacli.operations.read.snapshot import count_rows
 from tests.support.effort import examples
 from tests.support.small_reading import column, error_of, new_table, read
 from tests.support.small_vectors import MAGIC, Descriptor, inline, roaring32, vector_file, vector_path, z85

@@ -17,9 +17,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deltacli.api.table import Table
+from deltacli.changing.change import require_complete
 from deltacli.core.errors import PartlyDone, Refused, UsageError
 from deltacli.delta.log.actions import FIELDS
-from deltacli.delta.schema.types import DataType, PrimitiveType
+from deltacli.delta.schema.types import ArrayType, DataType, PrimitiveType
 from deltacli.delta.stats.merged import merged
 from deltacli.operations.change.stats import ComputeStats, StatsRequest
 from deltacli.storage import Created
@@ -521,7 +522,7 @@ def test_a_check_names_what_it_cannot_read() -> None:
     assert ["b.parquet"] == [one.path for one in plan.refused]
     assert not plan.is_noop
     with pytest.raises(PartlyDone):
-        change.outcome(plan).require_complete()
+        require_complete(change.outcome(plan))
 
 
 def test_a_check_reads_and_commits_nothing() -> None:
@@ -694,6 +695,34 @@ def test_bounds_that_hold_for_all_rows_stay_and_others_do_not(
     if found is not None:
         parsed = json.loads(found, parse_float=Decimal)
         assert parsed == json.loads(bounds(*rows), parse_float=Decimal)
+
+
+@pytest.mark.parametrize("from_rows", [False, True])
+def test_claims_of_columns_go_where_rows_tell_nothing_of_them(from_rows: bool) -> None:
+    """
+    Some rows are deleted: NaN has no bounds, and a null count of some rows says nothing. A count of 0 would hide nulls.
+    """
+    old = (
+        '{"numRecords":6,"minValues":{"f":1.0},"maxValues":{"f":2.0},'
+        '"nullCount":{"f":1,"b":0,"xs":0,"v":6},"tightBounds":false}'
+    )
+    types: dict[tuple[str, ...], DataType] = {
+        ("f",): PrimitiveType("double"),
+        ("b",): PrimitiveType("boolean"),
+        ("xs",): ArrayType(PrimitiveType("long"), contains_null=True),
+        ("v",): PrimitiveType("void"),
+    }
+
+    found = merged(
+        old,
+        '{"numRecords":6,"minValues":{},"maxValues":{},"nullCount":{},"tightBounds":false}',
+        types,
+        has_vector=True,
+        from_rows=from_rows,
+    )
+
+    left = {"numRecords": 6, "minValues": {}, "maxValues": {}, "nullCount": {"v": 6}, "tightBounds": False}
+    assert (left if from_rows else None) == (None if found is None else json.loads(found))
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from deltacli.arrow.parquet import read_footer_bytes
 from deltacli.delta.predicate import Predicate, parse_predicate
 from deltacli.delta.predicate.prune import prune_files
 from deltacli.delta.predicate.row_groups import PredicateLeaf, kept_row_groups
-from deltacli.work.checkpoints.reading_limits import read_footer_bytes
 from tests.delta.predicate.support import adds_of, config_of
 from tests.support.effort import examples
 from tests.support.predicates import Leaf, Maker, Row, array_of, batch_of

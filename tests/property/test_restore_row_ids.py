@@ -1,4 +1,6 @@
-"""Random histories of a table with row tracking, dropped and added again, and restores: no two rows have one row id."""
+"""Random histories of a table with row tracking, dropped and added again, and restores: no two rows have one row id,
+and those of a live file stay.
+"""
 
 from __future__ import annotations
 
@@ -10,17 +12,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deltacli.core.errors import Refused
-from tests.support.actions import Line, add, commit_info, domain, metadata, protocol, remove
+from tests.support.actions import Action, Line, add, commit_info, domain, metadata, protocol, remove
 from tests.support.builder import TableBuilder
 from tests.support.effort import examples
 from tests.support.model import State
 from tests.support.restoring import Restoring
+from tests.support.small_vectors import inline
 
 ROWS = 10
 SCHEMA = json.dumps(
     {"type": "struct", "fields": [{"name": "p", "type": "string", "nullable": True, "metadata": {}}]},
 )
-CHANGES = ("append", "append", "delete")
+CHANGES = ("append", "append", "delete", "mark", "mark")
 
 
 class Writer:
@@ -32,6 +35,7 @@ class Writer:
         self.drops = 0
         self._is_on, self._mark, self._files = True, -1, 0
         self._live: dict[str, tuple[str, int | None]] = {}
+        self._vectors: dict[str, Action] = {}
         self.builder.commit(commit_info(), *self._settings())
 
     def step(self, kind: str) -> None:
@@ -43,7 +47,13 @@ class Writer:
         elif kind == "delete" and self._live:
             path = self._draw(st.sampled_from(sorted(self._live)))
             values, _ = self._live.pop(path)
-            lines = [remove(path, partitionValues={"p": values})]
+            lines = [remove(path, vector=self._vectors.pop(path, None), partitionValues={"p": values})]
+        elif kind == "mark" and self._live:
+            path = self._draw(st.sampled_from(sorted(self._live)))
+            before, after = self._vectors.get(path), inline([self._draw(st.integers(0, ROWS - 1))])
+            if before != after:
+                self._vectors[path] = after
+                lines = [remove(path, vector=before), self._add(path, data_change=True)]
         elif kind == "drop" and self._is_on:
             self._is_on, self.drops, self._mark = False, self.drops + 1, -1
             lines = [*self._settings(), domain("delta.rowTracking", "", removed=True)]
@@ -58,11 +68,12 @@ class Writer:
             self.builder.commit(commit_info(), *lines)
 
     def _settings(self) -> list[Line]:
-        names = ["domainMetadata", *(["rowTracking"] if self._is_on else [])]
+        names = ["deletionVectors", "domainMetadata", *(["rowTracking"] if self._is_on else [])]
         named = {"delta.rowTracking.materializedRowIdColumnName": f"_row_{self.drops}"}
-        configuration = named if self._is_on and self._draw(st.booleans()) else {}
+        configuration = {"delta.enableDeletionVectors": "true"}
+        configuration |= named if self._is_on and self._draw(st.booleans()) else {}
         return [
-            protocol(1, 7, writer_features=names),
+            protocol(3, 7, reader_features=["deletionVectors"], writer_features=names),
             metadata(configuration=configuration, schema_string=SCHEMA, partition_columns=["p"]),
         ]
 
@@ -81,6 +92,7 @@ class Writer:
     def _add(self, path: str, *, data_change: bool = False) -> Line:
         values, base = self._live[path]
         ids: dict[str, Any] = {} if base is None else {"baseRowId": base, "defaultRowCommitVersion": 0}
+        ids |= {"deletionVector": self._vectors[path]} if path in self._vectors else {}
         return add(path, size=7, records=ROWS, partition_values={"p": values}, dataChange=data_change, **ids)
 
 
@@ -114,6 +126,9 @@ def test_no_row_id_is_given_twice(writer: Writer, data: st.DataObject) -> None:
             assert len(ids) == len({*ids})
             assert max(ids, default=-1) <= mark_of(after)
             assert mark_of(before) <= mark_of(after)
+            known = {one["path"]: one.get("baseRowId") for one in before.live.values()}
+            kept = [one for one in after.live.values() if known.get(one["path"]) is not None]
+            assert [known[one["path"]] for one in kept] == [one.get("baseRowId") for one in kept]
 
 
 def mark_of(state: State) -> int:

@@ -10,7 +10,7 @@ from hypothesis import given, note
 from hypothesis import strategies as st
 
 from deltacli.core.errors import ProtocolUnsupported, Refused
-from deltacli.delta.checkpoint.last_checkpoint_content import Hint, read_hint
+from deltacli.delta.log.segment import Hint, read_hint
 from deltacli.operations.checkpoint.checkpoint import CheckpointRequest
 from deltacli.table.version import Snapshot
 from tests.support import strategies

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from deltacli.delta.checkpoint.last_checkpoint_content import checksums
+from deltacli.delta.log.segment import checksums
 from tests.rules.corruptions import damage
 from tests.rules.table_builder import Action, TableBuilder
 

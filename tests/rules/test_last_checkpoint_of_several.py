@@ -7,8 +7,8 @@ import json
 import pytest
 
 from deltacli.api.table import Table
-from deltacli.delta.checkpoint.last_checkpoint_content import checksums
 from deltacli.delta.checkpoint.layout import Layout, TopFile
+from deltacli.delta.log.segment import checksums
 from deltacli.operations.checkpoint.checkpoint import CheckpointRequest, plan_checkpoint, write_checkpoint
 from tests.support.actions import add, metadata, protocol
 from tests.support.builder import TableBuilder

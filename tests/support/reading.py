@@ -11,9 +11,8 @@ import pytest
 from deltacli.api.table import Table
 from deltacli.core.clock import fixed_clock
 from deltacli.engine.base import Engine
-from deltacli.operations.read.snapshot import summarize
+from deltacli.operations.read.snapshot import DISAGREE, EXCEEDS, TIGHT, summarize
 from deltacli.storage import Storage
-from deltacli.table.row_counts import DISAGREE, EXCEEDS, TIGHT
 from deltacli.table.version import Snapshot
 from tests.support.builder import TableBuilder
 from tests.support.model import num_records

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
-from deltacli.cli.formats import PARQUET, RowFormat
 from deltacli.cli.options.declared import (
     Asked,
     LastOption,
@@ -17,6 +16,7 @@ from deltacli.cli.options.declared import (
     parse_end,
     parse_moment_of,
 )
+from deltacli.cli.results import PARQUET, RowFormat
 from deltacli.cli.running.run import (
     Run,
     judge_left_out,
@@ -75,6 +75,7 @@ def read(run: Run, table: TableArgument, *, asked: Asked[ScanRequest], wanted: R
       deltacli read ./tbl --row-ids --limit 5  # of a table with row tracking
     """
     from deltacli.storage.base import StoreOfVersions
+    from deltacli.table.rebuild import find_snapshot
 
     version = wanted.version
     at_ms = parse_moment_of(version, wanted.timestamp)
@@ -90,7 +91,7 @@ def read(run: Run, table: TableArgument, *, asked: Asked[ScanRequest], wanted: R
     opened = run.open_table(table)
     if where is not None and not wanted.explain and isinstance(opened.storage, StoreOfVersions):
         opened = opened.over(opened.storage.expecting(where=where, version=version, at_ms=at_ms))
-    found = opened.snapshot(version=version, timestamp_ms=at_ms)
+    found = find_snapshot(opened, version=version, timestamp_ms=at_ms)
     if wanted.count:
         note_catalog(run, found)
         _count(run, found, where)
@@ -132,7 +133,7 @@ def _count(run: Run, snapshot: Snapshot, where: str | None) -> None:
     from deltacli.cli.render.columns import Section
     from deltacli.cli.results import Outcome
     from deltacli.core.units import format_count
-    from deltacli.table.row_counts import count_rows
+    from deltacli.operations.read.snapshot import count_rows
 
     rows, is_from_log = count_rows(snapshot) if where is None else (None, False)
     if rows is None:
@@ -160,7 +161,7 @@ def _count_rows(snapshot: Snapshot) -> int | None:
     """Return how many rows a version has; None where the log does not say, cannot be trusted, or is too large to count
     for a footer.
     """
-    from deltacli.table.row_counts import doubts_of_rows
+    from deltacli.operations.read.snapshot import doubts_of_rows
 
     checkpoint = snapshot.segment.checkpoint
     size_bytes = 0 if checkpoint is None else sum(file.size_bytes for file in checkpoint.files)

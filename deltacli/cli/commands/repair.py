@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from deltacli.cli.invocation import Exit, invocation
+from deltacli.cli.invocation import invocation
 from deltacli.cli.options.declared import Asked, DryRunOption, TableArgument, YesOption
 from deltacli.cli.results import require_target
 from deltacli.cli.running.changing import Mode, Wording, run_change
 from deltacli.cli.running.run import Run
 from deltacli.cli.terminal.shell import again_with, again_with_flags, quoted, quoted_table
-from deltacli.core.errors import EXIT_FINDINGS, Refused, UsageError
+from deltacli.core.errors import Refused, UsageError
 from deltacli.core.request_fields import option
 from deltacli.core.units import format_size, plural
 from deltacli.operations.repair.plan import RepairPlan, RepairRequest, StepState
@@ -121,6 +121,9 @@ class RepairCommand(NamedTuple):
             self._note_undo("put the replaced files back", outcome.backup_uri)
             return repair_result(outcome.plan, outcome, self.name)
 
+        def plan_of(found: RepairPlan | RepairOutcome) -> RepairPlan:
+            return found if isinstance(found, RepairPlan) else found.plan
+
         def following(outcome: RepairOutcome) -> str | None:
             level = f"deltacli validate {quoted_table(self.name)} --level {request.level}"
             return None if outcome.plan.errors else level
@@ -132,17 +135,15 @@ class RepairCommand(NamedTuple):
             following=following,
             before=self._before,
             facts=_way_past,
+            is_finding=lambda found: bool(plan_of(found).errors) and not mode.dry_run,
         )
         try:
-            found = run_change(self.run, self.table, Repair(request, saved), wording, mode)
+            run_change(self.run, self.table, Repair(request, saved), wording, mode)
         except Refused as refused:
             if plans and len(plans[-1].refusals) > 1 and refused.code == plans[-1].refusals[0].code:
                 refused.facts["also"] = "; ".join(one.message for one in plans[-1].refusals[1:])
                 refused.facts.update(_way_past(plans[-1]))
             raise
-        plan = found if isinstance(found, RepairPlan) else found.plan
-        if plan.errors and not mode.dry_run:
-            raise Exit(EXIT_FINDINGS)
 
     def _before(self, plan: RepairPlan) -> str | None:
         """Return the command that executes a saved plan, or names a source where errors are left for lack of one."""

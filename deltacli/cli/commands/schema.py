@@ -24,7 +24,7 @@ from deltacli.cli.options.declared import (
 from deltacli.cli.render.columns import Column
 from deltacli.cli.render.paimon import STYLES, is_told
 from deltacli.cli.results import Document, Emit, Grid, Listing, Result, RowGrid, line_of, write_columns
-from deltacli.cli.running.changing import require_confirmation
+from deltacli.cli.running.changing import confirmed
 from deltacli.cli.running.run import Run
 from deltacli.cli.running.table_formats import Answer, Handle, ask, require_one_point
 from deltacli.cli.terminal.shell import again_with, quoted_table
@@ -246,7 +246,7 @@ def schema_convert(
     if found.lost:
         what = f"write the schema as {to} without {plural(len(found.lost), 'part')} of it"
         lost = ConversionResult(found, with_result=False)
-        require_confirmation(run, what, yes=yes, show_plan=lambda: run.write(lost))
+        confirmed(run, what, lambda: run.write(lost), yes=yes)
     if run.format.is_for_eyes:
         for loss in found.losses:
             run.note(f"note: {loss.sentence}")

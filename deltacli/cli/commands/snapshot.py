@@ -7,7 +7,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 from deltacli.cli.command_tree import HERE
-from deltacli.cli.formats import PARQUET, RowFormat
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.declared import (
     BranchOption,
@@ -22,6 +21,7 @@ from deltacli.cli.options.declared import (
     VersionOption,
     parse_moment_of,
 )
+from deltacli.cli.results import PARQUET, RowFormat
 from deltacli.cli.running.run import Run, note_findings, require_file, settle_limit, write_directory
 from deltacli.cli.running.table_formats import Handle, ask, require_one_point
 from deltacli.cli.terminal.shell import again_with_flags, again_without_limit, quoted_table

@@ -24,7 +24,6 @@ from deltacli.cli.running.run import Run
 from deltacli.cli.terminal.shell import quoted_table
 from deltacli.cli.terminal.term import Style, Terminal
 from deltacli.core.documents import envelope
-from deltacli.core.errors import PartlyDone
 from deltacli.core.typing import Json, JsonObject, RecordBatch
 from deltacli.core.units import format_ranges, format_size, plural
 from deltacli.operations.recover.plan import MISSING, PLANNED, RESTORED, STILL_MISSING, UndeletePlan, UndeleteRequest
@@ -305,14 +304,10 @@ def undelete(
         planned=lambda plan, is_plan: UndeleteScreen(plan, None if is_plan else Journal(), is_plan),
         done=lambda result: UndeleteScreen(*result, dry_run=False),
         following=following,
+        refused=lambda fault: fault.facts.clear() if fault.code == STILL_MISSING else None,  # the plan was shown
     )
     opened = run.open_table(table, writes=not dry_run)
-    try:
-        plan = run_change(run, opened, Undelete(request), wording, Mode(dry_run, yes))
-    except PartlyDone as partly:
-        if partly.code == STILL_MISSING:
-            partly.facts.clear()  # the plan was shown
-        raise
+    plan = run_change(run, opened, Undelete(request), wording, Mode(dry_run, yes))
     # older versions may lack files
     if isinstance(plan, UndeletePlan) and plan.is_noop and not plan.missing.files and not plan.is_of_the_past:
         run.say_next(f"deltacli reach {quoted_table(table)}")

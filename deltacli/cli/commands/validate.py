@@ -13,9 +13,9 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated
 
 from deltacli.cli.command_tree import HERE, TableFormat
-from deltacli.cli.formats import Content, FindingFormat
 from deltacli.cli.invocation import Exit, invocation, outside
 from deltacli.cli.options.declared import Asked, RefsOption, argument
+from deltacli.cli.results import Content, FindingFormat
 from deltacli.cli.running.finding_filter import (
     BASELINE,
     BRIEF,

@@ -10,6 +10,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from deltacli.cli.invocation import invocation
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from deltacli.cli.render.terminal.console import Canvas
+    from deltacli.core.clock import Clock
     from deltacli.delta.log.segment import CommitTime
     from deltacli.operations.read.history import ActionCounts
 
@@ -81,8 +83,11 @@ def _of_info(name: str, key: str = "", **looks: Any) -> Column[HistoryLine]:  # 
     return Column(name, lambda line: line.info.get(read), **looks)
 
 
-def history_columns(now_ms: int, *, counts: bool) -> list[Column[HistoryLine]]:
-    """Return every column, in the order of a full row; `on_screen` and `in_pipe` say where it is shown unasked."""
+def history_columns(clock: Clock, *, counts: bool) -> list[Column[HistoryLine]]:
+    """Return every column, in the order of a full row; `on_screen` and `in_pipe` say where it is shown unasked. The
+    clock is asked once, where ages are shown.
+    """
+    now_ms = cache(clock)
     hidden = {"on_screen": False}
     found: list[Column[HistoryLine]] = [
         Column("version", lambda line: line.item and line.item.version, right=True, priority=1, least=7),
@@ -98,7 +103,7 @@ def history_columns(now_ms: int, *, counts: bool) -> list[Column[HistoryLine]]:
         Column(
             "age",
             lambda _: None,
-            text=lambda line: format_age(line.time.timestamp_ms, now_ms) if line.time else "",
+            text=lambda line: format_age(line.time.timestamp_ms, now_ms()) if line.time else "",
             style=lambda _: Style.TIME,
             priority=6,
             least=13,
@@ -397,16 +402,16 @@ class HistoryResult(Result):
         return [_chosen(item, {column.name for column in self.columns}) for item in self.found.items]
 
 
-def shown_commits(read: Callable[[], History], columns: str | None, now_ms: int, *, counts: bool) -> HistoryResult:
+def shown_commits(read: Callable[[], History], columns: str | None, clock: Clock, *, counts: bool) -> HistoryResult:
     """Return the commits that `read` returns, in the columns that the user named or else in all. Raises UsageError for
     a name that is none.
     """
-    available = history_columns(now_ms, counts=counts)
+    available = history_columns(clock, counts=counts)
     others = keys_of_commit_info(columns, available)
     chosen = choose([*available, *others], columns)
     found = read()
     absent = [column.name for column in others if _is_absent(column.name, found)]
-    counted = {column.name.lower() for column in history_columns(now_ms, counts=True)}
+    counted = {column.name.lower() for column in history_columns(clock, counts=True)}
     if uncounted := [name for name in absent if name.lower() in counted]:
         raise UsageError(
             f"{' and '.join(uncounted)} {'needs' if len(uncounted) == 1 else 'need'} --counts",

@@ -15,9 +15,8 @@ from deltacli.changing.change import Change, Consent, Gate, Plan, carry_out, for
 from deltacli.cli.invocation import Exit, invocation
 from deltacli.cli.results import Outcome, Result
 from deltacli.cli.running.run import Run
-from deltacli.cli.terminal.interrupts import Interrupted, read_line
 from deltacli.cli.terminal.shell import again, again_with, again_without
-from deltacli.cli.terminal.term import close_live_line, columns, for_screen, write_stderr
+from deltacli.cli.terminal.term import Interrupted, close_live_line, columns, for_screen, read_line, write_stderr
 from deltacli.core.clock import system_clock
 from deltacli.core.errors import EXIT_FINDINGS, NOTHING_CHANGED, PartlyDone, Refused
 from deltacli.core.units import format_timestamp
@@ -32,17 +31,28 @@ _YES = ("y", "yes")
 _AHEAD_MS = 60_000
 
 
-def require_confirmation(
-    run: Run, what: str, *, yes: bool, show_plan: Callable[[], None], facts: Mapping[str, str] = MappingProxyType({})
-) -> None:
-    """Return if the user confirms `what`; raise Refused, with the option to add and `facts`, otherwise.
+def confirmed(
+    run: Run,
+    what: str,
+    show_plan: Callable[[], None],
+    *,
+    yes: bool,
+    dry_run: bool = False,
+    facts: Mapping[str, str] = MappingProxyType({}),
+) -> bool:
+    """Return True if the user confirms `what`, False for a dry run, which only notes it and shows the plan; raise
+    Refused, with the option to add and `facts`, otherwise.
 
     `what` names the change with its numbers: `delete 63 files (3.2 GiB)`. `show_plan` writes the plan to stdout. It is
     not called where the answer is known, or where a document with the same content follows.
     """
+    if dry_run:
+        run.note(f"note: would {what}")
+        show_plan()
+        return False
     if yes:
         invocation.has_agreed = True
-        return
+        return True
     if not _can_ask():
         show_plan()
         raise Refused(
@@ -61,23 +71,7 @@ def require_confirmation(
         raise Refused("cancelled; nothing was changed", code="consent.denied")
     invocation.has_agreed = True
     run.confirm()
-
-
-def ask_about_all(run: Run, what: str, facts: Mapping[str, str], *, yes: bool) -> None:
-    """Ask once about several plans, which are shown already. Raises Refused without confirmation."""
-    require_confirmation(run, what, yes=yes, show_plan=lambda: None, facts=facts)
-
-
-def confirmed(run: Run, what: str, show_plan: Callable[[], None], *, dry_run: bool, yes: bool) -> bool:
-    """Return whether to make the change: False for a dry run, which only notes it and shows the plan. Raises Refused
-    without confirmation.
-    """
-    if dry_run:
-        run.note(f"note: would {what}")
-        show_plan()
-    else:
-        require_confirmation(run, what, yes=yes, show_plan=show_plan)
-    return not dry_run
+    return True
 
 
 def now_is_ahead(run: Run) -> bool:
@@ -177,14 +171,16 @@ class Wording(Generic[P, O]):
     """What is done with how many files, for a question about several tables; None: the command takes one table."""
     kept: str = ""
     """What the question about several tables says behind their number."""
-    refused: Callable[[Refused], None] = lambda _: None
-    """Completes the refusal with what this command can do about it."""
+    is_finding: Callable[[P | O], bool] = lambda _: False
+    """Whether a plan that is not executed, or what was done, ends with the exit code of a finding."""
+    refused: Callable[[Refused | PartlyDone], None] = lambda _: None
+    """Completes the refusal, or what says that something was left, with what this command can do about it."""
 
 
 def run_change(run: Run, table: TableHandle, change: Change[P, O], wording: Wording[P, O], mode: Mode) -> P | O:
     """Carry out a change in one of its modes, and return its plan, or its outcome if it was executed.
 
-    Raises what it raises, Refused without confirmation, and Exit where `--check` found a change that is due.
+    Raises what it raises, Refused without confirmation, and Exit for findings: `--check`, a change that is due.
     """
     with _with_ways_out(wording):
         plan = plan_change(change, table)
@@ -196,16 +192,16 @@ def run_change(run: Run, table: TableHandle, change: Change[P, O], wording: Word
             if refusal is not None:
                 raise refusal
             if mode.check or not mode.only_plans:
-                change.outcome(plan).require_complete()
+                changing.require_complete(change.outcome(plan))
             _end_plan(run, plan, wording, mode)
             return plan
-        pending = Pending(run, table, change, wording, mode, plan)
-        if run.part is None:
-            return pending.execute(ask=True)
-        if pending.asks and not mode.yes:
-            _write_plan(run, wording, plan)
-        run.part.pending = pending
-        return plan
+    pending = Pending(run, table, change, wording, mode, plan)
+    if run.part is None:
+        return pending.execute(is_agreed=False)
+    if pending.asks and not mode.yes:
+        _write_plan(run, wording, plan)
+    run.part.pending = pending
+    return plan
 
 
 @contextmanager
@@ -218,6 +214,7 @@ def _with_ways_out(wording: Wording[P, O]) -> Iterator[None]:
             refused.hint = again_with(invocation.arguments, option)
         raise
     except PartlyDone as partly:
+        wording.refused(partly)
         if wording.repeats and partly.cause_exit is None:
             partly.hint = again(invocation.arguments)
         raise
@@ -231,6 +228,8 @@ def _end_plan(run: Run, plan: P, wording: Wording[P, O], mode: Mode) -> None:
         run.say_next(first, also_in_pipe=True)
     elif not (first == "" or plan.is_noop or (wording.deletes_by_age and now_is_ahead(run))):
         run.say_next(again_without(invocation.arguments, "--dry-run"))
+    if wording.is_finding(plan):
+        raise Exit(EXIT_FINDINGS)
 
 
 class Pending(Generic[P, O]):
@@ -239,86 +238,70 @@ class Pending(Generic[P, O]):
     def __init__(
         self, run: Run, table: TableHandle, change: Change[P, O], wording: Wording[P, O], mode: Mode, plan: P
     ) -> None:
-        self._run, self._table, self._change, self._mode = run, table, change, mode
-        self._wording, self._plan = wording, plan
+        self.run, self.table, self.change, self.mode = run, table, change, mode
+        self.wording, self.plan = wording, plan
 
     @property
     def asks(self) -> bool:
         """Return True if somebody has to agree."""
-        return self._wording.question is not None
+        return self.wording.question is not None
 
     @property
     def deed(self) -> tuple[str, Amount]:
         """Return what is done with how many files."""
-        assert self._wording.deed is not None
-        return self._wording.deed(self._plan)
-
-    @property
-    def kept(self) -> str:
-        """Return what the question says behind the number of tables."""
-        return self._wording.kept
+        assert self.wording.deed is not None
+        return self.wording.deed(self.plan)
 
     @property
     def facts(self) -> Mapping[str, str]:
         """Return what a refusal without a confirmation names."""
-        return self._wording.facts(self._plan)
+        return self.wording.facts(self.plan)
 
-    def execute(self, *, ask: bool = False) -> O:
-        """Execute the plan. Somebody agreed to it, or is to be asked here. Raises what `carry_out` does."""
-        given = (self._run, self._table, self._change, self._wording, self._mode, self._plan)
-        if ask:
-            return _execute(*given, is_agreed=False)
-        self._run.confirm()
-        with _with_ways_out(self._wording):
-            return _execute(*given, is_agreed=True)
+    def execute(self, *, is_agreed: bool) -> O:
+        """Execute the plan. Somebody agreed to it, or is asked here. Raises what `carry_out` does."""
+        if is_agreed:
+            self.run.confirm()
+        with _with_ways_out(self.wording):
+            return self._execute(is_agreed=is_agreed)
+
+    def _execute(self, *, is_agreed: bool) -> O:
+        run, wording, plan = self.run, self.wording, self.plan
+        gates: list[Gate[P, O]] = []
+        noted = len(plan.basis.cautions)
+
+        def ask(planned: P) -> Consent:
+            if wording.question is None:
+                return standing(planned)
+            if not (is_agreed and planned is plan):
+                show = partial(_write_plan, run, wording, planned)
+                confirmed(run, wording.question(planned), show, yes=self.mode.yes, facts=wording.facts(planned))
+            if wording.deletes_by_age:
+                require_now_is_not_ahead(run)
+            return standing(planned) if self.mode.yes else for_plan(planned)
+
+        try:
+            outcome = carry_out(self.change, self.table, plan=plan, ask=ask, began=gates.append)
+        except Interrupted as interruption:
+            interruption.outcome = _told(gates, interruption)
+            if run.part is not None and gates and gates[0].has_begun:
+                run.write(_done(wording, gates[0]))
+            raise
+        except Exception as fault:
+            _note_after(run, gates, noted)
+            if gates and (gates[0].has_begun or gates[0].has_ended or isinstance(fault, PartlyDone)):
+                run.write(_done(wording, gates[0]))
+            raise
+        _note_after(run, gates, noted)
+        run.write(_done(wording, gates[0]))
+        if (following := wording.following(outcome)) is not None:
+            run.say_next(following)
+        if wording.is_finding(outcome):
+            raise Exit(EXIT_FINDINGS)
+        return outcome
 
 
 def _write_plan(run: Run, wording: Wording[P, O], plan: P) -> None:
     run.write(wording.planned(plan, True))
-
-
-def _execute(
-    run: Run,
-    table: TableHandle,
-    change: Change[P, O],
-    wording: Wording[P, O],
-    mode: Mode,
-    plan: P,
-    *,
-    is_agreed: bool,
-) -> O:
-    gates: list[Gate[P, O]] = []
-    noted = len(plan.basis.cautions)
-
-    def ask(planned: P) -> Consent:
-        if wording.question is None:
-            return standing(planned)
-        if not (is_agreed and planned is plan):
-            what, facts = wording.question(planned), wording.facts(planned)
-            require_confirmation(
-                run, what, yes=mode.yes, show_plan=partial(_write_plan, run, wording, planned), facts=facts
-            )
-        if wording.deletes_by_age:
-            require_now_is_not_ahead(run)
-        return standing(planned) if mode.yes else for_plan(planned)
-
-    try:
-        outcome = carry_out(change, table, plan=plan, ask=ask, began=gates.append)
-    except Interrupted as interruption:
-        interruption.outcome = _told(gates, interruption)
-        if run.part is not None and gates and gates[0].has_begun:
-            run.write(_done(wording, gates[0]))
-        raise
-    except Exception as fault:
-        _note_after(run, gates, noted)
-        if gates and (gates[0].has_begun or gates[0].has_ended or isinstance(fault, PartlyDone)):
-            run.write(_done(wording, gates[0]))
-        raise
-    _note_after(run, gates, noted)
-    run.write(_done(wording, gates[0]))
-    if (following := wording.following(outcome)) is not None:
-        run.say_next(following)
-    return outcome
 
 
 def _note_after(run: Run, gates: list[Gate[P, O]], noted: int) -> None:

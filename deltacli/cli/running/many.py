@@ -14,13 +14,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from deltacli.changing.plan import NO_FILES
 from deltacli.cli.command_tree import path_of
 from deltacli.cli.errors import document_of, report_error, unexpected
-from deltacli.cli.formats import MARKDOWN, TABLE
 from deltacli.cli.invocation import Exit, invocation
-from deltacli.cli.results import Document, Emit, EncodedItems, Grid, Result, RowForm, line_of
-from deltacli.cli.running.changing import Mode, ask_about_all
-from deltacli.cli.terminal.interrupts import Interrupted
+from deltacli.cli.results import MARKDOWN, TABLE, Document, Emit, EncodedItems, Grid, Result, RowForm, line_of
+from deltacli.cli.running.changing import Mode, confirmed
 from deltacli.cli.terminal.shell import again, again_with
-from deltacli.cli.terminal.term import Style, encoded, safe_text, visible
+from deltacli.cli.terminal.term import Interrupted, Style, encoded, safe_text, visible
 from deltacli.core.documents import SCHEMA_VERSION, dumps, loads
 from deltacli.core.errors import DeltacliError, PaimonTable, UsageError, is_shared
 from deltacli.core.process import raise_open_files
@@ -401,7 +399,7 @@ def _execute(run: Run, parts: Sequence[Part], mode: Mode) -> int:
     try:
         if asking := [(part, pending) for part, pending in planned if pending.asks]:
             facts = {f"{part.name}, {name}": fact for part, one in asking for name, fact in one.facts.items()}
-            ask_about_all(run, _question(asking), facts, yes=mode.yes)
+            confirmed(run, _question(asking), lambda: None, yes=mode.yes, facts=facts)
     except DeltacliError as refused:
         report_error(refused, invocation.arguments, None)
         return refused.exit_code
@@ -409,7 +407,7 @@ def _execute(run: Run, parts: Sequence[Part], mode: Mode) -> int:
         invocation.is_reporting = False
         try:
             with part.kept():
-                pending.execute()
+                pending.execute(is_agreed=True)
         except Interrupted as interruption:
             done_before = part.result if invocation.is_reporting else None  # else it is the plan
             interruption.outcome = (
@@ -428,4 +426,4 @@ def _question(asking: Sequence[tuple[Part, AnyPending]]) -> str:
     total = sum((amount for _, amount in deeds), NO_FILES)
     each = ", ".join(f"{part.name} {amount.files:,}" for (part, _), (_, amount) in zip(asking, deeds, strict=True))
     count = f"{plural(total.files, 'file')} ({format_size(total.size_bytes)})"
-    return f"{deeds[0][0]} {count} of {plural(len(asking), 'table')}{asking[0][1].kept}: {each}"
+    return f"{deeds[0][0]} {count} of {plural(len(asking), 'table')}{asking[0][1].wording.kept}: {each}"

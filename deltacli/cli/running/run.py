@@ -15,13 +15,21 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, TypeVar
 
 from deltacli.cli.command_tree import TableFormat, path_of
-from deltacli.cli.formats import MARKDOWN, PARQUET, TABLE, Content, Format
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.declared import DEFAULT_ROWS
-from deltacli.cli.results import open_sink
-from deltacli.cli.terminal.interrupts import before_leaving, is_interrupted
+from deltacli.cli.results import MARKDOWN, PARQUET, TABLE, Content, Format, open_sink
 from deltacli.cli.terminal.shell import again_with, again_without_cluster, again_without_limit, as_typed, with_files
-from deltacli.cli.terminal.term import Style, Terminal, capture_logging, close_live_line, say, say_json, visible
+from deltacli.cli.terminal.term import (
+    Style,
+    Terminal,
+    before_leaving,
+    capture_logging,
+    close_live_line,
+    is_interrupted,
+    say,
+    say_json,
+    visible,
+)
 from deltacli.core.clock import Clock
 from deltacli.core.documents import dumps
 from deltacli.core.errors import DeltacliError, PaimonTable, Refused, UsageError, quoted_table
@@ -696,13 +704,14 @@ def write_directory(
 
 def note_what_is_missing(run: Run, written: Written, limit: int) -> None:
     """Report rows left out by the limit, and values cut and columns left out for lack of room."""
-    again = again_with(invocation.arguments, "--format", "ndjson")
-    if written.cuts_values and not written.left_out:
-        run.note(f"values are cut; to show them whole: {again}")
-    if written.left_out:
-        shown = some_of(list(written.left_out), _NAMED)
-        cut = ", and values are cut" if written.cuts_values else ""
-        run.note(f"no room for {shown}{cut}; select columns with --columns, or show all: {again}")
+    if written.left_out or written.cuts_values:
+        again = again_with(invocation.arguments, "--format", "ndjson")
+        if written.left_out:
+            shown = some_of(list(written.left_out), _NAMED)
+            cut = ", and values are cut" if written.cuts_values else ""
+            run.note(f"no room for {shown}{cut}; select columns with --columns, or show all: {again}")
+        else:
+            run.note(f"values are cut; to show them whole: {again}")
     if written.was_cut:
         said = "" if run.is_on_screen else f"showing the first {limit:,}; "  # the screen ends with the number
         run.note(f"{said}to show all: {again_without_limit(invocation.arguments)}")

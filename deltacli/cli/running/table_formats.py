@@ -82,7 +82,7 @@ class DeltaHandle(_Handle):
             from deltacli.table.rebuild import commits_between
 
             read = partial(read, between=partial(commits_between, self.table, first=first, last=last))
-        result = shown_commits(read, columns, run.clock(), counts=counts)
+        result = shown_commits(read, columns, run.clock, counts=counts)
         if any("inCommitTimestamp" in (item.commit_info or ()) for item in result.found.items[:1]):
             from deltacli.cli.running.run import note_staged
 

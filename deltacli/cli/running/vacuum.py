@@ -14,7 +14,7 @@ from deltacli.cli.results import Outcome, Result, require_target
 from deltacli.cli.running.changing import Mode, Wording, run_change
 from deltacli.cli.running.run import Run
 from deltacli.cli.terminal.shell import keep_retention, quoted, quoted_table
-from deltacli.core.errors import PaimonTable, Refused
+from deltacli.core.errors import PaimonTable, PartlyDone, Refused
 from deltacli.core.request_fields import OF_DELTA, OF_PAIMON, Kind, option
 from deltacli.core.units import format_size, plural
 from deltacli.operations.vacuum.full_plan import VacuumChange
@@ -98,8 +98,8 @@ def _carry_out(
     run_change(run, table, change, told, Mode(options.dry_run, options.yes))
 
 
-def _keep_retention(refused: Refused, condition: str) -> None:
-    if refused.code == "vacuum.retention" and refused.override:
+def _keep_retention(refused: Refused | PartlyDone, condition: str) -> None:
+    if isinstance(refused, Refused) and refused.code == "vacuum.retention" and refused.override:
         keep_retention(refused, invocation.arguments, refused.override, condition)
 
 

@@ -14,8 +14,18 @@ from types import TracebackType
 from typing import BinaryIO
 
 from deltacli.cli.options.configuration import Variable
-from deltacli.cli.terminal.interrupts import Interrupted, pager_in_front, wait_for_end, write_all
-from deltacli.cli.terminal.term import CONTROL, Cleaning, PagerQuitError, cells, close_live_line, escaped_json
+from deltacli.cli.terminal.term import (
+    CONTROL,
+    Cleaning,
+    Interrupted,
+    PagerQuitError,
+    cells,
+    close_live_line,
+    escaped_json,
+    pager_in_front,
+    wait_for_end,
+    write_all,
+)
 
 _SHELL = re.compile(r"[|&;<>()$`\\\"'*?\[#~=%]")
 _LESS_WITH_HEADER = 600

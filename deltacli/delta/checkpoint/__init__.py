@@ -1,1 +1,1 @@
-"""Checkpoints: hint, layouts, contents, row groups and pages. Spec: Checkpoints; Last Checkpoint File; V2 Spec."""
+"""Checkpoints: layouts, contents, row groups and pages. Spec: Checkpoints; V2 Spec."""

@@ -23,7 +23,6 @@ from deltacli.delta.log.state import (
     deleted_file_retention_ms,
     parse_interval,
 )
-from deltacli.delta.partitions.text import parse_partition_values
 from deltacli.delta.schema.to_arrow import typed
 from deltacli.delta.schema.types import DataType, PrimitiveType
 from deltacli.delta.stats.columns import INFINITE, NOT_A_NUMBER, StatsBlock, StatsColumns, parse_stats
@@ -339,6 +338,8 @@ def parsed_columns(
     """Return the parsed columns of adds (`action_schemas().add`) for the types that are not None."""
     columns = {}
     if partition_values is not None:
+        from deltacli.delta.partitions.text import parse_partition_values
+
         maps = adds.column("partitionValues")
         columns["partitionValues_parsed"] = parse_partition_values(maps, config, partition_values)
     if stats is not None:

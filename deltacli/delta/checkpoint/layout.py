@@ -19,8 +19,7 @@ from deltacli.arrow import compute as pc
 from deltacli.core.errors import Refused, command
 from deltacli.core.typing import ArrowArray, Json
 from deltacli.core.units import plural
-from deltacli.delta.checkpoint.last_checkpoint_content import short_schema
-from deltacli.delta.log.segment import LOG_DIRECTORY, SIDECAR_DIRECTORY, LogFileKind
+from deltacli.delta.log.segment import LOG_DIRECTORY, SIDECAR_DIRECTORY, LogFileKind, short_schema
 from deltacli.delta.protocol.features import Protocol
 from deltacli.delta.schema.to_arrow import table_schema
 

@@ -8,7 +8,7 @@ becomes 32103-01-10.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import orjson
@@ -329,27 +329,6 @@ def _texts(
     beyond = pc.take(texts, pc.index_in(numbers, value_set=distinct))
     near = pc.if_else(is_beyond, pa.scalar(None, column.type), column)
     return pc.coalesce(beyond, pc.cast(near, pa.string()))
-
-
-_ROWS_PER_PIECE = 32_768
-_BYTES_PER_PIECE = 16 << 20
-"""Text is made of so much at once; hexadecimal and escapes take a multiple of it."""
-
-
-def pieces(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
-    """Yield the rows in pieces of bounded size."""
-    for batch in batches:
-        for start in range(0, batch.num_rows, _ROWS_PER_PIECE):
-            yield from _halves(batch.slice(start, _ROWS_PER_PIECE))
-
-
-def _halves(piece: pyarrow.RecordBatch) -> Iterator[pyarrow.RecordBatch]:
-    if piece.num_rows <= 1 or piece.nbytes <= _BYTES_PER_PIECE:
-        yield piece
-        return
-    middle = piece.num_rows // 2
-    yield from _halves(piece.slice(0, middle))
-    yield from _halves(piece.slice(middle))
 
 
 def join_texts(texts: pyarrow.StringArray) -> memoryview:

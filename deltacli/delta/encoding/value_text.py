@@ -19,15 +19,6 @@ _MOMENT = pattern(f"{_DATE}(?:[T ]{_TIME} ?({_ZONE})?)?")
 _DAYS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 
-def has_bytes(text: str) -> bool:
-    """Return False for a text with half a surrogate pair, which UTF-8, and therefore Arrow, cannot hold."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
 class ParsedMoment(NamedTuple):
     """A time given as text: microseconds since the epoch, in UTC if the text has no zone.
 

@@ -1,1 +1,1 @@
-"""The log: names of its files, which of them rebuild a version, their actions, and action reconciliation."""
+"""The log: names of its files and its hint, which of them rebuild a version, their actions, action reconciliation."""

@@ -25,7 +25,7 @@ import orjson
 from deltacli.core.errors import CommitCorrupt, UsageError, command, parameter
 from deltacli.core.made_once import pattern
 from deltacli.core.typing import ArrowType, Json
-from deltacli.delta.encoding.value_text import has_bytes
+from deltacli.core.units import has_bytes
 
 if TYPE_CHECKING:
     import pyarrow

@@ -20,7 +20,8 @@ from typing import Any, NamedTuple, Protocol
 
 from deltacli.arrow import compute as pc
 from deltacli.core.typing import ArrowArray, ArrowScalar
-from deltacli.delta.encoding.value_text import MICROSECONDS_A_DAY, has_bytes, parse_date, parse_moment
+from deltacli.core.units import has_bytes
+from deltacli.delta.encoding.value_text import MICROSECONDS_A_DAY, parse_date, parse_moment
 from deltacli.delta.partitions.text import Spelling, spelling_of
 from deltacli.delta.predicate.columns import NUMBERS, TIMES, Column, refuse, refuse_value
 from deltacli.delta.schema.type_changes import canonical_name

@@ -22,8 +22,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from deltacli.arrow import compute as pc
 from deltacli.core.typing import ArrowArray, ArrowSchema
+from deltacli.core.units import has_bytes
 from deltacli.delta.encoding.ndjson import read_lines
-from deltacli.delta.encoding.value_text import MICROSECONDS_A_DAY, has_bytes, parse_date, parse_moment
+from deltacli.delta.encoding.value_text import MICROSECONDS_A_DAY, parse_date, parse_moment
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.partitions.text import parse_partition_values
 from deltacli.delta.predicate.columns import Column, ColumnPath

@@ -14,8 +14,7 @@ from typing import NamedTuple
 
 from deltacli.core.errors import Refused, UsageError, command, nearest_name, parameter
 from deltacli.core.made_once import pattern
-from deltacli.core.units import DURATIONS_MS, UNITS_MS
-from deltacli.delta.encoding.value_text import has_bytes
+from deltacli.core.units import DURATIONS_MS, UNITS_MS, has_bytes
 from deltacli.delta.log.actions import Action
 from deltacli.delta.log.row_ids import ENABLED, FEATURE, SUSPENDED
 from deltacli.delta.log.state import (

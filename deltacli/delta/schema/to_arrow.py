@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from deltacli.core.errors import Refused, Unreadable, command
 from deltacli.core.typing import ArrowField, ArrowType, Json
-from deltacli.core.units import some_of
-from deltacli.delta.encoding.value_text import has_bytes
+from deltacli.core.units import has_bytes, some_of
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.schema.types import (
     NANOSECONDS,

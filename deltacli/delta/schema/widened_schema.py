@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, cast
 
 from deltacli.core.errors import Unreadable, UsageError, command, nearest_type
 from deltacli.core.typing import Json
-from deltacli.delta.encoding.value_text import has_bytes
+from deltacli.core.units import has_bytes
 from deltacli.delta.schema.column_path import ColumnPlace
 from deltacli.delta.schema.type_changes import (
     INTEGER_DIGITS,

@@ -22,7 +22,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
 from deltacli.core.typing import ArrowArray, Json, RecordBatch
-from deltacli.delta.encoding.value_text import date_text, has_bytes, moment_text
+from deltacli.core.units import has_bytes
+from deltacli.delta.encoding.value_text import date_text, moment_text
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.schema.file_columns import count_leaves
 from deltacli.delta.schema.types import DataType, simple_name

@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from deltacli.arrow import compute as pc
 from deltacli.core.made_once import pattern
 from deltacli.core.typing import ArrowArray, ArrowSchema, ArrowType, Json
+from deltacli.core.units import has_bytes
 from deltacli.delta.encoding.ndjson import MAX_DEPTH, is_nested_deeply, read_lines
-from deltacli.delta.encoding.value_text import has_bytes, parse_date, parse_moment
+from deltacli.delta.encoding.value_text import parse_date, parse_moment
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.schema.types import WHOLE_BITS, decimal_parts
 from deltacli.delta.stats.schema import (

@@ -9,17 +9,15 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import orjson
 
 from deltacli.delta.encoding.value_text import parse_moment
+from deltacli.delta.schema.types import ArrayType, DataType, MapType, PrimitiveType
 from deltacli.delta.stats.collect import BOUNDED
 from deltacli.delta.stats.columns import as_single
 from deltacli.delta.stats.schema import BOUNDS, NULL_COUNT, PER_COLUMN, ColumnPath, StatKind, bound_kind
-
-if TYPE_CHECKING:
-    from deltacli.delta.schema.types import DataType
 
 _SHORT = 32
 """Characters from which on texts are cut."""
@@ -50,7 +48,9 @@ def merged(
         is_same = ours.value == theirs.value or (is_counted and not any(theirs.leaves.values()))
         return None if is_same else _joined(old, new, PER_COLUMN)
     edits: dict[tuple[str, ColumnPath], bool] = {}  # whether it is taken, or left out
-    for path in dict.fromkeys(chain.from_iterable(theirs.leaves[part] for part in PER_COLUMN)):
+    # Of a column whose values were read and that has no statistics now, those that are there are wrong, or say nothing.
+    read = [path for path, data_type in types.items() if from_rows and _is_told_by_rows(data_type)]
+    for path in dict.fromkeys(chain(*(theirs.leaves[part] for part in PER_COLUMN), read)):
         for parts in (BOUNDS, (NULL_COUNT,)):
             had, has = ([one.leaves[part].get(path) for part in parts] for one in (ours, theirs))
             is_bounded = parts is not BOUNDS or path not in types or bound_kind(types[path]) in BOUNDED
@@ -65,6 +65,12 @@ def merged(
     if not edits and not is_tight_before_deletion and is_counted:
         return None
     return _joined(old, new, (), edits, is_wide=is_tight_before_deletion)
+
+
+def _is_told_by_rows(data_type: DataType) -> bool:
+    """Return whether rows tell the statistics of a column of this type, or that it has none."""
+    is_plain = bound_kind(data_type) in (*BOUNDED, StatKind.BOOLEAN) or data_type == PrimitiveType("binary")
+    return is_plain or isinstance(data_type, ArrayType | MapType)
 
 
 def _parsed(text: str, read: Any) -> _Parsed | None:  # Any: a parser of JSON

@@ -30,8 +30,7 @@ from deltacli.core.errors import (
 from deltacli.core.progress import SILENT, Progress
 from deltacli.core.typing import Json
 from deltacli.core.units import format_age, format_duration, format_size, format_timestamp, plural
-from deltacli.delta.checkpoint.last_checkpoint_content import Hint
-from deltacli.delta.log.segment import choose_segment, read_listing
+from deltacli.delta.log.segment import Hint, choose_segment, read_listing
 from deltacli.delta.log.state import DEFAULT_LOG_RETENTION_MS, log_cutoff_ms
 from deltacli.fleet.planning.discovery import Discovery, Expander, FoundTable, Opener, discover
 from deltacli.fleet.policy_file.model import (

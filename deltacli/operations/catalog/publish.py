@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from deltacli.catalogs.publishing import publish, require_publishable
 from deltacli.catalogs.ratified import staged_path
 from deltacli.changing.basis import Act, Basis
+from deltacli.changing.plan import Whole
 from deltacli.core.documents import short_repr
 from deltacli.core.errors import NOTHING_CHANGED, Refused
 from deltacli.core.units import plural
@@ -60,7 +61,7 @@ class PublishPlan:
 
 @short_repr("published", "latest_published")
 @dataclass(repr=False)
-class PublishOutcome:
+class PublishOutcome(Whole):
     """What was published, or would be by a plan that was not executed."""
 
     plan: PublishPlan
@@ -75,9 +76,6 @@ class PublishOutcome:
     def so_far(self) -> str:
         """Return what was published."""
         return f"{plural(len(self.published), 'version')} published"
-
-    def require_complete(self) -> None:
-        """Do nothing: what fails is raised."""
 
     def as_json(self, *, dry_run: bool) -> dict[str, Any]:
         """Return the document `deltacli.catalog-publish`, without the envelope."""
@@ -117,7 +115,8 @@ class Publish:
 
     def execute(self, gate: Gate[PublishPlan, PublishOutcome]) -> None:
         """Publish what the catalog holds by now, and report it. Raises what `publish` raises."""
-        managed = require_managed(gate.table)
-        done = publish(managed.log, managed.inner)
-        gate.has_begun = bool(done.published)
-        gate.outcome.published, gate.outcome.reported = done.published, done.reported
+        managed, published = require_managed(gate.table), list[int]()
+        try:
+            gate.outcome.reported = publish(managed.log, managed.inner, published=published).reported
+        finally:
+            gate.has_begun, gate.outcome.published = bool(published), tuple(published)

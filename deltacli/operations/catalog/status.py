@@ -25,7 +25,7 @@ from deltacli.delta.protocol.features import READER_FEATURES_VERSION
 from deltacli.storage import is_address_of
 from deltacli.table.handle import managed_store
 from deltacli.table.rebuild import read_snapshot
-from deltacli.work.commits.provenance import read_provenance
+from deltacli.work.commits.reading import read_provenance
 
 if TYPE_CHECKING:
     from deltacli.catalogs.managed_store import ManagedStore

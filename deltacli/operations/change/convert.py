@@ -43,10 +43,11 @@ from deltacli.core.units import plural
 from deltacli.delta.data_files import decode_hive
 from deltacli.delta.log.commit_content import CommitRequest, encoded_files
 from deltacli.delta.log.file_actions import action_schemas
+from deltacli.delta.log.row_ids import MATERIALIZED_NAMES
 from deltacli.delta.log.segment import LOG_DIRECTORY
 from deltacli.delta.partitions.text import HIVE_DEFAULT, Spelling, is_text, kernel_refuses, spelling_of
 from deltacli.delta.protocol.feature_use import property_uses, schema_uses, upgraded
-from deltacli.delta.schema.type_changes import digits_of_decimal, is_allowed_change
+from deltacli.delta.schema.type_changes import TYPE_CHANGES_KEY, digits_of_decimal, is_allowed_change
 from deltacli.delta.schema.types import ID, MODE, PHYSICAL_NAME, PLAIN_TYPES, parse_schema
 from deltacli.operations.change.parquet_directory import Conflict, Listed, list_data_files, require_same_files
 from deltacli.storage import LocalStorage
@@ -73,7 +74,9 @@ _FORBIDDEN = frozenset(" ,;{}()\n\t=")
 """Characters that Spark refuses in the names of columns."""
 _AT_ONCE = 1_000
 _ENFORCED = ("delta.invariants", "delta.generationExpression", "delta.identity.")
-_PHYSICAL = re.compile(r"col-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+_PHYSICAL = re.compile(
+    r"(?:_row-id-|_row-commit-version-)?col-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
+)
 _COLUMN = re.compile(r"\s*(`(?:[^`]|``)+`|[^\s`]+)\s+(.+?)\s*")
 
 
@@ -126,6 +129,8 @@ class _Wanted(NamedTuple):
     file: str
     left_out: tuple[str, ...]
     """What writers have to enforce, which was not enforced for these files."""
+    row_columns: frozenset[str]
+    """The columns in which files store row ids, which are no columns of the table."""
 
     @property
     def mode(self) -> str:
@@ -148,6 +153,38 @@ class _Wanted(NamedTuple):
             parts = (_field(self.physical(one), self.stored(one["type"])) for one in kind["fields"])
             return {"type": "struct", "fields": list(parts)}
         return kind | {key: self.stored(kind[key]) for key in _ELEMENTS if key in kind}
+
+    def fits(self, column: Mapping[str, Any], kind: Any, dropped: list[str]) -> bool:
+        """Return whether values of a type in a file are those of a column, whose type may have been widened. `dropped`
+        gets the fields of a mapped table that the column does not have.
+        """
+        return self._fits(column["type"], kind, str(column["name"]), dropped, is_widened=_is_widened(column))
+
+    def _fits(self, kind: Any, stored: Any, place: str, dropped: list[str], *, is_widened: bool) -> bool:
+        if isinstance(kind, str) or isinstance(stored, str):
+            is_wider = is_widened and isinstance(kind, str) and isinstance(stored, str)
+            return _common(kind, stored) == kind or (is_wider and is_allowed_change(stored, kind))
+        if kind["type"] != stored["type"]:
+            return False
+        if kind["type"] != "struct":
+            return all(
+                self._fits(kind[key], stored[key], f"{place}.{name}", dropped, is_widened=is_widened)
+                for key, name in _PARTS
+                if key in kind
+            )
+        fields = {self.physical(one): one for one in kind["fields"]}
+        others = {name.lower() for name in fields}
+        for one in stored["fields"]:
+            name, column = one["name"], fields.get(one["name"])
+            if column is None and (not self.is_mapped or name.lower() in others):
+                return False
+            if column is None:
+                dropped.append(f"{place}.{name}")
+            elif not self._fits(
+                column["type"], one["type"], f"{place}.{name}", dropped, is_widened=_is_widened(column)
+            ):
+                return False
+        return True
 
     def ids(self, fields: Sequence[Mapping[str, Any]], place: str = "") -> Iterator[tuple[str, int | None]]:
         """Yield the id of each field, by its place as in `ForeignFile.ids`."""
@@ -576,21 +613,19 @@ class _Converting:
             for one in fields:
                 column = columns.get(one["name"])
                 if column is None:
-                    if wanted.is_mapped:  # the table had dropped it, or this is the schema of another one
+                    # The table had dropped it, or this is the schema of another one.
+                    if wanted.is_mapped or one["name"] in wanted.row_columns:
                         self._dropped.setdefault(one["name"], path)
                     else:
                         expected = "a column of the schema"
                         self._conflicts.append(Conflict(path, one["name"], _shown(one["type"]), expected))
                     continue
-                kind = wanted.stored(column["type"])
-                is_wider = (
-                    "delta.typeChanges" in column.get("metadata", {})
-                    and isinstance(kind, str)
-                    and isinstance(one["type"], str)
-                    and is_allowed_change(one["type"], kind)
-                )
-                if not is_wider and _common(kind, one["type"]) != kind:
+                dropped: list[str] = []
+                if not wanted.fits(column, one["type"], dropped):
+                    kind = wanted.stored(column["type"])
                     self._conflicts.append(Conflict(path, str(column["name"]), _shown(one["type"]), _shown(kind)))
+                for place in dropped:
+                    self._dropped.setdefault(place, path)
         return [dict(one) for one in wanted.fields]
 
     def _judge_type(self, path: str, column: str, kind: Any) -> None:
@@ -622,10 +657,12 @@ class _Converting:
         return next(iter(self._listed.files), "")
 
     def _unknowable(self) -> Iterator[Unknowable]:
-        texts = filter(None, (_PHYSICAL.search(text) for text in self._schemas))
-        physical = self._physical or next((match[0] for match in texts), None)
+        named = dict.fromkeys(match[0] for text in self._schemas for match in _PHYSICAL.finditer(text))
+        row_columns = frozenset[str]() if self._wanted is None else self._wanted.row_columns
+        physical = self._physical or next((name for name in named if name not in row_columns), None)
+        trace = physical or next(iter(named), None)
         is_mapped = self._wanted is not None and self._wanted.is_mapped
-        evidence = [*self._listed.evidence, *filter(None, [self._mark, physical and f"the column {physical}"])]
+        evidence = [*self._listed.evidence, *filter(None, [self._mark, trace and f"the column {trace}"])]
         if self._wanted is not None and is_mapped:
             evidence.append(f"the column mapping of {self._wanted.file}")
         if evidence:
@@ -641,7 +678,7 @@ class _Converting:
             yield Unknowable("renamed-columns", said, f"the column {physical}")
         if self._wanted is not None:
             for name, path in self._dropped.items():
-                said = f"the values of {name} are in no column: {self._wanted.file} does not name it"
+                said = f"the values of {name} are in no column: {self._wanted.file} has none of this name"
                 yield Unknowable("dropped-columns", said, f"the column {name} of {path}")
 
 
@@ -674,7 +711,9 @@ def _read_wanted(request: ConvertRequest) -> _Wanted | None:
     mapping = {key: str(value) for key, value in (given or {}).items() if key.startswith("delta.columnMapping.")}
     left_out: dict[str, None] = {}
     fields = _relaxed({"type": "struct", "fields": schema["fields"]}, left_out)["fields"]
-    return _Wanted(tuple(fields), None if partitions is None else tuple(partitions), mapping, path, tuple(left_out))
+    row_columns = frozenset(str(given[key]) for key in MATERIALIZED_NAMES if key in given) if given else frozenset()
+    names = None if partitions is None else tuple(partitions)
+    return _Wanted(tuple(fields), names, mapping, path, tuple(left_out), row_columns)
 
 
 def _relaxed(kind: Any, left_out: dict[str, None], place: str = "") -> Any:
@@ -742,6 +781,10 @@ def _is_decimal(kind: str) -> bool:
     return digits is not None and digits.precision <= 38
 
 
+def _is_widened(column: Mapping[str, Any]) -> bool:
+    return TYPE_CHANGES_KEY in column.get("metadata", {})
+
+
 def _field(name: str, kind: Any) -> dict[str, Any]:
     return {"name": name, "type": kind, "nullable": True, "metadata": {}}
 
@@ -806,7 +849,7 @@ def _all_structs(place: str, kind: Any) -> Iterator[tuple[str, Sequence[Mapping[
 
 
 def _shown(kind: Any) -> str:
-    return kind if isinstance(kind, str) else str(kind["type"] if kind["type"] != "struct" else dumps(kind).decode())
+    return kind if isinstance(kind, str) else dumps(kind).decode()
 
 
 # -- the commit --------------------------------------------------------------------------------------------------------

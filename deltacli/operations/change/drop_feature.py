@@ -20,8 +20,9 @@ from deltacli.arrow import compute as pc
 from deltacli.changing.basis import Act, Basis, basis_of
 from deltacli.changing.change import Gate, carry_out, plan_change
 from deltacli.changing.commit import Committed, require_possible
+from deltacli.changing.plan import Whole
 from deltacli.core.documents import short_repr
-from deltacli.core.errors import DeltacliError, OutcomeUnknown, PartlyDone, Refused, command
+from deltacli.core.errors import Refused, command
 from deltacli.core.typing import Json, RecordBatch
 from deltacli.core.units import format_duration, format_ranges, format_size, format_timestamp, plural
 from deltacli.delta.evolution.draft import fields_within, uses_mapping
@@ -265,7 +266,7 @@ _BARRIERS = 3
 
 @short_repr("name", "version", "commits=versions", "steps", "is_made")
 @dataclass(repr=False)
-class FeatureDrop:
+class FeatureDrop(Whole):
     """A drop of a feature, planned or made. `steps` are sentences; `versions` those that were committed."""
 
     basis: Basis
@@ -308,9 +309,6 @@ class FeatureDrop:
             return "versions of the log were deleted"
         one = len(self.versions) == 1
         return f"version{'' if one else 's'} {format_ranges(self.versions)} {'was' if one else 'were'} committed"
-
-    def require_complete(self) -> None:
-        """Do nothing: a drop is made or ends with an error."""
 
     def as_json(self) -> dict[str, Json]:
         """Return the content of the document `deltacli.features` of a drop."""
@@ -431,19 +429,10 @@ class DropFeature:
         gate.look(needs_clock=True)
         if not gate.may_plan_again and (plan := self.plan(gate.table)).version != gate.plan.version:
             gate.outcome = gate.again(plan)
-        try:
-            _Drop(gate).run()
-        except (OutcomeUnknown, PartlyDone):
-            raise
-        except DeltacliError as fault:
-            if gate.has_begun:
-                fault.message, fault.hint = (
-                    f"{self.name} is not dropped yet: {fault.without_outcome}",
-                    command("features drop", gate.outcome.name, truncate_history=True)
-                    if gate.outcome.truncates
-                    else command("features drop", gate.outcome.name),
-                )
-            raise
+        name, truncates = gate.outcome.name, gate.outcome.truncates
+        drop = command("features drop", name, truncate_history=True) if truncates else command("features drop", name)
+        gate.unreached = f"{self.name} is not dropped yet", drop
+        _Drop(gate).run()
         gate.outcome.is_made = True
 
 

@@ -11,7 +11,7 @@ from deltacli.changing.basis import Act, basis_of
 from deltacli.changing.commit import Committed, require_possible
 from deltacli.changing.plan import OneCommit
 from deltacli.core.documents import short_repr
-from deltacli.core.errors import DeltacliError, OutcomeUnknown, PartlyDone, Refused, command
+from deltacli.core.errors import DeltacliError, Refused, command
 from deltacli.core.typing import Json, JsonObject
 from deltacli.core.units import format_ranges
 from deltacli.delta.log.actions import require_free
@@ -236,16 +236,9 @@ class PropertiesChange:
 
         if outcome.backlog and outcome.backlog.files:
             require_rearranging(gate.table, asks=True)  # before the first commit
-        try:
-            counts = outcome.backlog.counts if outcome.backlog else {}
-            enable(gate, upgrade, settle, outcome.versions.append, edits.commit_metadata, counts)
-        except (OutcomeUnknown, PartlyDone):
-            raise
-        except DeltacliError as fault:
-            if gate.has_begun:
-                fault.message = f"row tracking is not enabled yet: {fault.without_outcome}"
-                fault.hint = command("properties set", dict(edits.put))
-            raise
+        gate.unreached = "row tracking is not enabled yet", command("properties set", dict(edits.put))
+        counts = outcome.backlog.counts if outcome.backlog else {}
+        enable(gate, upgrade, settle, outcome.versions.append, edits.commit_metadata, counts)
         version = outcome.versions[-1] if outcome.versions else None
         gate.outcome = replace(outcome, committed_version=version)
 

@@ -30,7 +30,6 @@ from deltacli.delta.protocol.property_changes import suspended
 from deltacli.delta.schema.types import walk
 from deltacli.delta.schema.widened_schema import read_exactly, write_exactly
 from deltacli.table.handle import TableHandle, managed_store
-from deltacli.table.row_counts import doubtful_counts
 from deltacli.table.version import Snapshot
 from deltacli.work.rows.data_files import DataFile, open_data_file
 
@@ -150,6 +149,8 @@ def _uncounted(snapshot: Snapshot, adds: RecordBatch) -> ArrowArray:
 
 
 def _unsure(snapshot: Snapshot, adds: RecordBatch) -> ArrowArray:
+    from deltacli.operations.read.snapshot import doubtful_counts
+
     is_known = pc.fill_null(pc.greater_equal(num_records_column(adds.column("stats")), 0), False)
     return pc.or_(pc.invert(is_known), doubtful_counts(snapshot, adds))
 

@@ -23,8 +23,9 @@ from deltacli.arrow import compute as pc
 from deltacli.arrow.rows import regrouped
 from deltacli.changing.basis import Act, Basis, basis_of
 from deltacli.changing.commit import Committed, require_possible
+from deltacli.changing.plan import Shortfall
 from deltacli.changing.preflight import TWICE
-from deltacli.core.errors import ConflictLost, PartlyDone, UsageError, command, parameter
+from deltacli.core.errors import ConflictLost, UsageError, command, parameter
 from deltacli.core.request_fields import COMMIT_METADATA, Kind, option, shared
 from deltacli.core.typing import ArrowArray, Json, RecordBatch
 from deltacli.core.units import plural
@@ -390,16 +391,17 @@ class StatsOutcome:
             return "nothing was committed"
         return f"statistics of {plural(self.committed, 'file')} in {plural(len(self.versions), 'commit')}"
 
-    def require_complete(self) -> None:
-        """Raise PartlyDone where files could not be read."""
-        if self.refused:
-            first = self.refused[0]
-            raise PartlyDone(
-                f"{plural(len(self.refused), 'file')} could not be read and got no statistics",
-                code=first.code,
-                facts={"first": first.path, "why": first.reason, "so far": self.so_far()},
-                hint=command("validate", level="footers"),
-            )
+    def shortfall(self) -> Shortfall | None:
+        """Return which files could not be read."""
+        if not self.refused:
+            return None
+        first = self.refused[0]
+        return Shortfall(
+            first.code,
+            f"{plural(len(self.refused), 'file')} could not be read and got no statistics",
+            {"first": first.path, "why": first.reason, "so far": self.so_far()},
+            command("validate", level="footers"),
+        )
 
 
 @dataclass(frozen=True)

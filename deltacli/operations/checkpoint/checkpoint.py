@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from deltacli.changing.basis import Act, Basis, past_of
-from deltacli.changing.derived import require_derivable, require_unchanged
+from deltacli.changing.derived import require_derivable
+from deltacli.changing.plan import Whole
 from deltacli.core.documents import short_repr
 from deltacli.core.errors import (
     CheckpointUnreadable,
@@ -29,7 +29,6 @@ from deltacli.core.errors import (
 from deltacli.core.request_fields import Kind, option, require_known_word
 from deltacli.core.units import plural
 from deltacli.delta.checkpoint.content import Columns, live_transactions, stats_type
-from deltacli.delta.checkpoint.last_checkpoint_content import Hint, make_hint, read_hint
 from deltacli.delta.checkpoint.layout import (
     READERS_THAT_FAIL,
     SEVERAL_FORMS,
@@ -40,7 +39,15 @@ from deltacli.delta.checkpoint.layout import (
 )
 from deltacli.delta.data_files import sidecar_location
 from deltacli.delta.log.file_actions import FileCounts, TombstoneCounts
-from deltacli.delta.log.segment import HINT_NAME, LOG_DIRECTORY, CheckpointInstance, LogListing
+from deltacli.delta.log.segment import (
+    HINT_NAME,
+    LOG_DIRECTORY,
+    CheckpointInstance,
+    Hint,
+    LogListing,
+    make_hint,
+    read_hint,
+)
 from deltacli.delta.log.state import STATS_AS_JSON, STATS_AS_STRUCT, TableConfiguration, is_true
 from deltacli.delta.partitions.text import partition_type
 from deltacli.delta.protocol.known_properties import CODEC
@@ -383,7 +390,7 @@ Counts = tuple[FileCounts, TombstoneCounts]
 
 @short_repr("version", "files", "expired_tombstones_dropped", "skipped", "dry_run")
 @dataclass(frozen=True, repr=False)
-class CheckpointResult:
+class CheckpointResult(Whole):
     """What was done, or would be (`dry_run`); paths are relative to the table."""
 
     plan: CheckpointPlan
@@ -400,9 +407,6 @@ class CheckpointResult:
     def so_far(self) -> str:
         """Return how many files were written."""
         return f"{plural(self.published, 'file')} of the checkpoint written, _last_checkpoint not updated"
-
-    def require_complete(self) -> None:
-        """Do nothing: an error ends a checkpoint."""
 
     @property
     def version(self) -> int:
@@ -491,9 +495,9 @@ def _written(plan: CheckpointPlan, tell: Callable[[str], None]) -> CheckpointRes
         plan.columns,
         plan.encoding,
         rows,
+        plan.basis,
         replace=plan.request.force or is_unusable,
         tell=tell,
-        look=partial(require_unchanged, plan.basis),
     )
     match plan.layout:
         case Layout.CLASSIC:

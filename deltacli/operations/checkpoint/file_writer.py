@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 from deltacli.arrow import compute as pc
-from deltacli.changing.derived import in_flight
+from deltacli.changing.derived import deriving
 from deltacli.core.errors import DeltacliError, FileMissing
 from deltacli.core.progress import Step, reported
 from deltacli.core.typing import ArrowArray
@@ -72,6 +72,8 @@ from deltacli.work.parquet_writing import Encoding
 
 if TYPE_CHECKING:
     import pyarrow
+
+    from deltacli.changing.basis import Basis
 
 # -- the rows of a checkpoint ------------------------------------------------------------------------------------------
 
@@ -173,8 +175,8 @@ class WrittenCheckpoint:
 class CheckpointWriter:
     """Writes one version; each method is one form. Raises StorageFailed, NoAtomicCreate and Refused.
 
-    `replace`: a classic file replaces an existing one. `look` is called before the first file is published that readers
-    may use, and raises where the table has changed; `tell` with the path of each of these files.
+    `replace`: a classic file replaces an existing one. `basis` is the version of the plan, which is looked at before a
+    file is published that readers may use; `tell` is called with the path of each of these.
     """
 
     def __init__(
@@ -183,10 +185,10 @@ class CheckpointWriter:
         columns: Columns,
         encoding: Encoding,
         rows: StateRows,
+        basis: Basis,
         *,
         replace: bool = False,
         tell: Callable[[str], None] = lambda _: None,
-        look: Callable[[], None] = lambda: None,
     ) -> None:
         self._snapshot = snapshot
         self._storage = snapshot.table.writable()
@@ -195,7 +197,7 @@ class CheckpointWriter:
         self._rows = rows
         self._replace = replace
         self._tell = tell
-        self._look = look
+        self._basis = basis
         self._unique = snapshot.table.machine.new_uuid()
 
     # -- forms ----------------------------------------------------------------------------------------------------
@@ -214,7 +216,6 @@ class CheckpointWriter:
                 encoded = encoder.finish()
             self._require_proven(draft.place, path, encoded)
             self._require_checksum(encoded.actions)
-            self._look()
             was_there = not self._published(draft, path, encoded.size_bytes, replace=self._replace)
             if (
                 was_there and self._size_of(path) == 0
@@ -257,7 +258,6 @@ class CheckpointWriter:
                 self._require_proven(draft.place, path, one)
             actions = _summed(one.actions for one in encoded)
             self._require_checksum(actions)
-            self._look()
             was_there = self._publish_parts(list(zip(drafts, paths, encoded, strict=True)))
         known_schema = None if was_there else schema
         files = tuple(
@@ -279,9 +279,8 @@ class CheckpointWriter:
             small += [("sidecar", sidecar.as_action()) for sidecar in sidecars.written]
             with self._storage.draft(path) as draft:
                 size, top_schema = self._write_top(draft, path, form, small)
-                self._look()
-                sidecars.are_named = True  # readers may use them from here on
-                with in_flight(path):
+                with deriving(self._basis, path):
+                    sidecars.are_named = True  # readers may use them from here on
                     publish_named(self._storage, draft, path, size)
             for written in (path, *(sidecar.path for sidecar in sidecars.written)):
                 self._tell(written)  # after an error before, the sidecars are deleted
@@ -363,7 +362,7 @@ class CheckpointWriter:
 
     def _published(self, draft: Draft, path: str, size: int, *, replace: bool = False) -> bool:
         """Publish a file; return False where another writer was first."""
-        with in_flight(path):
+        with deriving(self._basis, path):
             made = draft.publish(replace=replace)
         match made:
             case Existed():

@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
 
 from deltacli.changing.basis import LOOK_SECONDS, Act
 from deltacli.changing.commit import Committed, commit
-from deltacli.changing.plan import Amount
+from deltacli.changing.plan import Amount, Shortfall
 from deltacli.core.documents import short_repr
 from deltacli.core.errors import (
     ConflictLost,
     DeltacliError,
     FileMissing,
-    PartlyDone,
     Refused,
     StorageFailed,
     UsageError,
@@ -75,14 +74,19 @@ class CopyResult:
     dry_run: bool = False
     can_continue: bool = True
     """False after an error that running it again does not mend."""
+    is_out_of_time: bool = False
+    """Whether files were left to copy when the time was up."""
 
     def so_far(self) -> str:
         """Return how many files were copied."""
         way = "run it again to continue" if self.can_continue else "running it again does not mend this"
         return f"{plural(self.copied.files, 'file')} copied; {way}"
 
-    def require_complete(self) -> None:
-        """Do nothing: an error ends a copy."""
+    def shortfall(self) -> Shortfall | None:
+        """Return that the time was up: an error ends a copy otherwise."""
+        return (
+            Shortfall("copy.time-budget", "the time is up", {"so far": self.so_far()}) if self.is_out_of_time else None
+        )
 
     def as_json(self) -> dict[str, Json]:
         """Return the fields of the document `deltacli.copy`."""
@@ -131,8 +135,8 @@ class Copy:
     def execute(self, gate: Gate[CopyPlan, CopyResult]) -> None:
         """Copy the files of the plan and verify them. Running it again is harmless.
 
-        Raises ConflictLost where the source loses a file meanwhile, Refused where the target is changed by others,
-        PartlyDone where the time is up, and StorageFailed.
+        Raises ConflictLost where the source loses a file meanwhile, Refused where the target is changed by others, and
+        StorageFailed.
         """
         try:
             _Run(gate).run()
@@ -188,6 +192,8 @@ class _Run:
         self._target = held(self._target)
         self._within = copy_within_store(self._table, cast("Storage", self._data), self._target)
         self._copy_data()
+        if self._gate.outcome.is_out_of_time:
+            return
         self._gate.look()
         self._looked_at = self._table.machine.monotonic()
         digest = self._require_equal(note)
@@ -271,15 +277,13 @@ class _Run:
 
     def _files(self) -> Iterator[tuple[str, int]]:
         """Yield the files to copy, until the time is up."""
+        budget = self._plan.request.time_budget_ms
         for batch in self._plan.files.to_batches(max_chunksize=_BATCH_ROWS):
             for path, size in zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), strict=True):
-                self._require_time()
+                if budget is not None and (self._table.machine.monotonic() - self._began) * 1_000 >= budget:
+                    self._gate.outcome.is_out_of_time = True
+                    return
                 yield key_text(path), size
-
-    def _require_time(self) -> None:
-        budget = self._plan.request.time_budget_ms
-        if budget is not None and (self._table.machine.monotonic() - self._began) * 1_000 >= budget:
-            raise PartlyDone("the time is up", code="copy.time-budget", facts={"so far": self._gate.outcome.so_far()})
 
     def _copy_groups(self, step: WeighedStep) -> None:
         source, target = self._data, self._target

@@ -617,7 +617,7 @@ def _sidecars(
 
 
 def _hint(storage: ReadStorage, listing: LogListing, first: int, last: int) -> bytes | None:
-    from deltacli.delta.checkpoint.last_checkpoint_content import Hint, read_hint
+    from deltacli.delta.log.segment import Hint, read_hint
 
     try:
         data = read_hint_file(storage)

@@ -31,8 +31,7 @@ from deltacli.delta.log.state import (
 from deltacli.delta.protocol.feature_changes import ShownFeature
 from deltacli.operations.doctor.advice import LISTED_PER_REQUEST, REQUESTS_PER_FILE, Advice, PriceTable
 from deltacli.operations.doctor.live_state import LiveState, StatisticsState
-from deltacli.work.commits.provenance import read_provenance
-from deltacli.work.commits.reading import is_large, read_commit, stream_commit
+from deltacli.work.commits.reading import is_large, read_commit, read_provenance, stream_commit
 
 if TYPE_CHECKING:
     import pyarrow

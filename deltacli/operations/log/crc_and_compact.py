@@ -18,6 +18,7 @@ import orjson
 
 from deltacli.changing.basis import Act, Basis, basis_of
 from deltacli.changing.derived import put_derived, require_derivable
+from deltacli.changing.plan import Whole
 from deltacli.core.documents import short_repr
 from deltacli.core.errors import (
     CommitCorrupt,
@@ -45,8 +46,7 @@ from deltacli.table.find_log import Log, list_log
 from deltacli.table.handle import TableHandle
 from deltacli.table.rebuild import read_snapshot, rebuild
 from deltacli.table.version import Snapshot
-from deltacli.work.commits.provenance import read_provenance
-from deltacli.work.commits.reading import read_commit
+from deltacli.work.commits.reading import read_commit, read_provenance
 
 if TYPE_CHECKING:
     from deltacli.changing.change import Gate
@@ -152,7 +152,7 @@ class ChecksumStatus(StrEnum):
 
 @short_repr("version", "status", "fields", "differences")
 @dataclass(frozen=True, repr=False)
-class ChecksumReport:
+class ChecksumReport(Whole):
     """One checksum file; `differences` are (field, value in the file, value in the log)."""
 
     basis: Basis
@@ -188,9 +188,6 @@ class ChecksumReport:
     def so_far(self) -> str:
         """Return what was written."""
         return f"{self.path} written"
-
-    def require_complete(self) -> None:
-        """Do nothing: a file is written or not."""
 
     def as_json(self) -> dict[str, Any]:
         """Return the document `deltacli.log-crc`, without the envelope."""
@@ -410,7 +407,7 @@ _FILES = ("add", "remove")
 
 @short_repr("first", "last", "size_bytes", "commit_bytes", "skipped", "dry_run")
 @dataclass(frozen=True, repr=False)
-class Compaction:
+class Compaction(Whole):
     """A compaction that was written, existed already, or would be written (`dry_run`)."""
 
     basis: Basis
@@ -437,9 +434,6 @@ class Compaction:
     def so_far(self) -> str:
         """Return what was written."""
         return f"{self.path} written"
-
-    def require_complete(self) -> None:
-        """Do nothing: a file is written or not."""
 
     def as_json(self) -> dict[str, Any]:
         """Return the document `deltacli.log-compact`, without the envelope."""

@@ -12,9 +12,9 @@ from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from deltacli.changing.basis import Act, Basis, basis_of, require_clock, require_committable, require_same, with_digest
+from deltacli.changing.basis import Act, Basis, basis_of, require_committable, with_digest
 from deltacli.changing.lease import permit, require_progress
-from deltacli.changing.plan import Failures
+from deltacli.changing.plan import Failures, Undone
 from deltacli.core.documents import short_repr
 from deltacli.core.errors import (
     CheckpointUnreadable,
@@ -46,15 +46,16 @@ from deltacli.core.units import (
     plural,
     ranges_of,
 )
-from deltacli.delta.checkpoint.last_checkpoint_content import Hint, read_hint
 from deltacli.delta.log.file_actions import FileCounts
 from deltacli.delta.log.segment import (
     LOG_DIRECTORY,
     SIDECAR_DIRECTORY,
     CheckpointInstance,
+    Hint,
     LogFile,
     LogFileKind,
     LogListing,
+    read_hint,
     read_listing,
 )
 from deltacli.delta.log.state import (
@@ -501,7 +502,6 @@ def _refusals_of_catalog(snapshot: Snapshot) -> Iterator[Refusal]:
 # -- the deletion, after a proof ---------------------------------------------------------------------------------------
 
 FILES_A_BATCH = MOST_AT_ONCE
-PARTLY_DONE = "expire.partly-done"
 
 
 @short_repr("deleted", "deleted_bytes", "missing", "failed=failed.count")
@@ -535,15 +535,10 @@ class ExpiryOutcome:
         """Return how many files were deleted."""
         return f"{plural(self.deleted, 'file')} deleted"
 
-    def require_complete(self) -> None:
-        """Raise PartlyDone, naming the first file, where some could not be deleted; PermissionRefused where none could
-        be deleted for lack of permission.
-        """
-        self.failed.require_none(
-            plural(self.failed.count, "file"),
-            code=PARTLY_DONE,
-            hint=command("log expire", yes=True),
-            has_deleted=bool(self.deleted),
+    def shortfall(self) -> Undone:
+        """Return which files could not be deleted."""
+        return self.failed.shortfall(
+            "file", code="expire.partly-done", hint=command("log expire", yes=True), has_deleted=bool(self.deleted)
         )
 
     def as_json(self) -> dict[str, Any]:
@@ -568,11 +563,8 @@ class LogExpiry:
     cut_ms: int = DAY_MS
 
     def plan(self, table: TableHandle, now: Snapshot | None = None) -> ExpiryPlan:
-        """Plan it, with a failed proof among the refusals. Raises Refused (`plan.clock`), and what `plan_expiry` and an
-        impossible proof raise.
-        """
+        """Plan it, with a failed proof among the refusals. Raises what `plan_expiry` and an impossible proof raise."""
         plan = plan_expiry(table, self.request, cut_ms=self.cut_ms, snapshot=now)
-        require_clock(table, plan.now_ms, plan.basis.past)
         if not self.proves or plan.refusals or plan.is_noop:
             return plan
         refusal = unproven(plan, list_log_whole(table.storage, table.progress))
@@ -627,10 +619,8 @@ def _delete(
 def _verified(gate: Gate[ExpiryPlan, ExpiryOutcome]) -> Permit:
     """Return the permission to delete files, after reading the whole log again. Raises Refused."""
     plan, table = gate.plan, gate.table
-    if not gate.has_begun:
-        require_clock(table, plan.now_ms, plan.basis.past)
     whole = list_log_whole(table.storage, table.progress)
-    require_same(plan.basis, whole.listing)
+    gate.look(needs_clock=not gate.has_begun, listing=whole.listing)
     refusals = list(_refusals_since(plan, whole))
     if not refusals:
         refusals = list(_refusals_of_streams(plan))

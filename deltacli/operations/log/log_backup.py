@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from deltacli.changing.basis import Act, Basis, past_of
-from deltacli.changing.plan import Amount
+from deltacli.changing.plan import Amount, Whole
 from deltacli.core.documents import short_repr
 from deltacli.core.errors import (
     ConflictLost,
@@ -27,8 +27,7 @@ from deltacli.core.errors import (
 )
 from deltacli.core.progress import Progress, reported, weighed
 from deltacli.core.units import format_ranges, format_timestamp, plural
-from deltacli.delta.checkpoint.last_checkpoint_content import MAX_HINT_BYTES
-from deltacli.delta.log.segment import BACKUP_LIST, HINT_NAME, LOG_DIRECTORY, LogFileKind
+from deltacli.delta.log.segment import BACKUP_LIST, HINT_NAME, LOG_DIRECTORY, MAX_HINT_BYTES, LogFileKind
 from deltacli.engine.base import Engine
 from deltacli.operations.log.log_copy import (
     AMOUNT_NAMES,
@@ -99,7 +98,7 @@ class BackupPlan:
 
 @short_repr("files=files.files", "copied", "dry_run")
 @dataclass(frozen=True, slots=True, repr=False)
-class BackupResult:
+class BackupResult(Whole):
     """The outcome: the new list, and the copied files. With `dry_run` it is what would be, without digests."""
 
     plan: BackupPlan
@@ -111,9 +110,6 @@ class BackupResult:
     def so_far(self) -> str:
         """Return how many files were copied."""
         return f"{plural(self.journal.written, 'file')} copied"
-
-    def require_complete(self) -> None:
-        """Do nothing: an error ends a backup."""
 
     @property
     def files(self) -> Amount:

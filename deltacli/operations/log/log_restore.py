@@ -16,11 +16,10 @@ from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, assert_never
 
-from deltacli.changing.basis import OTHER_PAST, Act, Basis, past_of, require_same
-from deltacli.changing.plan import Amount
+from deltacli.changing.basis import Act, Basis, past_of
+from deltacli.changing.plan import Amount, Whole
 from deltacli.core.documents import short_repr
 from deltacli.core.errors import (
-    NOTHING_CHANGED,
     CommitCorrupt,
     ConflictLost,
     FileMissing,
@@ -33,16 +32,17 @@ from deltacli.core.errors import (
 )
 from deltacli.core.progress import Progress, reported, weighed
 from deltacli.core.units import format_ranges, format_timestamp, named_ranges, plural
-from deltacli.delta.checkpoint.last_checkpoint_content import Hint, read_hint
 from deltacli.delta.log.actions import read_actions
 from deltacli.delta.log.segment import (
     BACKUP_LIST,
     HINT_NAME,
     LOG_DIRECTORY,
     SIDECAR_DIRECTORY,
+    Hint,
     LogFileKind,
     LogListing,
     commit_name,
+    read_hint,
 )
 from deltacli.engine.base import Engine
 from deltacli.operations.log.log_copy import (
@@ -509,7 +509,7 @@ def _group_of(item: RestoreItem) -> str:
 
 
 @dataclass
-class LogRestored:
+class LogRestored(Whole):
     """The files of a plan that were written."""
 
     plan: LogRestorePlan
@@ -518,9 +518,6 @@ class LogRestored:
     def so_far(self) -> str:
         """Return how many files were restored."""
         return f"{plural(len(self.written), 'file')} restored"
-
-    def require_complete(self) -> None:
-        """Do nothing: an error ends a restore."""
 
 
 @dataclass(frozen=True)
@@ -550,7 +547,9 @@ class LogRestore:
         """
         plan, storage, source, written = gate.plan, gate.store, self.source, gate.outcome.written
         engine, progress = gate.table.engine, gate.table.progress
-        _require_same(plan, storage)
+        listing = versioned((list_whole_log(storage) or {}).values())
+        gate.look(listing=listing)
+        _require_absent(plan, storage, listing)
         require_real_directories(storage, [item.file.name for item in plan.writes])
         read = partial(_read, source)
         sizes = [item.file.size_bytes for item in plan.writes]
@@ -567,27 +566,12 @@ class LogRestore:
         _require_alone(plan, storage)
 
 
-def _require_same(plan: LogRestorePlan, storage: Storage) -> None:
-    """Raise Refused where the log is another one than that which the plan compared, or where there is one by now, and
-    ConflictLost where it has a commit by now that the plan adds.
-    """
-    listing = versioned((list_whole_log(storage) or {}).values())
-    if plan.basis.version < 0 <= listing.newest_version:
-        raise Refused(
-            f"the log has version {listing.newest_version} by now, and had none when this was planned",
-            said_first=NOTHING_CHANGED,
-            code=OTHER_PAST,
-            facts={"why": "another writer created the table, or restores it"},
-            hint=command("history", limit=10),
-        )
-    require_same(plan.basis, listing)
+def _require_absent(plan: LogRestorePlan, storage: Storage, listing: LogListing) -> None:
+    """Raise ConflictLost where the log has a commit by now that the plan adds."""
     for item in plan.writes:
-        is_there = item.file.stored.path.kind is LogFileKind.COMMIT and item.version in listing.commits
-        if (
-            is_there
-            and item.action is Action.ADD
-            and _digest_of(storage, log_location(item.file.name)) != item.file.sha256
-        ):
+        adds = item.action is Action.ADD and item.file.stored.path.kind is LogFileKind.COMMIT
+        is_there = adds and item.version in listing.commits
+        if is_there and _digest_of(storage, log_location(item.file.name)) != item.file.sha256:
             _give_way(plan, storage, item, [])  # before the first commit is written, which is one above it
 
 

@@ -23,7 +23,7 @@ from deltacli.arrow import compute as pc
 from deltacli.changing.basis import Act
 from deltacli.changing.commit import Committed, Dropped, jittered_pause
 from deltacli.core.documents import short_repr
-from deltacli.core.errors import DeltacliError, OutcomeUnknown, PartlyDone, StorageFailed, Unreadable, command
+from deltacli.core.errors import DeltacliError, OutcomeUnknown, StorageFailed, Unreadable, command
 from deltacli.core.progress import weighed
 from deltacli.core.typing import ArrowArray, Json, RecordBatch
 from deltacli.core.units import plural
@@ -49,6 +49,7 @@ from deltacli.work.rewrite.pieces import SPEC, NewFileNames, RefusedFile, Rewrit
 
 if TYPE_CHECKING:
     from deltacli.changing.change import Gate
+    from deltacli.changing.plan import Undone
     from deltacli.operations.optimize.verify import VerifiedRows
     from deltacli.table.handle import TableHandle
     from deltacli.table.version import Snapshot
@@ -188,30 +189,33 @@ class OptimizeOutcome:
         """Return in words what was committed."""
         return self.summary
 
-    def require_complete(self) -> None:
-        """Raise StorageFailed (`optimize.rows-differ`) where `verify` found other rows, and PartlyDone where files
-        could not be read, with the command that says what is wrong with them.
+    def shortfall(self) -> Undone:
+        """Return that `verify` found other rows (`optimize.rows-differ`), or which files could not be read, with the
+        command that says what is wrong with them.
         """
+        from deltacli.changing.plan import Shortfall
+
         if self.difference is not None:
-            raise self.difference
+            return self.difference
         if damaged := [one for one in self.refused if is_unreadable(one)]:
             first, way = damaged[0], way_out(damaged)
             facts = {"first": first.path, "why": first.reason, "so far": self.summary}
-            raise PartlyDone(
+            return Shortfall(
+                first.code,
                 f"{plural(len(damaged), 'file')} could not be read and {'was' if len(damaged) == 1 else 'were'} left "
                 "alone",
-                code=first.code,
-                facts={**facts, "before another run": way} if way else facts,
-                hint=command("validate", level="data"),
+                {**facts, "before another run": way} if way else facts,
+                command("validate", level="data"),
             )
         if broken := [one for one in self.refused if breaks_rule(one)]:
             are = "breaks a rule and was" if len(broken) == 1 else "break a rule and were"
-            raise PartlyDone(
+            return Shortfall(
+                broken[0].code,
                 f"{plural(len(broken), 'file')} {are} left alone",
-                code=broken[0].code,
-                facts={"first": broken[0].path, "why": broken[0].reason, "so far": self.summary},
-                hint=command("validate", level="data", select=[broken[0].code]),
+                {"first": broken[0].path, "why": broken[0].reason, "so far": self.summary},
+                command("validate", level="data", select=[broken[0].code]),
             )
+        return None
 
 
 @dataclass(frozen=True)

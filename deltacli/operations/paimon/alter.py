@@ -18,6 +18,7 @@ from typing import ClassVar, assert_never
 from deltacli.changing.basis import OTHER_PAST, Act, Basis
 from deltacli.changing.change import STALE_VIEW, Gate, views_of_paimon
 from deltacli.changing.commit import MAX_ASKED, require_text
+from deltacli.changing.plan import Whole
 from deltacli.core.clock import MACHINE, Machine
 from deltacli.core.documents import short_repr
 from deltacli.core.errors import (
@@ -339,7 +340,7 @@ class AlterRequest:
 
 @short_repr("table", "changes", "committed", "refusal=refusal.code", "is_noop")
 @dataclass(frozen=True, slots=True, repr=False)
-class AlterOutcome:
+class AlterOutcome(Whole):
     """A planned or executed change. `after` is None where it is refused, and equal to `before` in all that matters
     where there is nothing to do. `committed` is the id of the version that was created.
     """
@@ -377,9 +378,6 @@ class AlterOutcome:
     def so_far(self) -> str:
         """Return what was created."""
         return f"schema {self.committed} was created"
-
-    def require_complete(self) -> None:
-        """Do nothing: one version is created or not."""
 
     @property
     def warnings(self) -> tuple[tuple[str, str], ...]:

@@ -13,8 +13,8 @@ from enum import StrEnum
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from deltacli.changing.basis import OTHER_PAST, Act, Basis, require_clock
-from deltacli.changing.plan import NO_FILES, Amount, Failures
+from deltacli.changing.basis import OTHER_PAST, Act, Basis
+from deltacli.changing.plan import NO_FILES, Amount, Failures, Undone
 from deltacli.core.documents import short_repr
 from deltacli.core.errors import NOTHING_CHANGED, FileMissing, Refusal, Refused, Unreadable, adding, command, parameter
 from deltacli.core.typing import Json
@@ -214,16 +214,12 @@ class SchemaVacuumResult(NamedTuple):
         done = 0 if self.outcome is None else self.outcome.deleted.files
         return f"{done:,} of {plural(self.plan.amount.files, 'schema file')} deleted"
 
-    def require_complete(self) -> None:
-        """Raise PartlyDone where files could not be deleted; PermissionRefused where all deletions lack permission."""
-        if self.outcome is not None:
-            failed = self.outcome.failed
-            failed.require_none(
-                plural(failed.count, "schema file"),
-                code="vacuum.partly-done",
-                hint=None,
-                has_deleted=bool(self.outcome.deleted.files),
-            )
+    def shortfall(self) -> Undone:
+        """Return which files could not be deleted."""
+        if self.outcome is None:
+            return None
+        has_deleted = bool(self.outcome.deleted.files)
+        return self.outcome.failed.shortfall("schema file", code="vacuum.partly-done", has_deleted=has_deleted)
 
 
 @dataclass(frozen=True)
@@ -243,7 +239,10 @@ class SchemaVacuum:
         return SchemaVacuumResult(plan, SchemaVacuumOutcome())
 
     def execute(self, gate: Gate[SchemaVacuumPlan, SchemaVacuumResult]) -> None:
-        """Delete the candidates that are still unneeded. Raises what `execute_schema_vacuum` raises."""
+        """Delete the candidates that are still unneeded. Raises Refused where the clock is behind the plan, and what
+        `execute_schema_vacuum` raises.
+        """
+        gate.look(needs_clock=True)
         outcome = gate.outcome.outcome
         assert outcome is not None  # it begins with an empty one
         try:
@@ -392,7 +391,6 @@ def execute_schema_vacuum(
     Raises Refused where the plan or the check has refusals, or the schemas are others, and StorageFailed.
     """
     found = SchemaVacuumOutcome() if outcome is None else outcome
-    require_clock(table, plan.now_ms, None)
     again = plan_schema_vacuum(table, plan.request, now_ms=plan.now_ms)
     for one in (plan, again):
         if (refusal := one.objection()) is not None:

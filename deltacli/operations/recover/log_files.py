@@ -23,7 +23,6 @@ from deltacli.core.errors import (
 )
 from deltacli.core.typing import ArrowArray, ArrowTable
 from deltacli.core.units import format_size, plural
-from deltacli.delta.checkpoint.last_checkpoint_content import Hint, read_hint
 from deltacli.delta.data_files import canonical, key_text
 from deltacli.delta.listing import PathKeys, binary_paths
 from deltacli.delta.log.actions import read_actions
@@ -31,10 +30,12 @@ from deltacli.delta.log.segment import (
     HINT_NAME,
     LOG_DIRECTORY,
     SIDECAR_DIRECTORY,
+    Hint,
     LogFileKind,
     LogListing,
     choose_segment,
     commit_name,
+    read_hint,
 )
 from deltacli.engine.base import Engine
 from deltacli.operations.log.log_copy import (
@@ -75,7 +76,7 @@ from deltacli.table.handle import TableHandle
 from deltacli.table.live_files import FileKind, NeededFiles, live_files, look_for, whole
 from deltacli.table.rebuild import read_snapshot
 from deltacli.table.walk import TableWalk, hidden_names
-from deltacli.work.commits.provenance import read_provenance
+from deltacli.work.commits.reading import read_provenance
 from deltacli.work.task import TableStores
 
 if TYPE_CHECKING:

@@ -138,6 +138,8 @@ class UndeletePlan:
     """Path -> what proves that a file of the log is the table's own."""
     is_log_first: bool = False
     """The log can be read only once it is back, so the data files that it names are not known yet."""
+    unconfirmed: int = 0
+    """The number of files that the log names once it is back, and that nobody agreed to put back."""
 
     def amount(self, *states: str) -> Amount:
         """Return the files in one of these states."""

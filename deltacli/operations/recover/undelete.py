@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from deltacli.arrow import compute as pc
 from deltacli.changing.basis import Act, Basis, past_of
-from deltacli.changing.derived import in_flight, require_unchanged
-from deltacli.changing.plan import Amount
+from deltacli.changing.derived import in_flight
+from deltacli.changing.plan import Amount, Shortfall
 from deltacli.core.documents import short_repr
 from deltacli.core.errors import (
     NOTHING_CHANGED,
@@ -21,7 +21,6 @@ from deltacli.core.errors import (
     DeltacliError,
     FileMissing,
     NotATable,
-    PartlyDone,
     Refusal,
     Refused,
     StorageFailed,
@@ -538,25 +537,32 @@ class UndeleteResult(NamedTuple):
         """Return how many files were put back."""
         return f"{plural(0 if self.restored is None else self.restored.files, 'file')} put back"
 
-    def require_complete(self) -> None:
-        """Raise PartlyDone where files that the version needs are in no source."""
+    def shortfall(self) -> Shortfall | None:
+        """Return which files nobody agreed to put back, or which that the version needs are in no source."""
         plan = self.plan
+        if plan.unconfirmed:
+            return Shortfall(
+                "consent.denied",
+                f"the log is back; {plural(plan.unconfirmed, 'file')} that it names were not put back: not confirmed",
+                {"so far": self.so_far()},
+                command("undelete", version=plan.request.version, sources=list(plan.request.sources)),
+            )
         missing, newest = plan.missing, plan.newest_readable
         if not missing.files:
-            return
+            return None
         names = [str(one["path"]) for one in plan.still_missing()]
         more = f", and {missing.files - _NAMED:,} more" if missing.files > _NAMED else ""
-        raise PartlyDone(
+        return Shortfall(
+            STILL_MISSING,
             f"{plural(missing.files, 'file')} of version {plan.version} {'is' if missing.files == 1 else 'are'} in no "
             "source",
-            code=STILL_MISSING,
-            facts={
+            {
                 "missing": f"{', '.join(names[:_NAMED])}{more}",
                 f"newest version {'before it ' if plan.is_of_the_past else ''}that can be read": "none"
                 if newest is None
                 else str(newest),
             },
-            hint=None if newest is None else command("restore", version=newest, dry_run=True),
+            None if newest is None else command("restore", version=newest, dry_run=True),
         )
 
 
@@ -587,7 +593,7 @@ class Undelete:
         assert journal is not None  # it begins with an empty one
         gate.has_begun = True  # nobody knows it of an interruption
         try:
-            done = bring_back(gate.table, plan, journal, gate.follow)
+            done = bring_back(gate, plan, journal, gate.follow)
         except DeltacliError:
             gate.has_begun = journal.files > 0
             raise
@@ -595,21 +601,25 @@ class Undelete:
 
 
 def bring_back(
-    table: TableHandle, plan: UndeletePlan, told: Journal, agreed: Callable[[UndeletePlan], bool] = lambda _: True
+    gate: Gate[Any, Any],  # Any: also of a repair
+    plan: UndeletePlan,
+    told: Journal,
+    agreed: Callable[[UndeletePlan], bool] = lambda _: True,
 ) -> UndeletePlan:
     """Put the found files of a plan in their places, and return the plan as it turned out. `agreed` is asked about a
-    plan that follows.
+    plan that follows; without it the log alone is put back.
 
     Raises Refused for a plan that is refused, of another past, or whose proofs do not hold any more; ConflictLost where
     another writer created a commit that is to come back; StorageFailed where a file cannot be put in its place or is
-    not what it was; PartlyDone where nobody agrees to the plan that follows.
+    not what it was.
     """
     import pyarrow as pa
 
     if (refusal := plan.objection()) is not None:
         raise refusal
+    table = gate.table
     _require_proofs(table, plan)
-    require_unchanged(plan.basis)
+    gate.look_at_past(plan.basis)
     if plan.data is not None:
         found, data = plan.data.found, plan.data
         put_found(
@@ -624,12 +634,8 @@ def bring_back(
     if rest.is_log_first:
         raise StorageFailed("the log cannot be read although its files were put in their places")
     if rest.found.files and not rest.refusals and not agreed(rest):
-        raise PartlyDone(
-            f"the log is back; {plural(rest.found.files, 'file')} that it names were not put back: not confirmed",
-            code="consent.denied",
-            hint=command("undelete", version=plan.request.version, sources=list(plan.request.sources)),
-        )
-    rest = bring_back(table, rest, told)
+        return replace(plan, unconfirmed=rest.found.files)
+    rest = bring_back(gate, rest, told)
     snapshot = read_snapshot(table, version=rest.version)
     keeps_times = has_in_commit_timestamps(snapshot.protocol, snapshot.metadata)
     return replace(

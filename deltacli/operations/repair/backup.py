@@ -229,8 +229,8 @@ class PutBack(NamedTuple):
         kept = "" if self.kept is None else f"; what they replaced is kept in {self.kept}"
         return f"{plural(self.files, 'file')} put back{kept}"
 
-    def require_complete(self) -> None:
-        """Do nothing: an error ends it."""
+    def shortfall(self) -> None:
+        """Return None: an error ends it."""
 
 
 class Put(NamedTuple):

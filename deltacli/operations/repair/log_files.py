@@ -145,7 +145,7 @@ class BringLog:
         run.backup.keep(replaced)
         tags = {path: tag for path in self.hidden if (tag := tag_of(storage, path)) is not None}
         plan = replace(self.plan, log_tags={**self.plan.log_tags, **tags})
-        bring_back(run.table, plan, run.put)
+        bring_back(run.gate, plan, run.put)
         run.backup.note_versions(self._commits())
 
     def _commits(self) -> list[int]:

@@ -42,8 +42,7 @@ from deltacli.rules.log.configuration_differences import metadata_differences, p
 from deltacli.storage import Created
 from deltacli.table.find_log import Log
 from deltacli.table.rebuild import rebuild
-from deltacli.work.commits.provenance import read_provenance
-from deltacli.work.commits.reading import stream_commit
+from deltacli.work.commits.reading import read_provenance, stream_commit
 
 if TYPE_CHECKING:
     import pyarrow

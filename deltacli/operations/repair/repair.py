@@ -13,15 +13,13 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar
 
 from deltacli.changing.basis import Act, Basis, basis_of
-from deltacli.changing.derived import require_unchanged
-from deltacli.changing.plan import Amount
+from deltacli.changing.plan import Amount, Shortfall
 from deltacli.core.documents import short_repr
 from deltacli.core.errors import (
     ConflictLost,
     DeltacliError,
     NotATable,
     OutcomeUnknown,
-    PartlyDone,
     Refusal,
     Refused,
     Unreadable,
@@ -73,7 +71,7 @@ from deltacli.storage.base import require_writable
 from deltacli.table.find_log import list_log, missing_log, refuse_paimon
 from deltacli.table.handle import managed_store
 from deltacli.table.rebuild import read_snapshot
-from deltacli.work.commits.provenance import read_provenance
+from deltacli.work.commits.reading import read_provenance
 
 if TYPE_CHECKING:
     from deltacli.changing.change import Gate
@@ -470,23 +468,23 @@ class RepairOutcome:
         kept = "" if self.backup_uri is None else f"; replaced files are kept in {self.backup_uri}"
         return f"{plural(len(self.done), 'step')} done{put}{kept}"
 
-    def require_complete(self) -> None:
-        """Raise PartlyDone where steps failed or were refused."""
+    def shortfall(self) -> Shortfall | None:
+        """Return which steps failed or were refused."""
         plan = self.plan
         left = [*self.failed, *(step for step in plan.steps if step.state is not StepState.DONE)]
         if not left and not plan.refusals:
-            return
-        raise PartlyDone(
+            return None
+        return Shortfall(
+            plan.refusals[0].code if plan.refusals else "repair.step-failed",
             f"{plural(len(left), 'step')} could not be made: {left[0].reason or left[0].what}"
             if left
             else f"what is left could not be planned: {plan.refusals[0].message}",
-            code=plan.refusals[0].code if plan.refusals else "repair.step-failed",
-            facts={
+            {
                 **({"first": left[0].what} if left else {}),
                 "so far": self.so_far(),
                 **(dict(plan.refusals[0].facts) if plan.refusals else {}),
             },
-            hint=command("validate", level=plan.request.level),
+            command("validate", level=plan.request.level),
         )
 
 
@@ -529,7 +527,7 @@ class Repair:
                 if not fresh:
                     break
                 tried |= fresh
-                require_unchanged(plan.basis)
+                gate.look_at_past(plan.basis)
                 is_whole = _execute(plan, run, outcome, fresh)
                 outcome.plan = replace(plan, steps=(), unrepaired=(), refusals=(), is_partial=False)
                 plan = outcome.plan = plan_repair(gate.table, self.request)

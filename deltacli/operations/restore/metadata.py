@@ -16,6 +16,7 @@ from deltacli.changing.plan import Amount
 from deltacli.core.errors import Refusal, command
 from deltacli.core.typing import ArrowArray, Json, RecordBatch
 from deltacli.core.units import format_duration, plural
+from deltacli.delta.data_files import canonical_column
 from deltacli.delta.log.actions import Action
 from deltacli.delta.log.file_actions import num_records_column
 from deltacli.delta.log.row_ids import DOMAIN as ROW_TRACKING
@@ -51,7 +52,7 @@ from deltacli.delta.schema.types import (
     recorded_name,
 )
 from deltacli.delta.schema.widened_schema import read_exactly, write_exactly
-from deltacli.table.live_files import Mask, marked_actions
+from deltacli.table.live_files import Mask, chosen_actions, marked_actions
 
 if TYPE_CHECKING:
     from deltacli.operations.restore.difference import Difference
@@ -263,23 +264,27 @@ class _Settlement:
 
     def _schema_with_marks(self) -> str | None:
         """Return the schema of the target with the farther mark of each identity column; None: as it is."""
-        now, text = self._now.config.schema, self._target.metadata.get("schemaString")
-        if now is None or not isinstance(text, str):
+        now, then, text = self._now.config.schema, self._target.config.schema, self._target.metadata.get("schemaString")
+        if now is None or then is None or not isinstance(text, str):
             return None
-        marks = {recorded_name(field): field.metadata.get(_MARK) for field in now.fields if _is_mark(field)}
+        marks = {recorded_name(field): field.metadata[_MARK] for field in now.fields if _has_whole(field, _MARK)}
         if not marks:
             return None
+        known = {recorded_name(field): field for field in then.fields}
         schema: Json = read_exactly(text)
         changed = False
         for field in schema.get("fields", ()):
-            metadata = field.get("metadata") or {}
-            mark = marks.get(str(metadata.get(PHYSICAL_NAME) or field.get("name")))
-            if mark is None or _STEP not in metadata:
+            metadata = field.get("metadata")
+            if not isinstance(metadata, dict) or _STEP not in metadata:
                 continue
-            own = metadata.get(_MARK)
-            farther = max if int(metadata[_STEP]) > 0 else min
-            wanted = int(mark) if own is None else farther(int(own), int(mark))
-            if own is None or int(own) != wanted:
+            name = str(metadata.get(PHYSICAL_NAME) or field.get("name"))
+            if name not in marks or name not in known:
+                continue
+            was, wanted = known[name], marks[name]
+            if _has_whole(was, _MARK) and _has_whole(was, _STEP):
+                farther = max if was.metadata[_STEP] > 0 else min
+                wanted = farther(was.metadata[_MARK], wanted)
+            if was.metadata.get(_MARK) != wanted:
                 metadata[_MARK], changed = wanted, True
         if not changed:
             return None
@@ -346,9 +351,9 @@ def skipped_applications(now: SmallState, target: SmallState) -> Iterator[tuple[
     return ((one, then.get(one.app_id)) for one in now.transactions if then.get(one.app_id) != one.version)
 
 
-def _is_mark(field: StructField) -> bool:
-    mark = field.metadata.get(_MARK)
-    return isinstance(mark, int) and not isinstance(mark, bool)
+def _has_whole(field: StructField, key: str) -> bool:
+    value = field.metadata.get(key)
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _ids_in(data_type: DataType | None) -> Iterator[int]:
@@ -379,6 +384,7 @@ def _without_columns(configuration: str | None) -> str:
 
 _NEW_TABLE = "write the rows of that version to a new table with an engine"
 _RANGE = ("baseRowId", "stats")
+_IDS = ("baseRowId", "defaultRowCommitVersion")
 
 
 def begins_again(now: SmallState, target: SmallState) -> bool:
@@ -416,18 +422,65 @@ def refusal_of_files_that_stay(now: SmallState, target: SmallState, without_row_
         )
 
 
-def files_to_number(after: Snapshot, found: Difference, *, begins_again: bool) -> Amount:
+class ReturningIds(NamedTuple):
+    """The row ids with which files come back: those that the same files have now, with another deletion vector, else
+    those of the target; without any, or where these mean nothing by now (`begins_again`), new ones.
+    """
+
+    begins_again: bool
+    known: RecordBatch | None = None
+    """Canonical paths and ids of files that go, where some may come back with another vector."""
+
+    def of(self, adds: RecordBatch) -> tuple[ArrowArray, ArrowArray]:
+        """Return the ids and the commit versions of files of the target; null where they are to be given."""
+        import pyarrow as pa
+
+        found = [pa.nulls(adds.num_rows, pa.int64()) if self.begins_again else adds.column(name) for name in _IDS]
+        if (known := self.known) is not None:
+            places = pc.index_in(canonical_column(adds.column("path")), value_set=known.column("path"))
+            found = [
+                pc.coalesce(pc.take(known.column(name), places), one) for name, one in zip(_IDS, found, strict=True)
+            ]
+        return found[0], found[1]
+
+
+def returning_ids(now: Snapshot, found: Difference, where: Mask | None, *, begins_again: bool) -> ReturningIds:
+    """Return the row ids with which files come back."""
+    import pyarrow as pa
+
+    # Without a vector then or now, a path that goes does not come back.
+    vectors = (pc.and_(found.removed, found.now.has_vector), pc.and_(found.added, found.target.has_vector))
+    if ROW_IDS not in now.protocol.supported_features or not any(pc.any(mask).as_py() for mask in vectors):
+        return ReturningIds(begins_again)
+    goes = pc.and_(found.removed, found.now.has_row_id)
+    parts = [
+        pa.record_batch([canonical_column(adds.column("path")), *map(adds.column, _IDS)], names=["path", *_IDS])
+        for adds in chosen_actions(now, found.now.keys, goes, where, ("path", *_IDS))
+    ]
+    known = pa.Table.from_batches(parts).combine_chunks().to_batches() if parts else ()
+    return ReturningIds(begins_again, next(iter(known), None))
+
+
+def files_to_number(
+    target: Snapshot, after: Snapshot, found: Difference, where: Mask | None, ids: ReturningIds
+) -> Amount:
     """Return the files that come back and get new ids, with their physical rows."""
+    import pyarrow as pa
+
     if not assigns_row_ids(after.protocol, after.metadata):
         return Amount(0, 0, 0)
-    return found.physical(found.added if begins_again else found.without_row_id)
+    fresh = found.added if ids.begins_again else found.without_row_id
+    if ids.known is not None:
+        adds = marked_actions(target, found.target.keys, fresh, where, ("path", *_IDS))
+        masks = [pc.and_(mask, pc.is_null(ids.of(batch)[0])) for batch, mask in adds]
+        fresh = pa.concat_arrays(masks) if masks else fresh
+    return found.physical(fresh)
 
 
 def refusals_of_files(
-    now: Snapshot, target: Snapshot, after: Snapshot, found: Difference, where: Mask | None, *, begins_again: bool
+    now: Snapshot, target: Snapshot, found: Difference, where: Mask | None, ids: ReturningIds, fresh: Amount
 ) -> Iterator[Refusal]:
-    """Refuse files that need ids and whose rows are unknown, and ids that files which stay have as well."""
-    fresh = files_to_number(after, found, begins_again=begins_again)
+    """Refuse files that need ids (`fresh`) and whose rows are unknown, and ids that files which stay have as well."""
     if fresh.files and fresh.rows is None:
         yield Refusal(
             "restore.rows-unknown",
@@ -435,8 +488,8 @@ def refusals_of_files(
             "come back and need new ones",
             "write the rows of that version to the table with an engine",
         )
-    keeps = ROW_IDS in now.protocol.supported_features and found.added_amount.files and not begins_again
-    if keeps and _overlap(now, target, found, where):
+    keeps = ROW_IDS in now.protocol.supported_features and found.added_amount.files and not ids.begins_again
+    if keeps and _overlap(now, target, found, where, ids):
         yield Refusal(
             "restore.row-ids",
             f"files of version {target.version} that come back have row ids of files that stay: row tracking was "
@@ -445,31 +498,34 @@ def refusals_of_files(
         )
 
 
-def _overlap(now: Snapshot, target: Snapshot, found: Difference, where: Mask | None) -> bool:
+def _overlap(now: Snapshot, target: Snapshot, found: Difference, where: Mask | None, ids: ReturningIds) -> bool:
     """Return True if files that come back have ids of files that stay, or of others that come back."""
     import pyarrow as pa
 
-    back = marked_actions(target, found.target.keys, found.added, where, _RANGE)
-    parts = [_ranges(pc.filter(adds, mask)) for adds, mask in back]
+    back = chosen_actions(target, found.target.keys, found.added, where, ("path", "stats", *_IDS))
+    parts = [_ranges(adds, ids.of(adds)[0]) for adds in back]
     if not sum(part.num_rows for part in parts):
         return False
     goes = marked_actions(now, found.now.keys, found.removed, where, _RANGE)
-    parts += [_ranges(pc.filter(adds, pc.invert(mask))) for adds, mask in goes]
+    stays = (pc.filter(adds, pc.invert(mask)) for adds, mask in goes)
+    parts += [_ranges(adds, adds.column("baseRowId")) for adds in stays]
     if where is not None:
-        parts += now.file_actions.map_actions(
-            "add", lambda adds: _ranges(pc.filter(adds, pc.invert(where(adds)))), fields=(*_RANGE, "partitionValues")
-        )
+
+        def others(adds: RecordBatch) -> RecordBatch:
+            rest = pc.filter(adds, pc.invert(where(adds)))
+            return _ranges(rest, rest.column("baseRowId"))
+
+        parts += now.file_actions.map_actions("add", others, fields=(*_RANGE, "partitionValues"))
     found_ranges = pa.Table.from_batches(parts)
     ranges = pc.take(found_ranges, pc.sort_indices(found_ranges, [("begin", "ascending")]))
     ends = pc.cumulative_max(ranges["end"].combine_chunks())
     return bool(pc.any(pc.less(ranges["begin"].combine_chunks()[1:], ends[:-1])).as_py())
 
 
-def _ranges(adds: RecordBatch) -> RecordBatch:
+def _ranges(adds: RecordBatch, begin: ArrowArray) -> RecordBatch:
     """Return the ids of the files that have some: from `begin` to before `end`. Unknown rows count as one."""
     import pyarrow as pa
 
-    begin: ArrowArray = adds.column("baseRowId")
     ends = pc.add(begin, pc.fill_null(num_records_column(adds.column("stats")), 1))
     ranges = pa.RecordBatch.from_arrays([begin, ends], names=["begin", "end"])
     return ranges.filter(pc.greater(ends, begin))

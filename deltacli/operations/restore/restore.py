@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from deltacli.arrow import compute as pc
 from deltacli.changing.basis import LOOK_SECONDS, Act, Basis, basis_of
 from deltacli.changing.commit import Committed, require_possible
+from deltacli.changing.plan import Shortfall
 from deltacli.core.documents import dumps, short_repr
-from deltacli.core.errors import DeltacliError, PartlyDone, Refusal, Refused, UsageError, command, parameter, spelling
+from deltacli.core.errors import DeltacliError, Refusal, Refused, UsageError, command, parameter, spelling
 from deltacli.core.request_fields import COMMIT_METADATA, Kind, option, shared
 from deltacli.core.typing import ArrowArray, Json, RecordBatch
 from deltacli.core.units import format_size, format_timestamp, plural
@@ -49,6 +50,7 @@ from deltacli.operations.restore.difference import (
 )
 from deltacli.operations.restore.metadata import (
     CLUSTERING,
+    ReturningIds,
     SmallActions,
     SmallState,
     begins_again,
@@ -57,6 +59,7 @@ from deltacli.operations.restore.metadata import (
     refusal_of_partitioning,
     refusals_of_files,
     refusals_of_marks,
+    returning_ids,
     settle,
     skipped_applications,
     vector_refusals,
@@ -164,8 +167,8 @@ class RestorePlan:
     difference: Difference
     where: Mask | None
     small: SmallActions
-    renumbers: bool
-    """Whether the rows that come back get new ids although they had some."""
+    ids: ReturningIds
+    """The row ids with which files come back."""
     new_rows: int
     """The rows that get ids."""
     problems: tuple[ProblemFile, ...]
@@ -310,10 +313,12 @@ class _Planning:
             small = settle(*states, brings_vectors=found.brings_vectors)
             refusals += (*small.refusals, *refusal_of_partitioning(*states, found.unchanged))
             refusals += refusal_of_files_that_stay(*states, found.unchanged_without_row_id)
-        after, again = _after(now, small), begins_again(*states)
+        after = _after(now, small)
+        ids = returning_ids(now, found, self._where, begins_again=begins_again(*states))
+        fresh = files_to_number(target, after, found, self._where, ids)
         refusals += refusals_of_marks(*states)
         refusals += () if self._request.allow_removals else _removal_refusals(now, found)
-        refusals += refusals_of_files(now, target, after, found, self._where, begins_again=again)
+        refusals += refusals_of_files(now, target, found, self._where, ids, fresh)
         if small.metadata is not None:
             from deltacli.changing.preflight import broken_rules
 
@@ -329,8 +334,8 @@ class _Planning:
             difference=found,
             where=self._where,
             small=small,
-            renumbers=again,
-            new_rows=files_to_number(after, found, begins_again=again).rows or 0,
+            ids=ids,
+            new_rows=fresh.rows or 0,
             problems=checked.problems,
             brought=brought,
             restorable=self._restorable(found, checked.problems),
@@ -586,6 +591,8 @@ class RestoreOutcome:
     committed_version: int | None = None
     lost: tuple[ProblemFile, ...] = ()
     """Files of the restored version that another program deleted meanwhile."""
+    unchecked: DeltacliError | None = None
+    """Why that is not known."""
 
     def as_json(self) -> dict[str, Json]:
         """Return the content of the document `deltacli.restore`."""
@@ -599,22 +606,29 @@ class RestoreOutcome:
             return "nothing was committed; files copied from elsewhere may remain in their places"
         return f"version {self.committed_version} was committed"
 
-    def require_complete(self) -> None:
-        """Raise PartlyDone where files of the restored version were deleted meanwhile, with the command that undoes the
-        restore.
+    def shortfall(self) -> Shortfall | None:
+        """Return which files of the restored version were deleted meanwhile, with the command that undoes the restore,
+        or why they could not be looked at.
         """
+        if self.unchecked is not None:
+            return Shortfall(
+                "restore.not-checked",
+                f"version {self.committed_version} was committed; its files could not be checked again",
+                {"why": self.unchecked.message, "so far": self.so_far()},
+                command("validate", level="storage"),
+            )
         if not self.lost:
-            return
+            return None
         first, where = self.lost[0], self.plan.request.where
         before = (self.committed_version or 0) - 1
         options = {} if where is None else {"where": where}
         same = "" if where is None else " with the same condition"
-        raise PartlyDone(
+        return Shortfall(
+            "restore.file-vanished",
             f"version {self.committed_version} was committed, but {plural(len(self.lost), 'file')} of it "
             f"{'is' if len(self.lost) == 1 else 'are'} gone by now: another program deletes files of this table",
-            code="restore.file-vanished",
-            facts={"first": first.path, "why": first.why, "to undo": f"restore version {before}{same}"},
-            hint=command("restore", version=before, dry_run=True, **options),
+            {"first": first.path, "why": first.why, "to undo": f"restore version {before}{same}"},
+            command("restore", version=before, dry_run=True, **options),
         )
 
 
@@ -635,10 +649,8 @@ class Restore:
         return RestoreOutcome(plan)
 
     def execute(self, gate: Gate[RestorePlan, RestoreOutcome]) -> None:
-        """Put files from elsewhere in their places, commit, and look at the files that came back once more.
-
-        Raises what `Gate.commit` raises, and PartlyDone where the files cannot be looked at again. Files that are gone
-        after the commit are in the outcome.
+        """Put files from elsewhere in their places, commit, and look at the files that came back once more: those that
+        are gone are in the outcome. Raises what `Gate.commit` raises.
         """
         attempts = _Attempts(gate)
         done = gate.commit(
@@ -650,7 +662,10 @@ class Restore:
         )
         gate.outcome = RestoreOutcome(gate.plan, done.version if isinstance(done, Committed) else None)
         if isinstance(done, Committed):
-            gate.outcome = replace(gate.outcome, lost=_looked_at_again(gate.plan, done.version))
+            try:
+                gate.outcome = replace(gate.outcome, lost=_lost(gate.plan))
+            except DeltacliError as fault:
+                gate.outcome = replace(gate.outcome, unchecked=fault)
 
 
 class _Attempts:
@@ -720,7 +735,7 @@ def _body(plan: RestorePlan) -> Callable[[Slot], Iterator[bytes]]:
         found, where = plan.difference, plan.where
         if found.added_amount.files:
             adds = chosen_actions(plan.target, found.target.keys, found.added, where)
-            yield from (("add", _comes_back(batch, renumbers=plan.renumbers)) for batch in adds)
+            yield from (("add", _comes_back(batch, plan.ids)) for batch in adds)
         if found.removed_amount.files:
             adds = chosen_actions(plan.now, found.now.keys, found.removed, where)
             yield from (("remove", removes_of(batch, now_ms, is_change=True)) for batch in adds)
@@ -728,27 +743,17 @@ def _body(plan: RestorePlan) -> Callable[[Slot], Iterator[bytes]]:
     return lambda slot: encoded_files(batches, slot)
 
 
-def _comes_back(adds: RecordBatch, *, renumbers: bool) -> RecordBatch:
+def _comes_back(adds: RecordBatch, ids: ReturningIds) -> RecordBatch:
     import pyarrow as pa
 
-    fixed = {"dataChange": pa.repeat(True, adds.num_rows)}
-    if renumbers:
-        fixed |= {name: pa.nulls(adds.num_rows, pa.int64()) for name in ("baseRowId", "defaultRowCommitVersion")}
+    base, version = ids.of(adds)
+    fixed = {
+        "dataChange": pa.repeat(True, adds.num_rows),
+        "baseRowId": base,
+        "defaultRowCommitVersion": version,
+    }
     columns = [fixed.get(name, adds.column(name)) for name in adds.schema.names]
     return pa.RecordBatch.from_arrays(columns, names=adds.schema.names)
-
-
-def _looked_at_again(plan: RestorePlan, version: int) -> tuple[ProblemFile, ...]:
-    """Return the files that came back and are gone by now. What prevents it names the version that was committed."""
-    try:
-        return _lost(plan)
-    except DeltacliError as fault:
-        raise PartlyDone(
-            f"version {version} was committed; its files could not be checked again",
-            code="restore.not-checked",
-            facts={"why": fault.message},
-            hint=command("validate", level="storage"),
-        ) from fault
 
 
 def _lost(plan: RestorePlan) -> tuple[ProblemFile, ...]:

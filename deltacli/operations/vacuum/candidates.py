@@ -23,13 +23,11 @@ from deltacli.delta.log.segment import LogListing
 from deltacli.delta.log.state import deleted_file_retention_ms
 from deltacli.operations.vacuum.plan import Kept, Reason
 from deltacli.storage import ReadStorage, link_targets
-from deltacli.table.file_history import FileHistory, NamedKeys, logical_keys, named_files
+from deltacli.table.file_history import FileHistory, FileReferences, NamedKeys, logical_keys, named_files
 from deltacli.table.find_log import list_log
 from deltacli.table.rebuild import last_commit_before, read_snapshot
 from deltacli.table.walk import TableWalk
-from deltacli.work.commits.file_references import FileReferences
-from deltacli.work.files.classifying import ClassifiedFiles, KnownFiles, classify
-from deltacli.work.files.listing import ListedFiles
+from deltacli.work.files.listing import ClassifiedFiles, KnownFiles, ListedFiles, classify
 
 if TYPE_CHECKING:
     import pyarrow

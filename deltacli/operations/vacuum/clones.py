@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from deltacli.core.errors import DeltacliError, Refusal, Refused
 from deltacli.core.units import format_timestamp
 from deltacli.table.clones import NOTES, CloneNote, read_notes
-from deltacli.work.commits.provenance import read_provenance
+from deltacli.work.commits.reading import read_provenance
 
 if TYPE_CHECKING:
     from deltacli.table.handle import TableHandle

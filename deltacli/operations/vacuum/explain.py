@@ -17,11 +17,10 @@ from deltacli.operations.vacuum.full_plan import plan_vacuum
 from deltacli.operations.vacuum.plan import Reason, VacuumRequest
 from deltacli.operations.vacuum.plan_context import PlanContext, choice_of, missing_commits, prepare, removed_in_gap
 from deltacli.storage import PathKind
-from deltacli.table.file_history import RULE, named_files
+from deltacli.table.file_history import RULE, FileReferences, named_files
 from deltacli.table.rebuild import committed_at, read_snapshot
 from deltacli.table.walk import kind_at
-from deltacli.work.commits.file_references import FileReferences
-from deltacli.work.commits.provenance import read_provenance
+from deltacli.work.commits.reading import read_provenance
 from deltacli.work.files.listing import ListedFiles
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
-from deltacli.changing.plan import NO_FILES, Amount, Failures
+from deltacli.changing.plan import NO_FILES, Amount, Failures, Undone
 from deltacli.core.documents import short_repr
 from deltacli.core.errors import Refusal, Refused, UsageError, adding, command, parameter, require_path
 from deltacli.core.made_once import cached_property, pattern
@@ -515,18 +515,12 @@ class VacuumResult(NamedTuple):
             return f"{done}, VACUUM END ({outcome.end_status}) is version {outcome.end_version}"
         return done if outcome.end_problem is None else f"{done}, VACUUM END was not written"
 
-    def require_complete(self) -> None:
-        """Raise PartlyDone, naming the first file, where some could not be deleted; PermissionRefused where none could
-        for lack of permission.
-        """
-        if self.outcome is not None:
-            failed = self.outcome.failed
-            failed.require_none(
-                plural(failed.count, "file"),
-                code="vacuum.partly-done",
-                hint=command("vacuum", yes=True),
-                has_deleted=bool(self.outcome.deleted.files),
-            )
+    def shortfall(self) -> Undone:
+        """Return which files could not be deleted."""
+        if self.outcome is None:
+            return None
+        hint, has_deleted = command("vacuum", yes=True), bool(self.outcome.deleted.files)
+        return self.outcome.failed.shortfall("file", code="vacuum.partly-done", hint=hint, has_deleted=has_deleted)
 
 
 def _sum(column: pyarrow.ChunkedArray) -> int:

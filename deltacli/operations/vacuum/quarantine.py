@@ -9,15 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from deltacli.changing.basis import Act, Basis, basis_of
-from deltacli.changing.plan import Failures
+from deltacli.changing.plan import Failures, Shortfall, Undone
 from deltacli.core.documents import short_repr
 from deltacli.core.errors import (
     CredentialsMissing,
     FileMissing,
-    PartlyDone,
     PathExternal,
     PermissionRefused,
     Refusal,
@@ -235,8 +234,6 @@ class Quarantine:
 
 # -- emptying a quarantine of one table --------------------------------------------------------------------------------
 
-Fault = TypeVar("Fault", PartlyDone, Refused)
-
 _NAMED = 10
 _FILES_AT_ONCE = 1_000
 
@@ -299,7 +296,7 @@ class PurgePlan:
 
     def objection(self) -> Refused | None:
         """Return the error of the refusals where they are all there is; None without one."""
-        return _left(self.refusals, Refused) if self.refusals and (self.is_shown_only or self.is_noop) else None
+        return _refused(self.refusals) if self.refusals and (self.is_shown_only or self.is_noop) else None
 
     def effects(self) -> Iterator[str]:
         """Yield each plan whose files are deleted."""
@@ -374,19 +371,15 @@ class PurgeResult(NamedTuple):
         done = 0 if self.outcome is None else self.outcome.files
         return f"{done:,} of {plural(self.plan.files, 'file')} deleted from the quarantine"
 
-    def require_complete(self) -> None:
-        """Raise PartlyDone, PermissionRefused or Refused where a part of the quarantine could not be emptied."""
-        outcome = self.outcome or PurgeOutcome()
-        outcome.failed.require_none(
-            f"{plural(outcome.failed.count, 'file')} of the quarantine",
-            code="vacuum.partly-done",
-            hint=None,
-            has_deleted=bool(outcome.files),
+    def shortfall(self) -> Undone:
+        """Return what of the quarantine could not be emptied; where nothing was, the error of the refusals."""
+        outcome, refusals = self.outcome or PurgeOutcome(), self.plan.refusals
+        failed = outcome.failed.shortfall(
+            "file", code="vacuum.partly-done", has_deleted=bool(outcome.files), where=" of the quarantine"
         )
-        if self.plan.refusals:
-            if outcome.plans:
-                raise _left(self.plan.refusals, PartlyDone)
-            raise _left(self.plan.refusals, Refused)
+        if failed is not None or not refusals:
+            return failed
+        return _left(refusals) if outcome.plans else _refused(refusals)
 
 
 @dataclass(frozen=True)
@@ -489,14 +482,16 @@ def execute_purge(table: TableHandle, plan: PurgePlan, outcome: PurgeOutcome) ->
                 _end(plan.storage, held, outcome)
 
 
-def _left(refusals: Sequence[Refusal], error: type[Fault]) -> Fault:
-    """Return the error for directories that are not touched."""
+def _left(refusals: Sequence[Refusal]) -> Shortfall:
+    """Return which directories are not touched."""
     first = refusals[0]
-    return error(
-        f"{first.files[0]} in the quarantine was left: {first.message}",
-        code=first.code,
-        facts={"left": f"{len(refusals):,} of the directories of this table"},
-    )
+    message = f"{first.files[0]} in the quarantine was left: {first.message}"
+    return Shortfall(first.code, message, {"left": f"{len(refusals):,} of the directories of this table"})
+
+
+def _refused(refusals: Sequence[Refusal]) -> Refused:
+    left = _left(refusals)
+    return Refused(left.message, code=left.code, facts=left.facts)
 
 
 def _end(storage: Storage, held: HeldPlan, outcome: PurgeOutcome) -> None:

@@ -38,10 +38,10 @@ from deltacli.operations.vacuum.plan import ProtectedTable, VacuumPlan
 from deltacli.storage import folds_names, is_address_of, link_targets
 from deltacli.storage.base import OTHER_PLACE
 from deltacli.table.api_arguments import name_table
+from deltacli.table.file_history import FileReferences, NamedFiles, commit_actions
 from deltacli.table.find_log import has_clone_notes, list_log
 from deltacli.table.handle import TableHandle, managed_store
 from deltacli.table.rebuild import read_snapshot
-from deltacli.work.commits.file_references import FileReferences, NamedFiles, commit_actions
 
 if TYPE_CHECKING:
     from deltacli.operations.streams.guard import StreamWatch

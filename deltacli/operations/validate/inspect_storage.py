@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from deltacli.core.errors import FileMissing, NotATable
 from deltacli.core.progress import Plan, Progress, planned, reported
-from deltacli.delta.checkpoint.last_checkpoint_content import Hint, read_hint
 from deltacli.delta.data_files import decode, key_text
 from deltacli.delta.log.segment import (
     HINT_NAME,
     LOG_DIRECTORY,
     SIDECAR_DIRECTORY,
+    Hint,
     LogFile,
     LogListing,
     make_log_file,
+    read_hint,
     read_listing,
 )
 from deltacli.delta.log.state import TableConfiguration

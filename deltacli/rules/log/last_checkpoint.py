@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from deltacli.core.errors import DeltacliError
 from deltacli.core.typing import ArrowType
-from deltacli.delta.checkpoint.last_checkpoint_content import checksums, parse_hint
-from deltacli.delta.log.segment import CheckpointInstance, LogFileKind
+from deltacli.delta.log.segment import CheckpointInstance, LogFileKind, checksums, parse_hint
 from deltacli.delta.schema.type_changes import digits_of_decimal
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructType, parse_schema
 from deltacli.rules.framework.base import Area, Finding, Fix, Severity

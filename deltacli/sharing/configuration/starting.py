@@ -148,8 +148,9 @@ def starting_configuration(file: str, tables: Sequence[StartedTable], schema: st
     """
     home = os.path.dirname(os.path.abspath(file))
     config = {} if file == USUAL else {"config": file}
+    beside = "" if schema is None else os.path.basename(schema)
     return _FILE.format(
-        schema="" if schema is None else f"# yaml-language-server: $schema=./{os.path.basename(schema)}\n",
+        schema=f"# yaml-language-server: $schema=./{beside}\n" if beside and beside.isprintable() else "",
         serve=_one_line(command("share serve", config=file)),
         check=_one_line(command("share check", **config)),
         add=_one_line(command("share recipient add", "NAME", grant=tables[0].share, **config)),
@@ -160,13 +161,14 @@ def starting_configuration(file: str, tables: Sequence[StartedTable], schema: st
 def _shares(tables: Sequence[StartedTable], home: str) -> Iterable[str]:
     share = schema = None
     for table in sorted(tables, key=lambda one: one[:2]):
+        place = _quoted(_place(table.location, home))
         if table.share != share:
             share, schema = table.share, None
             yield f"- name: {_quoted(share)}\n  schemas:\n"
         if table.schema != schema:
             schema = table.schema
             yield f"  - name: {_quoted(schema)}\n    tables:\n"
-        yield _TABLE.format(name=_quoted(table.name), location=_quoted(_place(table.location, home)))
+        yield _TABLE.format(name=_quoted(table.name), location=place)
 
 
 def _place(location: str, home: str) -> str:

@@ -21,7 +21,8 @@ from typing import Any, NamedTuple
 
 from deltacli.core.errors import UsageError
 from deltacli.core.typing import Json
-from deltacli.delta.encoding.value_text import MICROSECONDS_A_DAY, has_bytes, parse_date, parse_moment
+from deltacli.core.units import has_bytes
+from deltacli.delta.encoding.value_text import MICROSECONDS_A_DAY, parse_date, parse_moment
 from deltacli.delta.predicate.columns import Column, PredicateColumns
 from deltacli.delta.predicate.conditions import (
     And,

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from deltacli.changing.basis import LOOK_SECONDS, Act, Basis, basis_of
 from deltacli.changing.commit import Committed
+from deltacli.changing.plan import Whole
 from deltacli.changing.preflight import require_trusted
 from deltacli.core.clock import Clock, system_clock
 from deltacli.core.errors import ConflictLost, DataUnreadable, DeltacliError, NoSpace, OutcomeUnknown, Refused, command
@@ -277,7 +278,7 @@ class PullRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class PullResult:
+class PullResult(Whole):
     """What a pull did or would do. `local_version` is None before the first commit, and in a dry run of one."""
 
     directory: str
@@ -300,9 +301,6 @@ class PullResult:
     def so_far(self) -> str:
         """Return what was committed."""
         return f"version {self.local_version} of the local table was committed"
-
-    def require_complete(self) -> None:
-        """Do nothing: an error ends a pull."""
 
     def as_json(self) -> dict[str, Json]:
         difference = self.difference

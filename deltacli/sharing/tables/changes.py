@@ -48,8 +48,7 @@ from deltacli.sharing.tables.snapshots import (
 from deltacli.table.api_arguments import VersionTime
 from deltacli.table.handle import TableHandle
 from deltacli.table.rebuild import committed_at, find_range, version_at
-from deltacli.work.commits.provenance import read_provenance
-from deltacli.work.commits.reading import is_large, stream_commit
+from deltacli.work.commits.reading import is_large, read_provenance, stream_commit
 
 if TYPE_CHECKING:
     import pyarrow

@@ -1,10 +1,18 @@
-"""List the files of a table: one directory, as a task, or a walk of them all, in the same columns."""
+"""List the files of a table, one directory as a task or a walk of them all, and compare them with those that it needs.
+
+The result of a comparison has the files that may be deleted, and only hashes and counts of the others. Spec: Data Files
+(hidden names).
+"""
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from deltacli.arrow import compute as pc
+from deltacli.core.errors import FileMissing
+from deltacli.core.typing import ArrowArray, RecordBatch
 from deltacli.delta.data_files import decode
 from deltacli.delta.log.segment import LOG_DIRECTORY
 from deltacli.storage import FileStat, ReadStorage, WalkEntry, leads_outside
@@ -12,6 +20,10 @@ from deltacli.work.task import TaskContext
 
 if TYPE_CHECKING:
     import pyarrow
+
+    from deltacli.delta.listing import HiddenNames, PathKeys, TableRoots
+
+# -- listing -----------------------------------------------------------------------------------------------------------
 
 
 class PlacedDirectory(NamedTuple):
@@ -165,3 +177,182 @@ class _Held:
         )
         self._paths, self._sizes, self._times, self._is_plain = [], [], [], True
         return found
+
+
+# -- comparing listed files with those that a table needs --------------------------------------------------------------
+
+KNOWN_FILES = "known"
+"""The name of the shared value of `classify_directory`."""
+
+_LOOKUPS = 32
+"""A search in sorted hashes takes as long as adding so many hashes to a hash table."""
+
+
+class KnownFiles(NamedTuple):
+    """What files are compared with: the hashes (int64) of live files and of other needed ones, the rules of hidden
+    names, and the time (epoch milliseconds) before which a file is old. `is_sorted`: the hashes are ascending.
+    """
+
+    keys: PathKeys
+    names: HiddenNames
+    cutoff_ms: int
+    live: pyarrow.Array
+    others: pyarrow.Array
+    is_sorted: bool = False
+
+    def sorted(self) -> KnownFiles:
+        """Return the same for tasks, which look up few files at a time."""
+        live, others = (pc.take(hashes, pc.sort_indices(hashes)) for hashes in (self.live, self.others))
+        return self._replace(live=live, others=others, is_sorted=True)
+
+    def find_live(self, hashes: pyarrow.Array) -> pyarrow.Array:
+        return self._find(hashes, self.live)
+
+    def find_others(self, hashes: pyarrow.Array) -> pyarrow.Array:
+        """Return which files are needed for another reason."""
+        return self._find(hashes, self.others)
+
+    def _find(self, hashes: pyarrow.Array, known: pyarrow.Array) -> pyarrow.Array:
+        if not self.is_sorted or len(hashes) * _LOOKUPS >= len(known):
+            from deltacli.delta.listing import is_among
+
+            return is_among(hashes, known)
+        import pyarrow as pa
+
+        values: Any = memoryview(known.buffers()[1]).cast("q")[known.offset : known.offset + len(known)]
+        end = len(values)
+        places = ((bisect_left(values, one), one) for one in hashes.to_pylist())
+        return pa.array([place < end and values[place] == one for place, one in places], pa.bool_())
+
+
+class ClassifiedFiles(NamedTuple):
+    """Some files of a listing: how many were listed, are live, and are hidden; the hashes of needed files (`hits`) and
+    of recent ones (`young`); the old files that are not needed, with `path`, `sizeBytes`, `modificationTimeMs` and
+    `hash`; and the tables that unneeded files indicate.
+    """
+
+    listed: int
+    live: int
+    hidden: int
+    hits: tuple[ArrowArray, ...]
+    young: tuple[Any, ...]
+    old: tuple[RecordBatch, ...]
+    roots: TableRoots
+
+
+def classify(files: ListedFiles, known: KnownFiles, storage: ReadStorage) -> ClassifiedFiles:
+    """Classify listed files, in one pass."""
+    from deltacli.delta.listing import TableRoots
+
+    listed = len(files.paths)
+    if isinstance(files.paths, list):
+        hashes = known.keys.of_names(files.paths, is_plain=files.is_plain)
+    else:
+        hashes = known.keys.of_listing(files.paths)
+    is_live = known.find_live(hashes)
+    live = pc.sum(is_live).as_py() or 0
+    is_needed = pc.or_(is_live, known.find_others(hashes))
+    hits = pc.filter(hashes, is_needed)
+    is_free = pc.invert(is_needed)
+    files, hashes = _filtered(files, is_free), pc.filter(hashes, is_free)
+    roots = TableRoots()
+    if not files.is_plain:
+        roots.take(files.paths)
+    is_hidden = known.names.mask(files.paths)
+    hidden = pc.sum(is_hidden).as_py() or 0
+    if hidden:
+        files, hashes = _filtered(files, pc.invert(is_hidden)), pc.filter(hashes, pc.invert(is_hidden))
+    young, old = _by_age(files, hashes, known.cutoff_ms, storage) if len(hashes) else ((), ())
+    return ClassifiedFiles(listed, live, hidden, (hits,), young, old, roots)
+
+
+def _by_age(
+    files: ListedFiles, hashes: pyarrow.Array, cutoff_ms: int, storage: ReadStorage
+) -> tuple[tuple[Any, ...], tuple[Any, ...]]:  # Any: an array, and a batch
+    """Return the hashes of recent files, and the old files."""
+    import pyarrow as pa
+
+    sizes, times = _stats_of(files, storage)
+    is_there = pc.or_(pc.greater_equal(sizes, 0), pc.greater_equal(times, 0))  # some are older than 1970
+    is_old = pc.and_(is_there, pc.less(times, pa.scalar(cutoff_ms, pa.int64())))
+    rows = pa.RecordBatch.from_arrays(
+        [files.paths, sizes, times, hashes], ["path", "sizeBytes", "modificationTimeMs", "hash"]
+    )
+    return (pc.filter(hashes, pc.and_not(is_there, is_old)),), (pc.filter(rows, is_old),)
+
+
+def _stats_of(files: ListedFiles, storage: ReadStorage) -> tuple[Any, Any]:  # Any: pyarrow has no types
+    import pyarrow as pa
+
+    if files.sizes is not None and files.modified_ms is not None:
+        return files.sizes, files.modified_ms
+    found: Any = files.paths
+    paths = [path.decode("utf-8", "surrogateescape") for path in found.to_pylist()]
+    sizes, times = storage.stat_many(paths)
+    return pa.array(sizes, pa.int64()), pa.array(times, pa.int64())
+
+
+def _filtered(files: ListedFiles, mask: ArrowArray) -> ListedFiles:
+    paths, *others, is_plain = files
+    if isinstance(paths, list):
+        from deltacli.delta.listing import binary_paths
+
+        kept = binary_paths([paths[row] for row in pc.indices_nonzero(mask).to_pylist()])
+    else:
+        kept = pc.filter(paths, mask)
+    sizes, times = (None if column is None else pc.filter(column, mask) for column in others)
+    return ListedFiles(kept, sizes, times, is_plain)
+
+
+class DirectoryPiece(NamedTuple):
+    """A directory to list; `is_start` is the one where the listing begins, which has to exist."""
+
+    path: str
+    is_start: bool = False
+
+
+class ClassifiedDirectory(NamedTuple):
+    """The entries of a directory: the files, the names of subdirectories and of entries that are neither, and the time
+    of an empty one.
+    """
+
+    files: ClassifiedFiles
+    directories: tuple[str, ...] = ()
+    special: tuple[str, ...] = ()
+    empty_modified_ms: int | None = None
+
+
+def classify_directory(piece: DirectoryPiece, context: TaskContext) -> ClassifiedDirectory:
+    """List a directory and classify its files. A directory that was deleted meanwhile is empty.
+
+    Raises FileMissing for the start directory, and PermissionRefused.
+    """
+    known: KnownFiles = context.shared(KNOWN_FILES)
+    walk = DirectoryWalk(context.storage, piece.path)
+    try:
+        parts = [classify(files, known, context.storage) for files in in_batches(walk)]
+    except FileMissing:
+        if piece.is_start:
+            raise
+        return ClassifiedDirectory(_joined(()))
+    return ClassifiedDirectory(_joined(parts), tuple(walk.directories), tuple(walk.special), walk.empty_modified_ms)
+
+
+def _joined(parts: Sequence[ClassifiedFiles]) -> ClassifiedFiles:
+    from deltacli.delta.listing import TableRoots
+
+    def every(columns: Iterable[tuple[Any, ...]]) -> tuple[Any, ...]:
+        return tuple(one for column in columns for one in column if len(one))
+
+    roots = TableRoots()
+    for part in parts:
+        roots.merge(part.roots)
+    return ClassifiedFiles(
+        sum(part.listed for part in parts),
+        sum(part.live for part in parts),
+        sum(part.hidden for part in parts),
+        every(part.hits for part in parts),
+        every(part.young for part in parts),
+        every(part.old for part in parts),
+        roots,
+    )

@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from deltacli.arrow.parquet import ParquetReader
+from deltacli.arrow.parquet import BUFFER_BYTES, ParquetReader
 from deltacli.core.errors import DataUnreadable, FileMissing, command
 from deltacli.core.process import stop_if_exhausted
 from deltacli.core.typing import ArrowField, ArrowScalar, ArrowType, BinaryFile
@@ -184,9 +184,6 @@ def cardinality_fault(descriptor: Descriptor, rows: DeletedRows) -> VectorFaultE
 # -- data files --------------------------------------------------------------------------------------------------------
 
 _Answer = TypeVar("_Answer")
-
-BUFFER_BYTES = 128 << 10
-"""Buffer size for column chunks, so that a large chunk is never held in memory. A larger buffer is 10 % slower."""
 
 COLUMNS = "columns"
 """The name of the shared `ColumnsOfFiles`."""

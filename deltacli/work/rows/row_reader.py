@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.arrow.parquet import read_footer_bytes
 from deltacli.core.errors import DataUnreadable
 from deltacli.core.process import stop_if_exhausted
 from deltacli.core.typing import ArrowArray, ArrowField
@@ -17,7 +18,6 @@ from deltacli.delta.encoding.roaring import DeletedRows
 from deltacli.delta.schema.file_columns import FileColumn, Hybrid, absent, hybrid_column, hybrid_leaf, nulls_of, rebased
 from deltacli.delta.schema.types import PrimitiveType, StructField, StructType, holds, recorded_name
 from deltacli.delta.schema.variants import TYPED, not_a_type
-from deltacli.work.checkpoints.reading_limits import read_footer_bytes
 from deltacli.work.rows.data_files import (
     DataFile,
     OpenDataFile,

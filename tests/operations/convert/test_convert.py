@@ -16,6 +16,7 @@ from deltacli.api.table import Table, open_table
 from deltacli.changing.change import carry_out
 from deltacli.cli.app import run
 from deltacli.core.errors import DeltacliError, NotATable, Refused, UsageError
+from deltacli.delta.log.row_ids import MATERIALIZED_NAMES
 from deltacli.operations.change.convert import Convert, ConvertRequest, parse_partition
 from deltacli.rules.framework.base import Severity
 from deltacli.storage import LocalStorage
@@ -144,6 +145,7 @@ def test_files_that_disagree_are_listed_by_file_and_column(
 
     assert column == found
     assert seen in (None, text)
+    assert text != open_table(tmp_path / "t").plan_convert().conflicts[0].expected.partition(", as in ")[0]
 
 
 def test_files_that_cannot_be_read_are_named_and_may_be_left_out(tmp_path: Path) -> None:
@@ -440,6 +442,69 @@ def test_a_kept_document_of_the_table_gives_names_and_types_back(tmp_path: Path)
 
     assert [(1,), (2,)] == rows(tmp_path / "t", "my id")
     assert [] == errors(tmp_path / "t")
+
+
+@pytest.mark.parametrize("is_list", [False, True])
+def test_fields_of_structs_that_the_table_had_dropped_or_widened_are_no_conflict(is_list: bool, tmp_path: Path) -> None:
+    def mapped(name: str, kind: Any, number: int, **metadata: Any) -> dict[str, Any]:
+        names = {"delta.columnMapping.id": number, "delta.columnMapping.physicalName": f"c{number}"}
+        return {"name": name, "type": kind, "nullable": True, "metadata": names | metadata}
+
+    change = {"fromType": "short", "toType": "double", "tableVersion": 3}
+    inner = {"type": "struct", "fields": [mapped("x", "double", 2, **{"delta.typeChanges": [change]})]}
+    kind = {"type": "array", "elementType": inner, "containsNull": True} if is_list else inner
+    metadata = {
+        "schemaString": json.dumps({"type": "struct", "fields": [mapped("s", kind, 1)]}),
+        "partitionColumns": [],
+        "configuration": {"delta.columnMapping.mode": "name", "delta.columnMapping.maxColumnId": "3"},
+    }
+    document = tmp_path / "snapshot.json"
+    document.write_text(json.dumps({"kind": "deltacli.snapshot", "metadata": metadata}))
+    stored = pa.struct([("c2", pa.int16()), ("c3", pa.string())])
+    value: Any = {"c2": 7, "c3": "dropped"}
+    array = pa.array([[value]], pa.list_(stored)) if is_list else pa.array([value], stored)
+    put(tmp_path / "t", "a.parquet", c1=array)
+    put(tmp_path / "t", "b.parquet", c1=pa.array([[]], pa.list_(stored)) if is_list else pa.array([None], stored))
+    table = open_table(tmp_path / "t")
+
+    plan = table.plan_convert(like=str(document))
+    table.convert(like=str(document), accept_unknowable=True)
+
+    assert () == plan.conflicts
+    place = "s.element.c3" if is_list else "s.c3"
+    assert [f"the column {place} of a.parquet"] == [
+        one.evidence for one in plan.unknowable if one.kind == "dropped-columns"
+    ]
+    expected: Any = {"x": 7.0}
+    assert {repr(([expected] if is_list else expected,)), repr(([] if is_list else None,))} == {
+        repr(row) for row in rows(tmp_path / "t", "s")
+    }
+    assert [] == errors(tmp_path / "t")
+
+
+def test_columns_of_row_ids_that_the_document_names_are_no_columns_of_the_table(tmp_path: Path) -> None:
+    number = PHYSICAL.removeprefix("col-")
+    names = [f"_row-id-col-{number}", f"_row-commit-version-col-{number}"]
+    metadata = {
+        "schemaString": json.dumps(
+            {"type": "struct", "fields": [{"name": "v", "type": "long", "nullable": True, "metadata": {}}]}
+        ),
+        "partitionColumns": [],
+        "configuration": dict(zip(MATERIALIZED_NAMES, names, strict=True)),
+    }
+    document = tmp_path / "snapshot.json"
+    document.write_text(json.dumps({"kind": "deltacli.snapshot", "metadata": metadata}))
+    put(tmp_path / "t", "a.parquet", v=[1, 2], **{key: [5, 6] for key in names})
+    table = open_table(tmp_path / "t")
+
+    without = table.plan_convert()
+    plan = table.plan_convert(like=str(document))
+    table.convert(like=str(document), accept_unknowable=True)
+
+    assert ["removed-files", "renamed-columns"] == [one.kind for one in without.unknowable]
+    assert () == plan.conflicts
+    assert ["removed-files", "dropped-columns", "dropped-columns"] == [one.kind for one in plan.unknowable]
+    assert [{"v": 1}, {"v": 2}] == table.snapshot().scan().to_arrow().to_pylist()
 
 
 def test_a_document_of_another_table_or_of_ids_that_files_lack_is_a_conflict(tmp_path: Path) -> None:

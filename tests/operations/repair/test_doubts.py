@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from deltacli.api.table import open_table
-from deltacli.changing.change import carry_out
+from deltacli.changing.change import carry_out, require_complete
 from deltacli.core.errors import PartlyDone
 from deltacli.operations.repair.plan import StepState
 from deltacli.operations.repair.repair import plan_repair
@@ -130,7 +130,7 @@ def test_a_source_with_other_commits_stops_what_depends_on_it(root: Path, copy: 
     }
     assert {"hint.bad-json"} == {step.rule for step in done.steps}
     with pytest.raises(PartlyDone, match="differs from the one in"):
-        done.require_complete()
+        require_complete(done)
 
 
 def test_nothing_is_written_from_a_commit_of_which_there_are_two(root: Path, copy: Path) -> None:

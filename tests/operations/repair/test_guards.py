@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from deltacli import open_table
+from deltacli.changing.change import require_complete
 from deltacli.core.errors import PartlyDone, Refused, Unreadable
 from deltacli.operations.recover import copies
 from deltacli.operations.repair.plan import StepState, read_repair_plan, save_repair_plan
@@ -92,7 +93,7 @@ def test_nothing_is_given_up_without_consent_and_the_rest_is_done(root: Path) ->
     assert [("data.file-missing", StepState.REFUSED)] == [(step.rule, step.state) for step in done.plan.steps]
     assert LAST == table.snapshot().version
     with pytest.raises(PartlyDone, match="1 file with 10 rows"):
-        done.require_complete()
+        require_complete(done)
 
 
 @pytest.mark.parametrize("loss", ["line", "size"])

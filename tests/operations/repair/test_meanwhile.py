@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from deltacli.api.table import Table
+from deltacli.changing.change import require_complete
 from deltacli.core.errors import PartlyDone
 from deltacli.operations.repair import repair as execute
 from deltacli.operations.repair.plan import RepairPlan, RepairRequest, StepState
@@ -46,7 +47,7 @@ def test_a_file_that_came_back_is_not_said_to_be_given_up(tmp_path: Path) -> Non
     states = {step.place.key: (step.state, step.committed_version) for step in done.steps}
     assert {first.name: (StepState.SKIPPED, None), second.name: (StepState.DONE, 6)} == states
     assert 1 == done.loss.files
-    done.require_complete()
+    require_complete(done)
 
 
 def test_nothing_is_said_to_be_removed_where_all_files_came_back(tmp_path: Path) -> None:
@@ -75,7 +76,7 @@ def test_a_checkpoint_that_a_writer_put_there_meanwhile_is_not_moved(tmp_path: P
     assert [StepState.SKIPPED] == [step.state for step in done.steps if step.place.version == 3]
     assert sound == (tmp_path / checkpoint_of(3)).read_bytes()
     assert done.backup_uri is None
-    done.require_complete()
+    require_complete(done)
 
 
 def test_what_came_up_meanwhile_is_told_apart_from_what_was_done(
@@ -99,4 +100,4 @@ def test_what_came_up_meanwhile_is_told_apart_from_what_was_done(
         5: ("skipped", "it was found while the repair ran; run the same command again"),
     } == found
     with pytest.raises(PartlyDone, match="it was found while the repair ran"):
-        done.require_complete()
+        require_complete(done)

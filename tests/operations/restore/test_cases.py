@@ -275,6 +275,30 @@ def test_marks_of_identity_columns_go_on(then: int | None, now: int, step: int, 
     assert after == schema["fields"][0]["metadata"]["delta.identity.highWaterMark"]
 
 
+def test_a_target_whose_column_has_a_text_as_metadata_is_refused() -> None:
+    schema = {"type": "struct", "fields": [{"name": "id", "type": "long", "nullable": True, "metadata": "x"}]}
+    builder = configured(born(schema_string=json.dumps(schema)), {}, schema_string=identity(20))
+    restoring = Restoring(append(builder, "b"))
+
+    with pytest.raises(Refused, match="`metadata` of the field id is not an object"):
+        restoring.restore(0)
+
+
+@pytest.mark.parametrize("key", ["step", "highWaterMark"])
+@pytest.mark.parametrize("value", ['"x"', "null", "[]", "1e999", "1.5", "true"])
+def test_a_mark_goes_on_where_the_target_says_none_that_can_be_read(key: str, value: str) -> None:
+    written = identity(9).replace(
+        f'"delta.identity.{key}": {9 if key == "highWaterMark" else 1}', f'"delta.identity.{key}": {value}'
+    )
+    assert f": {value}" in written
+    restoring = Restoring(append(configured(born(schema_string=written), {}, schema_string=identity(20)), "b"))
+
+    restoring.restore(0)
+
+    after = json.loads(str((restoring.state().metadata or {})["schemaString"]))["fields"][0]["metadata"]
+    assert 20 == after["delta.identity.highWaterMark"]
+
+
 MODES = [
     *(("none", "none", True), ("name", "name", True), ("id", "none", True), ("name", "none", True)),
     *(("none", "name", True), ("none", "id", False), ("name", "id", False), ("id", "name", False)),
@@ -477,6 +501,47 @@ def test_files_of_a_time_before_row_tracking_get_fresh_ids() -> None:
         (one["path"], one["baseRowId"], one["defaultRowCommitVersion"]) for one in commit["add"]
     }
     assert ['{"rowIdHighWaterMark":119}'] == [one["configuration"] for one in commit["domainMetadata"]]
+
+
+@pytest.mark.parametrize("where", [None, "p = '1'"])
+@pytest.mark.parametrize("is_named_anew", [False, True])
+def test_a_file_that_is_live_keeps_its_row_ids_when_it_comes_back_without_its_vector(
+    is_named_anew: bool, where: str | None
+) -> None:
+    """
+    The target is of a time before row tracking, or of an earlier one, and the rows were there all along.
+    """
+    then, now = (
+        metadata(
+            configuration={
+                "delta.rowTracking.materializedRowIdColumnName": name,
+                "delta.enableDeletionVectors": "true",
+            },
+            partition_columns=["p"],
+            schema_string='{"type":"struct","fields":[{"name":"p","type":"string","nullable":true,"metadata":{}}]}',
+        )
+        for name in ("_then", "_now" if is_named_anew else "_then")
+    )
+    names = ["domainMetadata", "rowTracking", "deletionVectors"]
+    tracked = protocol(3, 7, reader_features=["deletionVectors"], writer_features=names)
+    of: dict[str, Any] = {"size": 7, "records": 10, "partition_values": {"p": "1"}}
+    stored: dict[str, Any] = {"baseRowId": 5, "defaultRowCommitVersion": 0} if is_named_anew else {}
+    builder = TableBuilder().commit(commit_info(), tracked, then, add("a", **of, **stored), add("b", **of), mark(14))
+    ids: dict[str, Any] = {"baseRowId": 20, "defaultRowCommitVersion": 1}
+    builder.commit(commit_info(), now, add("a", **of, **ids, dataChange=False), mark(29), remove("b"))
+    vector = inline([1, 4])
+    builder.commit(commit_info("DELETE"), remove("a"), add("a", **of, **ids, deletionVector=vector))
+    restoring = Restoring(builder)
+
+    restoring.restore(0, **({} if where is None else {"where": where}))
+
+    found = {one["path"]: one for one in restoring.state().live.values()}
+    assert {"a": 20, "b": 30} == {path: one["baseRowId"] for path, one in found.items()}
+    assert (1, 3) == tuple(found[path]["defaultRowCommitVersion"] for path in "ab")
+    assert "deletionVector" not in found["a"]
+    assert mark(39)["domainMetadata"] == restoring.state().domains["delta.rowTracking"]
+    found_codes = {one.rule.id for one in restoring.table.validate(level="log").findings if one.place.version == 3}
+    assert {"rowtracking.base-row-id-changed", "rowtracking.commit-version"}.isdisjoint(found_codes)
 
 
 def test_rows_that_are_not_counted_get_no_ids() -> None:

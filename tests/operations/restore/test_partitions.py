@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from deltacli.changing.change import require_complete
 from deltacli.core.errors import PartlyDone, Refused, command
 from deltacli.operations.recover.verify import Problem
 from deltacli.operations.restore.difference import ProblemFile
@@ -175,7 +176,7 @@ def test_the_undo_of_partitions_goes_one_version_back_with_the_condition() -> No
     lost = (ProblemFile("a", "data", Problem.MISSING, "no such file"),)
 
     with pytest.raises(PartlyDone) as partly:
-        RestoreOutcome(plan_restore(restoring.table, request), 9, lost).require_complete()
+        require_complete(RestoreOutcome(plan_restore(restoring.table, request), 9, lost))
 
     assert "restore version 8 with the same condition" == partly.value.facts["to undo"]
     assert repr(command("restore", version=8, dry_run=True, where="p = '1'")) == repr(partly.value.hint)

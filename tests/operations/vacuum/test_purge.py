@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from deltacli.changing.change import require_complete
 from deltacli.core.errors import PartlyDone, Refused
 from deltacli.operations.recover.copies import OWN_NAMES
 from deltacli.operations.vacuum.quarantine import PurgeOutcome, PurgePlan, PurgeResult, execute_purge, plan_purge
@@ -57,7 +58,7 @@ def purge(place: Path, *, after_ms: int = OLD + 1, wrapped: Callable[[Storage], 
         table.open_other = lambda uri: wrapped(open_storage(uri))
     plan, outcome = plan_purge(table, str(place.parent / "quarantine"), OLD), PurgeOutcome()
     execute_purge(table, plan, outcome)
-    PurgeResult(plan, outcome).require_complete()
+    require_complete(PurgeResult(plan, outcome))
     return plan
 
 

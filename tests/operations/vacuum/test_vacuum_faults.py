@@ -19,8 +19,9 @@ from typing import Any
 import pytest
 
 from deltacli.api.table import Table
+from deltacli.changing.change import require_complete
 from deltacli.changing.plan import Amount
-from deltacli.cli.terminal.interrupts import Interrupted, signals_raise
+from deltacli.cli.terminal.term import Interrupted, signals_raise
 from deltacli.core.clock import Machine, fixed_clock
 from deltacli.core.errors import (
     ConflictLost,
@@ -235,7 +236,7 @@ def test_files_that_are_refused_are_named_and_only_they_are_tried_again(place: P
     assert (8, 3) == (first.deleted.files, first.failed.count)
     assert [(path, "permission denied") for path in sorted(stubborn)] == first.failed.named
     with pytest.raises(PartlyDone) as caught:
-        VacuumResult(read_plan(plan), first).require_complete()
+        require_complete(VacuumResult(read_plan(plan), first))
     assert 5 == caught.value.exit_code
     assert [(START, None), (END, "FAILED")] == said(place)
     assert not (place / INFO).exists()
@@ -484,16 +485,16 @@ def test_a_second_signal_leaves_at_once(place: Path) -> None:
     program = f"""
 import os, signal, sys, threading
 from pathlib import Path
-from deltacli.cli.terminal import interrupts
+from deltacli.cli.terminal import term
 from tests.support import vacuuming
 from tests.operations.vacuum.test_vacuum_faults import Hooked
 def hook(_):
     os.kill(os.getpid(), signal.SIGINT)
-    while interrupts._state.first is None:
+    while term._state.first is None:
         pass
     os.kill(os.getpid(), signal.SIGINT)
     threading.Event().wait()
-with interrupts.signals_raise():
+with term.signals_raise():
     vacuuming.vacuum(Hooked(Path({str(place)!r}), hook))
 """
     command = [sys.executable, "-c", program]

@@ -70,3 +70,20 @@ def test_the_command_writes_what_the_server_reads(
     assert "next: deltacli share recipient add NAME --grant lake" in said
     assert "to replace it  deltacli share init lake --force" in refused
     assert not Path("x.yaml").exists()
+
+
+def test_names_that_are_no_text_are_refused_or_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """A path on Linux need not be UTF-8, and a configuration is."""
+    monkeypatch.chdir(tmp_path)
+    TableBuilder().commits(1).write(tmp_path / "lake/trips")
+    TableBuilder().commits(1).write(tmp_path / os.fsdecode(b"odd/caf\xe9"))
+    odd = os.fsdecode(b"caf\xe9.yaml")
+
+    assert run(["share", "init", "lake", "--config", odd]) == 0
+    assert "$schema" not in Path(odd).read_text(encoding="utf-8")
+    assert run(["share", "check", "--config", odd, "--level", "log"]) == 0
+    capfd.readouterr()
+    assert run(["share", "init", "odd"]) == 2
+    assert "has characters that a configuration cannot name" in capfd.readouterr().err

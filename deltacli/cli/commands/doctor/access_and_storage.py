@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from deltacli.cli.invocation import Exit, invocation
 from deltacli.cli.options.declared import DryRunOption, TableArgument, YesOption
-from deltacli.cli.running.changing import require_confirmation
+from deltacli.cli.running.changing import confirmed
 from deltacli.cli.running.run import Run
 from deltacli.cli.terminal.shell import again_with, again_without, quoted_table
 from deltacli.core.errors import EXIT_FINDINGS, NOTHING_CHANGED, CredentialsMissing, Refused, command
@@ -111,7 +111,7 @@ def doctor_storage(run: Run, table: TableArgument, dry_run: DryRunOption = False
         run.say_next(again_without(invocation.arguments, "--dry-run"))
         return
     what = f"write and delete about 20 scratch files in {opened.uri}"
-    require_confirmation(run, what, yes=yes, show_plan=lambda: _show(run, plan))
+    confirmed(run, what, lambda: _show(run, plan), yes=yes)
     report = probe_storage(opened.uri, subject, run.clock, run.progress)
     _show(run, report)
     if report.has_failed:

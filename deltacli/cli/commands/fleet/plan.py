@@ -353,10 +353,11 @@ def _plan_vacuum(_: Run, table: Table, policy: Policy, path: str | None) -> Json
 
 
 def _plan_expiry(run: Run, table: Table, policy: Policy, path: str | None) -> JsonObject:
-    from deltacli.cli.formats import JSON
+    from deltacli.changing.change import plan_change
     from deltacli.cli.render.log_files import expiry_result
+    from deltacli.cli.results import JSON
 
-    plan = expiry_step(policy, proves=True).plan(table)
+    plan = plan_change(expiry_step(policy, proves=True), table)
     if path is None:
         return plan.as_json()
     with open_sink(path) as sink:

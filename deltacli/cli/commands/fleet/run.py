@@ -9,8 +9,8 @@ from deltacli.cli.invocation import Exit, invocation
 from deltacli.cli.options.declared import FLEET_FILE, FleetFileArgument, FleetLimitOption, fleet_command
 from deltacli.cli.running.changing import require_now_is_not_ahead
 from deltacli.cli.running.run import Run, note_left_out, settle_limit
-from deltacli.cli.terminal.interrupts import Interrupted
 from deltacli.cli.terminal.shell import again_with
+from deltacli.cli.terminal.term import Interrupted
 from deltacli.core.errors import StorageFailed
 from deltacli.core.units import plural
 from deltacli.fleet.policy_file.model import FleetRunRequest

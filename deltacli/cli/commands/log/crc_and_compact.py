@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-from deltacli.cli.invocation import Exit
 from deltacli.cli.options.declared import TableArgument, TimestampOption, VersionOption, chosen_version
 from deltacli.cli.render.columns import Section
 from deltacli.cli.results import Outcome
@@ -12,7 +11,6 @@ from deltacli.cli.running.changing import Mode, Wording, run_change
 from deltacli.cli.running.run import Run
 from deltacli.cli.terminal.shell import quoted_table
 from deltacli.core.documents import dumps
-from deltacli.core.errors import EXIT_FINDINGS
 from deltacli.core.request_fields import Option
 from deltacli.core.units import format_count, format_size, plural
 
@@ -56,10 +54,9 @@ def log_crc(
         done=lambda report: _checksum_result(opened.uri, report),
         following=lambda report: validate if report.status in found else None,
         before=lambda plan: validate if plan.status in found else None,
+        is_finding=lambda report: report.status in found,
     )
-    report = run_change(run, opened, Checksum(chosen_version(opened, version, timestamp)), wording, Mode(dry_run))
-    if report.status in found:
-        raise Exit(EXIT_FINDINGS)
+    run_change(run, opened, Checksum(chosen_version(opened, version, timestamp)), wording, Mode(dry_run))
 
 
 def _checksum_result(uri: str, report: ChecksumReport) -> Outcome:

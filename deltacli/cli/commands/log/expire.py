@@ -8,10 +8,10 @@ from deltacli.cli.invocation import invocation
 from deltacli.cli.options.declared import DryRunOption, TableArgument, YesOption
 from deltacli.cli.running.changing import Mode, Wording, run_change
 from deltacli.cli.running.run import Run
-from deltacli.cli.terminal.shell import again, keep_retention, quoted_table
+from deltacli.cli.terminal.shell import keep_retention, quoted_table
 from deltacli.core.errors import PartlyDone, Refused
 from deltacli.core.units import format_size, plural
-from deltacli.operations.log.expire import PARTLY_DONE, ExpiryPlan, ExpiryRequest, LogExpiry
+from deltacli.operations.log.expire import ExpiryPlan, ExpiryRequest, LogExpiry
 
 if TYPE_CHECKING:
     from deltacli.operations.log.expire import ExpiryOutcome
@@ -47,16 +47,12 @@ def log_expire(
     """
     opened = run.open_table(table, writes=not dry_run)
     change = LogExpiry(request, proves=dry_run or not yes)  # otherwise verified right before the deletion
-    try:
-        run_change(run, opened, change, _wording(run, table), Mode(dry_run, yes))
-    except Refused as refused:
-        if refused.code == "expire.retention" and refused.override:
-            keep_retention(refused, invocation.arguments, refused.override, "if no older version is needed")
-        raise
-    except PartlyDone as partly:
-        if partly.code == PARTLY_DONE:
-            partly.hint = again(invocation.arguments)
-        raise
+    run_change(run, opened, change, _wording(run, table), Mode(dry_run, yes))
+
+
+def _keep_retention(refused: Refused | PartlyDone) -> None:
+    if isinstance(refused, Refused) and refused.code == "expire.retention" and refused.override:
+        keep_retention(refused, invocation.arguments, refused.override, "if no older version is needed")
 
 
 def _wording(run: Run, table: str) -> Wording[ExpiryPlan, ExpiryOutcome]:
@@ -77,4 +73,6 @@ def _wording(run: Run, table: str) -> Wording[ExpiryPlan, ExpiryOutcome]:
             else None
         ),
         deletes_by_age=True,
+        repeats=True,
+        refused=_keep_retention,
     )

@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Annotated
 
 from deltacli.cli.commands import read_and_changes as local
-from deltacli.cli.formats import RowFormat
 from deltacli.cli.options.declared import (
     Asked,
     LastOption,
@@ -15,6 +14,7 @@ from deltacli.cli.options.declared import (
     VersionOption,
     parse_moment_of,
 )
+from deltacli.cli.results import RowFormat
 from deltacli.cli.running.run import Run, judge_left_out, require_file, write_directory
 from deltacli.cli.running.shared_tables import SharedTableArgument, open_shared, require_address, rows_of_shared
 from deltacli.core.errors import UsageError

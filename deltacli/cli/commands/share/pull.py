@@ -252,8 +252,8 @@ def _require_place(to: str, form: str) -> str | None:
 
 def _write_file(run: Run, uri: str, scan: Scan, to: str, form: str) -> int:
     """Write one file and return its rows."""
-    from deltacli.cli.formats import FORMATS
     from deltacli.cli.render.data.rows import Rows, RowsResult
+    from deltacli.cli.results import FORMATS
 
     rows = 0
 

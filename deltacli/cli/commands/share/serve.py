@@ -10,11 +10,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from deltacli.cli.formats import TableFormat
 from deltacli.cli.options.declared import SHARES, argument
+from deltacli.cli.results import TableFormat
 from deltacli.cli.running.run import Run
-from deltacli.cli.terminal.interrupts import Interrupted
 from deltacli.cli.terminal.shell import quoted
+from deltacli.cli.terminal.term import Interrupted
 from deltacli.core.errors import UsageError, adding
 from deltacli.core.request_fields import Option
 from deltacli.core.units import plural

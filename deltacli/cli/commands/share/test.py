@@ -9,9 +9,9 @@ from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
-from deltacli.cli.formats import Content, FindingFormat
 from deltacli.cli.invocation import Exit, invocation
 from deltacli.cli.options.declared import argument
+from deltacli.cli.results import Content, FindingFormat
 from deltacli.cli.running.finding_filter import (
     BASELINE,
     BRIEF,

@@ -8,6 +8,7 @@ from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from deltacli.arrow.rows import pieces
 from deltacli.cli.render.aligned import ROWS_PER_SCREEN, write_aligned
 from deltacli.cli.render.columns import Column, Section
 from deltacli.cli.results import (
@@ -26,8 +27,6 @@ from deltacli.cli.terminal.term import Style, Terminal, encoded
 from deltacli.core.documents import envelope
 from deltacli.core.typing import Json, JsonObject
 from deltacli.core.units import format_count, format_size, plural
-from deltacli.delta.encoding.arrow_json import pieces
-from deltacli.work.parquet_writing import require_valid_values
 
 if TYPE_CHECKING:
     import pyarrow
@@ -169,6 +168,8 @@ def cut(batches: Iterable[pyarrow.RecordBatch], limit: int, written: Written) ->
 def _sound(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
     """The batches that have rows. Raises Unreadable for text that is no UTF-8, which no format could give back."""
     for batch in batches:
+        from deltacli.work.parquet_writing import require_valid_values
+
         require_valid_values(batch)
         if batch.num_rows:
             yield batch

@@ -7,10 +7,20 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import BinaryIO
 
-from deltacli.cli.formats import FORMATS, Content, Format
 from deltacli.cli.render.columns import Column
 from deltacli.cli.render.validate.findings import STYLES, fix_sentence
-from deltacli.cli.results import Document, Emit, Grid, Result, RowGrid, emit_lines, write_columns
+from deltacli.cli.results import (
+    FORMATS,
+    Content,
+    Document,
+    Emit,
+    Format,
+    Grid,
+    Result,
+    RowGrid,
+    emit_lines,
+    write_columns,
+)
 from deltacli.cli.terminal.term import Style, Terminal, for_screen
 from deltacli.core.documents import SCHEMA_VERSION
 from deltacli.core.errors import UsageError

@@ -11,7 +11,8 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from deltacli.core.errors import UsageError
-from deltacli.delta.encoding.value_text import has_bytes, parse_date, parse_moment
+from deltacli.core.units import has_bytes
+from deltacli.delta.encoding.value_text import parse_date, parse_moment
 from deltacli.delta.predicate.columns import Column, PredicateColumns
 from deltacli.delta.schema.types import (
     WHOLE_BITS,
