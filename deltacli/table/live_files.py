@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from functools import reduce
 from itertools import accumulate
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple, Self, TypeVar
 
 from deltacli.arrow import compute as pc
 from deltacli.arrow.rows import grouped
@@ -20,7 +20,7 @@ from deltacli.core.errors import NOTHING_CHANGED, CommitCorrupt, DataUnreadable,
 from deltacli.core.progress import Progress
 from deltacli.core.typing import ArrowArray, ArrowTable, RecordBatch
 from deltacli.delta.data_files import key_text, no_vector_ids, unique_id_column
-from deltacli.delta.encoding.many_values import fingerprints
+from deltacli.delta.encoding.many_values import fingerprints, hash_column, repeated
 from deltacli.delta.listing import PathKeys
 from deltacli.delta.log.actions import FIELDS
 from deltacli.delta.log.file_actions import action_schemas, key_column, num_records_column, spelled_keys, whole_actions
@@ -35,11 +35,15 @@ if TYPE_CHECKING:
 
     from deltacli.table.version import Snapshot
 
+Result = TypeVar("Result")
+
 # -- files that a version needs ----------------------------------------------------------------------------------------
 
 _MOST_ASKED = 500
 """Files that are asked for one by one on a store whose lists have a thousand."""
 _ASKED_TOGETHER = 1_000
+_MANY_REPEATED = 8
+"""Where more than an eighth of the files may be named again, a table of all takes half the time of one of them."""
 
 
 class FileKind(StrEnum):
@@ -122,26 +126,49 @@ def needed_files(
             "rows": no_number,
         }
     )
-    return NeededFiles(pa.concat_tables([_each_once(files), files_of_vectors]), vectors, outside)
+    hashes = pc.drop_null(keys.hashes) if outside else keys.hashes
+    return NeededFiles(pa.concat_tables([_each_once(files, hashes), files_of_vectors]), vectors, outside)
 
 
-def live_files(snapshot: Snapshot, uris: Sequence[str] = ()) -> NeededFiles:
-    """Return the live files of a version, with their vectors. `uris` are those of the root of the table, where its log
-    is read from elsewhere. Raises CheckpointUnreadable.
+def live_files(
+    snapshot: Snapshot, uris: Sequence[str] = (), chosen: Callable[[NeededFiles], NeededFiles] = lambda files: files
+) -> NeededFiles:
+    """Return the live files of a version, with their vectors, or those that are `chosen` of a part of them. `uris` are
+    those of the root of the table, where its log is read from elsewhere. Raises CheckpointUnreadable.
     """
     import pyarrow as pa
 
     storage = snapshot.table.storage
     uris = uris or (storage.uri, *storage.aliases)
-
-    def columns_of(adds: RecordBatch) -> NeededFiles:
-        rows = num_records_column(adds.column("stats"))
-        return needed_files(uris, adds.column("path"), adds.column("size"), rows, adds.column("deletionVector"))
-
-    found = list(snapshot.file_actions.map_actions("add", columns_of, fields=("path", "size", "stats")))
+    found = list(map_live(snapshot, lambda *columns: chosen(needed_files(uris, *columns))))
     if not found:
         return needed_files(uris, *(pa.array([], kind) for kind in (pa.string(), pa.int64(), pa.int64())))
     return joined(found)
+
+
+def map_live(
+    snapshot: Snapshot,
+    work: Callable[[ArrowArray, ArrowArray, ArrowArray, ArrowArray | None], Result],
+    *,
+    with_rows: bool = True,
+) -> Iterator[Result]:
+    """Yield the result of `work`, which must be thread-safe, for each batch of live files: raw paths, bytes, numbers of
+    rows (null if unknown) and structs of vectors. Commits are not read again where no file has a vector.
+    """
+    import pyarrow as pa
+
+    actions = snapshot.file_actions
+    held = [batch.adds for batch in actions.tail_batches() if batch.adds is not None]
+    if not actions.pieces and not any(pc.any(pc.not_equal(adds.column("dv_id"), "")).as_py() for adds in held):
+        for adds in held:
+            yield work(adds.column("path"), adds.column("size"), adds.column("num_records"), None)
+        return
+
+    def columns_of(adds: RecordBatch) -> Result:
+        rows = num_records_column(adds.column("stats")) if with_rows else pa.nulls(adds.num_rows, pa.int64())
+        return work(adds.column("path"), adds.column("size"), rows, adds.column("deletionVector"))
+
+    yield from actions.map_actions("add", columns_of, fields=("path", "size", *(("stats",) if with_rows else ())))
 
 
 def joined(parts: Sequence[NeededFiles]) -> NeededFiles:
@@ -167,12 +194,22 @@ def _vectors(uris: Sequence[str], descriptors: ArrowArray | None) -> ArrowTable:
     return pc.filter(pa.table({"path": places, "deletionVector": stated}), pc.is_valid(places))
 
 
-def _each_once(files: ArrowTable) -> ArrowTable:
-    """Return the files without those that are named again."""
+def _each_once(files: ArrowTable, hashes: ArrowArray | None = None) -> ArrowTable:
+    """Return the files without those that are named again. `hashes` are equal for equal paths."""
+    import pyarrow as pa
+
     paths = files["path"]
-    each = pc.unique(paths)
-    # The first place of each: grouping the rows takes four times the memory.
-    return files if len(each) == len(paths) else pc.take(files, pc.index_in(each, value_set=paths))
+    hashes = hash_column(paths) if hashes is None else hashes
+    often = repeated(hashes)  # most often none: a table of the paths takes ten times the memory of sorted hashes
+    if not len(often):
+        return files
+    if len(often) * _MANY_REPEATED > len(paths):
+        return pc.take(files, pc.index_in(pc.unique(paths), value_set=paths))
+    may_repeat = pc.is_in(hashes, value_set=often)
+    suspects, places = pc.filter(paths, may_repeat), pc.indices_nonzero(may_repeat)
+    firsts = pc.take(places, pc.index_in(pc.unique(suspects), value_set=suspects))
+    rows = pa.array(range(len(paths)), firsts.type)
+    return pc.filter(files, pc.or_(pc.invert(may_repeat), pc.is_in(rows, value_set=firsts)))
 
 
 def whole(column: ArrowArray) -> ArrowArray:

@@ -17,7 +17,7 @@ from deltacli.core.errors import (
     VersionAbsent,
 )
 from deltacli.delta.log.segment import CommitTime, TimestampSource
-from deltacli.operations.read.snapshot import summarize
+from deltacli.operations.read.snapshot import digest_of_keys, summarize
 from deltacli.storage import FileStat
 from tests.support import damage
 from tests.support.actions import (
@@ -310,6 +310,26 @@ def test_an_unusable_checkpoint_costs_a_problem_where_an_older_start_helps(
     assert expected == {name: found[name] for name in expected}
     assert older == found["logSegment"].get("checkpoint", {}).get("version")
     assert rule in found["logSegment"]["problems"]
+
+
+@pytest.mark.parametrize(("kind", "harm", "rule"), UNUSABLE)
+@pytest.mark.parametrize("older", [None, 2], ids=["commits", "older checkpoint"])
+def test_the_digest_of_keys_alone_is_that_of_the_snapshot(
+    kind: CheckpointKind, harm: Damage, rule: str, older: int | None, table_builder: TableBuilder
+) -> None:
+    """
+    Also where a damaged page is found only while it is computed.
+    """
+    builder = table_builder.commits(6).checkpoint(4, kind)
+    if older is not None:
+        builder.checkpoint(older)
+    sound = summarize(open_built(builder), digest=True).digests
+    assert sound is not None
+
+    found = digest_of_keys(open_built(builder).snapshot())
+    damaged = digest_of_keys(open_built(builder.damaged(harm)).snapshot())
+
+    assert [sound.keys, sound.keys] == [found, damaged], rule
 
 
 @pytest.mark.parametrize(

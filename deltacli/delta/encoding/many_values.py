@@ -159,6 +159,16 @@ def repeated(prints: ArrowArray) -> ArrowArray:
 _HASHED_AT_ONCE = 16_384
 
 
+def hash_column(keys: ArrowArray) -> ArrowArray:
+    """Return Python's hashes (int64) of keys."""
+    import pyarrow as pa
+
+    hashes = array("q")
+    for begin in range(0, len(keys), _HASHED_AT_ONCE):
+        hashes.extend(map(hash, keys.slice(begin, _HASHED_AT_ONCE).to_pylist()))
+    return pa.Array.from_buffers(pa.int64(), len(hashes), [None, pa.py_buffer(hashes)])
+
+
 class KeyIndex:
     """Binary keys in buckets by their hashes, of about one key each. Thread-safe; another process makes its own."""
 
@@ -204,11 +214,8 @@ class KeyIndex:
         """Return the highest bits of the hashes."""
         import pyarrow as pa
 
-        hashes = array("q")
-        for begin in range(0, len(keys), _HASHED_AT_ONCE):
-            hashes.extend(map(hash, keys.slice(begin, _HASHED_AT_ONCE).to_pylist()))
-        column = pa.Array.from_buffers(pa.uint64(), len(hashes), [None, pa.py_buffer(hashes)])
-        return pc.cast(pc.shift_right(column, pa.scalar(self._shift, pa.uint64())), pa.int32())
+        hashes = hash_column(keys).view(pa.uint64())
+        return pc.cast(pc.shift_right(hashes, pa.scalar(self._shift, pa.uint64())), pa.int32())
 
 
 def _counts(buckets: ArrowArray, total: int) -> ArrowArray:

@@ -21,6 +21,7 @@ from deltacli.core.errors import (
     FileMissing,
     Refused,
     StorageFailed,
+    UsageError,
 )
 from deltacli.core.process import raise_open_files
 from deltacli.core.progress import WeighedStep, weighed
@@ -154,6 +155,7 @@ def check_copy(table: TableHandle, target: Storage, request: CopyRequest) -> Cop
         raise refusal
     table = plan.basis.table
     found = tuple(differences(plan, table))
+    plan.release()
     digest = None if found else digest_of_state(table, table.over(target), plan.last)
     verified = None if found else plan.request.level.value
     return CopyResult(plan, lag=plan.lag, verified=verified, digest=digest, differences=found)
@@ -182,6 +184,8 @@ class _Run:
     def run(self) -> None:
         """Copy and verify."""
         plan = self._plan
+        if plan.needed is None:
+            raise UsageError("this plan was executed before: plan the copy again", code="usage.copy")
         self._gate.look()
         require_place(self._data)
         note = self._begin()
@@ -192,10 +196,10 @@ class _Run:
             return
         self._gate.look()
         self._looked_at = self._table.machine.monotonic()
-        self._require_equal(note)
+        digest = self._require_equal(note)
         begun = replace(note, first_version=plan.first, failed_level=None)
         if not note.is_complete:
-            begun = replace(begun, last_version=plan.last, table_id=self._table_id())
+            begun = replace(begun, last_version=plan.last, table_id=plan.table_id)
         if begun != note:
             self._target.put(NOTE_PATH, begun.to_bytes())
         if plan.makes_log and (found := list_log_files(self._target)):
@@ -205,20 +209,20 @@ class _Run:
         require_place(self._data)
         require_log(plan, self._target)
         result = self._gate.outcome
-        result.digest = digest_of_state(self._table, self._table.over(self._target), plan.last)
+        result.digest = digest_of_state(self._table, self._table.over(self._target), plan.last, digest)
         result.verified = plan.request.level.value
         if note.own_id is not None:
             self._target.put(NOTE_PATH, replace(begun, commits=commits).to_bytes())
             result.committed_version = self._commit_own_id(note.own_id)
-        done = replace(begun, last_version=plan.last, table_id=self._table_id(), commits=commits, is_complete=True)
+        done = replace(begun, last_version=plan.last, table_id=plan.table_id, commits=commits, is_complete=True)
         self._end(replace(done, taken_ms=self._table.clock()))
         result.lag = Lag(0, 0.0)
 
-    def _require_equal(self, note: CopyNote) -> None:
-        """Verify the data before the log names it, and note that it is not what it should be."""
+    def _require_equal(self, note: CopyNote) -> str:
+        """Verify the data before the log names it, note a difference, and return the digest of the source."""
         level = self._plan.request.level.value
         try:
-            require_equal(self._plan, self._table, self._target)
+            return require_equal(self._plan, self._table, self._target)
         except StorageFailed as fault:
             if fault.code == "copy.differs" and note.failed_level != level:
                 self._target.put(NOTE_PATH, replace(note, failed_level=level).to_bytes())
@@ -233,13 +237,6 @@ class _Run:
             done = replace(done, commits={**now.commits, **done.commits})
         self._target.put(NOTE_PATH, done.to_bytes())
 
-    def _table_id(self) -> str:
-        """Return the id of the source in the last version."""
-        plan = self._plan
-        from deltacli.table.rebuild import read_snapshot
-
-        return (plan.basis.snapshot or read_snapshot(self._table, version=plan.last)).metadata.id or ""
-
     def _begin(self) -> CopyNote:
         """Return the note of the copy, which is made where there is none. Raises ConflictLost."""
         plan = self._plan
@@ -249,7 +246,7 @@ class _Run:
         own_id = None if plan.request.replica else self._table.machine.new_uuid()
         note = CopyNote(
             self._table.uri,
-            self._table_id(),
+            plan.table_id,
             plan.request.replica,
             False,
             plan.first,

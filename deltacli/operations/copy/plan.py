@@ -33,9 +33,10 @@ from deltacli.core.errors import (
     command,
     parameter,
 )
-from deltacli.core.typing import ArrowArray, ArrowTable, Json, RecordBatch
+from deltacli.core.made_once import cached_property
+from deltacli.core.typing import ArrowArray, ArrowTable, Json
 from deltacli.core.units import plural, some_of
-from deltacli.delta.data_files import are_absolute, key_text, unique_id_column
+from deltacli.delta.data_files import are_absolute, key_text, no_vector_ids, unique_id_column
 from deltacli.delta.encoding.many_values import KeyIndex
 from deltacli.delta.listing import PathKeys
 from deltacli.delta.log.commit_content import CommitRequest
@@ -58,8 +59,9 @@ from deltacli.storage.base import require_writable
 from deltacli.table.file_history import named_files
 from deltacli.table.find_log import is_empty, list_log, list_log_files, missing_log, read_hint_file
 from deltacli.table.handle import managed_store
-from deltacli.table.live_files import FileKind, NeededFiles, joined, live_files, look_for, needed_files, whole
+from deltacli.table.live_files import FileKind, NeededFiles, joined, live_files, look_for, map_live, needed_files, whole
 from deltacli.table.rebuild import read_snapshot
+from deltacli.table.replay import small_actions
 from deltacli.table.walk import tables_around
 
 if TYPE_CHECKING:
@@ -85,7 +87,7 @@ class Lag:
 
 
 @short_repr("versions", "files=to_copy.files", "skipped=skipped.files", "refusals")
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(eq=False, repr=False)
 class CopyPlan:
     """What is copied. `files` has `path` (bytes) and `sizeBytes` of data files, vectors and change files; `log` are
     files of the log in their order. `needed` are all files of the versions, with `needed_sizes`.
@@ -112,10 +114,19 @@ class CopyPlan:
     """Commits that the target has and its note lacks, which are the same in the source."""
     extra: tuple[LogFile, ...] = ()
     """Commits and checkpoints of the target that the source does not have, for a check."""
+    has_live: bool = False
+    """`needed` has every live file of the last version."""
+    table_id: str = ""
+    """The id of the source in the last version."""
     notes: tuple[str, ...] = ()
     refusals: tuple[Refusal, ...] = ()
 
-    @property
+    def release(self) -> None:
+        """Give up the files, of which only the amounts are kept: a million take 100 MB. It cannot be executed again."""
+        self.to_copy  # noqa: B018  (kept from now on)
+        self.files, self.needed, self.needed_sizes = _no_files(), None, None
+
+    @cached_property
     def to_copy(self) -> Amount:
         """The files to copy, those of the log included."""
         of_log = Amount.of(file.size_bytes for file in self.log)
@@ -292,9 +303,12 @@ def _plan(
     if makes_start:
         plan_start(table, first)
     paths = _Paths(table)
-    needed = paths.of_versions(snapshot, listing, begin, last, with_states=not is_current)
+    if not is_current:
+        paths.take_state(snapshot)
+        if begin != last and _needs_start(listing, begin):
+            paths.take_state(read_snapshot(table, version=begin))
     plan = CopyPlan(
-        basis=basis_of(snapshot)
+        basis=replace(basis_of(snapshot), snapshot=None)
         if last == listing.newest_version
         else Basis(table, last, table.clock(), past_of(listing, last)),
         request=request,
@@ -311,10 +325,15 @@ def _plan(
         hint=_hint(table.storage, listing, first, last),
         resumed=resumed,
         extra=tuple(_extra(table, target, source, there, first, last, request)) if request.check else (),
+        has_live=not is_current,
+        table_id=snapshot.metadata.id or "",
         notes=tuple(_notes(snapshot, first, has_gap=has_gap and first == start, note=note)),
-        refusals=(*_refusals(snapshot, request, paths), *_refusals_of_relative(table, listing)),
+        refusals=tuple(_refusals_of_version(snapshot, request)),
     )
-    return _with_files(plan, table, target, needed, snapshot)
+    del snapshot  # a million live files take 100 MB here, and as much again in the plan
+    needed = paths.with_commits(listing, begin, last)
+    refusals = (*plan.refusals, *_refusals_of_paths(paths, request), *_refusals_of_relative(table, listing))
+    return _with_files(replace(plan, refusals=refusals), table, target, needed)
 
 
 def _start_of(listing: LogListing) -> tuple[int, bool]:
@@ -379,7 +398,7 @@ def _require_past(table: TableHandle, listing: LogListing, there: _Target, targe
     for version, copy in {} if is_check else there.listing.commits.items():
         origin = note.commits.get(version) or listing.commits.get(version)
         is_same = origin is None or origin.size_bytes == copy.size_bytes
-        if (version > end or not is_same) and not _is_own(table, target, note, version):
+        if (version > end or not is_same) and not _is_own(table, target, note, copy):
             raise diverged(
                 f"commit {version} of the target is not one of the source: another writer has changed the copy",
                 target,
@@ -387,11 +406,12 @@ def _require_past(table: TableHandle, listing: LogListing, there: _Target, targe
             )
 
 
-def _is_own(table: TableHandle, target: Storage, note: CopyNote, version: int) -> bool:
+def _is_own(table: TableHandle, target: Storage, note: CopyNote, commit: LogFile) -> bool:
     """Return whether a commit of the target is the one that gave the copy its id."""
-    if note.own_id is None or version != note.last_version + 1:
+    if note.own_id is None or commit.version != note.last_version + 1:
         return False
-    return read_snapshot(table.over(target), version=version).metadata.id == note.own_id
+    (_, actions), *_ = small_actions(table.over(target), [commit])
+    return any(kind == "metaData" and action.get("id") == note.own_id for kind, action in actions or ())
 
 
 def _resumed(
@@ -440,20 +460,21 @@ def _require_same_state(table: TableHandle, target: Storage, version: int) -> No
         raise _rewritten(f"version {version} has another state than was copied", target) from fault
 
 
-def digest_of_state(table: TableHandle, target: TableHandle, version: int) -> str:
-    """Return the digest of the live files of a version, which is the same in both. Raises StorageFailed."""
-    from deltacli.operations.read.snapshot import summarize
+def digest_of_state(table: TableHandle, target: TableHandle, version: int, found: str | None = None) -> str:
+    """Return the digest of the live files of a version, which is the same in both; `found` is that of the source. Of
+    tombstones, a checkpoint that is written for the first version lacks the expired ones. Raises StorageFailed.
+    """
+    from deltacli.operations.read.snapshot import digest_of_keys
 
-    found, copied = (summarize(one, version=version, digest=True).digests for one in (table, target))
-    assert found is not None
-    assert copied is not None
-    if found[:3] != copied[:3]:  # a checkpoint that is written for the first version has no expired tombstones
+    found = found or digest_of_keys(read_snapshot(table, version=version))
+    copied = digest_of_keys(read_snapshot(target, version=version))
+    if found != copied:
         raise StorageFailed(
             f"version {version} of the target has another state than in the source",
             code="copy.differs",
-            facts={"source": found.keys, "target": copied.keys},
+            facts={"source": found, "target": copied},
         )
-    return found.keys
+    return found
 
 
 def diverged(message: str, target: Storage, note: CopyNote | None = None, hint: str | None = None) -> Refused:
@@ -492,7 +513,7 @@ def _extra(
         if file.name in names and (version <= last or not (note is not None and note.own_id)):
             continue
         is_start = not is_commit and version == begins
-        if not is_start and not (is_commit and note is not None and _is_own(table, target, note, version)):
+        if not is_start and not (is_commit and note is not None and _is_own(table, target, note, file)):
             yield file
 
 
@@ -618,31 +639,34 @@ class _Paths:
         self._table = table
         self._uris = (table.storage.uri, *table.storage.aliases)
         self._keys = PathKeys(self._uris)
+        self._live: list[NeededFiles] = []
         self.outside: dict[str, None] = {}
         """The first paths that lead out of the table."""
         self.absolute: dict[str, None] = {}
         """The first absolute paths of files in the table."""
 
-    def of_versions(
-        self, snapshot: Snapshot, listing: LogListing, begin: int, last: int, *, with_states: bool
-    ) -> NeededFiles:
-        """Return the files that the commits of some versions name; `with_states`, also those that are live in the first
-        and in the last one, which commits need not name. `snapshot` is the last. Raises CommitCorrupt.
-        """
+    def take_state(self, snapshot: Snapshot) -> None:
+        """Take the files that are live in a version."""
+        self._live += map_live(
+            snapshot,
+            lambda paths, sizes, _, vectors: self._files(FileKind.DATA, paths, sizes, vectors),
+            with_rows=False,
+        )
+
+    def with_commits(self, listing: LogListing, begin: int, last: int) -> NeededFiles:
+        """Return the files that were taken, and those that commits name beside them. Raises CommitCorrupt."""
+        import pyarrow as pa
+
+        pa.default_memory_pool().release_unused()  # the state that is gone, or it is there beside the paths
         none = _no_rows()
-        parts = [self._files(FileKind.DATA, none, none, none)]
-        if with_states:
-            parts += self._live(snapshot)
-            if begin != last and _needs_start(listing, begin):
-                parts += self._live(read_snapshot(self._table, version=begin))
-        parts = [_in_one_piece(joined(parts))]
+        parts = self._live = [_in_one_piece(joined([self._files(FileKind.DATA, none, none), *self._live]))]
         live = KeyIndex(whole(parts[0].files["path"]))
         commits = {version: file for version, file in listing.commits.items() if begin <= version <= last}
         faults: list[CommitCorrupt] = []
         for rows in named_files(self._table, replace(listing, commits=commits), faults, []):
             if rows.kind != "remove":
                 kind = FileKind.DATA if rows.kind == "add" else FileKind.CHANGE_DATA
-                named = self._files(kind, rows.path, rows.size, rows.vector)
+                named = self._files(kind, rows.path, rows.size, ids=rows.vector)
                 named = named.where(pc.invert(live.contains(whole(named.files["path"]))))
                 if named.files.num_rows or named.outside:
                     parts.append(named)
@@ -650,25 +674,20 @@ class _Paths:
             raise fault
         return parts[0] if len(parts) == 1 else joined(parts)
 
-    def _live(self, snapshot: Snapshot) -> Iterator[NeededFiles]:
-        def columns_of(adds: RecordBatch) -> tuple[ArrowArray, ...]:
-            vectors = adds.column("deletionVector")
-            return adds.column("path"), adds.column("size"), unique_id_column(vectors), vectors
-
-        for columns in snapshot.file_actions.map_actions("add", columns_of, fields=("path", "size")):
-            yield self._files(FileKind.DATA, *columns)
-
     def _files(
         self,
         kind: FileKind,
         paths: ArrowArray,
         sizes: ArrowArray,
-        ids: ArrowArray,
         descriptors: ArrowArray | None = None,
+        ids: ArrowArray | None = None,
     ) -> NeededFiles:
         import pyarrow as pa
 
-        paths, ids = whole(paths), pc.fill_null(whole(ids), "")
+        paths = whole(paths)
+        if ids is None:
+            ids = no_vector_ids(len(paths)) if descriptors is None else unique_id_column(descriptors)
+        ids = pc.fill_null(whole(ids), "")
         rows = pa.nulls(len(paths), pa.int64())
         found = needed_files(self._uris, paths, sizes, rows, descriptors, kind=kind)
         is_absolute = are_absolute(paths)
@@ -718,9 +737,7 @@ def _remember(found: dict[str, None], texts: ArrowArray) -> None:
         found[text] = None
 
 
-def _with_files(
-    plan: CopyPlan, table: TableHandle, target: Storage, needed: NeededFiles, snapshot: Snapshot
-) -> CopyPlan:
+def _with_files(plan: CopyPlan, table: TableHandle, target: Storage, needed: NeededFiles) -> CopyPlan:
     """Return a plan with what of the files is there already, and the refusals of those that the source lacks."""
     engine, progress = table.engine, table.progress
     needed, sizes = look_for(table.storage, needed, engine, progress)
@@ -730,10 +747,10 @@ def _with_files(
         lost = needed.where(pc.is_valid(problems))
         gone = whole(lost.files["path"])
         if plan.request.versions is None:
-            live = whole(live_files(snapshot).files["path"])
+            live = whole(live_files(read_snapshot(table, version=plan.last)).files["path"])
             gone = pc.filter(gone, pc.is_in(gone, value_set=live))
         if len(gone):
-            refusals.append(_lacks_files(gone, snapshot.version))
+            refusals.append(_lacks_files(gone, plan.last))
         else:
             notes.append(
                 f"{plural(len(lost.files), 'file')} of earlier versions are gone from the source, as after a vacuum: "
@@ -787,7 +804,7 @@ def _lacks_files(paths: ArrowArray, version: int) -> Refusal:
     )
 
 
-def _refusals(snapshot: Snapshot, request: CopyRequest, paths: _Paths) -> Iterator[Refusal]:
+def _refusals_of_version(snapshot: Snapshot, request: CopyRequest) -> Iterator[Refusal]:
     if snapshot.protocol.is_catalog_managed:
         why = "which may have commits that the log lacks"
         if managed_store(snapshot.table.storage) is not None:
@@ -799,6 +816,9 @@ def _refusals(snapshot: Snapshot, request: CopyRequest, paths: _Paths) -> Iterat
             require_possible(snapshot, CommitRequest("COPY"), None)
         except Refused as fault:
             yield Refusal(fault.code, str(fault), adding(parameter("copy.replica")), facts=fault.facts)
+
+
+def _refusals_of_paths(paths: _Paths, request: CopyRequest) -> Iterator[Refusal]:
     if paths.outside and not request.keep_external:
         yield Refusal(
             "copy.external-files",

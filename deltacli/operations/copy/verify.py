@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
-from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow import compute as pc
@@ -17,6 +16,7 @@ from deltacli.delta.log.segment import LOG_DIRECTORY, SIDECAR_DIRECTORY, LogFile
 from deltacli.operations.copy.plan import CopyPlan
 from deltacli.operations.copy.request import CopyLevel
 from deltacli.operations.log.log_copy import log_location
+from deltacli.operations.read.snapshot import digest_of_keys
 from deltacli.operations.recover.copies import same_content
 from deltacli.operations.recover.verify import Verified, verify
 from deltacli.storage import ReadStorage
@@ -41,11 +41,16 @@ class Difference(NamedTuple):
         return {"path": self.path, "problem": self.problem, "reason": self.reason}
 
 
-def require_equal(plan: CopyPlan, table: TableHandle, target: ReadStorage) -> None:
-    """Raise StorageFailed where a file that was to be copied differs from that of the source, or where the last version
-    needs one that the target lacks or has with another size.
+def require_equal(plan: CopyPlan, table: TableHandle, target: ReadStorage) -> str:
+    """Return the digest of the live files of the last version in the source, and release the plan. Raises StorageFailed
+    where a file that was to be copied differs from that of the source, or where this version needs one that the target
+    lacks or has with another size.
     """
-    _require_none(chain(_differing_files(plan, table, target), _differing_live(plan, table, target)), target)
+    _require_none(_differing_files(plan, table, target), target)
+    if not plan.has_live:
+        _require_none(_differing_live(plan, table, target), target)
+    plan.release()
+    return digest_of_keys(read_snapshot(table, version=plan.last))
 
 
 def require_log(plan: CopyPlan, target: ReadStorage) -> None:
@@ -77,9 +82,12 @@ def _require_none(differences: Iterator[Difference], target: ReadStorage) -> Non
 def _differing_live(plan: CopyPlan, table: TableHandle, target: ReadStorage) -> Iterator[Difference]:
     """Yield the live files of the last version, other than those of the plan, that the target does not have."""
     assert plan.needed is not None
-    live = live_files(plan.basis.snapshot or read_snapshot(table, version=plan.last))
-    is_planned = KeyIndex(whole(plan.needed.files["path"])).contains(whole(live.files["path"]))
-    rest, sizes = look_for(target, live.where(pc.invert(is_planned)), table.engine, table.progress)
+    planned = KeyIndex(whole(plan.needed.files["path"]))
+    live = live_files(
+        read_snapshot(table, version=plan.last),
+        chosen=lambda part: part.where(pc.invert(planned.contains(whole(part.files["path"])))),
+    )
+    rest, sizes = look_for(target, live, table.engine, table.progress)
     found = verify(rest, sizes, table.over(target).stores, table.engine, table.progress, contents=False)
     yield from _faulty(whole(rest.files["path"]), found)
 

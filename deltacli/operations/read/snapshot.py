@@ -29,6 +29,10 @@ if TYPE_CHECKING:
     from deltacli.work.rows.table_files import TableFiles
 
 
+_RUN_BYTES = 8 << 20
+"""Of lines that are sorted at once where a digest is computed beside a plan: they take four times that."""
+
+
 class StateDigests(NamedTuple):
     """SHA-256 of a state, independent of order: sorted lines, joined by LF (the contract is in docs/scripting.md)."""
 
@@ -128,7 +132,7 @@ def summarize(
     A checkpoint whose pages turn out corrupt while counting is skipped like one that cannot be opened. Raises what
     `read_snapshot` raises.
     """
-    from deltacli.table.rebuild import find_snapshot, without_checkpoint
+    from deltacli.table.rebuild import find_snapshot
 
     now = table.clock() if now_ms is None else now_ms
     snapshot = find_snapshot(table, version=version, timestamp_ms=timestamp_ms)
@@ -139,12 +143,39 @@ def summarize(
             files, tombstones = snapshot.counts(now_ms=now)
             return SnapshotSummary(snapshot, files, tombstones, None, now, doubts_of_rows(snapshot, files))
         except CheckpointUnreadable as fault:
-            if snapshot.segment.checkpoint is None:
-                raise
-            try:
-                snapshot = without_checkpoint(snapshot, fault.code)
-            except Unreadable:
-                raise fault from None
+            snapshot = _without_checkpoint(snapshot, fault)
+
+
+def digest_of_keys(snapshot: Snapshot) -> str:
+    """Return `StateDigests.keys` alone, in less memory and time. Raises CheckpointUnreadable."""
+    import pyarrow as pa
+
+    from deltacli.work.checkpoints.state_digest import SortedSha256, key_lines
+
+    actions = snapshot.file_actions
+    with closing(SortedSha256(run_bytes=_RUN_BYTES)) as lines:
+        try:
+            for batch in actions.tail_batches():
+                if batch.adds is not None:
+                    lines.add(key_lines(batch.adds))
+            for part in actions.map_narrow_adds(key_lines) if actions.pieces else ():
+                lines.add(part)
+            pa.default_memory_pool().release_unused()
+        except CheckpointUnreadable as fault:
+            return digest_of_keys(_without_checkpoint(snapshot, fault))
+        return lines.hexdigest()
+
+
+def _without_checkpoint(snapshot: Snapshot, fault: CheckpointUnreadable) -> Snapshot:
+    """Rebuild a version whose checkpoint turns out to be corrupt. Raises the fault where that is not possible."""
+    from deltacli.table.rebuild import without_checkpoint
+
+    if snapshot.segment.checkpoint is None:
+        raise fault
+    try:
+        return without_checkpoint(snapshot, fault.code)
+    except Unreadable:
+        raise fault from None
 
 
 def summarize_with_digests(snapshot: Snapshot, now_ms: int) -> SnapshotSummary:

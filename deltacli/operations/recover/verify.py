@@ -104,6 +104,8 @@ def verify(
     if contents is not False:
         found = _within(needed, sizes, pc.and_(pc.is_null(problems), contents), stores, engine, progress)
         return Verified(problems, reasons).with_faults(found)
+    if not needed.vectors.num_rows:
+        return Verified(problems, reasons)
     is_short = pc.and_(pc.is_null(problems), _ends_early(needed, sizes))
     problems = pc.if_else(is_short, Problem.SIZE.value, problems)
     return Verified(problems, pc.if_else(is_short, "it ends before a deletion vector in it", reasons))

@@ -88,11 +88,12 @@ def state_lines(batch: FileBatch) -> StateLines:
     paths = raw = keys = none
     if batch.adds is not None:
         raw = pc.cast(batch.adds.column("path"), pa.binary())
-        paths, keys = decode_column(batch.adds.column("path")), _key_lines(batch.adds)
-    return StateLines(paths, raw, keys, none if batch.removes is None else _key_lines(batch.removes))
+        paths, keys = decode_column(batch.adds.column("path")), key_lines(batch.adds)
+    return StateLines(paths, raw, keys, none if batch.removes is None else key_lines(batch.removes))
 
 
-def _key_lines(rows: pyarrow.RecordBatch) -> pyarrow.Array:
+def key_lines(rows: pyarrow.RecordBatch) -> pyarrow.Array:
+    """Return the raw path and the id of the vector of each file of a narrow batch, as a line."""
     import pyarrow as pa
 
     lines = pc.binary_join_element_wise(rows.column("path"), rows.column("dv_id"), "\t")

@@ -16,7 +16,9 @@ from deltacli.core.errors import ConflictLost, DeltacliError, PartlyDone, Refuse
 from deltacli.operations.copy.note import NOTE_PATH, read_note
 from deltacli.operations.copy.plan import plan_copy
 from deltacli.operations.copy.request import CopyLevel, CopyRequest
+from deltacli.operations.read.snapshot import digest_of_keys
 from deltacli.storage import LocalStorage, Storage
+from deltacli.table.version import Snapshot
 from tests.operations.copy.tables import (
     SHAPES,
     copy,
@@ -27,6 +29,7 @@ from tests.operations.copy.tables import (
     with_absolute_paths,
 )
 from tests.support.in_memory import MemoryStorage
+from tests.support.storage import RecordingStorage
 
 
 @pytest.fixture
@@ -80,6 +83,47 @@ def test_a_copy_has_every_version_and_an_id_of_its_own(source: Path, tmp_path: P
     assert files_of(source).items() <= files_of(tmp_path / "target").items()
     assert "copy.not-a-replica" == refused(source, tmp_path / "target").code
     assert "copy.not-a-replica" == refused(source, tmp_path / "target", replica=True).code
+
+
+def test_a_plan_gives_up_its_files_before_states_are_digested(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """
+    A million files take 100 MB in the plan, and as much as a state. Without them it is not executed again.
+    """
+    target, held = tmp_path / "target", list[bool]()
+    plan = open_table(source).plan_copy(target=str(target), replica=True)
+
+    def digest(state: Snapshot) -> str:
+        held.append(plan.needed is not None)
+        return digest_of_keys(state)
+
+    for module in ("deltacli.operations.copy.verify", "deltacli.operations.read.snapshot"):
+        monkeypatch.setattr(f"{module}.digest_of_keys", digest)
+    amount = plan.to_copy
+
+    done = open_table(source).execute_copy(plan)
+
+    assert [False, False] == held
+    assert (amount, None) == (plan.to_copy, plan.basis.snapshot)
+    assert "storage" == done.verified
+    with pytest.raises(UsageError, match="executed before"):
+        open_table(source).execute_copy(plan)
+    assert files_of(source).items() <= files_of(target).items()
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_check_reads_one_commit_for_the_id_of_the_copy(shape: str, tmp_path: Path) -> None:
+    source, target = tmp_path / "source", tmp_path / "target"
+    SHAPES[shape](source)
+    copy(source, target)
+    store = RecordingStorage(LocalStorage(str(target)))
+
+    plan = plan_copy(open_table(source), cast("Storage", store), CopyRequest(check=True))
+
+    last = open_table(target).snapshot().version
+    assert () == plan.extra
+    assert [f"_delta_log/{last:020d}.json"] == [path for path in store.touched("read") if path != NOTE_PATH]
 
 
 @pytest.mark.parametrize("shape", SHAPES)
