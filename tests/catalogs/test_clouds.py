@@ -1,5 +1,5 @@
-"""Managed tables in the clouds: what the catalog vends suffices to read, to commit and to publish, and stores that refuse
-everything else are asked with nothing else.
+"""Managed tables in the clouds: what the catalog vends suffices to read, to commit and to publish, and stores that
+refuse everything else are asked with nothing else.
 """
 
 from __future__ import annotations
