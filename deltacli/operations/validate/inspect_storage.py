@@ -26,19 +26,12 @@ from deltacli.engine.base import Engine
 from deltacli.rules.framework.views import LocatedAction, StoredFile, Totals
 from deltacli.storage import FileStat, PathKind, ReadStorage, leads_outside
 from deltacli.table.find_log import list_log, taken_name
-from deltacli.work.files.listing import (
-    InnerDirectory,
-    PlacedDirectory,
-    PlacedListing,
-    inner_directories,
-    list_placed,
-    real_place,
-)
 from deltacli.work.rows.table_files import TableFiles
 from deltacli.work.task import TableStores
 
 if TYPE_CHECKING:
     from deltacli.table.walk import KeptWalk
+    from deltacli.work.files.listing import InnerDirectory, PlacedDirectory, PlacedListing
 
 # -- the whole log -----------------------------------------------------------------------------------------------------
 
@@ -117,6 +110,8 @@ def list_table(stores: TableStores, engine: Engine, progress: Progress, walk: Ke
     """List every file below the root except those of the log; nested tables are reported and listed, too. With a
     `walk`, only what it leaves out is listed.
     """
+    from deltacli.work.files.listing import PlacedDirectory, real_place  # which level log does not need
+
     nested, unlisted = list[str](), list[str]()
     root = PlacedDirectory("", real_place(stores.storage))
     if walk is not None and (found := _of_walk(stores.storage, walk, root)) is not None:
@@ -154,7 +149,9 @@ def _of_walk(storage: ReadStorage, walk: KeptWalk, root: PlacedDirectory) -> Who
             nested.add(above)
             continue
         logs = list[str]()
-        left = _walk(PlacedDirectory(directory, f"{root.place}/{directory}"), _ListingHere(storage), logs, unlisted)
+        left = _walk(
+            root._replace(path=directory, place=f"{root.place}/{directory}"), _ListingHere(storage), logs, unlisted
+        )
         found |= {file.path: file for file in left}
         nested.update(logs)
     return WholeTable(found, tuple(sorted(nested)), tuple(sorted(unlisted)))
@@ -194,7 +191,7 @@ def _walk(root: PlacedDirectory, listing: _Listing, nested: list[str], unlisted:
                 if listing.is_outside(path, inner):
                     unlisted.append(path)
                 else:
-                    waiting.append(PlacedDirectory(path, inner.place))
+                    waiting.append(root._replace(path=path, place=inner.place))
 
 
 @dataclass(frozen=True)
@@ -207,6 +204,8 @@ class _ListingHere:
         return self.storage.list_from(directory.path)
 
     def inner(self, directory: PlacedDirectory) -> Iterable[InnerDirectory]:
+        from deltacli.work.files.listing import inner_directories
+
         return inner_directories(self.storage, directory)
 
     def is_outside(self, path: str, inner: InnerDirectory) -> bool:  # noqa: ARG002
@@ -231,6 +230,8 @@ class _ListingAtHand:
 
 def _list_by_tasks(stores: TableStores, engine: Engine, root: PlacedDirectory) -> _ListingAtHand:
     """List every directory once, level by level."""
+    from deltacli.work.files.listing import list_placed
+
     listed: dict[str, PlacedListing] = {}
     level = {root.place: root}
     while level:
@@ -242,7 +243,7 @@ def _list_by_tasks(stores: TableStores, engine: Engine, root: PlacedDirectory) -
             below = f"{piece.path}/" if piece.path else ""
             for inner in one.directories:
                 if inner.name != LOG_DIRECTORY and not inner.is_outside:
-                    level.setdefault(inner.place, PlacedDirectory(f"{below}{inner.name}", inner.place))
+                    level.setdefault(inner.place, root._replace(path=f"{below}{inner.name}", place=inner.place))
         level = {place: piece for place, piece in level.items() if place not in listed}
     return _ListingAtHand(listed)
 
