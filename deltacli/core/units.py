@@ -1,13 +1,14 @@
 """Parsing and formatting of sizes, counts, durations, times of the day, ages and ranges of versions; and how far clocks
-may be apart before a time counts as wrong. And what every way in checks of a text and a number, whatever they mean.
+may be apart before a time counts as wrong. What every way in checks of a text and a number, whatever they mean; and the
+`repr` of results, one short line.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from datetime import UTC, datetime, timedelta
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from deltacli.core.errors import Duration, UsageError, nearest_name, require_path
 from deltacli.core.made_once import pattern
@@ -308,3 +309,45 @@ def without_middle(text: str) -> str:
         return text
     half = _LONGEST_TEXT // 2
     return f"{text[:half]} [... {len(text) - 2 * half:,} characters ...] {text[-half:]}"
+
+
+# -- the `repr` of results and plans -----------------------------------------------------------------------------------
+
+Class = TypeVar("Class")
+_LONGEST = 60
+
+
+def short_repr(*shown: str) -> Callable[[type[Class]], type[Class]]:
+    """Return a decorator that limits the `repr` of a class to the attributes at the dotted paths `shown`.
+
+    `name=path` shows an attribute by another name. Collections are shown by their number of items; None and False are
+    left out.
+    """
+
+    def decorate(decorated: type[Class]) -> type[Class]:
+        def in_short(self: Class) -> str:
+            return f"{decorated.__name__}({', '.join(_shown(self, shown))})"
+
+        decorated.__repr__ = in_short  # type: ignore[assignment]
+        return decorated
+
+    return decorate
+
+
+def _shown(whole: object, paths: tuple[str, ...]) -> Iterator[str]:
+    for named in paths:
+        name, _, path = named.rpartition("=")
+        value: object = whole
+        for attribute in path.split("."):
+            value = getattr(value, attribute, None)
+        if value is not None and value is not False:
+            yield f"{name or path.rpartition('.')[2]}={_brief(value)}"
+
+
+def _brief(value: object) -> str:
+    if isinstance(value, str):
+        text = repr(str(value))
+        return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 4]}...'"
+    if isinstance(value, datetime):
+        return f"{value:%Y-%m-%dT%H:%M:%SZ}"
+    return str(len(value)) if isinstance(value, Sized) else repr(value)

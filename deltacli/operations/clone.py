@@ -17,7 +17,6 @@ from deltacli.arrow import compute as pc
 from deltacli.changing.basis import Act, Basis, basis_of
 from deltacli.changing.commit import Committed
 from deltacli.changing.plan import Amount, Shortfall
-from deltacli.core.documents import short_repr
 from deltacli.core.errors import (
     ConflictLost,
     DeltacliError,
@@ -31,7 +30,7 @@ from deltacli.core.errors import (
     parameter,
 )
 from deltacli.core.typing import ArrowArray, Json, RecordBatch
-from deltacli.core.units import plural
+from deltacli.core.units import plural, short_repr
 from deltacli.delta.data_files import are_absolute, encoded_root, made_absolute, vector_file
 from deltacli.delta.log.actions import Action
 from deltacli.delta.log.commit_content import CommitRequest, EveryFile, Slot, encoded_files

@@ -18,13 +18,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
 from deltacli.changing.plan import Amount
-from deltacli.core.documents import short_repr
 from deltacli.core.errors import DeltacliError, LogIncomplete, Unreadable, UsageError, nearest_name, parameter
 from deltacli.core.made_once import cached_property
 from deltacli.core.progress import Step
 from deltacli.core.request_fields import Kind, option
 from deltacli.core.typing import ArrowArray, Json, RecordBatch
-from deltacli.core.units import format_timestamp
+from deltacli.core.units import format_timestamp, short_repr
 from deltacli.delta.listing import PathKeys
 from deltacli.delta.schema.to_arrow import arrow_schema, unread_type
 from deltacli.delta.schema.type_changes import is_allowed_change

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
-from deltacli.core.documents import short_repr
 from deltacli.core.errors import (
     TABLE,
     DeltacliError,
@@ -25,6 +24,7 @@ from deltacli.core.errors import (
 )
 from deltacli.core.request_fields import OF_DELTA, Kind, option
 from deltacli.core.typing import Json, JsonObject, RecordBatch
+from deltacli.core.units import short_repr
 from deltacli.delta.log.actions import Action
 from deltacli.delta.log.file_actions import FileCounts
 from deltacli.delta.log.state import StateBuilder, TableConfiguration, plain_action, read_protocol

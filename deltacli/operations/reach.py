@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from deltacli.arrow import compute as pc
 from deltacli.arrow.rows import grouped
 from deltacli.changing.plan import Amount
-from deltacli.core.documents import short_repr
 from deltacli.core.errors import (
     CommitCorrupt,
     FileMissing,
@@ -36,7 +35,7 @@ from deltacli.core.made_once import cached_property
 from deltacli.core.progress import reported
 from deltacli.core.request_fields import Kind, option
 from deltacli.core.typing import ArrowArray, ArrowTable, JsonObject, RecordBatch
-from deltacli.core.units import DAY_MS, format_timestamp, ranges_of
+from deltacli.core.units import DAY_MS, format_timestamp, ranges_of, short_repr
 from deltacli.delta.log.file_actions import narrow_batches, reconcile_commit
 from deltacli.delta.log.segment import LogFile, LogListing, file_times
 from deltacli.delta.log.state import (

@@ -13,9 +13,8 @@ from deltacli.catalogs.publishing import publish, require_publishable
 from deltacli.catalogs.ratified import staged_path
 from deltacli.changing.basis import Act, Basis
 from deltacli.changing.plan import Whole
-from deltacli.core.documents import short_repr
 from deltacli.core.errors import NOTHING_CHANGED, Refused
-from deltacli.core.units import plural
+from deltacli.core.units import plural, short_repr
 from deltacli.operations.catalog.status import require_managed
 
 if TYPE_CHECKING:

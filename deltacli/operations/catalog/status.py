@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from deltacli.catalogs.lockstep import CLUSTERING, ROW_TRACKING, TABLE_IDS, is_synthetic, named_table
 from deltacli.catalogs.publishing import is_published, same_lines
 from deltacli.catalogs.ratified import STAGED_DIRECTORY, View, staged_path, staged_version
-from deltacli.core.documents import short_repr
 from deltacli.core.errors import FileMissing, Unreadable, UsageError, command
 from deltacli.core.typing import Json
-from deltacli.core.units import format_ranges
+from deltacli.core.units import format_ranges, short_repr
 from deltacli.delta.log.segment import LOG_DIRECTORY, LogFileKind, commit_name, make_log_file, parse_log_path
 from deltacli.delta.protocol.features import READER_FEATURES_VERSION
 from deltacli.storage import is_address_of

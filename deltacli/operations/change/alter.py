@@ -17,11 +17,10 @@ from deltacli.changing.change import STALE_VIEW, Gate
 from deltacli.changing.commit import Committed, require_possible, require_text
 from deltacli.changing.plan import OneCommit
 from deltacli.changing.preflight import broken_rules
-from deltacli.core.documents import short_repr
 from deltacli.core.errors import Refusal, Refused, Unreadable, UsageError, command
 from deltacli.core.request_fields import COMMIT_METADATA, OF_DELTA, option, shared
 from deltacli.core.typing import Json, JsonObject
-from deltacli.core.units import plural
+from deltacli.core.units import plural, short_repr
 from deltacli.delta.clustering.clustering_columns import DOMAIN, clustering_action, read_clustering_columns
 from deltacli.delta.data_files import unique_id
 from deltacli.delta.evolution.draft import Draft, Effect, Settings, names_of

@@ -21,10 +21,9 @@ from deltacli.changing.basis import Act, Basis, basis_of
 from deltacli.changing.change import Gate, carry_out, plan_change
 from deltacli.changing.commit import Committed, require_possible
 from deltacli.changing.plan import Whole
-from deltacli.core.documents import short_repr
 from deltacli.core.errors import Refused, command
 from deltacli.core.typing import Json, RecordBatch
-from deltacli.core.units import format_duration, format_ranges, format_size, format_timestamp, plural
+from deltacli.core.units import format_duration, format_ranges, format_size, format_timestamp, plural, short_repr
 from deltacli.delta.evolution.draft import fields_within, uses_mapping
 from deltacli.delta.log.actions import FIELDS, NO_METADATA, Action, require_free
 from deltacli.delta.log.commit_content import CommitRequest, EveryFile, FilesAt, Slot, encode_line, encoded_files

@@ -14,10 +14,10 @@ from deltacli.changing.basis import Act, basis_of
 from deltacli.changing.change import STALE_VIEW, Gate
 from deltacli.changing.commit import Committed, require_possible
 from deltacli.changing.plan import OneCommit
-from deltacli.core.documents import short_repr
 from deltacli.core.errors import NOTHING_CHANGED, Refusal, Refused, UsageError, adding, command
 from deltacli.core.request_fields import COMMIT_METADATA, OF_DELTA, option, shared
 from deltacli.core.typing import Json
+from deltacli.core.units import short_repr
 from deltacli.delta.log.actions import NO_METADATA, require_free
 from deltacli.delta.log.commit_content import CommitRequest, EveryFile
 from deltacli.delta.log.file_actions import FileCounts

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from deltacli.changing.basis import Act, Basis, past_of
 from deltacli.changing.derived import require_derivable
 from deltacli.changing.plan import Whole
-from deltacli.core.documents import short_repr
 from deltacli.core.errors import (
     CheckpointUnreadable,
     DeltacliError,
@@ -27,7 +26,7 @@ from deltacli.core.errors import (
     parameter,
 )
 from deltacli.core.request_fields import Kind, option, require_known_word
-from deltacli.core.units import plural
+from deltacli.core.units import plural, short_repr
 from deltacli.delta.checkpoint.content import Columns, live_transactions, stats_type
 from deltacli.delta.checkpoint.layout import (
     READERS_THAT_FAIL,

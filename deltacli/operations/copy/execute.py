@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
 from deltacli.changing.basis import LOOK_SECONDS, Act
 from deltacli.changing.commit import Committed, commit
 from deltacli.changing.plan import Amount, Shortfall
-from deltacli.core.documents import short_repr
 from deltacli.core.errors import (
     ConflictLost,
     DeltacliError,
@@ -26,7 +25,7 @@ from deltacli.core.errors import (
 from deltacli.core.process import raise_open_files
 from deltacli.core.progress import WeighedStep, weighed
 from deltacli.core.typing import Json
-from deltacli.core.units import plural
+from deltacli.core.units import plural, short_repr
 from deltacli.delta.data_files import key_text
 from deltacli.delta.log.commit_content import CommitRequest
 from deltacli.delta.log.segment import HINT_NAME, LogFile, LogFileKind

@@ -15,7 +15,6 @@ from deltacli.arrow import compute as pc
 from deltacli.changing.basis import Basis, basis_of, digest_of, past_of
 from deltacli.changing.commit import require_possible
 from deltacli.changing.plan import Amount
-from deltacli.core.documents import short_repr
 from deltacli.core.errors import (
     CheckpointUnreadable,
     CommitCorrupt,
@@ -35,7 +34,7 @@ from deltacli.core.errors import (
 )
 from deltacli.core.made_once import cached_property
 from deltacli.core.typing import ArrowArray, ArrowTable, Json
-from deltacli.core.units import plural, some_of
+from deltacli.core.units import plural, short_repr, some_of
 from deltacli.delta.data_files import are_absolute, key_text, no_vector_ids, unique_id_column
 from deltacli.delta.encoding.many_values import KeyIndex
 from deltacli.delta.listing import PathKeys

@@ -13,12 +13,11 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow import compute as pc
-from deltacli.core.documents import short_repr
 from deltacli.core.errors import CommitCorrupt, FileMissing, LogIncomplete
 from deltacli.core.made_once import cached_property
 from deltacli.core.progress import reported
 from deltacli.core.typing import Json, JsonObject
-from deltacli.core.units import DAY_MS, format_timestamp
+from deltacli.core.units import DAY_MS, format_timestamp, short_repr
 from deltacli.delta.encoding.ndjson import parse_ndjson
 from deltacli.delta.log.segment import LogFile, LogListing, file_times
 from deltacli.delta.log.state import (

@@ -19,7 +19,6 @@ import orjson
 from deltacli.changing.basis import Act, Basis, basis_of
 from deltacli.changing.derived import put_derived, require_derivable
 from deltacli.changing.plan import Whole
-from deltacli.core.documents import short_repr
 from deltacli.core.errors import (
     CommitCorrupt,
     FileMissing,
@@ -32,7 +31,7 @@ from deltacli.core.errors import (
     parameter,
 )
 from deltacli.core.progress import reported_weighed
-from deltacli.core.units import format_spans, gaps_in, named_ranges
+from deltacli.core.units import format_spans, gaps_in, named_ranges, short_repr
 from deltacli.delta.log.actions import Action, read_actions, too_deep, wrong_type
 from deltacli.delta.log.file_actions import file_key
 from deltacli.delta.log.segment import LOG_DIRECTORY, CheckpointInstance, LogFile, LogListing, checksum_path

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from deltacli.changing.basis import Act, Basis, basis_of, require_committable, with_digest
 from deltacli.changing.lease import permit, require_progress
 from deltacli.changing.plan import Failures, Undone
-from deltacli.core.documents import short_repr
 from deltacli.core.errors import (
     CheckpointUnreadable,
     FileMissing,
@@ -45,6 +44,7 @@ from deltacli.core.units import (
     named_ranges,
     plural,
     ranges_of,
+    short_repr,
 )
 from deltacli.delta.log.file_actions import FileCounts
 from deltacli.delta.log.segment import (

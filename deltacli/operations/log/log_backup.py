@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from deltacli.changing.basis import Act, Basis, past_of
 from deltacli.changing.plan import Amount, Whole
-from deltacli.core.documents import short_repr
 from deltacli.core.errors import (
     ConflictLost,
     FileMissing,
@@ -26,7 +25,7 @@ from deltacli.core.errors import (
     parameter,
 )
 from deltacli.core.progress import Progress, reported, weighed
-from deltacli.core.units import format_ranges, format_timestamp, plural
+from deltacli.core.units import format_ranges, format_timestamp, plural, short_repr
 from deltacli.delta.log.segment import BACKUP_LIST, HINT_NAME, LOG_DIRECTORY, MAX_HINT_BYTES, LogFileKind
 from deltacli.engine.base import Engine
 from deltacli.operations.log.log_copy import (

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, assert_never
 
 from deltacli.changing.basis import Act, Basis, past_of
 from deltacli.changing.plan import Amount, Whole
-from deltacli.core.documents import short_repr
 from deltacli.core.errors import (
     CommitCorrupt,
     ConflictLost,
@@ -31,7 +30,7 @@ from deltacli.core.errors import (
     parameter,
 )
 from deltacli.core.progress import Progress, reported, weighed
-from deltacli.core.units import format_ranges, format_timestamp, named_ranges, plural
+from deltacli.core.units import format_ranges, format_timestamp, named_ranges, plural, short_repr
 from deltacli.delta.log.actions import read_actions
 from deltacli.delta.log.segment import (
     BACKUP_LIST,

@@ -22,11 +22,10 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 from deltacli.arrow import compute as pc
 from deltacli.changing.basis import Act
 from deltacli.changing.commit import Committed, Dropped, jittered_pause
-from deltacli.core.documents import short_repr
 from deltacli.core.errors import DeltacliError, OutcomeUnknown, StorageFailed, Unreadable, command
 from deltacli.core.progress import weighed
 from deltacli.core.typing import ArrowArray, Json, RecordBatch
-from deltacli.core.units import plural
+from deltacli.core.units import plural, short_repr
 from deltacli.delta.data_files import decode
 from deltacli.delta.log.commit_content import CommitRequest, OnConflict, Slot, TouchedFiles, WatchedFiles, encoded_files
 from deltacli.operations.optimize.plan import (

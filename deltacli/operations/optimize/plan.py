@@ -25,11 +25,10 @@ from deltacli.changing.basis import Act, Basis, basis_of
 from deltacli.changing.commit import require_possible
 from deltacli.changing.preflight import REMOVED_OTHERWISE, TWICE, errors_of_row_ids, reason_of
 from deltacli.core.clock import Machine
-from deltacli.core.documents import short_repr
 from deltacli.core.errors import FileMissing, Refusal, Refused, command
 from deltacli.core.made_once import cached_property
 from deltacli.core.typing import ArrowArray, Json, JsonObject, RecordBatch
-from deltacli.core.units import format_size, plural
+from deltacli.core.units import format_size, plural, short_repr
 from deltacli.delta.clustering.clustering_columns import clustering_paths
 from deltacli.delta.data_files import key_text, unique_id_column
 from deltacli.delta.listing import PathKeys

@@ -20,7 +20,6 @@ from deltacli.changing.change import STALE_VIEW, Gate, views_of_paimon
 from deltacli.changing.commit import MAX_ASKED, require_text
 from deltacli.changing.plan import Whole
 from deltacli.core.clock import MACHINE, Machine
-from deltacli.core.documents import short_repr
 from deltacli.core.errors import (
     NOTHING_CHANGED,
     ConflictLost,
@@ -35,6 +34,7 @@ from deltacli.core.errors import (
     command,
 )
 from deltacli.core.typing import Json
+from deltacli.core.units import short_repr
 from deltacli.engine.base import Engine
 from deltacli.operations.paimon.table_files import (
     list_schemas,

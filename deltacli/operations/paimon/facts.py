@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
-from deltacli.core.documents import short_repr
 from deltacli.core.errors import FileMissing, Unreadable, UsageError, VersionAbsent, command, nearest_name
 from deltacli.core.typing import Json, JsonObject
-from deltacli.core.units import format_ranges, format_timestamp, gaps_in
+from deltacli.core.units import format_ranges, format_timestamp, gaps_in, short_repr
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.protocol.clients import access
 from deltacli.engine.base import Engine

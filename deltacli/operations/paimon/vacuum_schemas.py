@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from deltacli.changing.basis import OTHER_PAST, Act, Basis
 from deltacli.changing.plan import NO_FILES, Amount, Failures, Undone
-from deltacli.core.documents import short_repr
 from deltacli.core.errors import NOTHING_CHANGED, FileMissing, Refusal, Refused, Unreadable, adding, command, parameter
 from deltacli.core.typing import Json
-from deltacli.core.units import duration, format_duration, format_ranges, format_timestamp, plural
+from deltacli.core.units import duration, format_duration, format_ranges, format_timestamp, plural, short_repr
 from deltacli.operations.paimon.table_files import (
     SchemaUsers,
     find_schema_users,

@@ -13,11 +13,10 @@ from functools import partial
 from itertools import pairwise
 from typing import Any, TypeAlias, cast
 
-from deltacli.core.documents import short_repr
 from deltacli.core.errors import CheckpointUnreadable, CommitCorrupt, FileMissing, LogIncomplete, ProtocolUnsupported
 from deltacli.core.progress import SILENT, Progress, weighed
 from deltacli.core.typing import Json
-from deltacli.core.units import ranges_of
+from deltacli.core.units import ranges_of, short_repr
 from deltacli.delta.log.actions import Action
 from deltacli.delta.log.segment import CommitTime, LogFile, LogListing, TimestampSource, file_times, time_as_json
 from deltacli.engine.base import Engine

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
 from deltacli.changing.plan import Amount
-from deltacli.core.documents import short_repr
 from deltacli.core.errors import Refusal, Refused, UsageError, adding, command, parameter, require_path
 from deltacli.core.request_fields import Kind, Option, option, shared
 from deltacli.core.typing import ArrowArray, ArrowTable, Json
-from deltacli.core.units import format_ranges, named_ranges, ranges_of
+from deltacli.core.units import format_ranges, named_ranges, ranges_of, short_repr
 from deltacli.operations.recover.log_files import LogItem, LogPlan
 from deltacli.operations.recover.sources import FoundFiles, Overwritten, Source
 from deltacli.table.api_arguments import optional_version, version_number

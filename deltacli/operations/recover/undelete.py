@@ -14,7 +14,6 @@ from deltacli.arrow import compute as pc
 from deltacli.changing.basis import Act, Basis, past_of
 from deltacli.changing.derived import in_flight
 from deltacli.changing.plan import Amount, Shortfall
-from deltacli.core.documents import short_repr
 from deltacli.core.errors import (
     NOTHING_CHANGED,
     ConflictLost,
@@ -30,7 +29,7 @@ from deltacli.core.errors import (
 )
 from deltacli.core.progress import weighed
 from deltacli.core.typing import ArrowArray, ArrowTable
-from deltacli.core.units import plural
+from deltacli.core.units import plural, short_repr
 from deltacli.delta.log.segment import choose_segment
 from deltacli.delta.log.state import has_in_commit_timestamps
 from deltacli.operations.log.log_copy import StoredFile, digest, find_table_id, list_whole_log, log_location, versioned

@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from deltacli.changing.plan import Amount
-from deltacli.core.documents import dumps, short_repr
+from deltacli.core.documents import dumps
 from deltacli.core.errors import (
     NOTHING_CHANGED,
     Refusal,
@@ -25,6 +25,7 @@ from deltacli.core.errors import (
 )
 from deltacli.core.request_fields import COMMIT_METADATA, Kind, option, require_known_word, shared
 from deltacli.core.typing import Json
+from deltacli.core.units import short_repr
 from deltacli.delta.log.actions import NO_METADATA
 from deltacli.delta.log.segment import Place
 from deltacli.operations.recover.plan import ACCEPT_COMMITS, accepted_versions

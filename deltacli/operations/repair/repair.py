@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, ClassVar
 
 from deltacli.changing.basis import Act, Basis, basis_of
 from deltacli.changing.plan import Amount, Shortfall
-from deltacli.core.documents import short_repr
 from deltacli.core.errors import (
     ConflictLost,
     DeltacliError,
@@ -26,7 +25,7 @@ from deltacli.core.errors import (
     command,
     parameter,
 )
-from deltacli.core.units import format_size, plural
+from deltacli.core.units import format_size, plural, short_repr
 from deltacli.delta.log.segment import LOG_DIRECTORY, LogListing, Place
 from deltacli.delta.protocol.features import require_committable
 from deltacli.operations.log.log_copy import StoredFile, find_table_id, list_whole_log, versioned

@@ -15,11 +15,11 @@ from deltacli.arrow import compute as pc
 from deltacli.changing.basis import LOOK_SECONDS, Act, Basis, basis_of
 from deltacli.changing.commit import Committed, require_possible
 from deltacli.changing.plan import Shortfall
-from deltacli.core.documents import dumps, short_repr
+from deltacli.core.documents import dumps
 from deltacli.core.errors import DeltacliError, Refusal, Refused, UsageError, command, parameter, spelling
 from deltacli.core.request_fields import COMMIT_METADATA, Kind, option, shared
 from deltacli.core.typing import ArrowArray, Json, RecordBatch
-from deltacli.core.units import format_size, format_timestamp, plural
+from deltacli.core.units import format_size, format_timestamp, plural, short_repr
 from deltacli.delta.log.actions import NO_METADATA, require_free
 from deltacli.delta.log.commit_content import CommitRequest, EveryFile, FilesOfPartitions, Slot, encoded_files
 from deltacli.delta.log.conflicts import is_vacuum

@@ -9,12 +9,11 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow import compute as pc
-from deltacli.core.documents import short_repr
 from deltacli.core.errors import NotATable, PaimonTable, ProtocolUnsupported, Refused, Unreadable, UsageError, parameter
 from deltacli.core.progress import SILENT, Progress
 from deltacli.core.request_fields import Kind, option
 from deltacli.core.typing import Json, JsonObject
-from deltacli.core.units import format_timestamp
+from deltacli.core.units import format_timestamp, short_repr
 from deltacli.delta.streams import OtherOffset, SourceKind
 from deltacli.operations.streams.checkpoints import OK, Finding, Verdict, find_checkpoints, worst
 from deltacli.operations.streams.judge import judge

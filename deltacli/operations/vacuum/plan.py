@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
 from deltacli.changing.plan import NO_FILES, Amount, Failures, Undone
-from deltacli.core.documents import short_repr
 from deltacli.core.errors import Refusal, Refused, UsageError, adding, command, parameter, require_path
 from deltacli.core.made_once import cached_property, pattern
 from deltacli.core.request_fields import (
@@ -23,7 +22,7 @@ from deltacli.core.request_fields import (
     require_known_word,
     shared,
 )
-from deltacli.core.units import format_duration, format_size, format_timestamp, parse_size, plural
+from deltacli.core.units import format_duration, format_size, format_timestamp, parse_size, plural, short_repr
 from deltacli.delta.log.actions import NO_METADATA
 from deltacli.delta.log.segment import LOG_DIRECTORY
 from deltacli.delta.log.state import DEFAULT_DELETED_FILE_RETENTION_MS, DELETED_FILE_RETENTION

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from deltacli.changing.basis import Act, Basis, basis_of
 from deltacli.changing.plan import Failures, Shortfall, Undone
-from deltacli.core.documents import short_repr
 from deltacli.core.errors import (
     CredentialsMissing,
     FileMissing,
@@ -26,7 +25,7 @@ from deltacli.core.errors import (
     parameter,
 )
 from deltacli.core.typing import Json, JsonObject
-from deltacli.core.units import format_timestamp, plural
+from deltacli.core.units import format_timestamp, plural, short_repr
 from deltacli.delta.data_files import key_text
 from deltacli.operations.recover.copies import (
     MANIFEST,

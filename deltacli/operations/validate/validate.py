@@ -12,10 +12,9 @@ from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
-from deltacli.core.documents import short_repr
 from deltacli.core.errors import ProtocolUnsupported, StorageFailed, parameter
 from deltacli.core.progress import Progress
-from deltacli.core.units import plural
+from deltacli.core.units import plural, short_repr
 from deltacli.delta.data_files import MANIFESTS, named_by
 from deltacli.delta.log.file_actions import SMALL_FILE_BYTES
 from deltacli.delta.log.row_ids import FEATURE
