@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, ClassVar, Generic, Protocol, TypeVar
 
-from deltacli.changing.basis import Act, Basis, look_again, require_clock, require_same, require_unchanged
+from deltacli.changing.basis import Act, Basis, look_again, require_clock, require_past, require_same, require_unchanged
 from deltacli.core.errors import (
     NOTHING_CHANGED,
     ConflictLost,
@@ -207,8 +207,13 @@ class Gate(Generic[P, Done]):
             require_same(basis, listing)
 
     def look_at_past(self, at: Basis | None = None) -> None:
-        """Look at the commit that the plan, or one that follows, stands on. Raises as `require_unchanged`."""
-        require_unchanged(self.plan.basis if at is None else at)
+        """Look at the commit that the plan stands on, by one request; at that of a plan that follows, as
+        `require_unchanged` does, which was listed just now. Raises Refused (`plan.other-past`).
+        """
+        if at is None:
+            require_past(self.table.storage, self.plan.basis.past)
+        else:
+            require_unchanged(at)
 
     def again(self, plan: P) -> P:
         """Take a plan that was made again. Raises Refused where it is refused, ConflictLost where nobody agreed to its
