@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import gc
 import multiprocessing
+import os
 import re
 import sys
 import time
@@ -129,8 +130,16 @@ def results(theme: Theme, seeds: Sequence[int], jobs: int) -> Iterator[Result]:
         yield from map(partial(result_of, theme), seeds)
         return
     forks = "fork" if sys.platform.startswith("linux") else "spawn"  # with all modules, and before any thread
-    with multiprocessing.get_context(forks).Pool(jobs, keep_modules) as pool:
+    with multiprocessing.get_context(forks).Pool(jobs, _begin_process) as pool:
         yield from pool.imap(partial(result_of, theme), seeds, chunksize=8)
+
+
+def _begin_process() -> None:
+    """Begin a process of a pool, on one core: its threads act one at a time, so a second one costs only the way."""
+    keep_modules()
+    if sys.platform.startswith("linux"):
+        cores = sorted(os.sched_getaffinity(0))
+        os.sched_setaffinity(0, {cores[os.getpid() % len(cores)]})
 
 
 def keep_modules() -> None:
