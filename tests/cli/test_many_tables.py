@@ -94,7 +94,7 @@ def test_one_question_has_the_sums_and_the_number_of_each_table(answer: str, sev
         code, said = session.finish()
 
     each = ", ".join(f"{table} 21" for table in tables)
-    assert f"rewrite 63 files (98.1 KiB) of 3 tables: {each}? [y/N]" in asked
+    assert f"rewrite 63 files (98.8 KiB) of 3 tables: {each}? [y/N]" in asked
     assert 1 == said.count("[y/N]")
     assert (answer == "n") is ("cancelled; nothing was changed" in said)
     expected = (0, [15] * 3) if answer == "y" else (4, [14] * 3)

@@ -124,7 +124,7 @@ def test_sizes_have_separators(tmp_path: Path) -> None:
     make_sample(tmp_path / "tbl", damaged=True)
 
     assert (
-        "00018.snappy.parquet: 700 bytes instead of 1,363 [data.size-mismatch]\n" in repair(tmp_path, "--dry-run").out
+        "00018.snappy.parquet: 700 bytes instead of 1,366 [data.size-mismatch]\n" in repair(tmp_path, "--dry-run").out
     )
 
 

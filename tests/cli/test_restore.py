@@ -45,7 +45,7 @@ def test_a_dry_run_shows_the_plan_and_changes_nothing(home: Path) -> None:
     assert (0, "") == (done.code, done.err)
     assert done.words.startswith(
         f"table file://{home}/tbl version 14, newest restore 3, committed 2026-01-01 21:00:00 UTC files size rows "
-        "bring back 6 11.1 KiB 580 remove 18 27.7 KiB 1,030 keep 3 "
+        "bring back 6 11.1 KiB 580 remove 18 27.9 KiB 1,070 keep 3 "
         "changes unset delta.deletedFileRetentionDuration commit version 15, would be committed"
     )
     assert 15 == len(list((home / "tbl" / "_delta_log").glob("*.json")))
@@ -61,8 +61,8 @@ def test_rows_come_back_and_the_restore_is_undone(home: Path) -> None:
         *(found[f"{name}Version"] for name in ("current", "target", "committed")),
         found["dryRun"],
     )
-    assert {"added": 6, "removed": 18, "unchanged": 3, "addedBytes": 11319, "removedBytes": 28350} == found["files"]
-    assert {"added": 580, "removed": 1030} == found["rows"]
+    assert {"added": 6, "removed": 18, "unchanged": 3, "addedBytes": 11319, "removedBytes": 28600} == found["files"]
+    assert {"added": 580, "removed": 1070} == found["rows"]
     assert "+6 files, -18 files" in deltacli("history", "tbl", "--limit", "1", "--format", "markdown", cwd=home).out
 
     second = restore(home, "--timestamp", "2026-01-03T17:00:00Z", "--yes", "--format", "ndjson")
@@ -98,7 +98,7 @@ def test_consent_is_asked_for_with_the_numbers_of_the_plan(home: Path) -> None:
         session.type("n\n")
         ended, _ = session.finish()
     question = " ".join(asked.split()).partition("restore version 3 ")[2]
-    numbers = "bring back 6 files (11.1 KiB, 580 rows), remove 18 files (27.7 KiB, 1,030 rows)? [y/N]"
+    numbers = "bring back 6 files (11.1 KiB, 580 rows), remove 18 files (27.9 KiB, 1,070 rows)? [y/N]"
     assert f"of {(home / 'tbl').as_uri()}: {numbers}" == question
     assert 4 == ended
     assert 15 == len(list((home / "tbl" / "_delta_log").glob("*.json")))
@@ -230,7 +230,7 @@ def test_the_question_breaks_between_words(home: Path) -> None:
     assert max(map(len, lines)) <= max(80, len(uri) + 1)
     assert (
         f"restore version 3 of {uri}: "
-        "bring back 6 files (11.1 KiB, 580 rows), remove 18 files (27.7 KiB, 1,030 rows)? [y/N] " == " ".join(lines)
+        "bring back 6 files (11.1 KiB, 580 rows), remove 18 files (27.9 KiB, 1,070 rows)? [y/N] " == " ".join(lines)
     )
 
 

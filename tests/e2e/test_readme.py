@@ -55,7 +55,7 @@ def test_the_python_of_the_readme_runs(tmp_path: Path) -> None:
     with contextlib.redirect_stdout(out), contextlib.chdir(tmp_path):
         exec(blocks("python")[0], {})
 
-    assert "12 15 1080 {'delta.deletedFileRetentionDuration': 'interval 3 days'}" == out.getvalue().splitlines()[0]
+    assert "12 15 1120 {'delta.deletedFileRetentionDuration': 'interval 3 days'}" == out.getvalue().splitlines()[0]
 
 
 def test_the_first_commands_prepare_the_others() -> None:
