@@ -70,6 +70,26 @@ def test_rows_are_those_by_urls(name: str, tmp_path: Path, s3: S3Server, monkeyp
         assert 1 == len(server.vended)
 
 
+@pytest.mark.parametrize("store", ["gcs", "azure"])
+def test_tasks_read_other_clouds_with_what_is_vended(
+    store: str, table: Grown, tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The stores let nobody in without it."""
+    cloud = request.getfixturevalue(store)
+    for name in ("AZURE_STORAGE_CONNECTION_STRING", "GOOGLE_APPLICATION_CREDENTIALS"):
+        monkeypatch.delenv(name, raising=False)
+    with vending(tmp_path, table.root, cloud) as server:
+        monkeypatch.setattr(shared_directory, "system_clock", lambda: server.now_ms)
+        partitions = read_shared(server.open(), ShareBatchOptions(PATH)).partitions()
+
+        assert [0, 2, 3, 4, 5] == rows_of(partitions)
+        assert all(SECRET.encode() in part and TOKEN.encode() not in part for part in partitions)
+        cloud.token = cloud.signature = f"sig={SECRET}-of-another-one"
+        with pytest.raises(RuntimeError, match="storage.permission"):
+            rows_of(partitions)
+        cloud.token = cloud.signature = ""
+
+
 def test_changes_and_conditions_are_those_by_urls(server: Vending) -> None:
     for options in (
         ShareBatchOptions(PATH, read_change_feed=True, first=1, last=2),

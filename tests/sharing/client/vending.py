@@ -12,6 +12,8 @@ from typing import Any
 from deltacli.storage.retry import Retry
 from tests.sharing.client.serving import Asked, Proxy, Sent, proxied
 from tests.sharing.served import shared
+from tests.support.azure import ACCOUNT, AzureServer
+from tests.support.gcs import GcsServer
 from tests.support.s3 import S3Server
 
 JSON = {"content-type": "application/json; charset=utf-8"}
@@ -25,7 +27,7 @@ class Vending:
     """
 
     proxy: Proxy
-    cloud: S3Server
+    cloud: S3Server | GcsServer | AzureServer
     root: str
     members: dict[str, Any]
     life_ms: int = 3_600_000
@@ -37,7 +39,11 @@ class Vending:
 
     @property
     def options(self) -> dict[str, str]:
-        return {"endpoint_url": self.cloud.url, "region": "us-east-1"}
+        if isinstance(self.cloud, S3Server):
+            return {"endpoint_url": self.cloud.url, "region": "us-east-1"}
+        return {
+            "endpoint_url": f"{self.cloud.url}/{ACCOUNT}" if isinstance(self.cloud, AzureServer) else self.cloud.url
+        }
 
     @property
     def address(self) -> str:
@@ -80,24 +86,38 @@ class Vending:
     def _credentials(self, asked: Asked) -> Sent:
         location = asked.json.get("location", self.root)
         self.vended.append(location)
-        keys = {"accessKeyId": "ASIAVENDED", "secretAccessKey": f"{SECRET}-{len(self.vended)}", "sessionToken": "st"}
-        given = {"location": location, "awsTempCredentials": keys, "expirationTime": self.now_ms + self.life_ms}
+        kind, keys = self._keys(f"{SECRET}-{len(self.vended)}")
+        given = {"location": location, kind: keys, "expirationTime": self.now_ms + self.life_ms}
         document = self.change({"credentials": given})
         if isinstance(document, Sent):
             return document
         body = document if isinstance(document, bytes) else json.dumps(document).encode()
         return Sent(200, {**JSON, **self.headers}, body)
 
+    def _keys(self, secret: str) -> tuple[str, dict[str, str]]:
+        """The credentials of the store, which lets nobody in without them from now on, where it looks at any."""
+        if isinstance(self.cloud, GcsServer):
+            self.cloud.token = secret
+            return "gcpOauthToken", {"oauthToken": secret}
+        if isinstance(self.cloud, AzureServer):
+            self.cloud.signature = f"sv=2026-01-01&sig={secret}"
+            return "azureUserDelegationSas", {"sasToken": self.cloud.signature}
+        return "awsTempCredentials", {"accessKeyId": "ASIAVENDED", "secretAccessKey": secret, "sessionToken": "st"}
+
 
 @contextmanager
-def vending(tmp_path: Path, table: Path, cloud: S3Server, **members: Any) -> Iterator[Vending]:
+def vending(
+    tmp_path: Path, table: Path, cloud: S3Server | GcsServer | AzureServer, **members: Any
+) -> Iterator[Vending]:
     """Serve a local table by URLs, and its copy in a bucket as a directory."""
-    bucket = cloud.make_bucket()
+    bucket = cloud.make_container() if isinstance(cloud, AzureServer) else cloud.make_bucket()
     for path in sorted(table.rglob("*")):
         if path.is_file():
             name, modified_ms = path.relative_to(table).as_posix(), path.stat().st_mtime_ns // 1_000_000
             cloud.put(bucket, f"lake/t/{name}", path.read_bytes(), modified_ms)
-    root = f"s3://{bucket}/lake/t"
+    root = f"{'gs' if isinstance(cloud, GcsServer) else 's3'}://{bucket}/lake/t"
+    if isinstance(cloud, AzureServer):
+        root = f"abfss://{bucket}@{ACCOUNT}.dfs.core.windows.net/lake/t"
     with proxied(tmp_path, shared(table)) as proxy:
         server = Vending(proxy, cloud, root, {"accessModes": ["url", "dir"], "location": root, **members})
         proxy.plant = server.plant
