@@ -21,7 +21,7 @@ OF_THIS_KIND = [
     for number, block in enumerate(BLOCKS)
     if "foreachBatch" not in block or os.environ.get("DELTACLI_CLUSTER") != "connect"  # its server has no deltacli
 ]
-LANDED = {"trip": 1231, "day": "2026-01-03", "ride": {"city": "Bern", "fare": 9.5}}
+LANDED = {"trip": 1471, "day": "2026-01-03", "ride": {"city": "Bern", "fare": 9.5}}
 
 
 @pytest.fixture

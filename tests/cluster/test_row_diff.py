@@ -208,4 +208,4 @@ def test_the_command_prints_what_one_process_prints(cluster: Cluster, tmp_path: 
 
     assert (1, "") == (there.returncode, there.stderr)
     assert json.loads(here.stdout) == json.loads(there.stdout)
-    assert 360 == json.loads(here.stdout)["byKey"]["added"]
+    assert 240 == json.loads(here.stdout)["byKey"]["added"]
