@@ -27,7 +27,7 @@ class Vending:
     """
 
     proxy: Proxy
-    cloud: S3Server | GcsServer | AzureServer
+    cloud: Any  # an S3Server, a GcsServer or an AzureServer
     root: str
     members: dict[str, Any]
     life_ms: int = 3_600_000
