@@ -90,8 +90,9 @@ def starting_policy(directory: str, file: str, tables: Sequence[str], schema: st
         "# exclude = []",
         "",
     ]
+    beside = "" if schema is None else os.path.basename(schema)
     return _FILE.format(
-        schema="" if schema is None else f"#:schema ./{os.path.basename(schema)}\n",
+        schema=f"#:schema ./{beside}\n" if beside.isprintable() and beside else "",
         groups="\n".join(group),
         example=_quoted(_commented(named[0])),
         plan=command("fleet plan"),

@@ -84,6 +84,8 @@ def test_names_that_are_no_text_are_refused_or_left_out(
     assert run(["share", "init", "lake", "--config", odd]) == 0
     assert "$schema" not in Path(odd).read_text(encoding="utf-8")
     assert run(["share", "check", "--config", odd, "--level", "log"]) == 0
+    assert run(["fleet", "init", "lake", os.fsdecode(b"caf\xe9.toml")]) == 0
+    assert ":schema" not in Path(os.fsdecode(b"caf\xe9.toml")).read_text(encoding="utf-8")
     capfd.readouterr()
     assert run(["share", "init", "odd"]) == 2
     assert "has characters that a configuration cannot name" in capfd.readouterr().err
