@@ -2,7 +2,7 @@
 """Work on deltacli from a fresh clone. Needs Python 3.11 and pip only.
 
   python3 dev.py demo       create two sample tables in ./demo and run the main commands on them
-  python3 dev.py test       run the test suite, without arguments a quarter of its examples   [--without-corpus] [...]
+  python3 dev.py test       run the test suite               [--without-corpus] [pytest arguments]
   python3 dev.py check      check format, lint, types, layers, generated files and the documentation site
   python3 dev.py generate   write completions, manual pages, reference pages, schemas and screens
   python3 dev.py docs       build the documentation site in ./site
@@ -103,7 +103,7 @@ def _activation() -> str:
 
 def test(arguments: list[str]) -> int:
     """Run the test suite on all cores, with other engines as oracles; or what names the corpus, also of the long suite,
-    as in a clone that has none. Without arguments a quarter of the examples, others the next time.
+    as in a clone that has none.
     """
     set_up(DEV, "dev")
     set_up(PEERS, "peers")
@@ -114,8 +114,7 @@ def test(arguments: list[str]) -> int:
         hidden |= in_turns(others)
         chosen = ["-m", "not soak", *naming_the_corpus(), *OF_CLIENTS]
         return run_pytest(chosen, others or [same_turn()], place=memory_disk(), **hidden)
-    hidden = in_turns(arguments)
-    return run_pytest([], arguments or [next_turn()], place=memory_disk(), **hidden)
+    return run_pytest([], arguments or [next_turn()], place=memory_disk())
 
 
 OF_CLIENTS = [
@@ -149,9 +148,7 @@ def same_turn() -> str:
 
 
 def in_turns(arguments: list[str]) -> dict[str, str]:
-    """Return the environment in which the long suite and the examples take turns, which they do where nothing was asked
-    for.
-    """
+    """Return the environment in which the long suite takes turns, which it does where nothing was asked for."""
     return {} if arguments else {"DELTACLI_TURNS": "1"}
 
 

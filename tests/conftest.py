@@ -7,7 +7,6 @@ import os
 import signal
 import sys
 from collections.abc import Iterator, Mapping
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -24,7 +23,6 @@ from tests.support.effort import (
     import_the_whole_product,
     left_to_soaking,
     let_many_take_turns,
-    mark_examples,
 )
 from tests.support.gcs import GcsServer
 from tests.support.gcs_api import GcsApi
@@ -53,8 +51,6 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "quartered: every case is run by `python3 dev.py soak`, elsewhere one in four")
     config.addinivalue_line("markers", "halved: every case is run by `python3 dev.py soak`, elsewhere one in two")
     config.addinivalue_line("markers", "in_turn: all of its cases are run by `python3 dev.py soak`, elsewhere a part")
-    config.addinivalue_line("markers", "example: every case is run by `python3 dev.py soak`, in a gate one in four")
-    config.addinivalue_line("markers", "crossed: every case is run by `python3 dev.py soak`, in a gate every value")
     config.pluginmanager.register(Skips(config))
     begin_turn(config.getoption("randomly_seed", 0))
     forgive_slowness()
@@ -76,7 +72,6 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    mark_examples(items)
     let_many_take_turns(items)
     left = left_to_soaking(items)
     if left:
@@ -123,9 +118,9 @@ def no_command_line_is_left() -> Iterator[None]:
 
 
 @pytest.fixture
-def in_turn(request: pytest.FixtureRequest) -> effort.InTurn:
-    """What chooses cases of a test: a third of them, others in its next run; all of them in `dev.py soak`."""
-    return partial(effort.in_turn, turn=effort.turn_of(request.node))
+def in_turn() -> effort.InTurn:
+    """What chooses cases of a test: a third of them, others in the next run; all of them in `dev.py soak`."""
+    return effort.in_turn
 
 
 @pytest.fixture

@@ -34,7 +34,6 @@ SOAKS = {
     "repair": Soak(("tests/operations/repair",), "soak or not soak"),
     "matrix": Soak(("tests/corpus", "tests/differential", "tests/operations/test_log_*.py"), "soak or matrix"),
     "quartered": Soak(("tests",), "quartered or halved"),
-    "examples": Soak(("tests",), "example or crossed"),
     "turns": Soak(("tests",), "in_turn"),
     "long": Soak(("tests",), "long"),
     "sampled": Soak(("tests",), "sampled"),

@@ -47,7 +47,7 @@ def test_given_cases(case: Case, tmp_path: Path) -> None:
         assert [case.feed] == [one.feed.verdict for one in judged if one.feed is not None]
 
 
-@pytest.mark.quartered
+@pytest.mark.halved
 @pytest.mark.parametrize("seed", range(160))
 def test_a_verdict_is_what_the_restart_does(seed: int, tmp_path: Path) -> None:
     made = make(seed)
