@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -118,9 +119,9 @@ def no_command_line_is_left() -> Iterator[None]:
 
 
 @pytest.fixture
-def in_turn() -> effort.InTurn:
-    """What chooses cases of a test: a third of them, others in the next run; all of them in `dev.py soak`."""
-    return effort.in_turn
+def in_turn(request: pytest.FixtureRequest) -> effort.InTurn:
+    """What chooses cases of a test: a third of them, others in its next run; all of them in `dev.py soak`."""
+    return partial(effort.in_turn, turn=effort.turn_of(request.node))
 
 
 @pytest.fixture

@@ -1,4 +1,6 @@
-"""What takes turns: of four gates each test of the long suite is in one, and what every gate has to run is in all."""
+"""What takes turns: of four gates each test of the long suite is in one, and what every gate has to run is in all. What
+takes turns tries all of its own cases in turn.
+"""
 
 from __future__ import annotations
 
@@ -22,17 +24,18 @@ def test_four_gates_run_every_test(
     monkeypatch.setenv("DELTACLI_TURNS", asks)
     monkeypatch.delenv("DELTACLI_EFFORT", raising=False)
     items = {f"{name} {number}": name for name in MARKS for number in range(20)}
-    runs = dict.fromkeys(items, 0)
-    for turn in range(4):
+    runs: dict[str, list[int]] = {name: [] for name in items}
+    for turn in range(16):
         monkeypatch.setattr(effort._Turn, "number", turn)
         made = {name: pytest.Function.from_parent(request.node.parent, name=name, callobj=_nothing) for name in items}
         for name, item in made.items():
             item.own_markers[:] = [MARKS[items[name]].mark]
         left = {item.name for item in effort.left_to_soaking([*made.values()])}
         for name in items.keys() - left:
-            runs[name] += 1
+            runs[name] += effort.in_turn(range(4), 4, turn=effort.turn_of(made[name]))
 
-    assert {name: times[kind] for name, kind in items.items()} == runs
+    assert {name: 4 * times[kind] for name, kind in items.items()} == {name: len(tried) for name, tried in runs.items()}
+    assert all({*range(4)} == {*tried} for tried in runs.values()), "a test never tries some of its own cases"
 
 
 def _nothing() -> None:

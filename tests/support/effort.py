@@ -60,11 +60,19 @@ def begin_turn(seed: int) -> None:
     _Turn.number = seed
 
 
-def in_turn(cases: Sequence[_Case], share: int = TURNS) -> list[_Case]:
+def in_turn(cases: Sequence[_Case], share: int = TURNS, turn: int | None = None) -> list[_Case]:
     """Return all cases in `dev.py soak`; elsewhere one in `share`, others in the next run."""
     if is_soaking():
         return list(cases)
-    return list(cases[_Turn.number % min(share, len(cases) or 1) :: share])
+    turn = _Turn.number if turn is None else turn
+    return list(cases[turn % min(share, len(cases) or 1) :: share])
+
+
+def turn_of(item: pytest.Item) -> int:
+    """Return how many runs had the test so far: one that every second run has would see even turns only, or odd ones,
+    and never the other half of its cases.
+    """
+    return _Turn.number // max(_shares(item), default=1)
 
 
 def let_many_take_turns(items: Sequence[pytest.Item]) -> None:
@@ -95,10 +103,15 @@ def left_to_soaking(items: Sequence[pytest.Item]) -> list[pytest.Item]:
 
 def _is_chosen(item: pytest.Item) -> bool:
     number = zlib.crc32(item.nodeid.encode())
-    shares = [(share, 0 if mark == "matrix" else _Turn.number) for mark, share in SHARES.items() if _has(item, mark)]
-    if os.environ.get("DELTACLI_TURNS") and _takes_turns(item):
-        shares.append((OF_LONG, _Turn.number))
-    return all((number + turn) % share == 0 for share, turn in shares)
+    if _has(item, "matrix") and number % SHARES["matrix"]:
+        return False
+    return all((number + _Turn.number) % share == 0 for share in _shares(item))
+
+
+def _shares(item: pytest.Item) -> list[int]:
+    """Return for each reason to take turns in how many runs the test is once."""
+    shares = [share for mark, share in SHARES.items() if mark != "matrix" and _has(item, mark)]
+    return [*shares, OF_LONG] if os.environ.get("DELTACLI_TURNS") and _takes_turns(item) else shares
 
 
 def _has(item: pytest.Item, mark: str) -> bool:
