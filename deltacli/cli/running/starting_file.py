@@ -90,6 +90,14 @@ def schema_beside(file: str, schema: JsonObject) -> str | None:
     return path if is_file and _content_of(path) == _schema_text(schema) else None
 
 
+def in_comment(schema: str | None) -> str | None:
+    """Return the name of a schema for the comment by which editors find it; None where there is none, or no line of text
+    can hold the name.
+    """
+    name = "" if schema is None else os.path.basename(schema)
+    return name if name and name.isprintable() else None
+
+
 def write_schema(run: Run, file: str, path: str | None, schema: JsonObject) -> str | None:
     """Write a schema that is not there yet, and return its path; None where something else has its name, which is noted
     and kept.

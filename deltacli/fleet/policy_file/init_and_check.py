@@ -72,7 +72,7 @@ validate = {{ every = "7d", level = "storage" }}   # log: commits and checkpoint
 
 def starting_policy(directory: str, file: str, tables: Sequence[str], schema: str | None = None) -> str:
     """Return a policy file for the tables found at and below a directory. `tables` are paths or URIs, as found.
-    `schema` is the file with the schema for editors.
+    `schema` is the name of the schema beside it, for editors.
     """
     home = os.path.dirname(os.path.abspath(file))
     named = [_entry(table, home) for table in tables]
@@ -90,9 +90,8 @@ def starting_policy(directory: str, file: str, tables: Sequence[str], schema: st
         "# exclude = []",
         "",
     ]
-    beside = "" if schema is None else os.path.basename(schema)
     return _FILE.format(
-        schema=f"#:schema ./{beside}\n" if beside.isprintable() and beside else "",
+        schema="" if schema is None else f"#:schema ./{schema}\n",
         groups="\n".join(group),
         example=_quoted(_commented(named[0])),
         plan=command("fleet plan"),

@@ -180,7 +180,6 @@ def _without_checkpoint(snapshot: Snapshot, fault: CheckpointUnreadable) -> Snap
 
 def summarize_with_digests(snapshot: Snapshot, now_ms: int) -> SnapshotSummary:
     """Count a snapshot, and sort and hash it. Raises CheckpointUnreadable."""
-
     files, tombstones, digests = _count_and_digest(snapshot, now_ms)
     return SnapshotSummary(snapshot, files, tombstones, digests, now_ms, doubts_of_rows(snapshot, files))
 

@@ -143,14 +143,13 @@ def named_tables(found: Sequence[tuple[str, Sequence[str]]]) -> list[StartedTabl
 
 
 def starting_configuration(file: str, tables: Sequence[StartedTable], schema: str | None = None) -> str:
-    """Return the text of a configuration. `schema` is the file with the schema for editors. Raises UsageError for a
-    location that it cannot name.
+    """Return the text of a configuration. `schema` is the name of the schema beside it, for editors. Raises UsageError
+    for a location that it cannot name.
     """
     home = os.path.dirname(os.path.abspath(file))
     config = {} if file == USUAL else {"config": file}
-    beside = "" if schema is None else os.path.basename(schema)
     return _FILE.format(
-        schema=f"# yaml-language-server: $schema=./{beside}\n" if beside and beside.isprintable() else "",
+        schema="" if schema is None else f"# yaml-language-server: $schema=./{schema}\n",
         serve=_one_line(command("share serve", config=file)),
         check=_one_line(command("share check", **config)),
         add=_one_line(command("share recipient add", "NAME", grant=tables[0].share, **config)),

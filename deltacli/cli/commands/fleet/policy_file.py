@@ -9,6 +9,7 @@ from deltacli.cli.options.declared import FLEET_FILE, FleetFileArgument, argumen
 from deltacli.cli.running.run import Run, settle_limit
 from deltacli.cli.running.starting_file import (
     find_tables,
+    in_comment,
     policy_result,
     require_new,
     schema_beside,
@@ -53,7 +54,7 @@ def fleet_init(
     names = [table.name for table in found.tables]
     keys = fleet_file_schema()
     schema = schema_beside(file, keys)
-    write_new(file, starting_policy(directory, file, names, schema).encode(), force=force, code=_EXISTS)
+    write_new(file, starting_policy(directory, file, names, in_comment(schema)).encode(), force=force, code=_EXISTS)
     schema = write_schema(run, file, schema, keys)
     result = policy_result(file, directory, names, found.others, found.failures, schema)
     result.most = settle_limit(run, None)

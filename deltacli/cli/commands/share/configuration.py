@@ -11,6 +11,7 @@ from deltacli.cli.running.run import Run, settle_limit
 from deltacli.cli.running.starting_file import (
     configuration_result,
     find_tables,
+    in_comment,
     require_new,
     schema_beside,
     whole,
@@ -56,7 +57,7 @@ def share_init(
     tables = named_tables([(whole(name), [table.name for table in one.tables]) for name, one in found.items()])
     keys = shares_schema()
     schema = schema_beside(config, keys)
-    write_new(config, starting_configuration(config, tables, schema).encode(), force=force, code=_EXISTS)
+    write_new(config, starting_configuration(config, tables, in_comment(schema)).encode(), force=force, code=_EXISTS)
     schema = write_schema(run, config, schema, keys)
     failures = [failure for one in found.values() for failure in one.failures]
     result = configuration_result(config, tables, sum(len(one.others) for one in found.values()), failures, schema)
