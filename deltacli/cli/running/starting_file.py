@@ -91,8 +91,8 @@ def schema_beside(file: str, schema: JsonObject) -> str | None:
 
 
 def in_comment(schema: str | None) -> str | None:
-    """Return the name of a schema for the comment by which editors find it; None where there is none, or no line of text
-    can hold the name.
+    """Return the name of a schema for the comment by which editors find it; None without one, or where a line of text
+    cannot hold the name.
     """
     name = "" if schema is None else os.path.basename(schema)
     return name if name and name.isprintable() else None
