@@ -68,7 +68,7 @@ time travel  complete from version 41, committed 6 days ago
 change feed  of versions 3-40 is no longer complete
 resumed      after 1 file of earlier runs
 deleted      2 files, 3.0 GiB, 1 was already missing
-spared       1 file, needed again since the plan was made
+spared       1 file, needed or written again since the plan was made
 failed       1 file could not be deleted
              a/b.parquet: permission denied
 commits      VACUUM START: version 43, VACUUM END: version 44

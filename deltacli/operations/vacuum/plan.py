@@ -468,7 +468,7 @@ class VacuumOutcome:
     missing: int = 0
     """Files that were deleted already."""
     spared: int = 0
-    """Candidates that a version committed after the plan needs again."""
+    """Candidates that a version committed after the plan needs again, or that are younger than it saw them."""
     failed: Failures = field(default_factory=Failures)
     directories_removed: int = 0
     start_version: int | None = None
