@@ -55,7 +55,7 @@ def views_of(snapshot: Snapshot) -> Iterator[str]:
     """
     properties = snapshot.properties
     if not is_true(properties, _MANIFEST_PROPERTY) and _has_manifests(snapshot.table.storage):
-        way_out = command("manifest", table=snapshot.table.uri)
+        way_out = command("manifest", table=snapshot.table.address)
         yield (
             f"the manifests in {MANIFESTS}, which Athena, Redshift and Presto read, are not updated: write them again "
             f"after the change{f' ({way_out})' if way_out else ''}"

@@ -336,7 +336,7 @@ def write_again(table: TableHandle) -> Iterator[str]:
     """Write the manifests of the newest version, and yield why they could not be written: the commit before is made, so
     it is no error.
     """
-    way_out = command("manifest", table=table.uri)
+    way_out = command("manifest", table=table.address)
     try:
         for _ in range(_TRIES):
             plan = plan_manifests(table)

@@ -151,6 +151,27 @@ def test_a_location_that_is_gone_is_a_divergence(server: FakeCatalog, managed: M
     assert json.loads(found.out)["latestPublished"] is None
 
 
+def test_what_no_repair_changes_is_led_elsewhere(server: FakeCatalog, managed: ManagedTable, tmp_path: Path) -> None:
+    place = tmp_path / "lake" / "orders"  # whose files were never written
+    words = ["validate", ADDRESS, "--level", "storage", "--select", "data.file-missing"]
+    of_document = run(server, *words, "--json").document["tables"][0]["findings"][0]
+    of_line = json.loads(run(server, *words, "--format", "ndjson").out.splitlines()[0])
+    of_path = run(server, "validate", str(place), *words[2:], "--json").document["tables"][0]["findings"][0]
+    table = run(server, *words)
+
+    reach = f"deltacli reach {ADDRESS}"
+    assert [one["fix"]["command"] for one in (of_document, of_line, of_path)] == [None] * 3
+    assert of_document["fix"]["repair"] == of_line["fix"]["repair"]
+    assert reach in of_document["fix"]["repair"]
+    assert "no repair changes what a catalog manages" in of_path["fix"]["repair"]
+    assert (reach in table.out, "deltacli repair" in table.out + table.err) == (True, False)
+    refused = run(server, "repair", ADDRESS, "--yes")
+    assert refused.code == 4
+    for command in (["doctor", "table", ADDRESS], ["vacuum", ADDRESS, "--dry-run"]):
+        found = run(server, *command)
+        assert (reach in found.out + found.err, "deltacli repair" in found.out + found.err) == (True, False), command
+
+
 def test_python_asks_for_more_before_the_first_change(server: FakeCatalog, managed: ManagedTable) -> None:
     table = open_table(ADDRESS, catalog_profile=server.profile)
 

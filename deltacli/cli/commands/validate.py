@@ -49,15 +49,17 @@ from deltacli.operations.validate.findings import (
 )
 from deltacli.rules.framework.base import CATALOGUE, UNREAD, Severity
 from deltacli.storage.secrets import without_secrets
+from deltacli.table.handle import managed_store
 
 if TYPE_CHECKING:
     from deltacli.cli.render.validate.report import CheckedTable, ValidationReport
-    from deltacli.cli.results import Emit
+    from deltacli.cli.results import Emit, EncodedItems
     from deltacli.cli.running.trend_file import Trend
     from deltacli.delta.log.segment import Place
     from deltacli.operations.validate.trend import Entry, TableTally
     from deltacli.operations.validate.validate import Validation
     from deltacli.rules.framework.base import Finding, Rule
+    from deltacli.rules.framework.repairs import Condition
     from deltacli.storage import Storage
     from deltacli.table.discover import Target, Targets
 
@@ -314,22 +316,17 @@ class Checker:
 
     def _check_as_it_goes(self, targets: Sequence[Target], emit: Emit) -> bool:
         """Write findings as they are found and a summary after each table; return whether the result is complete."""
-        from deltacli.cli.render.validate.result import finding_line, summary_line
-        from deltacli.rules.framework.repairs import Condition, depends_on_condition
+        from deltacli.cli.render.validate.result import summary_line
+        from deltacli.rules.framework.repairs import Condition
 
         for number, target in enumerate(targets, 1):
-            uri, held = target.storage.uri, []  # type: str, list[Finding]
-
-            def tell(finding: Finding, uri: str = uri, held: list[Finding] = held) -> None:
-                if depends_on_condition(finding.rule):  # which is known at the end
-                    held.append(finding)
-                else:
-                    emit(finding_line(uri, finding))
-
+            so_far = Condition.WHOLE if managed_store(target.storage) is None else Condition.MANAGED
+            held: list[Finding] = []
+            tell = partial(_hold_or_emit, target, held, so_far, emit)
             is_checked = self._check_or_fail(target, tell, is_last=number == len(targets))
             condition = self._tables[-1].validation.condition if is_checked else Condition.UNREADABLE
             for finding in held:
-                emit(finding_line(uri, finding, condition))
+                emit(_line(target, finding, condition))
             if is_checked:
                 emit(summary_line(self._tables[-1], self._request.level))
         return self._report().is_complete
@@ -385,6 +382,22 @@ def _label(target: Target, baseline: str | None) -> str:
     if baseline is None or not isinstance(target.storage, LocalStorage):
         return target.storage.uri
     return os.path.relpath(target.storage.root, os.path.dirname(os.path.abspath(baseline))).replace(os.sep, "/")
+
+
+def _hold_or_emit(target: Target, held: list[Finding], so_far: Condition, emit: Emit, finding: Finding) -> None:
+    """Write a finding of a table; hold it where its command depends on what is known at the end."""
+    from deltacli.rules.framework.repairs import depends_on_condition
+
+    if depends_on_condition(finding.rule):
+        held.append(finding)
+    else:
+        emit(_line(target, finding, so_far))
+
+
+def _line(target: Target, finding: Finding, condition: Condition) -> EncodedItems:
+    from deltacli.cli.render.validate.result import finding_line
+
+    return finding_line(target.storage.uri, finding, without_secrets(target.name), condition)
 
 
 def failure_code(failures: Sequence[tuple[str, DeltacliError]]) -> int:

@@ -387,9 +387,8 @@ def _became(outcome: VacuumOutcome) -> Iterator[Section]:
     if outcome.resumed_after:
         yield Section("resumed", [f"after {plural(outcome.resumed_after, 'file')} of earlier runs"])
     yield Section("deleted", [", ".join(parts)])
-    yield Section(
-        "spared", [f"{plural(outcome.spared, 'file')}, needed or written again since the plan was made"] if outcome.spared else []
-    )
+    spared = f"{plural(outcome.spared, 'file')}, needed or written again since the plan was made"
+    yield Section("spared", [spared] if outcome.spared else [])
     yield Section("failed", list(_failures(outcome)), Style.PROBLEM)
     yield Section("commits", _commits(outcome))
 

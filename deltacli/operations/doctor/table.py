@@ -105,7 +105,7 @@ def lost_advice(facts: Examined) -> Iterator[Advice]:
         {"lostFiles": count},
         {},
         Saves(),
-        command("repair", dry_run=True),
+        command("reach") if facts.snapshot.protocol.is_catalog_managed else command("repair", dry_run=True),
     )
 
 

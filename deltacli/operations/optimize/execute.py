@@ -39,7 +39,6 @@ from deltacli.operations.optimize.plan import (
     parameters_of,
     plan_optimize,
     size_metrics,
-    way_out,
     weight_of,
 )
 from deltacli.operations.optimize.request import OptimizeRequest
@@ -197,7 +196,7 @@ class OptimizeOutcome:
         if self.difference is not None:
             return self.difference
         if damaged := [one for one in self.refused if is_unreadable(one)]:
-            first, way = damaged[0], way_out(damaged)
+            first, way = damaged[0], self.plan.way_out_for(damaged)
             facts = {"first": first.path, "why": first.reason, "so far": self.summary}
             return Shortfall(
                 first.code,

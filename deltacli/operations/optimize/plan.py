@@ -106,18 +106,6 @@ def is_unreadable(file: RefusedFile) -> bool:
     return not (file.code.startswith("optimize.") or breaks_rule(file))
 
 
-def way_out(files: Sequence[RefusedFile]) -> str | None:
-    """Return the command after which the first of these files that has one can be rewritten; None without one."""
-    from deltacli.rules.framework.repairs import row_of
-
-    for one in files:
-        if one.column is not None:
-            return command("alter", "nullable", one.column, dry_run=True)
-        if row_of(one.code).steps:
-            return command("repair", dry_run=True)
-    return None
-
-
 @short_repr("version=snapshot.version", "bins=selection.bins", "small_files", "is_noop", "damaged")
 @dataclass(frozen=True, eq=False, repr=False)
 class OptimizePlan:
@@ -155,8 +143,21 @@ class OptimizePlan:
 
     @property
     def way_out(self) -> str | None:
-        """Return `way_out` of the files that could not be read."""
-        return way_out(self.unreadable)
+        """Return `way_out_for` the files that could not be read."""
+        return self.way_out_for(self.unreadable)
+
+    def way_out_for(self, files: Sequence[RefusedFile]) -> str | None:
+        """Return the command after which the first of these files that has one can be rewritten; None without one.
+        Nothing repairs a table that a catalog manages.
+        """
+        from deltacli.rules.framework.repairs import row_of
+
+        for one in files:
+            if one.column is not None:
+                return command("alter", "nullable", one.column, dry_run=True)
+            if row_of(one.code).steps and not self.snapshot.protocol.is_catalog_managed:
+                return command("repair", dry_run=True)
+        return None
 
     def objection(self) -> Refused | None:
         """Return the error of the refusals, None without one; a file that cannot be rewritten is left out instead."""

@@ -773,10 +773,13 @@ def missing_notes(setting: PlanContext, lost: Amount) -> Iterator[str]:
     """Return a note on live files that are not in the listing."""
     if lost.files:
         is_are, them = _words(lost.files)
+        table = setting.table.address
+        way = f"to see and recover {them}: {command('repair', table=table, dry_run=True)}"
+        if setting.snapshot.protocol.is_catalog_managed:
+            way = f"to see which versions can be read: {command('reach', table=table)}"
         yield (
             f"{plural(lost.files, 'live file')} ({format_size(lost.size_bytes)}) {is_are} missing, so version "
-            f"{setting.snapshot.version} cannot be read completely; to see and recover {them}: "
-            f"{command('repair', table=setting.table.uri, dry_run=True)}"
+            f"{setting.snapshot.version} cannot be read completely; {way}"
         )
 
 
@@ -787,7 +790,7 @@ def unread_note(setting: PlanContext, rows: pyarrow.Table, fault: Unreadable | N
     return (
         f"{plural(count, 'file')} {is_are} kept ({_example(rows)}), because a damaged older checkpoint may name {them}"
         f"{reason}; to see all damage: "
-        f"{command('validate', table=setting.table.uri)}"
+        f"{command('validate', table=setting.table.address)}"
     )
 
 
@@ -796,7 +799,7 @@ def _lost_note(setting: PlanContext, rows: pyarrow.Table) -> str:
     repair = _repair(setting, rows.column("hash").combine_chunks())
     return (
         f"{plural(count, 'file')} that a checkpoint lost {is_are} kept ({_example(rows)}) [{RULE}]; to see why: "
-        f"{command('validate', table=setting.table.uri)}{repair}"
+        f"{command('validate', table=setting.table.address)}{repair}"
     )
 
 
@@ -805,21 +808,23 @@ def _gap_note(setting: PlanContext, rows: pyarrow.Table) -> str:
     return (
         f"{plural(count, 'file')} {is_are} kept ({_example(rows)}), because it is not known whether "
         f"{missing_commits(setting)} removed {them} [log.gap]; to see more: "
-        f"{command('validate', table=setting.table.uri)}"
+        f"{command('validate', table=setting.table.address)}"
     )
 
 
 def _repair(setting: PlanContext, files: pyarrow.Array) -> str:
     """Return the command that repairs the checkpoints, as the end of a sentence. Empty where no older files are left to
-    repair them from, or where that cannot be determined; the plan does not depend on it.
+    repair them from, where a catalog manages the table, or where it cannot be determined; no plan depends on it.
     """
+    if setting.snapshot.protocol.is_catalog_managed:
+        return ""
     try:
         wrong = _wrong_checkpoints(setting, files)
         if not wrong or not _is_repairable(setting, wrong[0]):
             return ""
     except (Unreadable, StorageFailed, Refused):
         return ""
-    found = command("repair", table=setting.table.uri)
+    found = command("repair", table=setting.table.address)
     return f"; to repair the {'checkpoint' if len(wrong) == 1 else 'checkpoints'}: {found}"
 
 

@@ -100,13 +100,16 @@ class Validation:
     """What the newest version has; None where it could not be rebuilt."""
     unsupported: ProtocolUnsupported | None = None
     """Why deltacli cannot read the newest version, although nothing may be wrong with it."""
+    is_managed: bool = False
+    """Whether a catalog manages the newest version."""
     condition: Condition = field(init=False)
     """What the findings say about the table, for the choice of a repair."""
 
     def __post_init__(self) -> None:
         lost = LOST & {*self.suppressed, *(one.rule.id for one in self.findings if one.severity is Severity.ERROR)}
         readable = Condition.LACKS_FILES if lost else Condition.WHOLE
-        object.__setattr__(self, "condition", readable if self.is_readable else Condition.UNREADABLE)
+        found = readable if self.is_readable else Condition.UNREADABLE
+        object.__setattr__(self, "condition", Condition.MANAGED if self.is_managed else found)
 
     @property
     def is_readable(self) -> bool:
@@ -212,6 +215,7 @@ def _validation(
         is_rebuilt=state is not None,
         contents=None if state is None else TableContents.of(state, inspector.files.tombstone_count()),
         unsupported=_obstacle(inspector.last_known, inspector.version),
+        is_managed=(protocol := inspector.last_known.protocol) is not None and protocol.is_catalog_managed,
     )
 
 

@@ -202,13 +202,14 @@ _REPAIRS: Mapping[str, Callable[..., str]] = {
 
 
 class Condition(StrEnum):
-    """What is known of a table before a command repairs it: one that lacks live files is not vacuumed, and of an
-    unreadable one only `repair` acts.
+    """What is known of a table before a command repairs it: one that lacks live files is not vacuumed, of an unreadable
+    one only `repair` acts, and none repairs one that a catalog manages.
     """
 
     WHOLE = "whole"
     LACKS_FILES = "lacks files"
     UNREADABLE = "unreadable"
+    MANAGED = "managed by a catalog"
 
 
 def repair_command(rule: Rule, table: str, condition: Condition = Condition.WHOLE, **options: object) -> str:
@@ -218,6 +219,8 @@ def repair_command(rule: Rule, table: str, condition: Condition = Condition.WHOL
     if is_shared(table):
         return ""
     steps = row_of(rule.id).steps
+    if steps and condition is Condition.MANAGED:
+        return ""
     if not steps:
         if condition is Condition.UNREADABLE or rule.id not in _REPAIRS:
             return ""
@@ -236,6 +239,8 @@ def repair_command(rule: Rule, table: str, condition: Condition = Condition.WHOL
 def repair_to_try(rule: Rule, table: str, condition: Condition = Condition.WHOLE) -> str:
     """Return the same command; where a repair loses something, or needs a copy, it shows only what it would do."""
     options = {"dry_run": True} if rule.fix.loses else {}
+    if condition is Condition.MANAGED:
+        return repair_command(rule, table, condition)
     if row_of(rule.id).steps and not is_shared(table) and not repair_command(rule, table, condition):
         return command("repair", table=table, **_level(rule), dry_run=True)
     return repair_command(rule, table, condition, **options)
@@ -246,6 +251,14 @@ def command_of(rule: Rule, table: str, condition: Condition = Condition.WHOLE) -
     there is none.
     """
     return repair_command(rule, table, condition) or repair_to_try(rule, table, condition) or None
+
+
+def repair_in_words(rule: Rule, table: str, condition: Condition) -> str:
+    """Return how to repair what a rule reports, in words."""
+    if condition is Condition.MANAGED and row_of(rule.id).steps:
+        reach = command("reach", table=table)
+        return f"no repair changes what a catalog manages: restore a version that can be read, which {reach} shows"
+    return rule.fix.repair_of(table)
 
 
 def recover_command(table: str) -> str:

@@ -184,7 +184,7 @@ class ConformanceChecker:
     def _open_filter(self, uri: str, emit: Emit | None) -> Callable[[Finding], None]:
         from deltacli.cli.render.validate.result import finding_line
 
-        tell = None if emit is None else lambda finding: emit(finding_line(uri, finding))
+        tell = None if emit is None else lambda finding: emit(finding_line(uri, finding, uri))
         self._filter = FindingFilter(self._wanted.fail_on, self._wanted.max_findings, uri, self._baseline, tell)
         return self._filter.take
 

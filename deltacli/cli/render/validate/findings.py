@@ -22,6 +22,7 @@ from deltacli.rules.framework.repairs import (
     UNREADABLE_FILES,
     Risk,
     repair_command,
+    repair_in_words,
     risk_of,
 )
 
@@ -91,7 +92,7 @@ def advice_of(rule: Rule, table: CheckedTable) -> list[tuple[str, str]]:
     if line := repair_command(rule, table.name, table.validation.condition):
         return [("fix", line), *loses]
     return [
-        ("fix", rule.fix.repair_of(table.name)),
+        ("fix", repair_in_words(rule, table.name, table.validation.condition)),
         *loses,
         *([("spec", rule.spec)] if _is_about_a_server(rule) else []),
     ]

@@ -16,7 +16,7 @@ from deltacli.core.documents import SCHEMA_VERSION
 from deltacli.core.typing import Json, JsonObject
 from deltacli.core.units import plural
 from deltacli.rules.framework.base import Finding
-from deltacli.rules.framework.repairs import Condition, command_of
+from deltacli.rules.framework.repairs import Condition, command_of, repair_in_words
 
 if TYPE_CHECKING:
     from deltacli.cli.render.terminal.findings import FindingsView, ReadLine
@@ -109,16 +109,20 @@ class LiveFindings(Result):
         return self.check(emit)
 
 
-def finding_line(uri: str, finding: Finding, condition: Condition = Condition.WHOLE) -> EncodedItems:
+def finding_line(uri: str, finding: Finding, name: str, condition: Condition = Condition.WHOLE) -> EncodedItems:
     """Return a finding as a line of NDJSON."""
-    return line_of({"table": uri, **finding_json(finding, uri, condition)}, "finding")
+    return line_of({"table": uri, **finding_json(finding, uri, name, condition)}, "finding")
 
 
-def finding_json(finding: Finding, uri: str, condition: Condition) -> JsonObject:
-    """Return a finding as in documents, with the command that repairs the table of this URI, if there is one."""
+def finding_json(finding: Finding, uri: str, name: str, condition: Condition) -> JsonObject:
+    """Return a finding as in documents, with the command that repairs the table of this URI, if there is one. What a
+    catalog manages is found by the `name` that the user wrote.
+    """
+    table = name if condition is Condition.MANAGED else uri
     document = finding.as_json()
-    line = command_of(finding.rule, uri, condition)
-    document["fix"] = {**finding.rule.fix.as_json(uri), "command": line}
+    line = command_of(finding.rule, table, condition)
+    repair = repair_in_words(finding.rule, table, condition)
+    document["fix"] = {**finding.rule.fix.as_json(table), "repair": repair, "mend": repair, "command": line}
     return document
 
 
@@ -135,7 +139,7 @@ def table_json(table: CheckedTable) -> dict[str, Json]:
     return {
         "table": validation.table,
         "version": validation.version,
-        "findings": [finding_json(one, validation.table, validation.condition) for one in table.findings],
+        "findings": [finding_json(one, validation.table, table.name, validation.condition) for one in table.findings],
         "summary": table.counts._asdict(),
         "verdict": judge(table).as_json(),
         "suppressed": dict(table.suppressed),
@@ -146,7 +150,7 @@ def table_json(table: CheckedTable) -> dict[str, Json]:
 
 
 def _repair(table: CheckedTable, finding: Finding) -> str:
-    return finding.rule.fix.repair_of(table.name)
+    return repair_in_words(finding.rule, table.name, table.validation.condition)
 
 
 def _command(table: CheckedTable, finding: Finding) -> str | None:
