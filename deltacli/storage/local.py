@@ -8,8 +8,7 @@ import os
 import shlex
 import stat as stat_module
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from functools import partial
+from contextlib import suppress
 from itertools import islice
 from typing import Any, Self
 from urllib.parse import quote, unquote_to_bytes
@@ -269,20 +268,17 @@ class LocalStorage:
         """
         from deltacli.storage.local_write import create_copies
 
-        @contextmanager
-        def opened(path: str) -> Iterator[int]:
+        def opened(path: str) -> int:
             try:
-                descriptor = origin._open(path)[0]
+                return origin._open(path)[0]
             except (OSError, ValueError) as fault:
                 raise _translate(fault, origin._at(path)) from fault
-            try:
-                yield descriptor
-            finally:
-                os.close(descriptor)
 
-        copies = [(partial(opened, path), self._to_write(path)) for path in paths]
+        self.require_place()
+        at = None if self._directory is None else self._directory.descriptor
         try:
-            return create_copies(copies, self.root, self.require_place)
+            copies = [(path, self._bounded(path)) for path in paths]
+            return create_copies(opened, copies, self.root, at, self.require_place)
         except OSError as fault:
             raise _translate(fault, self.root, "written") from fault
 
@@ -338,13 +334,16 @@ class LocalStorage:
     def _to_write(self, path: str) -> str:
         """Return the place of a file to write. Raises PathExternal, and Refused where the root is another directory."""
         self.require_place()
+        return self._bounded(path)
+
+    def _bounded(self, path: str) -> str:
+        """Return the place of a file. Raises PathExternal."""
         self.bounds.directory_of(path)
         return self._at(path)
 
     def _open(self, path: str) -> tuple[int, str]:
         """Open a regular file and return it with its place. Raises PathExternal before anything outside is opened."""
-        self.bounds.directory_of(path)
-        place = self._at(path)
+        place = self._bounded(path)
         try:
             return _open(place, os.O_NOFOLLOW), place
         except OSError as fault:

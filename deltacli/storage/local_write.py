@@ -19,7 +19,7 @@ import re
 import shlex
 import stat
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 from enum import Enum, auto
 from functools import cache
 from pathlib import Path
@@ -212,6 +212,9 @@ _NO_RENAME = {errno.EINVAL, errno.EOPNOTSUPP, errno.ENOSYS}
 _NO_COPY = {errno.EXDEV, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL, errno.EPERM, errno.EBADF}
 """Codes of systems and pairs of file systems between which the kernel does not copy."""
 _COPIED_BYTES, _READ_BYTES = 1 << 30, 1 << 20
+_HAS_NAMELESS = hasattr(os, "O_TMPFILE") and os.path.isdir("/proc/self/fd")
+_NO_NAMELESS = _NO_LINKS | {errno.EISDIR, errno.EINVAL}
+"""Codes of file systems that have no files without names, or cannot give them one."""
 _PERMISSIONS, _OF_THE_GROUP = 0o777, 0o070
 _AT_FDCWD, _RENAME_NOREPLACE = -100, 1
 
@@ -251,7 +254,7 @@ def create_copy(source: int, place: str, *, swept: Swept | None = None, here: He
         descriptor = os.open(draft.place, os.O_WRONLY | os.O_CLOEXEC)
         try:
             take_permissions(descriptor, status)  # before the content: nobody else may open it meanwhile
-            copied = _copy(source, descriptor)
+            copied = _copy(source, descriptor, status.st_size)
         finally:
             os.close(descriptor)  # a network file system may report a full disk only here
         after = os.fstat(source)
@@ -261,52 +264,106 @@ def create_copy(source: int, place: str, *, swept: Swept | None = None, here: He
         return draft.publish()
 
 
-Opening = Callable[[], AbstractContextManager[int]]
-"""Opens a file to copy."""
-
-
-def create_copies(copies: Sequence[tuple[Opening, str]], staging: str, here: Here) -> list[Creation]:
-    """Create files as `create_copy` does, each with its place. All are on the disk before one of them gets its name;
-    the names are on it after the next `sync_disk`. `staging` is a directory of the same file system.
+def create_copies(
+    opening: Callable[[str], int], copies: Sequence[tuple[str, str]], root: str, at: int | None, here: Here
+) -> list[Creation]:
+    """Create files as `create_copy` does, each with its path below a root, which `opening` opens, and its place. All
+    are on the disk before one of them gets its name; the names are on it after the next `sync_disk`. `at` is the root,
+    held open: files have no names before theirs then, where the file system can.
 
     Raises OSError, and StorageFailed where a source changes meanwhile.
     """
-    run, tag = os.urandom(12).hex(), _tag(staging)
-    drafts: list[tuple[str, int, str]] = []
-    try:
-        for number, (opening, place) in enumerate(copies):
-            temporary = f"{staging}/{DRAFT_PREFIX}{run}{number:08x}.{tag}.tmp"
-            with opening() as source:
-                while (descriptor := _make(temporary, 0o666)) < 0:
-                    pass
-                drafts.append((temporary, descriptor, place))
-                _fill(source, descriptor, place)
-        sync_disk(staging)
-        here()
-        for directory in dict.fromkeys(os.path.dirname(place) for _, _, place in drafts):
-            os.makedirs(directory, exist_ok=True)
-        return [_named(temporary, place) for temporary, _, place in drafts]
-    finally:
-        for temporary, descriptor, _ in drafts:
+    if at is not None and _HAS_NAMELESS:
+        try:
+            return _create_copies(opening, copies, root, here, _Nameless(at))
+        except OSError as fault:
+            if fault.errno not in _NO_NAMELESS:
+                raise
+    return _create_copies(opening, copies, root, here, _Drafts(root))
+
+
+class _Nameless:
+    """Files without names, of which a kill leaves nothing."""
+
+    def __init__(self, at: int) -> None:
+        self._at = at
+
+    def make(self) -> int:
+        return os.open(".", os.O_WRONLY | os.O_TMPFILE | os.O_CLOEXEC, 0o666, dir_fd=self._at)
+
+    def name(self, file: int, path: str, _: str) -> None:
+        os.link(f"/proc/self/fd/{file}", path, src_dir_fd=self._at, dst_dir_fd=self._at)  # which follows the link
+
+    def close(self) -> None:
+        """Leave nothing."""
+
+
+class _Drafts:
+    """Locked files with names of their own."""
+
+    def __init__(self, root: str) -> None:
+        self._pattern = f"{root}/{DRAFT_PREFIX}{os.urandom(12).hex()}%08x.{_tag(root)}.tmp"
+        self._places: dict[int, str] = {}
+
+    def make(self) -> int:
+        place = self._pattern % len(self._places)
+        while (file := _make(place, 0o666)) < 0:
+            pass
+        self._places[file] = place
+        return file
+
+    def name(self, file: int, _: str, place: str) -> None:
+        _claim(self._places[file], place)
+
+    def close(self) -> None:
+        for place in self._places.values():
             with suppress(OSError):
-                os.unlink(temporary)
-            os.close(descriptor)
+                os.unlink(place)
 
 
-def _fill(source: int, target: int, place: str) -> None:
+def _create_copies(
+    opening: Callable[[str], int],
+    copies: Sequence[tuple[str, str]],
+    root: str,
+    here: Here,
+    drafts: _Nameless | _Drafts,
+) -> list[Creation]:
+    files: list[int] = []
+    made: os.stat_result | None = None
+    try:
+        for path, place in copies:
+            source = opening(path)
+            try:
+                files.append(drafts.make())
+                made = made or os.fstat(files[-1])
+                _fill(source, files[-1], place, made)
+            finally:
+                os.close(source)
+        sync_disk(root)
+        here()
+        for directory in dict.fromkeys(os.path.dirname(place) for _, place in copies):
+            os.makedirs(directory, exist_ok=True)
+        return [_named(drafts, file, *copy) for file, copy in zip(files, copies, strict=True)]
+    finally:
+        drafts.close()
+        for file in files:
+            os.close(file)
+
+
+def _fill(source: int, target: int, place: str, made: os.stat_result) -> None:
     """Write the content, the permissions and the time of a file to a new one. Raises StorageFailed."""
-    status, made = os.fstat(source), os.fstat(target)
+    status = os.fstat(source)
     if (made.st_uid, made.st_gid, made.st_mode) != (status.st_uid, status.st_gid, status.st_mode):
         take_permissions(target, status)
-    after = os.fstat(source) if _copy(source, target) == status.st_size else None
+    after = os.fstat(source) if _copy(source, target, status.st_size) == status.st_size else None
     if after is None or (after.st_size, after.st_mtime_ns) != (status.st_size, status.st_mtime_ns):
         raise StorageFailed(f"{place} cannot be written: the file to copy was changed meanwhile")
     os.utime(target, ns=(status.st_atime_ns, status.st_mtime_ns))
 
 
-def _named(temporary: str, place: str) -> Creation:
+def _named(drafts: _Nameless | _Drafts, file: int, path: str, place: str) -> Creation:
     try:
-        _claim(temporary, place)
+        drafts.name(file, path, place)
     except FileExistsError:
         return Existed()
     return Created()
@@ -340,16 +397,18 @@ def take_permissions(file: int | str, status: os.stat_result) -> None:
         os.chmod(file, mode)
 
 
-def _copy(source: int, target: int) -> int:
-    """Copy a file from its start, and return the number of bytes."""
+def _copy(source: int, target: int, size: int) -> int:
+    """Copy so many bytes of a file from its start, and return their number; fewer where it ends before."""
     copied = 0
     try:
-        while count := os.copy_file_range(source, target, _COPIED_BYTES, copied, copied):
+        while copied < size and (
+            count := os.copy_file_range(source, target, min(_COPIED_BYTES, size - copied), copied, copied)
+        ):
             copied += count
     except (AttributeError, OSError) as fault:
         if isinstance(fault, OSError) and fault.errno not in _NO_COPY:
             raise
-        while data := os.pread(source, _READ_BYTES, copied):
+        while data := os.pread(source, min(_READ_BYTES, size - copied), copied):
             copied += os.pwrite(target, data, copied)
     return copied
 

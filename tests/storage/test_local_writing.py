@@ -170,3 +170,93 @@ def test_a_name_that_is_taken_by_no_file_is_no_conflict(make: Callable[[Path], o
         LocalStorage(str(tmp_path)).put_if_absent("name", b"x")
 
     assert ["name"] == os.listdir(tmp_path)
+
+
+# -- groups of copies --------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def origin(tmp_path: Path) -> LocalStorage:
+    (tmp_path / "from" / "p=1").mkdir(parents=True)
+    (tmp_path / "to").mkdir()
+    for name, mode in (("a", 0o644), ("p=1/b", 0o600), ("p=1/c", 0o444)):
+        (tmp_path / "from" / name).write_bytes(name.encode() * 1_000)
+        (tmp_path / "from" / name).chmod(mode)
+        os.utime(tmp_path / "from" / name, ns=(5, 7))
+    return LocalStorage(str(tmp_path / "from"))
+
+
+GROUP = ["a", "p=1/b", "p=1/c"]
+WITHOUT: dict[str, tuple[str, int, dict[str, Any]]] = {  # Any: options of `failing`
+    "": ("open", 0, {"when": lambda *_: False}),
+    "no nameless files": (
+        "open",
+        errno.EOPNOTSUPP,
+        {"when": lambda _, flags, *__: flags & os.O_TMPFILE == os.O_TMPFILE},
+    ),
+    "an older kernel": ("open", errno.EISDIR, {"when": lambda _, flags, *__: flags & os.O_TMPFILE == os.O_TMPFILE}),
+    "no links of them": ("link", errno.EPERM, {"when": lambda source, _: source.startswith("/proc/")}),
+}
+
+
+@pytest.mark.parametrize("lack", list(WITHOUT))
+def test_a_group_is_copied_on_every_file_system(
+    lack: str, origin: LocalStorage, tmp_path: Path, monkeypatch: Patch
+) -> None:
+    name, code, how = WITHOUT[lack]
+    target = LocalStorage(str(tmp_path / "to")).held()
+    (tmp_path / "to" / "a").write_bytes(b"mine")
+    failing(monkeypatch, name, code, **how)
+
+    assert target.copy_group(origin, GROUP) == [Existed(), Created(), Created()]
+    target.sync()
+    monkeypatch.undo()
+
+    found = sorted(str(path.relative_to(target.root)) for path in Path(target.root).rglob("*") if path.is_file())
+    assert found == GROUP
+    assert (tmp_path / "to" / "a").read_bytes() == b"mine"
+    for path in GROUP[1:]:
+        made, given = tmp_path / "to" / path, tmp_path / "from" / path
+        assert made.read_bytes() == given.read_bytes()
+        assert (made.stat().st_mode, made.stat().st_mtime_ns) == (given.stat().st_mode, 7)
+
+
+@pytest.mark.parametrize("is_held", [True, False])
+def test_a_group_goes_to_no_other_directory(is_held: bool, origin: LocalStorage, tmp_path: Path) -> None:
+    target = LocalStorage(str(tmp_path / "to"))
+    target = target.held() if is_held else target
+    (tmp_path / "to" / "p=1").mkdir()
+    real, looks = target.require_place, []
+
+    def switch() -> None:
+        """Another directory is at the place after the last look."""
+        real()
+        looks.append(1)
+        if len(looks) == 2:
+            (tmp_path / "to").rename(tmp_path / "old")
+            (tmp_path / "to" / "p=1").mkdir(parents=True)
+
+    target.require_place = switch  # type: ignore[method-assign]
+    if is_held:
+        target.copy_group(origin, GROUP[1:])
+        assert (tmp_path / "old" / "p=1" / "b").read_bytes() == b"p=1/b" * 1_000
+    else:
+        with pytest.raises(StorageFailed):
+            target.copy_group(origin, GROUP[1:])
+    assert [path for path in (tmp_path / "to").rglob("*") if path.is_file()] == []
+
+
+@pytest.mark.parametrize("grows", [True, False])
+def test_a_file_of_a_group_that_changes_meanwhile_is_no_copy(
+    grows: bool, origin: LocalStorage, tmp_path: Path, monkeypatch: Patch
+) -> None:
+    target, real = LocalStorage(str(tmp_path / "to")).held(), os.copy_file_range
+
+    def change(*arguments: Any) -> int:  # Any: as the real one
+        os.truncate(tmp_path / "from" / "p=1" / "b", 9_000 if grows else 10)
+        return real(*arguments)
+
+    monkeypatch.setattr(os, "copy_file_range", change)
+    with pytest.raises(StorageFailed, match="was changed meanwhile"):
+        target.copy_group(origin, GROUP)
+    assert list((tmp_path / "to").iterdir()) == []
