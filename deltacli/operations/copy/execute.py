@@ -30,7 +30,7 @@ from deltacli.delta.data_files import key_text
 from deltacli.delta.log.commit_content import CommitRequest
 from deltacli.delta.log.segment import HINT_NAME, LogFile, LogFileKind
 from deltacli.operations.copy.note import NOTE_PATH, CopiedCommit, CopyNote, read_note
-from deltacli.operations.copy.plan import CopyPlan, Lag, digest_of_state, diverged, plan_copy, plan_start
+from deltacli.operations.copy.plan import CopyPlan, Lag, diverged, plan_copy, plan_start, require_state
 from deltacli.operations.copy.relative import RelativeLog
 from deltacli.operations.copy.request import CopyRequest
 from deltacli.operations.copy.verify import Difference, differences, require_equal, require_log
@@ -39,6 +39,7 @@ from deltacli.operations.recover.copies import copy_file, copy_within_store, ref
 from deltacli.storage import Created, Creation, Existed, LocalStorage, Storage
 from deltacli.storage.base import held, require_place
 from deltacli.table.find_log import list_log_files
+from deltacli.table.rebuild import read_snapshot
 
 if TYPE_CHECKING:
     from deltacli.changing.change import Gate
@@ -155,9 +156,10 @@ def check_copy(table: TableHandle, target: Storage, request: CopyRequest) -> Cop
     table = plan.basis.table
     found = tuple(differences(plan, table))
     plan.release()
-    digest = None if found else digest_of_state(table, table.over(target), plan.last)
-    verified = None if found else plan.request.level.value
-    return CopyResult(plan, lag=plan.lag, verified=verified, digest=digest, differences=found)
+    if found:
+        return CopyResult(plan, lag=plan.lag, differences=found)
+    require_state(table.over(target), plan.last, plan.digest)
+    return CopyResult(plan, lag=plan.lag, verified=plan.request.level.value, digest=plan.digest)
 
 
 class _Copied(NamedTuple):
@@ -195,7 +197,7 @@ class _Run:
             return
         self._gate.look()
         self._looked_at = self._table.machine.monotonic()
-        digest = self._require_equal(note)
+        self._require_equal(note)
         begun = replace(note, first_version=plan.first, failed_level=None)
         if not note.is_complete:
             begun = replace(begun, last_version=plan.last, table_id=plan.table_id)
@@ -208,20 +210,20 @@ class _Run:
         require_place(self._data)
         require_log(plan, self._target)
         result = self._gate.outcome
-        result.digest = digest_of_state(self._table, self._table.over(self._target), plan.last, digest)
-        result.verified = plan.request.level.value
+        copied = require_state(self._table.over(self._target), plan.last, plan.digest)
+        result.digest, result.verified = plan.digest, plan.request.level.value
         if note.own_id is not None:
             self._target.put(NOTE_PATH, replace(begun, commits=commits).to_bytes())
-            result.committed_version = self._commit_own_id(note.own_id)
+            result.committed_version = self._commit_own_id(note.own_id, copied)
         done = replace(begun, last_version=plan.last, table_id=plan.table_id, commits=commits, is_complete=True)
         self._end(replace(done, taken_ms=self._table.clock()))
         result.lag = Lag(0, 0.0)
 
-    def _require_equal(self, note: CopyNote) -> str:
-        """Verify the data before the log names it, note a difference, and return the digest of the source."""
+    def _require_equal(self, note: CopyNote) -> None:
+        """Verify the data before the log names it, and note a difference."""
         level = self._plan.request.level.value
         try:
-            return require_equal(self._plan, self._table, self._target)
+            require_equal(self._plan, self._table, self._target)
         except StorageFailed as fault:
             if fault.code == "copy.differs" and note.failed_level != level:
                 self._target.put(NOTE_PATH, replace(note, failed_level=level).to_bytes())
@@ -394,9 +396,12 @@ class _Run:
         write_checkpoint(plan_start(self._table.over(split), self._plan.first))
         self._gate.outcome.copied += Amount(1)
 
-    def _commit_own_id(self, own_id: str) -> int:
+    def _commit_own_id(self, own_id: str, copied: Snapshot) -> int:
         """Commit the id of the copy, unless it has it already, and return the version."""
-        plan = self._plan
+        plan, read = self._plan, [copied] if copied.listing.newest_version == copied.version else []
+
+        def newest(table: TableHandle) -> Snapshot:
+            return read.pop() if read else read_snapshot(table)
 
         def make(snapshot: Snapshot) -> CommitRequest | None:
             is_own = snapshot.metadata.id == own_id
@@ -409,7 +414,7 @@ class _Run:
             parameters = {"source": self._table.uri, "sourceVersion": plan.last}
             return CommitRequest("COPY", parameters, metadata={**snapshot.raw_metadata, "id": own_id}, gives_id=True)
 
-        done = commit(self._table.over(self._target), make)
+        done = commit(self._table.over(self._target), make, read=newest)
         return done.version if isinstance(done, Committed) else done.read_version
 
 

@@ -52,6 +52,7 @@ from deltacli.operations.copy.note import CopiedCommit, CopyNote, read_note
 from deltacli.operations.copy.relative import RelativeLog
 from deltacli.operations.copy.request import CopyLevel, CopyRequest
 from deltacli.operations.log.log_copy import log_location
+from deltacli.operations.read.snapshot import digest_of_keys
 from deltacli.operations.recover.verify import verify
 from deltacli.storage import PathKind, ReadStorage, Storage, is_address_of, is_inside
 from deltacli.storage.base import require_writable
@@ -117,6 +118,8 @@ class CopyPlan:
     """`needed` has every live file of the last version."""
     table_id: str = ""
     """The id of the source in the last version."""
+    digest: str = ""
+    """The digest of the live files of the last version."""
     notes: tuple[str, ...] = ()
     refusals: tuple[Refusal, ...] = ()
 
@@ -326,6 +329,7 @@ def _plan(
         extra=tuple(_extra(table, target, source, there, first, last, request)) if request.check else (),
         has_live=not is_current,
         table_id=snapshot.metadata.id or "",
+        digest=digest_of_keys(snapshot),
         notes=tuple(_notes(snapshot, first, has_gap=has_gap and first == start, note=note)),
         refusals=tuple(_refusals_of_version(snapshot, request)),
     )
@@ -449,7 +453,7 @@ def _id_at(table: TableHandle, version: int) -> str | None:
 def _require_same_state(table: TableHandle, target: Storage, version: int) -> None:
     """Raise Refused unless a version whose commit has expired has the same live files in source and target."""
     try:
-        digest_of_state(table, table.over(target), version)
+        require_state(table.over(target), version, digest_of_keys(read_snapshot(table, version=version)))
     except Unreadable as fault:
         why = f"version {version}, up to which it was copied, cannot be compared any more: {fault}"
         raise _rewritten(why, target) from fault
@@ -459,21 +463,19 @@ def _require_same_state(table: TableHandle, target: Storage, version: int) -> No
         raise _rewritten(f"version {version} has another state than was copied", target) from fault
 
 
-def digest_of_state(table: TableHandle, target: TableHandle, version: int, found: str | None = None) -> str:
-    """Return the digest of the live files of a version, which is the same in both; `found` is that of the source. Of
-    tombstones, a checkpoint that is written for the first version lacks the expired ones. Raises StorageFailed.
+def require_state(target: TableHandle, version: int, digest: str) -> Snapshot:
+    """Return a version of the target, whose live files have this digest, that of the source. Of tombstones, a
+    checkpoint that is written for the first version lacks the expired ones. Raises StorageFailed.
     """
-    from deltacli.operations.read.snapshot import digest_of_keys
-
-    found = found or digest_of_keys(read_snapshot(table, version=version))
-    copied = digest_of_keys(read_snapshot(target, version=version))
-    if found != copied:
+    snapshot = read_snapshot(target, version=version)
+    copied = digest_of_keys(snapshot)
+    if copied != digest:
         raise StorageFailed(
             f"version {version} of the target has another state than in the source",
             code="copy.differs",
-            facts={"source": found, "target": copied},
+            facts={"source": digest, "target": copied},
         )
-    return found
+    return snapshot
 
 
 def diverged(message: str, target: Storage, note: CopyNote | None = None, hint: str | None = None) -> Refused:
