@@ -45,7 +45,8 @@ def test_a_table_comes_back_from_a_store(
     for source, target in pairwise(steps):
         done = carry_out(Copy(open_storage(target), options), open_table(source))
         assert "storage" == done.verified
-        assert done.checksums == (done.plan.files.num_rows if target == steps[-1] else 0)
+        files = done.plan.to_copy.files - len(done.plan.log)
+        assert done.checksums == (files if target == steps[-1] else 0)
         assert () == open_table(source).copy(target, check=True).differences
         assert 0 == carry_out(Copy(open_storage(target), options), open_table(source)).copied.files
 
