@@ -213,7 +213,7 @@ _NO_COPY = {errno.EXDEV, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL, errno.EPE
 """Codes of systems and pairs of file systems between which the kernel does not copy."""
 _COPIED_BYTES, _READ_BYTES = 1 << 30, 1 << 20
 _HAS_NAMELESS = hasattr(os, "O_TMPFILE") and os.path.isdir("/proc/self/fd")
-_NO_NAMELESS = _NO_LINKS | {errno.EISDIR, errno.EINVAL}
+_NO_NAMELESS = _NO_LINKS | {errno.EISDIR, errno.EINVAL, errno.ENOENT, errno.EXDEV}
 """Codes of file systems that have no files without names, or cannot give them one."""
 _PERMISSIONS, _OF_THE_GROUP = 0o777, 0o070
 _AT_FDCWD, _RENAME_NOREPLACE = -100, 1

@@ -195,6 +195,7 @@ WITHOUT: dict[str, tuple[str, int, dict[str, Any]]] = {  # Any: options of `fail
         {"when": lambda _, flags, *__: flags & os.O_TMPFILE == os.O_TMPFILE},
     ),
     "an older kernel": ("open", errno.EISDIR, {"when": lambda _, flags, *__: flags & os.O_TMPFILE == os.O_TMPFILE}),
+    "no /proc": ("link", errno.ENOENT, {"when": lambda source, _: source.startswith("/proc/")}),
     "no links of them": ("link", errno.EPERM, {"when": lambda source, _: source.startswith("/proc/")}),
 }
 

@@ -98,12 +98,13 @@ def test_a_plan_gives_up_its_files_before_states_are_digested(
         held.append(plan.needed is not None)
         return digest_of_keys(state)
 
-    monkeypatch.setattr("deltacli.operations.copy.plan.digest_of_keys", digest)
+    for module in ("verify", "plan"):
+        monkeypatch.setattr(f"deltacli.operations.copy.{module}.digest_of_keys", digest)
     amount = plan.to_copy
 
     done = open_table(source).execute_copy(plan)
 
-    assert [False] == held
+    assert [False, False] == held
     assert (amount, None) == (plan.to_copy, plan.basis.snapshot)
     assert "storage" == done.verified
     with pytest.raises(UsageError, match="executed before"):
