@@ -364,10 +364,18 @@ class StoreWithBounds(Protocol):
 
 @runtime_checkable
 class StoreOfPrefix(Protocol):
-    """A store of the objects below a prefix, which can look above it."""
+    """A store of the objects below a prefix, which can look above it, and list directories together."""
 
     def with_above(self, name: str) -> str | None:
         """Return the URI of the nearest prefix above the root that has a directory of a name; None without one."""
+
+    def below(self, directory: str) -> Storage:
+        """Return the store of a directory, which shares client, connections and credentials."""
+
+    def page_from(self, start: str) -> tuple[list[FileStat], bool]:
+        """Return the files at and below the root that one request lists from a path on, and whether there are no more.
+        Names are paths, ascending, and include those that end in `/`. ([], False) where the store cannot do so.
+        """
 
 
 @runtime_checkable

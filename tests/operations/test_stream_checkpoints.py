@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,8 +18,11 @@ from deltacli.operations.streams.checkpoints import (
     find_checkpoints,
     read_checkpoint,
 )
-from deltacli.storage import LocalStorage
+from deltacli.storage import LocalStorage, open_storage
+from deltacli.storage.objects.calls import ListedPage
+from deltacli.storage.s3.calls import S3Calls
 from tests.support.in_memory import MemoryStorage
+from tests.support.s3 import Fault, S3Server, says
 from tests.support.storage import RecordingStorage
 from tests.support.stream_checkpoints import QUERY_ID, checkpoint_files, entry, offset, write_checkpoint
 
@@ -161,3 +166,149 @@ def test_a_pattern_finds_checkpoints_at_any_depth_and_enters_none(tmp_path: Path
     assert ("streams.none-found", 4) == (refusal.value.code, refusal.value.exit_code)
     with pytest.raises(Unreadable, match="not a checkpoint"):
         names("a")
+
+
+# -- many directories, which pages of all keys list --------------------------------------------------------------------
+
+
+def _put(s3: S3Server, directories: Mapping[str, Mapping[str, bytes]]) -> str:
+    """Put directories into a bucket, and return its address."""
+    bucket = s3.make_bucket()
+    for number, (name, files) in enumerate(directories.items()):
+        for path, data in files.items():
+            s3.put(bucket, f"{name}/{path}", data, 1_700_000_000_000 + number * 1_000)
+    return f"s3://{bucket}"
+
+
+def _many(more: Mapping[str, Mapping[str, bytes]] | None = None) -> dict[str, Mapping[str, bytes]]:
+    """So many directories that they are listed together, and others among them."""
+    return {f"chk/q{number}": checkpoint_files(OFFSETS) for number in range(20)} | dict(more or {})
+
+
+def _together(*patterns: str) -> list[StreamCheckpoint]:
+    return find_checkpoints(patterns, open_storage, EmbeddedEngine())
+
+
+def _listed_alone(s3: S3Server) -> list[str]:
+    """The directories whose commits or offsets were listed, once for each."""
+    prefixes = [query["prefix"][0] for _, _, query in s3.requests if "list-type" in query]
+    return sorted(one.rsplit("/", 2)[0] for one in prefixes if one.endswith(("/commits/", "/offsets/")))
+
+
+_PAGE = 3
+"""The first page of all keys, after a look for something of the name of the pattern, and for what matches."""
+_LATER = {"offsets/10": entry(OFFSETS[2]), "commits/10": b"v1\n{}"}
+_OF_ALL_KINDS: Mapping[str, Mapping[str, bytes]] = {
+    "chk/never-ran": {"metadata": b'{"id":"q"}'},
+    "chk/unfinished": checkpoint_files(OFFSETS, is_committed=False),
+    "chk/without-metadata": {"offsets/0": entry(OFFSETS[0])},
+    "chk/commit-ahead": {**checkpoint_files(OFFSETS), "commits/9": b""},
+    "chk/two-digits": checkpoint_files(OFFSETS, first=9),
+    "chk/gap": {**checkpoint_files(OFFSETS), **_LATER},
+    "chk/cut": {**checkpoint_files(OFFSETS), "offsets/8": b""},
+    "chk/odd-names": {
+        **checkpoint_files(OFFSETS),
+        "offsets/.9.tmp": b"",
+        "offsets/99/a": b"",
+        "offsets/": b"",
+        "/": b"",
+    },
+    "chk/only-offsets": {path: data for path, data in checkpoint_files(OFFSETS).items() if "commits" not in path},
+    "chk/q1-more": checkpoint_files(OFFSETS),
+    "chk/q1.more": checkpoint_files(OFFSETS),
+    "chk/é\U0001f600": checkpoint_files(OFFSETS),
+    "chk/é\ufb00": checkpoint_files(OFFSETS),
+    "chk/q%20 2": checkpoint_files(OFFSETS),
+    "chk/offsets/own": checkpoint_files(OFFSETS),
+    "chk/table/_delta_log": {f"{number:020}.json": b"{}" for number in range(30)},
+    "chk/group/inner": checkpoint_files(OFFSETS),
+    "chk/group": checkpoint_files(OFFSETS),
+    "chk/large": {**checkpoint_files(OFFSETS), **{f"state/0/{number}/1.delta": b"" for number in range(300)}},
+    "chk/many-batches": checkpoint_files([OFFSETS[0]] * 300, first=0),
+}
+
+_NONE = ("chk/offsets", "chk/table")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "keys", "fewest"),
+    [("chk/*", 0, 16), ("chk/*", 7, 1), ("chk/*", 40, 2), ("**", 200, 16), ("*/[q-u]*", 30, 1), ("chk/*/*", 25, 1)],
+)
+def test_directories_listed_together_are_read_as_each_alone(
+    pattern: str, keys: int, fewest: int, s3: S3Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page, pages = S3Calls.page, 0
+
+    def small_page(self: S3Calls, prefix: str, delimiter: str, token: str, start: str, limit: int) -> ListedPage:
+        nonlocal pages
+        pages += not delimiter and not limit
+        return page(self, prefix, delimiter, token, start, limit or (0 if delimiter else keys))
+
+    root = _put(s3, _many(_OF_ALL_KINDS) | {f"chk/group/{number}": checkpoint_files(OFFSETS) for number in range(20)})
+    monkeypatch.setattr(S3Calls, "page", small_page)
+    monkeypatch.setattr("deltacli.operations.streams.checkpoints._FEWEST", fewest)
+
+    found = _together(f"{root}/{pattern}")
+
+    assert [read_checkpoint(one.name, one.storage) for one in found] == found
+    assert pages > 1 or not keys
+    assert len(found) >= 20
+    if pattern == "chk/*":
+        names = [name for name in _many(_OF_ALL_KINDS) if name not in _NONE and name.count("/") == 1]
+        assert sorted(f"{root}/{name}" for name in names) == [one.name for one in found]
+
+
+def test_a_batch_purged_after_the_page_leads_to_the_later_one(s3: S3Server) -> None:
+    root = _put(s3, _many())
+    bucket = root.removeprefix("s3://")
+
+    def purge(server: S3Server, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        for path, data in checkpoint_files(OFFSETS, first=7).items():
+            server.put(bucket, f"chk/q3/{path}", data)
+        for path in ("offsets/6", "commits/6", "offsets/7", "commits/7"):
+            open_storage(root).delete_many([f"chk/q3/{path}"])
+        return server.answer(environ, start_response)
+
+    s3.fail("GET", "chk/q3/offsets/8", purge)
+
+    found = {one.name: one for one in _together(f"{root}/chk/*")}
+
+    assert {Verdict.OK} == {one.finding.verdict for one in found.values()}
+
+
+def test_a_page_is_not_believed_where_a_commit_is_ahead_or_a_directory_has_no_batch(s3: S3Server) -> None:
+    """Because a store may look for the keys of a page at several moments, or list them in another order."""
+    root = _put(s3, _many())
+
+    def without_some(server: S3Server, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        said = b"".join(server.answer(environ, lambda *_: None)).decode()
+        start_response("200 OK", [("Content-Type", "application/xml")])
+        return [re.sub(r"<Contents><Key>chk/(q3/offsets/8|q5/[^<]*)</Key>.*?</Contents>", "", said).encode()]
+
+    s3.fail_at(_PAGE, without_some)
+
+    found = _together(f"{root}/chk/*")
+
+    assert [(8, True, Verdict.OK)] * 20 == [(one.newest, one.is_committed, one.finding.verdict) for one in found]
+    assert ["chk/q3", "chk/q3", "chk/q5", "chk/q5"] == _listed_alone(s3)
+
+
+@pytest.mark.parametrize("fault", [says("403 FORBIDDEN", "AccessDenied"), says("400 BAD REQUEST", "InvalidArgument")])
+def test_where_pages_of_all_keys_are_refused_each_directory_is_listed(fault: Fault, s3: S3Server) -> None:
+    root = _put(s3, _many())
+    s3.fail_at(_PAGE, fault)
+
+    assert 20 == len(_together(f"{root}/chk/*"))
+    assert 2 * 20 == len(_listed_alone(s3))
+
+
+def test_a_later_look_lists_anew(s3: S3Server) -> None:
+    root = _put(s3, _many())
+    before = _together(f"{root}/chk/*")
+    for path, data in checkpoint_files(OFFSETS, first=8).items():
+        s3.put(root.removeprefix("s3://"), f"chk/q7/{path}", data)
+
+    after = _together(f"{root}/chk/*")
+
+    assert {8} == {one.newest for one in before}
+    assert [10 if one.name.endswith("/q7") else 8 for one in after] == [one.newest for one in after]

@@ -9,7 +9,8 @@ from collections.abc import Callable
 import pytest
 
 from deltacli.core.errors import FileMissing
-from deltacli.storage import PathKind, Storage
+from deltacli.storage import PathKind, Storage, open_storage
+from deltacli.storage.base import StoreOfPrefix
 from tests.storage.stores import READABLE, Place, params
 
 FILES = {
@@ -169,3 +170,32 @@ def test_the_kind_of_a_path(storage: Storage) -> None:
 def test_the_uri_is_absolute_and_without_a_slash_at_its_end(storage: Storage) -> None:
     assert "://" in storage.uri
     assert not storage.uri.endswith("/")
+
+
+def test_the_store_of_a_directory_is_the_one_that_its_address_opens(place: Place) -> None:
+    storage = place.holding({"q%20 ü/offsets/1": b"one", "q%20 ü/metadata": b"id", "q": b"beside"})
+    if not isinstance(storage, StoreOfPrefix):
+        pytest.skip("it has no prefixes")
+
+    below = storage.below("q%20 ü")
+
+    opened = open_storage(f"{storage.uri}/q%20 ü")
+    assert (opened.uri, opened.aliases) == (below.uri, below.aliases)
+    assert (b"one", b"id") == (below.read("offsets/1"), below.read("metadata"))
+    assert (["offsets"], ["metadata"]) == (below.list_directories(""), names(below, ""))
+    assert ["1"] == names(storage.below("q%20 ü/offsets"), "")
+
+
+def test_a_page_has_all_files_from_a_path_on_or_none(place: Place) -> None:
+    files = {f"q{number}/{path}": path.encode() for number in range(9) for path in ("a/b/c", "a-b", "z", "é")}
+    storage = place.holding(files)
+    if not isinstance(storage, StoreOfPrefix):
+        pytest.skip("it has no prefixes")
+
+    found, is_all = storage.page_from("q3/")
+
+    if storage.uri.startswith(("abfss://", "az://")):
+        assert ([], False) == (found, is_all)
+    else:
+        assert (sorted(path for path in files if path >= "q3/"), True) == ([one.name for one in found], is_all)
+        assert all(one.size_bytes == len(files[one.name]) for one in found)

@@ -1,14 +1,19 @@
 """Checkpoint directories of Spark Structured Streaming: finding them by patterns, and reading where each query is.
 
 A directory costs two listings and at most three reads: `commits` before `offsets`, so that a batch that ends in between
-counts as unfinished, the two newest entries of `offsets`, and the file `metadata`. `state` is never listed.
+counts as unfinished, the two newest entries of `offsets`, and the file `metadata`. `state` is not listed.
+
+Of many directories that a pattern matches in an object store, pages of all keys list those that are small. After a page
+with few of them, because `state` is large, the next directories are listed one by one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from itertools import groupby, zip_longest
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote
 
@@ -38,7 +43,7 @@ from deltacli.delta.streams import (
     read_schema_entry,
     schema_log_of,
 )
-from deltacli.storage.base import FileStat, ReadStorage, StoreOfVersions
+from deltacli.storage.base import PARALLEL_READS, FileStat, ReadStorage, StoreOfPrefix, StoreOfVersions
 from deltacli.table.discover import Opener, identity, is_pattern, join, matching, split_pattern
 
 if TYPE_CHECKING:
@@ -49,6 +54,27 @@ _OF_SPARK = (OFFSETS, COMMITS, "sources", "state")
 IN_CHECKPOINTS = (*_OF_SPARK, METADATA)
 _MOST_LISTINGS = 4
 """The first listing, and three more where a file vanished between listing and reading."""
+_FEWEST = PARALLEL_READS
+"""Directories that a page of all keys must have, because so many are listed at once without it."""
+
+_Batches = dict[int, FileStat]
+"""Files of batches, by number."""
+_Listed = tuple[_Batches, _Batches]
+"""Those of `commits` and of `offsets`."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Place:
+    """A directory to read, as the user wrote it; its path below the store of a pattern that matched it."""
+
+    name: str
+    storage: ReadStorage
+    parent: StoreOfPrefix | None = None
+    below: str = ""
+
+    @property
+    def prefix(self) -> str:
+        return f"{self.below}/" if self.below else ""
 
 
 class Verdict(StrEnum):
@@ -183,7 +209,7 @@ def find_checkpoints(
     Raises Refused (`streams.none-found`) for a pattern without one, Unreadable (`streams.not-a-checkpoint`) for a path
     that is none, UsageError for a share, and what a store raises that cannot be listed for a pattern.
     """
-    places: dict[str, tuple[str, ReadStorage]] = {}
+    places: dict[str, _Place] = {}
     wanted: list[tuple[str, bool, list[str]]] = []
     for name in names:
         storage = open_(name)
@@ -194,17 +220,17 @@ def find_checkpoints(
                 hint="name a directory that a query has as its checkpointLocation",
             )
         is_of_many = is_pattern(storage, name)
-        here = list(_matches(name, open_)) if is_of_many else [(name, storage)]
-        places |= {identity(one): (place, one) for place, one in here if identity(one) not in places}
-        wanted.append((name, is_of_many, [identity(one) for _, one in here]))
-    found = dict(zip(places, _read_all(list(places.values()), engine, progress), strict=True))
+        here = list(_matches(name, open_)) if is_of_many else [_Place(name, storage)]
+        places |= {identity(one.storage): one for one in here if identity(one.storage) not in places}
+        wanted.append((name, is_of_many, [identity(one.storage) for one in here]))
+    found = dict(_read_all(list(places.values()), engine, progress))
     for name, is_of_many, keys in wanted:
-        if not any(found[key] is not None for key in keys):
-            raise _none_found(name) if is_of_many else _not_a_checkpoint(*places[keys[0]])
-    return [one for one in found.values() if one is not None]
+        if not any(found[places[key]] is not None for key in keys):
+            raise _none_found(name) if is_of_many else _not_a_checkpoint(name, places[keys[0]].storage)
+    return [one for one in (found[place] for place in places.values()) if one is not None]
 
 
-def _matches(pattern: str, open_: Opener) -> Iterator[tuple[str, ReadStorage]]:
+def _matches(pattern: str, open_: Opener) -> Iterator[_Place]:
     """Yield the directories that a pattern matches. What Spark writes into a checkpoint is not looked at; it may
     contain other checkpoints, and a query may be called as what Spark writes.
     """
@@ -218,18 +244,64 @@ def _matches(pattern: str, open_: Opener) -> Iterator[tuple[str, ReadStorage]]:
             return []
         return [one for one in names if one not in _OF_SPARK] if {OFFSETS, COMMITS} <= set(names) else names
 
+    parent = base if isinstance(base, StoreOfPrefix) else None
     for below in matching(directories, segments, whole=""):
         name = join(prefix, quote(below) if prefix.startswith("file:") else below) or "."
-        yield name, open_(name)
+        storage = parent.below(below) if below and parent is not None else open_(name)
+        yield _Place(name, storage, parent, below)
 
 
 def _read_all(
-    places: Sequence[tuple[str, ReadStorage]], engine: Engine, progress: Progress
-) -> Iterator[StreamCheckpoint | None]:
-    """Yield the checkpoints of directories, in their order; None for those that are none."""
-    at_once = max([1, *(storage.capabilities.parallel_reads for _, storage in places)])
-    found = engine.run(lambda place: read_checkpoint(*place), places, at_once=at_once)
+    places: Sequence[_Place], engine: Engine, progress: Progress
+) -> Iterator[tuple[_Place, StreamCheckpoint | None]]:
+    """Yield directories with their checkpoints, in any order; None for those that are none."""
+    at_once = max([1, *(one.storage.capabilities.parallel_reads for one in places)])
+
+    def read(listed: tuple[_Place, _Listed | None]) -> tuple[_Place, StreamCheckpoint | None]:
+        place, batches = listed
+        return place, read_checkpoint(place.name, place.storage, batches)
+
+    found = engine.run(read, _listed(places), at_once=at_once)
     return reported(found, progress, "reading stream checkpoints", unit="directories", total=len(places))
+
+
+def _listed(places: Iterable[_Place]) -> Iterator[tuple[_Place, _Listed | None]]:
+    """Yield directories with what pages of all keys have of them, None for those that must be listed. A page is asked
+    for when the directories before are being read.
+    """
+    for parent, group in groupby(places, lambda one: one.parent):
+        rest, apart = sorted(group, key=lambda one: one.prefix), _FEWEST
+        while len(rest) >= _FEWEST and parent is not None:
+            try:
+                files, is_all = parent.page_from(rest[0].prefix)
+            except StorageFailed:
+                break  # listed one by one, each has its own fault
+            listed = list(_whole(files, rest, is_all=is_all))
+            count = len(listed)
+            if is_all or count - listed.count(None) >= _FEWEST:
+                apart = _FEWEST
+            else:
+                count, apart = max(count, 1) + apart, 2 * apart
+            yield from zip_longest(rest[:count], listed)
+            rest = rest[count:]
+        yield from ((one, None) for one in rest)
+
+
+def _whole(files: Sequence[FileStat], places: Iterable[_Place], *, is_all: bool) -> Iterator[_Listed | None]:
+    """Yield what a page has of directories, in order, as far as it has them whole. None for one without a batch: in the
+    order of some stores it is on another page. That page has all of it, or nothing.
+    """
+    names = [one.name for one in files]
+
+    def batches(directory: str) -> _Batches:
+        part = files[bisect_left(names, f"{directory}/") : bisect_left(names, f"{directory}0")]
+        return _by_number(one._replace(name=one.name[len(directory) + 1 :]) for one in part)
+
+    for one in places:
+        if not is_all and (not names or names[-1] < f"{one.prefix}{OFFSETS}0"):
+            return
+        found = batches(one.prefix + COMMITS), batches(one.prefix + OFFSETS)
+        yield found if found[1] else None
 
 
 def _none_found(pattern: str) -> Refused:
@@ -253,10 +325,12 @@ def _not_a_checkpoint(name: str, storage: ReadStorage) -> Unreadable:
 # -- reading -----------------------------------------------------------------------------------------------------------
 
 
-def read_checkpoint(name: str, storage: ReadStorage) -> StreamCheckpoint | None:
-    """Return the state of a checkpoint directory, with what is wrong with it; None where it is no checkpoint."""
+def read_checkpoint(name: str, storage: ReadStorage, listed: _Listed | None = None) -> StreamCheckpoint | None:
+    """Return the state of a checkpoint directory, with what is wrong with it; None where it is no checkpoint. `listed`
+    is what was listed of it just now.
+    """
     try:
-        found = _read(StreamCheckpoint(name, storage))
+        found = _read(StreamCheckpoint(name, storage), listed)
         metadata = _content(storage, METADATA)
     except (StorageFailed, PathExternal) as fault:
         return _unreachable(StreamCheckpoint(name, storage), fault)
@@ -276,12 +350,14 @@ def _unreachable(checkpoint: StreamCheckpoint, fault: DeltacliError) -> StreamCh
     return replace(checkpoint, sources=(), findings=(finding,))
 
 
-def _read(checkpoint: StreamCheckpoint) -> StreamCheckpoint:
+def _read(checkpoint: StreamCheckpoint, listed: _Listed | None) -> StreamCheckpoint:
     storage = checkpoint.storage
-    for _ in range(_MOST_LISTINGS):
-        commits, offsets = _batches(storage, COMMITS), _batches(storage, OFFSETS)
+    for known in (listed, *[None] * (_MOST_LISTINGS - 1)):
+        commits, offsets = known or (_batches(storage, COMMITS), _batches(storage, OFFSETS))
         newest, before = [*sorted(offsets, reverse=True)[:2], None, None][:2]
         last = max(commits, default=None)
+        if known and last is not None and (newest is None or last > newest):
+            continue  # a page may be of several moments
         files = [None if one is None else offsets[one] for one in (newest, before)]
         entries = [None if one is None else _content(storage, f"{OFFSETS}/{one.name}") for one in files]
         if any(one is not None and entry is None for one, entry in zip(files, entries, strict=True)):
@@ -301,13 +377,17 @@ def _read(checkpoint: StreamCheckpoint) -> StreamCheckpoint:
     return replace(checkpoint, sources=(), findings=(restless,))
 
 
-def _batches(storage: ReadStorage, directory: str) -> dict[int, FileStat]:
-    """Return the files of batches in a directory, by number; of two with one number, that which Spark writes."""
+def _batches(storage: ReadStorage, directory: str) -> _Batches:
     try:
-        files = [(batch_of(one.name), one) for one in storage.list_from(directory)]
+        return _by_number(storage.list_from(directory))
     except FileMissing:
         return {}
-    return {number: one for number, one in sorted(files, key=_by_spelling) if number is not None}
+
+
+def _by_number(files: Iterable[FileStat]) -> _Batches:
+    """Return the files of batches, by number; of two with one number, that which Spark writes."""
+    numbered = sorted(((batch_of(one.name), one) for one in files), key=_by_spelling)
+    return {number: one for number, one in numbered if number is not None}
 
 
 def _by_spelling(file: tuple[int | None, FileStat]) -> int:

@@ -212,7 +212,8 @@ def read_history(
         parts += rows
         if stamp is not None and snapshot.config.has_ict:
             times[commit.version] = stamp
-    return TableHistory(snapshot, listing, first, pa.concat_tables(parts), commits, times, with_rows)
+    events = pa.concat_tables(parts).combine_chunks()  # each query filters them
+    return TableHistory(snapshot, listing, first, events, commits, times, with_rows)
 
 
 def _event_schema() -> Any:  # Any: a schema of pyarrow

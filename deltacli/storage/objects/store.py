@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from heapq import merge
-from itertools import groupby, islice, takewhile
+from itertools import groupby, islice, pairwise, takewhile
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from uuid import uuid4
@@ -363,6 +363,31 @@ class ObjectStorage:
             if self._holds_any("/".join([*parts[:depth], name, ""])):
                 return self._uri.removesuffix("/".join(parts[depth:])).rstrip("/")
         return None
+
+    def below(self, directory: str) -> ObjectStorage:
+        """Return the store of a directory, which shares client, connections and credentials."""
+        store = ObjectStorage(
+            f"{self._uri}/{directory}",
+            self._key(directory),
+            self._calls,
+            aliases=tuple(f"{alias}/{directory}" for alias in self._aliases),
+            retry=self._retry,
+            versions=self._make_versions,
+        )
+        store.grant = self.grant
+        return store
+
+    def page_from(self, start: str) -> tuple[list[FileStat], bool]:
+        """Return the files that one request lists from a path on, and whether there are no more; ([], False) where the
+        store lists in another order, or only from the beginning.
+        """
+        if not self._calls.starts_anywhere:
+            return [], False
+        prefix = self._prefix("")
+        page = self._page(prefix, "", "", prefix + start)
+        files = [FileStat(one.key[len(prefix) :], one.size_bytes, one.modified_ms) for one in page.entries]
+        is_ordered = all(first.name < second.name for first, second in pairwise(files))
+        return (files, not page.token) if is_ordered else ([], False)
 
     def stat(self, path: str) -> FileStat:
         entry, tag = self._ask(lambda: self._calls.look(self._key(path)), path, "read")
