@@ -10,6 +10,9 @@ from deltacli.core.errors import UsageError, parameter
 from deltacli.core.request_fields import Kind, option
 from deltacli.core.units import parse_size
 
+_LEAST_RATE = 1 << 10
+"""Bytes per second; with fewer, a number without its unit would look like a command that hangs."""
+
 
 class CopyLevel(StrEnum):
     """How much of the copies is compared with the source: sizes, footers, every byte."""
@@ -55,8 +58,12 @@ class CopyRequest:
         if isinstance(rate, str):
             rate = parse_size(rate.strip().removesuffix("/s"), parameter("copy.rate"))
             object.__setattr__(self, "rate", rate)
-        if rate is not None and rate < 1:
-            raise UsageError(f"{parameter('copy.rate')} is less than a byte per second")
+        if rate is not None and (type(rate) is not int or rate < _LEAST_RATE):
+            found = f"{rate:,} bytes" if type(rate) is int else repr(rate)
+            raise UsageError(
+                f"{parameter('copy.rate')} {found} per second is no rate of at least 1 KiB/s",
+                facts={"expected": "50MiB/s"},
+            )
         if self.time_budget_ms is not None and self.time_budget_ms < 0:
             raise UsageError(f"{parameter('copy.time_budget_ms')} is negative")
         try:

@@ -329,7 +329,13 @@ def test_the_note_is_refused_where_it_is_damaged(source: Path, tmp_path: Path) -
     assert "copy.note-corrupt" == refused(source, tmp_path / "target", replica=True).code
 
 
-@pytest.mark.parametrize("options", [{"versions": "3"}, {"versions": "2-1"}, {"versions": "x"}, {"rate": "0/s"}])
+@pytest.mark.parametrize(
+    "options",
+    [
+        *({"versions": text} for text in ("3", "2-1", "x")),
+        *({"rate": rate} for rate in ("0/s", "50", 1_023, 1.5e6, True, float("nan"))),
+    ],
+)
 def test_requests_that_make_no_sense_are_refused(options: dict[str, Any], source: Path, tmp_path: Path) -> None:
     with pytest.raises((UsageError, DeltacliError)):
         copy(source, tmp_path / "target", **options)
