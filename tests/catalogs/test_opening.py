@@ -144,6 +144,27 @@ def test_a_path_says_that_the_catalog_may_have_more(
     assert found.err.count("catalog.unpublished-possible: a catalog manages this table") == 1
 
 
+def test_a_share_by_path_says_so_as_well(server: FakeCatalog, managed: ManagedTable, tmp_path: Path) -> None:
+    path = server.state.tables[NAME].location.removeprefix("file://")
+    for location in (path, ADDRESS):
+        file = tmp_path / "shares.yaml"
+        file.write_text(
+            "version: 1\nauthorization: {bearerToken: secret}\n"
+            f"shares: [{{name: s, schemas: [{{name: d, tables: [{{name: t, location: '{location}'}}]}}]}}]\n"
+        )
+        found = run(server, "share", "check", "--config", str(file), "--level", "log", "--json")
+        codes = [one["code"] for one in found.document["tables"][0]["problems"]]
+        assert ("catalog.unpublished-possible" in codes) == (location == path), codes
+
+
+def test_access_to_a_managed_table_is_that_to_its_location(server: FakeCatalog, managed: ManagedTable) -> None:
+    for more in ([], ["--yes"]):
+        found = run(server, "doctor", "access", ADDRESS, "--json", *more)
+        states = {one["permission"]: one["state"] for one in found.document["permissions"]}
+        assert (found.code, {*states.values()}) == (0, {"granted"})
+        assert "doctor storage" not in found.err  # which is refused
+
+
 def test_a_location_that_is_gone_is_a_divergence(server: FakeCatalog, managed: ManagedTable, tmp_path: Path) -> None:
     next(iter(server.state.tables.values())).location = (tmp_path / "gone").as_uri()
     found = run(server, "catalog", "status", ADDRESS, "--json")

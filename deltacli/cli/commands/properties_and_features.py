@@ -447,8 +447,15 @@ def features(
 
 def _show_features(run: Run, spelling: str, opened: Table) -> None:
     from deltacli.operations.change.properties_and_features import list_features
+    from deltacli.operations.read.snapshot import knows_protocol
 
     snapshot = opened.snapshot()
+    if not knows_protocol(snapshot):
+        raise UsageError(
+            "the answer of the sharing server does not have the protocol of the table: its format is parquet",
+            code="share.read-only",
+            hint=f"deltacli snapshot {quoted_table(spelling)}",
+        )
     run.write(features_result(opened.uri, snapshot.version, snapshot.protocol, list_features(snapshot)))
     note_catalog(run, snapshot)
     run.say_next(f"deltacli explain {quoted_table(spelling)}")

@@ -703,8 +703,8 @@ def _whole_name(column: Column) -> str:
 
 def _text_of(value: object, value_type: str) -> str | None:
     """Return a literal in the form of its type; None for one that the type does not hold."""
-    if value_type == "string":
-        return value if isinstance(value, str) else None
+    if value_type == "string":  # servers in Java order what follows by UTF-16, and others by code points
+        return value if isinstance(value, str) and max(value, default="") < "\ud800" else None
     if not isinstance(value, Fraction | int) or value != int(value):
         return None
     whole = int(value)

@@ -220,6 +220,9 @@ def _comparison(operator: str, column: str, kind: str, value: str) -> dict[str, 
         ("id IS NULL", "isNull"),
         ("day LIKE 'a%'", None),
         ("s.inner = 1", None),
+        ("day > 'é'", "greaterThan"),
+        ("day > '\uff5e'", None),
+        ("day IN ('a', '\U0001f600')", None),
     ],
 )
 def test_only_what_every_server_evaluates_alike_is_sent(where: str, operators: str | None) -> None:
@@ -271,6 +274,31 @@ def test_validate_checks_what_a_client_can_see(proxy: Proxy, command: Run) -> No
     document = json.loads(found.out)
     findings = [finding for table in document["tables"] for finding in table["findings"]]
     assert (0, []) == (found.code, [(finding["rule"], finding["seen"]) for finding in findings])
+
+
+def test_features_of_the_parquet_format_are_not_made_up(proxy: Proxy, command: Run) -> None:
+    found = command("features", proxy.address())
+
+    assert (2, "", True) == (found.code, found.out, "does not have the protocol of the table" in found.err), found
+
+
+def test_a_feature_that_no_reader_needs_is_not_missing(tmp_path: Path, command: Run) -> None:
+    """
+    The server leaves it out of the protocol, and not the property that goes with it.
+    """
+    rows = pa.table({"at": pa.array([1], pa.timestamp("us"))})
+    schema = schema_of(rows).replace('"timestamp"', '"timestamp_ntz"')
+    features = ["deletionVectors", "timestampNtz"]
+    both = protocol(3, 7, reader_features=features, writer_features=features)
+    about = metadata(schema_string=schema, configuration={"delta.enableDeletionVectors": "true"})
+    data = parquet_bytes(rows)
+    table = TableBuilder().commit(both, about, add("a", size=len(data))).file("a", data)
+    with proxied(tmp_path, shared(table.write(tmp_path / "t"))) as proxy:
+        listed = command("features", proxy.address(), "--json").document
+        found = command("validate", proxy.address(), "--json").document
+
+    assert ["timestampNtz"] == listed["protocol"]["readerFeatures"]
+    assert [] == found["tables"][0]["findings"]
 
 
 def test_what_a_share_does_not_tell_is_unknown(tmp_path: Path) -> None:
