@@ -276,6 +276,17 @@ def test_validate_checks_what_a_client_can_see(proxy: Proxy, command: Run) -> No
     assert (0, []) == (found.code, [(finding["rule"], finding["seen"]) for finding in findings])
 
 
+def test_no_later_version_is_named_for_a_feed_that_is_off(tmp_path: Path, command: Run) -> None:
+    builder = TableBuilder()
+    for number, value in enumerate(("false", "true", "false")):
+        about = metadata(schema_string=schema_of(ROWS[0]), configuration={"delta.enableChangeDataFeed": value})
+        builder.commit(*([] if number else [protocol(1, 4)]), about)
+        with proxied(tmp_path, shared(builder.write(tmp_path / f"t{number}"))) as proxy:
+            refused = command("changes", proxy.address(), "--from", "0")
+            hint = "read from a later version" if value == "true" else "ask the provider of the share to enable"
+            assert (3, True) == (refused.code, hint in refused.err), refused
+
+
 def test_features_of_the_parquet_format_are_not_made_up(proxy: Proxy, command: Run) -> None:
     found = command("features", proxy.address())
 
