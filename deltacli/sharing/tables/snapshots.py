@@ -12,6 +12,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from threading import Lock, RLock
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -339,15 +340,27 @@ class SharedSnapshot:
         return int(self.files.nbytes) + _OWN_BYTES
 
     @cached_property
-    def canonical_order(self) -> ArrowArray:
-        """Return the rows in the one order that does not depend on how the version was rebuilt: pages need it."""
+    def _keys(self) -> ArrowArray:
         import pyarrow as pa
 
         keys = [
             key_column(batch.column("path"), unique_id_column(batch.column("deletionVector")))
             for batch in self.files.to_batches()
         ]
-        return pc.sort_indices(pa.concat_arrays([pa.array([], pa.binary()), *keys]))
+        return pa.concat_arrays([pa.array([], pa.binary()), *keys])
+
+    @cached_property
+    def canonical_order(self) -> ArrowArray:
+        """Return the rows in the one order that does not depend on how the version was rebuilt: pages need it."""
+        return pc.sort_indices(self._keys)
+
+    @cached_property
+    def digest(self) -> str:
+        """A digest of the table and its files, by which a page notices that the table was replaced meanwhile."""
+        found = sha256(repr((self.metadata.id, len(self._keys))).encode())
+        for buffer in self._keys.take(self.canonical_order).buffers():
+            found.update(buffer or b"")
+        return found.hexdigest()[:32]
 
 
 def make_snapshot(snapshot: Snapshot) -> SharedSnapshot:
