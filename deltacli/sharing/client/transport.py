@@ -623,6 +623,8 @@ def fault_of_status(status: int, code: str, message: str, who: str) -> DeltacliE
         refused.hint = SINCE_LATER
     elif re.search(r"\b(no|not|without|disabled)\b", message) and "change data feed" in message:
         refused.hint = ENABLE_FEED
+    elif re.search(r"\btimestamp\b.* is after the (?:newest|latest) version\b", message):  # of both servers
+        refused.hint = "read the newest version, which is older: without a timestamp"
     refused.status, refused.error_code = status, code
     return refused
 

@@ -287,6 +287,19 @@ def test_no_later_version_is_named_for_a_feed_that_is_off(tmp_path: Path, comman
             assert (3, True) == (refused.code, hint in refused.err), refused
 
 
+@pytest.mark.parametrize("limit", [2**31 - 1, 2**31, 2**63 - 1])
+def test_a_limit_may_be_larger_than_a_hint(proxy: Proxy, command: Run, limit: int) -> None:
+    found = command("read", proxy.address(), "--limit", str(limit), "--format", "csv")
+
+    assert (0, 7) == (found.code, len(found.out.splitlines())), found.err
+
+
+def test_a_time_after_the_newest_version_leads_to_that(proxy: Proxy, command: Run) -> None:
+    refused = command("read", proxy.address(), "--timestamp", "2099-01-01")
+
+    assert (3, True) == (refused.code, "hint: read the newest version" in refused.err), refused.err
+
+
 def test_features_of_the_parquet_format_are_not_made_up(proxy: Proxy, command: Run) -> None:
     found = command("features", proxy.address())
 
