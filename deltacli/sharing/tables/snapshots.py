@@ -501,10 +501,18 @@ class SharedSnapshots:
     def handle(self, table: SharedTable) -> TableHandle:
         """Return the handle of a table, the same one for every request."""
         place = place_of(table)
+        known = self._tables.get(place)
+        return self._flights.run(("open", place), lambda: self._open_first(table)) if known is None else known
+
+    def _open_first(self, table: SharedTable) -> TableHandle:
+        """Open a table unless another caller just did; other tables do not wait for its catalog meanwhile."""
+        place, at = place_of(table), self._clock()
+        if (known := self._tables.get(place)) is not None:
+            return known
+        opened = self._open(table)
         with self._lock:
-            if place not in self._tables:
-                self._tables[place], self._opened_at[place] = self._open(table), self._clock()
-            return self._tables[place]
+            self._tables[place], self._opened_at[place] = opened, at
+        return opened
 
     def newest_version(self, table: SharedTable) -> int:
         """Return the newest version in the log of a table; it may be `stale_seconds` old. Raises NotATable."""
