@@ -301,9 +301,18 @@ def test_a_time_after_the_newest_version_leads_to_that(proxy: Proxy, command: Ru
 
 
 def test_features_of_the_parquet_format_are_not_made_up(proxy: Proxy, command: Run) -> None:
-    found = command("features", proxy.address())
+    features = command("features", proxy.address())
+    keys = ("delta.appendOnly", "delta.enableChangeDataFeed")
+    of_one = [command("properties", proxy.address(), "get", key) for key in keys]
+    of_all = command("properties", proxy.address(), "--json")
 
-    assert (2, "", True) == (found.code, found.out, "does not have the protocol of the table" in found.err), found
+    assert (2, "", True) == (features.code, features.out, "not have the protocol of the table" in features.err)
+    assert [2, 0] == [one.code for one in of_one], of_one
+    assert "not have these properties of the table" in of_one[0].err
+    assert [["delta.enableChangeDataFeed"], True] == [
+        [one["key"] for one in of_all.document["properties"]],
+        "other properties are unknown" in of_all.err,
+    ]
 
 
 def test_a_feature_that_no_reader_needs_is_not_missing(tmp_path: Path, command: Run) -> None:
