@@ -26,6 +26,7 @@ from tests.sharing.served import shared
 from tests.support.actions import add, commit_info, metadata, protocol
 from tests.support.builder import TableBuilder
 from tests.support.rows import parquet_bytes, schema_of
+from tools.screens import run_on_terminal
 
 ROWS = [pa.table({"id": pa.array([number, number + 10]), "day": ["a", "b"]}) for number in range(3)]
 CONFIGURATION = {"delta.enableChangeDataFeed": "true"}
@@ -332,6 +333,13 @@ def test_a_feature_that_no_reader_needs_is_not_missing(tmp_path: Path, command: 
 
     assert ["timestampNtz"] == listed["protocol"]["readerFeatures"]
     assert [] == found["tables"][0]["findings"]
+
+
+def test_the_next_level_of_a_share_is_one_that_looks_at_files(proxy: Proxy, tmp_path: Path) -> None:
+    _, shown = run_on_terminal(f"deltacli validate {proxy.address()!r}", tmp_path)
+
+    assert "--level footers" in shown, shown
+    assert "--level storage" not in shown
 
 
 def test_what_a_share_does_not_tell_is_unknown(tmp_path: Path) -> None:
