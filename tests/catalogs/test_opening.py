@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +14,12 @@ import pytest
 from deltacli import Table, open_table
 from deltacli.catalogs.unity.opening import open_catalog, open_in_catalog
 from deltacli.core.clock import Machine
-from deltacli.core.errors import DeltacliError
+from deltacli.core.errors import CatalogNameUnknown, DeltacliError
 from deltacli.engine.base import EmbeddedEngine
 from deltacli.fleet.planning.discovery import discover
 from deltacli.fleet.policy_file.reading import read_fleet_file
+from deltacli.sharing.model import SharedTable
+from deltacli.sharing.tables.snapshots import SharedSnapshots
 from deltacli.storage import LocalStorage, Storage
 from deltacli.storage.retry import Retry
 from tests.cli.support import Result, deltacli
@@ -142,6 +146,79 @@ def test_a_path_says_that_the_catalog_may_have_more(
     path = server.state.tables[NAME].location.removeprefix("file://")
     found = run(server, *(path if word == "{}" else word for word in words))
     assert found.err.count("catalog.unpublished-possible: a catalog manages this table") == 1
+
+
+def test_a_share_by_path_says_so_as_well(server: FakeCatalog, managed: ManagedTable, tmp_path: Path) -> None:
+    path = server.state.tables[NAME].location.removeprefix("file://")
+    for location in (path, ADDRESS):
+        file = tmp_path / "shares.yaml"
+        file.write_text(
+            "version: 1\nauthorization: {bearerToken: secret}\n"
+            f"shares: [{{name: s, schemas: [{{name: d, tables: [{{name: t, location: '{location}'}}]}}]}}]\n"
+        )
+        found = run(server, "share", "check", "--config", str(file), "--level", "log", "--json")
+        codes = [one["code"] for one in found.document["tables"][0]["problems"]]
+        assert ("catalog.unpublished-possible" in codes) == (location == path), codes
+
+
+def test_a_server_follows_a_name_to_another_table(server: FakeCatalog, managed: ManagedTable, tmp_path: Path) -> None:
+    """A table that was dropped is shared again when there is one of its name, without a restart."""
+    now = 0.0
+    shared = SharedTable("s", "d", "t", ADDRESS, "id")
+    snapshots = SharedSnapshots(
+        clock=lambda: now, open_table=lambda table: open_table(table.location, catalog_profile=server.profile)
+    )
+
+    def files() -> tuple[int, int]:
+        nonlocal now
+        now += 2
+        version = snapshots.newest_version(shared)
+        return version, snapshots.at(shared, version).files.num_rows
+
+    assert files() == (6, 7)
+    (tmp_path / "other").mkdir()
+    first, other = server.state.tables[NAME], ManagedTable(range(3), store=LocalStorage(str(tmp_path / "other")))
+    assert other.store is not None
+    other.server.location, other.server.uuid = f"file://{tmp_path}/other", "another"
+    server.state.tables[NAME] = other.server
+    time.sleep(1.1)  # the age up to which an answer of the catalog is used
+    assert files() == (2, 3)
+    del server.state.tables[NAME]
+    time.sleep(1.1)
+    for _ in range(2):
+        with pytest.raises(CatalogNameUnknown):
+            files()
+    server.state.tables[NAME] = first
+    assert files() == (6, 7)
+
+
+def test_a_server_asks_again_where_an_external_table_is(server: FakeCatalog, tmp_path: Path) -> None:
+    now = 0.0
+    shared = SharedTable("s", "d", "t", "uc://main.sales.external", "id")
+    snapshots = SharedSnapshots(
+        clock=lambda: now,
+        open_table=lambda table: open_table(table.location, catalog_profile=server.profile, retry_budget=timedelta(0)),
+    )
+    for versions, name in ((3, "a"), (2, "b")):
+        TableBuilder().commits(versions).write(tmp_path / name)
+    table = server.add(shared.location, f"file://{tmp_path}/a")
+    assert snapshots.newest_version(shared) == 2
+    table.location = f"file://{tmp_path}/b"
+    now = 299.0
+    assert snapshots.newest_version(shared) == 2
+    now = 301.0
+    server.fail("GET", "/tables/external", answers(Said(503)))
+    assert snapshots.newest_version(shared) == 2
+    now = 602.0
+    assert snapshots.newest_version(shared) == 1
+
+
+def test_access_to_a_managed_table_is_that_to_its_location(server: FakeCatalog, managed: ManagedTable) -> None:
+    for more in ([], ["--yes"]):
+        found = run(server, "doctor", "access", ADDRESS, "--json", *more)
+        states = {one["permission"]: one["state"] for one in found.document["permissions"]}
+        assert (found.code, {*states.values()}) == (0, {"granted"})
+        assert "doctor storage" not in found.err  # which is refused
 
 
 def test_a_location_that_is_gone_is_a_divergence(server: FakeCatalog, managed: ManagedTable, tmp_path: Path) -> None:

@@ -209,6 +209,26 @@ def test_82_pages_of_older_commits() -> None:
         server.stop()
 
 
+@pytest.mark.parametrize(("published", "expected"), [(5, 25), (12, 13), (25, 0)])
+def test_pages_of_older_commits_of_which_some_are_published_meanwhile(published: int, expected: int) -> None:
+    server = FakeCatalog(PREVIEW)
+    managed(server, 25, range(1, 26))
+
+    def publish(found: CloudServer, asked: Asked) -> Said:
+        answer = found.answer(asked)
+        for row in server.state.tables[NAME].rows[:published]:
+            row.is_backfilled = True
+        return answer
+
+    server.fail("GET", "/delta/preview/commits", publish)
+    try:
+        view = view_of(client(server).load(NAME))
+    finally:
+        server.stop()
+
+    assert (view.latest, [*view.commits]) == (25, [*range(26 - expected, 26)])
+
+
 def test_81_an_older_server_takes_no_commits() -> None:
     server = FakeCatalog(PREVIEW)
     managed(server)

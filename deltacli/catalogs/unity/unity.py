@@ -256,10 +256,11 @@ class UnityCatalog:
             answer = self._calls.ask("/delta/preview/commits", body=body)
             version = answer.get("latest_table_version")
             latest = 0 if version == -1 else latest_of(name, version)
-            page = commits_of(name, answer.get("commits"), "_")
+            page = [one for one in commits_of(name, answer.get("commits"), "_") if one.version >= start]
             newest = page[-1].version if page else -1
-            if newest >= start:
-                found += page
+            if not page or page[0].version > start:
+                found.clear()  # those of earlier pages were published meanwhile, as all before this one
+            found += page
             if not start <= newest < latest:
                 return latest, tuple(found)
             start = newest + 1

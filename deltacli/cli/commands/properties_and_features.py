@@ -17,7 +17,7 @@ from deltacli.cli.running.run import Run, note_catalog
 from deltacli.cli.terminal.shell import again, again_with_flags, quoted_table
 from deltacli.cli.terminal.term import Style, Terminal
 from deltacli.core.documents import envelope
-from deltacli.core.errors import UsageError, nearest_name
+from deltacli.core.errors import UsageError, is_shared, nearest_name
 from deltacli.core.request_fields import Option
 from deltacli.core.typing import JsonObject
 from deltacli.core.units import format_ranges, plural
@@ -270,15 +270,31 @@ def properties(
 def _show_properties(run: Run, spelling: str, table: Table, keys: Sequence[str] | None) -> None:
     """Write the properties with these keys, or all."""
     from deltacli.operations.change.properties_and_features import show_properties
+    from deltacli.operations.read.snapshot import knows_protocol
 
     snapshot = table.snapshot()
     found = show_properties(snapshot)
+    is_told = knows_protocol(snapshot)
     if keys is not None:
+        if not is_told and {*keys} - {one.key for one in found}:
+            raise _not_told("these properties", spelling)
         found = _chosen(run, found, keys)
     run.write(properties_result(table.uri, snapshot.version, found))
     note_catalog(run, snapshot)
+    if not is_told and keys is None:
+        run.note("note: other properties are unknown: the sharing server answers in the parquet format")
     is_sound = all(one.is_valid and one.is_known is not False for one in found)
-    run.say_next(f"deltacli {'features' if is_sound else 'validate'} {quoted_table(spelling)}")
+    if is_told or not is_sound:
+        run.say_next(f"deltacli {'features' if is_sound else 'validate'} {quoted_table(spelling)}")
+
+
+def _not_told(what: str, spelling: str) -> UsageError:
+    """Return the error for what only answers in the delta format have."""
+    return UsageError(
+        f"the sharing server answers in the parquet format, which does not have {what} of the table",
+        code="share.read-only",
+        hint=f"deltacli snapshot {quoted_table(spelling)}",
+    )
 
 
 def _change(run: Run, spelling: str, table: Table, change: PropertyChange, edits: PropertyEdits, mode: Mode) -> None:
@@ -447,11 +463,15 @@ def features(
 
 def _show_features(run: Run, spelling: str, opened: Table) -> None:
     from deltacli.operations.change.properties_and_features import list_features
+    from deltacli.operations.read.snapshot import knows_protocol
 
     snapshot = opened.snapshot()
+    if not knows_protocol(snapshot):
+        raise _not_told("the protocol", spelling)
     run.write(features_result(opened.uri, snapshot.version, snapshot.protocol, list_features(snapshot)))
     note_catalog(run, snapshot)
-    run.say_next(f"deltacli explain {quoted_table(spelling)}")
+    if not is_shared(spelling):
+        run.say_next(f"deltacli explain {quoted_table(spelling)}")
 
 
 def _add(run: Run, spelling: str, table: Table, change: FeaturesAddition, mode: Mode) -> None:

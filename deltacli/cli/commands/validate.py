@@ -35,7 +35,7 @@ from deltacli.cli.running.finding_filter import (
 )
 from deltacli.cli.running.run import Run
 from deltacli.cli.terminal.shell import again, again_with
-from deltacli.core.errors import EXIT_FINDINGS, DeltacliError, StorageFailed, UsageError
+from deltacli.core.errors import EXIT_FINDINGS, DeltacliError, StorageFailed, UsageError, is_shared
 from deltacli.core.made_once import cached_property
 from deltacli.core.request_fields import option, shared
 from deltacli.core.units import plural, some_of
@@ -559,6 +559,8 @@ def _say_what_next(run: Run, request: ValidateRequest, report: ValidationReport)
             run.say_next(line)
     if _may_hide_more(request, report) and report.table_format == "delta":
         level = dict(pairwise(LevelChoice))[LevelChoice(request.level)]
+        if level == "storage" and all(is_shared(one.name) for one in report.tables):  # which checks no file there
+            level = LevelChoice.FOOTERS
         run.say_next(again_with(invocation.arguments, "--level", level))
 
 

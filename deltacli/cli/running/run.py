@@ -736,14 +736,14 @@ def note_left_out(run: Run, result: FleetListing[Any], *, may_repeat: bool = Tru
         run.note("; ".join(filter(None, (said, f"{how}: {again_without_limit(invocation.arguments)}"))))
 
 
-def note_catalog(run: Run, *found: Snapshot) -> None:
-    """Note of versions that were read by path that their catalog may have newer ones."""
+def note_catalog(run: Run, *found: Snapshot, name: str = "") -> None:
+    """Note of versions that were read by path that their catalog may have newer ones. `name`: of one of many tables."""
     problem = "catalog.unpublished-possible"
     if any(problem in one.problems for one in found):
-        run.note(f"note: {problem}: {EXPLAINED[problem]}")
+        run.note(f"note: {name + ': ' if name else ''}{problem}: {EXPLAINED[problem]}")
 
 
-def note_staged(run: Run, table: TableHandle) -> None:
+def note_staged(run: Run, table: TableHandle, name: str = "") -> None:
     """Note the same of a table of which no version was read, where its log has staged commits."""
     from deltacli.storage.base import PathKind, StoreOfVersions
     from deltacli.table.handle import managed_store
@@ -754,7 +754,7 @@ def note_staged(run: Run, table: TableHandle) -> None:
         return
     with suppress(DeltacliError):
         if storage.kind_of("_delta_log/_staged_commits") is PathKind.DIRECTORY:
-            note_catalog(run, read_snapshot(table))
+            note_catalog(run, read_snapshot(table), name=name)
 
 
 def note_findings(run: Run, found: Snapshot | StatedVersion, at_ms: int | None) -> None:

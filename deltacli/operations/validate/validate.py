@@ -124,6 +124,7 @@ OF_THE_LOG = (
     "action.bad-modification-time",
     "metadata.created-time",
     "property.stats-struct-unset",
+    "feature.property-without-feature",
 )
 """Rules that say nothing about a shared table, whose log is made here."""
 

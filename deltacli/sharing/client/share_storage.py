@@ -20,6 +20,7 @@ import re
 import struct
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import date, timedelta
 from fractions import Fraction
@@ -49,6 +50,7 @@ from deltacli.sharing.client.faults import (
     AccessRefused,
     AnswerBroken,
     AnswerLimits,
+    RequestRefused,
     ServerUnavailable,
     invalid_answer,
     other_size,
@@ -66,7 +68,7 @@ from deltacli.sharing.client.shared_version import (
     version_without_files,
 )
 from deltacli.sharing.client.table_requests import NEWEST, AnswerHead, Query, TableRequests
-from deltacli.sharing.client.transport import Reply, Transport, open_profile
+from deltacli.sharing.client.transport import ENABLE_FEED, SINCE_LATER, Reply, Transport, open_profile
 from deltacli.sharing.protocol.parameters import LONGEST_SENT, MOST_VALUES_SENT, NEWEST_POINT, Point
 from deltacli.storage.base import (
     PARALLEL_READS,
@@ -627,7 +629,13 @@ class ChangeStorage(ShareStorage):
     def _load(self) -> SharedLog:
         if self._are_commits:
             return read_commits(self.requests, *self._span, self.query.formats, self._progress)
-        return read_change_feed(self.requests, *self._span, self.query.formats, self._progress)
+        try:
+            return read_change_feed(self.requests, *self._span, self.query.formats, self._progress)
+        except RequestRefused as refused:
+            with suppress(DeltacliError):
+                if refused.hint == SINCE_LATER and not self.has_change_feed():  # so no later version has it
+                    refused.hint = ENABLE_FEED
+            raise
 
 
 Node = dict[str, Json]
@@ -703,8 +711,8 @@ def _whole_name(column: Column) -> str:
 
 def _text_of(value: object, value_type: str) -> str | None:
     """Return a literal in the form of its type; None for one that the type does not hold."""
-    if value_type == "string":
-        return value if isinstance(value, str) else None
+    if value_type == "string":  # servers in Java order what follows by UTF-16, and others by code points
+        return value if isinstance(value, str) and max(value, default="") < "\ud800" else None
     if not isinstance(value, Fraction | int) or value != int(value):
         return None
     whole = int(value)

@@ -363,7 +363,7 @@ class Query:
         found: dict[str, Any] = dict(self.point.fields())
         optional = {
             "jsonPredicateHints": self.json_hint,
-            "limitHint": self.limit,
+            "limitHint": self.limit if self.limit is None or self.limit < 1 << 31 else None,  # an int32 on the wire
             "startingVersion": self.starting_version,
             "endingVersion": self.ending_version,
             "maxFiles": self.max_files,

@@ -599,6 +599,10 @@ def _error_of(reply: Reply, limits: AnswerLimits) -> tuple[str, str]:
     return name, text
 
 
+SINCE_LATER = "read from a later version, since which the table has a change data feed"
+ENABLE_FEED = "ask the provider of the share to enable the change data feed of the table"
+
+
 def fault_of_status(status: int, code: str, message: str, who: str) -> DeltacliError:
     """Return the error for an answer other than 200."""
     said = f": {message}" if message else ""
@@ -616,9 +620,11 @@ def fault_of_status(status: int, code: str, message: str, who: str) -> DeltacliE
     if re.search(r"\bhistory\b.* not (?:shared|enabled)\b", message):  # also that of the reference server
         refused.hint = "ask the provider of the share to share the history of the table"
     elif re.search(r"\bchange data feed\b.*\bversions?\b.*\d", message):  # it may be on since a later one
-        refused.hint = "read from a later version, since which the table has a change data feed"
+        refused.hint = SINCE_LATER
     elif re.search(r"\b(no|not|without|disabled)\b", message) and "change data feed" in message:
-        refused.hint = "ask the provider of the share to enable the change data feed of the table"
+        refused.hint = ENABLE_FEED
+    elif re.search(r"\btimestamp\b.* is after the (?:newest|latest) version\b", message):  # of both servers
+        refused.hint = "read the newest version, which is older: without a timestamp"
     refused.status, refused.error_code = status, code
     return refused
 

@@ -216,12 +216,18 @@ class Profile:
         return {
             "profile": str(self.path),
             "shareCredentialsVersion": self.version if isinstance(self.version, int) else None,
-            "endpoint": self.endpoint if isinstance(self.endpoint, str) else None,
+            "endpoint": _without_access(self.endpoint) if isinstance(self.endpoint, str) else None,
             "type": self.kind,
             "secrets": sorted(name for name in self.credentials if name in _SECRETS),
             **({} if expires_ms is None else {"expiresMs": expires_ms, "expires": format_timestamp(expires_ms)}),
             "readableByOthers": self.is_readable_by_others,
         }
+
+
+def _without_access(url: str) -> str:
+    """Return a URL without a user, a password and the values of a query: a profile that has them is wrong."""
+    shown, mark, _ = re.sub(r"(?<=//)[^/]*@", "…@", url).partition("?")
+    return shown + (mark and "?…")
 
 
 def profile_content(endpoint: str, token: str, expires_ms: int | None) -> bytes:
@@ -300,17 +306,25 @@ def _version_problems(profile: Profile) -> Iterator[Problem]:
 
 
 def _endpoint_problems(profile: Profile) -> Iterator[Problem]:
+    yield from _url_problems("the endpoint", profile.endpoint)
+    if profile.kind == "oauth_client_credentials":
+        yield from _url_problems("the tokenEndpoint", profile.credentials.get("tokenEndpoint"))
+
+
+def _url_problems(what: str, text: object) -> Iterator[Problem]:
     try:
-        parts = urlsplit(profile.endpoint) if isinstance(profile.endpoint, str) else None
-        host = parts.hostname if parts and parts.scheme in ("http", "https") else None
+        parts = urlsplit(text) if isinstance(text, str) and text.isprintable() else None
+        host = parts.hostname if parts and parts.scheme in ("http", "https") and parts.port != 0 else None
     except ValueError:
         parts = host = None
     if parts is None or host is None:
-        yield Problem("profile.endpoint", "the endpoint is not an http or https URL")
+        yield Problem("profile.endpoint", f"{what} is not an http or https URL")
+    elif parts.query or parts.fragment:
+        yield Problem("profile.endpoint", f"{what} has a query or a fragment, which clients refuse")
     elif parts.username is not None:
-        yield Problem("profile.endpoint", "the endpoint contains a user name, which clients ignore or leak")
+        yield Problem("profile.endpoint", f"{what} contains a user name, which clients ignore or leak")
     elif parts.scheme == "http" and not is_loopback(host):
-        yield Problem("profile.plain-http", "the endpoint is plain http: the token is sent unencrypted", is_error=False)
+        yield Problem("profile.plain-http", f"{what} is plain http: the token is sent unencrypted", is_error=False)
 
 
 def _token_problems(profile: Profile) -> Iterator[Problem]:

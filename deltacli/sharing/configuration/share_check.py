@@ -24,6 +24,7 @@ from deltacli.sharing.signing.choose import Proxy, choose_access
 from deltacli.sharing.tables.snapshots import SharedSnapshots, unavailable_files
 from deltacli.storage.minting.values import CannotMint
 from deltacli.storage.secrets import without_secrets
+from deltacli.table.handle import managed_store
 
 if TYPE_CHECKING:
     from deltacli.sharing.tables.snapshots import SharedSnapshot
@@ -194,6 +195,7 @@ def check_table(
         gates = tuple(_gate_problems(table, snapshot, storage))
         missing = tuple(_file_problems(table, snapshot, storage) if has_files and has_urls else ())
         gates += tuple(_directory_problems(table, snapshots, snapshot, storage))
+        gates += tuple(_catalog_problems(table, snapshot, storage))
     except DeltacliError as fault:
         message = f"{table.full_name} cannot be read: {without_secrets(fault.message)}"
         if row_of(str(fault.code)).steps and (line := recover_command(without_secrets(table.location))):
@@ -245,6 +247,18 @@ def _directory_problems(
         reason = str(fault)
     if reason:
         yield Problem("share.directory", f"{table.full_name} must not be given by directory: {reason}")
+
+
+def _catalog_problems(table: SharedTable, snapshot: SharedSnapshot, storage: ReadStorage) -> Iterator[Problem]:
+    """Yield a warning for a table that a catalog manages and that is shared by its path: recipients get what is
+    published.
+    """
+    if snapshot.protocol.is_catalog_managed and managed_store(storage) is None:
+        message = (
+            f"a catalog manages {table.full_name}, and newer commits may exist there; "
+            "the location uc://CATALOG.SCHEMA.TABLE shares these, too"
+        )
+        yield Problem("catalog.unpublished-possible", message, is_error=False)
 
 
 def _file_problems(table: SharedTable, snapshot: SharedSnapshot, storage: ReadStorage) -> Iterator[Problem]:

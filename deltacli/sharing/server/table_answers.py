@@ -222,6 +222,14 @@ class PageTokens:
         return Bound(caller.name, caller.epoch, f"{self.table.full_name}/{self.table.table_id}", parameters)
 
 
+def _require_same(table: SharedTable, begun: str, now: str) -> None:
+    """Raise WireError for a page of a table that was replaced since its first page: files of both would be mixed."""
+    if begun != now:
+        raise invalid_parameter(
+            f"the table {table.full_name} was replaced since the first page; begin again without the token"
+        )
+
+
 def digest_parameters(*parameters: object) -> str:
     """Return a digest of the parameters of a request."""
     return sha256(repr(parameters).encode("utf-8", "surrogatepass")).hexdigest()
@@ -372,10 +380,12 @@ class TableAnswers:
         """Return the files of a version, or a page of them. `pinned`: the version was chosen before."""
         tokens = self._tokens(access, table, request, wishes, pinned.query_id if pinned else "")
         if pinned is not None and request.page_token is None:
-            version, start = pinned.version, 0
+            version, start, digest = pinned.version, 0, None
         else:
-            version, start = self._begin(tokens, table, request)
+            version, start, digest = self._begin(tokens, table, request)
         snapshot = self.snapshots.at(table, version)
+        if digest is not None:
+            _require_same(table, digest, snapshot.digest)
         form = snapshot.needs.choose(wishes.capabilities, table.full_name)
         snapshot.require_shareable()
         source = self.source_of(access, table)
@@ -394,7 +404,8 @@ class TableAnswers:
         more = page.ends_before(files.num_rows)
         tail = b""
         if wishes.capabilities.end_stream_action or request.is_paged or request.include_refresh_token:
-            following = tokens.next_page({"version": version, "start": start + (page.most or 0)}) if more else None
+            payload = {"version": version, "start": start + (page.most or 0)}
+            following = tokens.next_page(payload | {"digest": snapshot.digest}) if more else None
             refresh = tokens.refresh(version) if request.include_refresh_token else None
             tail = end_line(style.expires_ms, refresh_token=refresh, next_page_token=following)
         head = self._head(table, snapshot, form, dated=dated)
@@ -441,16 +452,18 @@ class TableAnswers:
         """Return the tokens of requests about a table."""
         return PageTokens(self.seal, self.clock, self.settings, access, table)
 
-    def _begin(self, tokens: PageTokens, table: SharedTable, request: QueryRequest) -> tuple[int, int]:
-        """Return the version to answer, and the number of the first file. Raises WireError."""
+    def _begin(self, tokens: PageTokens, table: SharedTable, request: QueryRequest) -> tuple[int, int, str | None]:
+        """Return the version to answer, the number of the first file, and the digest of what was begun, None at the
+        begin. Raises WireError.
+        """
         if request.refresh_token is not None and not request.choice.is_newest:
             raise invalid_parameter("refreshToken excludes version and timestamp")
         if request.page_token is not None:
             opened = tokens.open_page(request.page_token)
-            return int(opened["version"]), int(opened["start"])
+            return int(opened["version"]), int(opened["start"]), str(opened.get("digest"))
         if request.refresh_token is not None:
-            return tokens.open_refresh(request.refresh_token), 0
-        return choose_version(self.snapshots, table, request.choice), 0
+            return tokens.open_refresh(request.refresh_token), 0, None
+        return choose_version(self.snapshots, table, request.choice), 0, None
 
     def _head(self, table: SharedTable, snapshot: SharedSnapshot, form: ResponseFormat, *, dated: bool) -> bytes:
         """Return the lines of protocol and metadata; `dated`: with the version, which the client chose."""
@@ -591,13 +604,15 @@ class ChangeAnswers:
     def _answer(
         self, access: Access, table: SharedTable, wanted: RangeRequest, wishes: Wishes, tokens: PageTokens
     ) -> Answer:
-        start = 0
+        start, digest = 0, None
         if wanted.page_token is not None:
             opened = tokens.open_page(wanted.page_token)
             wanted = replace(wanted, first=int(opened["first"]), last=int(opened["last"]))
-            start = int(opened["start"])
+            start, digest = int(opened["start"]), str(opened.get("digest"))
         read = self.recent.read if wanted.is_paged else read_changes
         changes = read(self.tables.snapshots, table, wanted.first, wanted.last, is_feed=wanted.is_feed)
+        if digest is not None:
+            _require_same(table, digest, changes.digest)
         needs = _needs_of(changes)
         form = needs.choose(wishes.capabilities, table.full_name)
         if form is ResponseFormat.PARQUET and changes.lacks_sizes():
@@ -613,7 +628,7 @@ class ChangeAnswers:
         tail = b""
         if wishes.capabilities.end_stream_action or wanted.is_paged:
             payload = {"first": wanted.first, "last": wanted.last, "start": start + (page.most or 0)}
-            following = tokens.next_page(payload) if page.ends_before(total) else None
+            following = tokens.next_page(payload | {"digest": changes.digest}) if page.ends_before(total) else None
             tail = end_line(base.expires_ms, next_page_token=following)
         head = self._head(table, changes, form, needs, wanted)
         ends = wishes.capabilities.end_stream_action

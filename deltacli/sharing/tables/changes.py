@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
@@ -46,7 +47,7 @@ from deltacli.sharing.tables.snapshots import (
     spelled_alike,
 )
 from deltacli.table.api_arguments import VersionTime
-from deltacli.table.handle import TableHandle
+from deltacli.table.handle import TableHandle, managed_store
 from deltacli.table.rebuild import committed_at, find_range, version_at
 from deltacli.work.commits.reading import is_large, read_provenance, stream_commit
 
@@ -217,6 +218,18 @@ class Changes:
     def file_count(self) -> int:
         """Return the number of changed files."""
         return sum(commit.file_count for commit in self.commits)
+
+    @property
+    def digest(self) -> str:
+        """A digest of the table and its commits, by which a page notices that the table was replaced meanwhile. Where a
+        catalog manages it, the file of a commit gets another time when it is published.
+        """
+        files = [commit.files for commit in self.commits]
+        known = [
+            (one.file.version, one.file.size_bytes, managed_store(one.table.storage) is None and one.file.modified_ms)
+            for one in files
+        ]
+        return sha256(repr((self.start.metadata.id, known)).encode()).hexdigest()[:32]
 
     @property
     def is_held(self) -> bool:

@@ -10,13 +10,15 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from threading import Lock, RLock
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from deltacli.arrow import compute as pc
-from deltacli.core.errors import DeltacliError, NotATable, PathExternal
+from deltacli.catalogs.unity.addresses import is_address
+from deltacli.core.errors import CatalogUnavailable, DeltacliError, NotATable, PathExternal, Refused
 from deltacli.core.made_once import cached_property
 from deltacli.core.typing import ArrowArray, Json
 from deltacli.delta.data_files import key_text, locate, unique_id_column, vector_file
@@ -35,6 +37,7 @@ from deltacli.sharing.protocol.parameters import ReadingNeeds, find_needs, hande
 from deltacli.sharing.signing.choose import without_signing_options
 from deltacli.storage import LocalStorage, ReadStorage
 from deltacli.table.find_log import Log, find_log, list_log
+from deltacli.table.handle import managed_store
 from deltacli.table.rebuild import read_snapshot, rebuild
 from deltacli.work.commits.reading import read_commit
 
@@ -339,15 +342,27 @@ class SharedSnapshot:
         return int(self.files.nbytes) + _OWN_BYTES
 
     @cached_property
-    def canonical_order(self) -> ArrowArray:
-        """Return the rows in the one order that does not depend on how the version was rebuilt: pages need it."""
+    def _keys(self) -> ArrowArray:
         import pyarrow as pa
 
         keys = [
             key_column(batch.column("path"), unique_id_column(batch.column("deletionVector")))
             for batch in self.files.to_batches()
         ]
-        return pc.sort_indices(pa.concat_arrays([pa.array([], pa.binary()), *keys]))
+        return pa.concat_arrays([pa.array([], pa.binary()), *keys])
+
+    @cached_property
+    def canonical_order(self) -> ArrowArray:
+        """Return the rows in the one order that does not depend on how the version was rebuilt: pages need it."""
+        return pc.sort_indices(self._keys)
+
+    @cached_property
+    def digest(self) -> str:
+        """A digest of the table and its files, by which a page notices that the table was replaced meanwhile."""
+        found = sha256(repr((self.metadata.id, len(self._keys))).encode())
+        for buffer in self._keys.take(self.canonical_order).buffers():
+            found.update(buffer or b"")
+        return found.hexdigest()[:32]
 
 
 def make_snapshot(snapshot: Snapshot) -> SharedSnapshot:
@@ -418,10 +433,15 @@ STALE_SECONDS = 1.0
 """How old the listing of a log may be. Streaming clients ask for the version every ten seconds."""
 
 WHOLE_SECONDS = 300.0
-"""After this time a log is listed from its start again, to see which commits were deleted."""
+"""After this time a log is listed from its start again, to see which commits were deleted; and a catalog that only says
+where a table is, is asked again.
+"""
 
 MOST_COMMITS = 200_000
 """How many commits of all whole logs are kept, about 100 MiB."""
+
+_OF_ANOTHER = ("plan.other-table", "catalog.managed")
+"""Codes of faults of a table whose name in the catalog stands for another one, none, or one that it does not manage."""
 
 Place = tuple[str, tuple[tuple[str, str], ...]]
 """A location with its storage options. Tables that are shared under several names have one place."""
@@ -471,6 +491,7 @@ class SharedSnapshots:
     ) -> None:
         self._max_bytes, self._stale_seconds, self._clock, self._open = max_bytes, stale_seconds, clock, open_table
         self._tables: dict[Place, TableHandle] = {}
+        self._opened_at: dict[Place, float] = {}
         self._listed: dict[Place, _Listed] = {}
         self._logs: OrderedDict[Place, WholeLog] = OrderedDict()
         self._kept: OrderedDict[tuple[Place, int], SharedSnapshot] = OrderedDict()
@@ -480,10 +501,18 @@ class SharedSnapshots:
     def handle(self, table: SharedTable) -> TableHandle:
         """Return the handle of a table, the same one for every request."""
         place = place_of(table)
+        known = self._tables.get(place)
+        return self._flights.run(("open", place), lambda: self._open_first(table)) if known is None else known
+
+    def _open_first(self, table: SharedTable) -> TableHandle:
+        """Open a table unless another caller just did; other tables do not wait for its catalog meanwhile."""
+        place, at = place_of(table), self._clock()
+        if (known := self._tables.get(place)) is not None:
+            return known
+        opened = self._open(table)
         with self._lock:
-            if place not in self._tables:
-                self._tables[place] = self._open(table)
-            return self._tables[place]
+            self._tables[place], self._opened_at[place] = opened, at
+        return opened
 
     def newest_version(self, table: SharedTable) -> int:
         """Return the newest version in the log of a table; it may be `stale_seconds` old. Raises NotATable."""
@@ -594,6 +623,40 @@ class SharedSnapshots:
         return self._flights.run(place_of(table), lambda: self._list_now(table))
 
     def _list_now(self, table: SharedTable) -> _Listed:
+        """List the log, of a table whose name in a catalog stands for another one by now that of the other one."""
+        if self._is_stated(table) and self._clock() - self._opened_at[place_of(table)] >= WHOLE_SECONDS:
+            with suppress(CatalogUnavailable):  # the store may be there
+                self._open_again(table)
+        try:
+            return self._list_known(table)
+        except Refused as fault:
+            if fault.code not in _OF_ANOTHER:
+                raise
+        self._open_again(table)
+        return self._list_known(table)
+
+    def _is_stated(self, table: SharedTable) -> bool:
+        """Return whether a catalog only says where a table is: it is not asked again by the store."""
+        return is_address(table.location) and managed_store(self.handle(table).storage) is None
+
+    def _open_again(self, table: SharedTable) -> None:
+        """Open a table that a catalog knows once more, and forget the one that its name stood for. Raises what opening
+        raises; then the handle stays, and where the catalog is down also for the next time.
+        """
+        place, before, at = place_of(table), self.handle(table), self._clock()
+        try:
+            opened = self._open(table)
+        except CatalogUnavailable:
+            self._opened_at[place] = at
+            raise
+        with self._lock:
+            self._tables[place], self._opened_at[place] = opened, at
+            if managed_store(opened.storage) is None and before.storage.uri == opened.storage.uri:
+                return
+            self._listed.pop(place, None)
+        self._drop(place)
+
+    def _list_known(self, table: SharedTable) -> _Listed:
         """List the log from the newest known version on; the whole log where that version is gone."""
         place, storage, at = place_of(table), self.handle(table).storage, self._clock()
         before = self._listed.get(place)

@@ -236,9 +236,19 @@ PROFILE = {"shareCredentialsVersion": 1, "endpoint": "https://x/delta-sharing/",
         ({"endpoint": "ftp://x", "bearerToken": "dct_cut"}, 0o600, ["profile.endpoint", "profile.token"]),
         ({"bearerToken": None}, 0o600, ["profile.token"]),
         ({"shareCredentialsVersion": "1"}, 0o600, ["profile.version"]),
-        ({"shareCredentialsVersion": 2, "type": "oauth_client_credentials", "clientSecret": "s3cret"}, 0o600, []),
+        (
+            {"shareCredentialsVersion": 2, "type": "oauth_client_credentials", "clientSecret": "s3cret"},
+            0o600,
+            ["profile.endpoint"],
+        ),
         ({"shareCredentialsVersion": 2, "type": "magic"}, 0o600, ["profile.type"]),
         ({"endpoint": ["x"], "type": 7}, 0o600, ["profile.endpoint"]),
+        ({"endpoint": "https://x:99999/"}, 0o600, ["profile.endpoint"]),
+        ({"endpoint": "https://x/?key=hidden"}, 0o600, ["profile.endpoint"]),
+        ({"endpoint": "https://x/#y"}, 0o600, ["profile.endpoint"]),
+        ({"endpoint": "https://x/\u0000"}, 0o600, ["profile.endpoint"]),
+        ({"endpoint": "https://user:hidden@x/"}, 0o600, ["profile.endpoint"]),
+        ({"endpoint": "https://hidden@x/"}, 0o600, ["profile.endpoint"]),
     ],
 )
 def test_profiles_are_checked_without_showing_secrets(
@@ -257,7 +267,7 @@ def test_profiles_are_checked_without_showing_secrets(
     assert all(valid(line, "profile-problem") for line in problems)
     assert valid(last, "share-profile")
     assert 0 == shown.code
-    for secret in ("secret-token", "dct_cut", "s3cret"):
+    for secret in ("secret-token", "dct_cut", "s3cret", "hidden"):
         assert secret not in checked.out + shown.out
 
 

@@ -26,6 +26,7 @@ from tests.sharing.served import shared
 from tests.support.actions import add, commit_info, metadata, protocol
 from tests.support.builder import TableBuilder
 from tests.support.rows import parquet_bytes, schema_of
+from tools.screens import run_on_terminal
 
 ROWS = [pa.table({"id": pa.array([number, number + 10]), "day": ["a", "b"]}) for number in range(3)]
 CONFIGURATION = {"delta.enableChangeDataFeed": "true"}
@@ -220,6 +221,9 @@ def _comparison(operator: str, column: str, kind: str, value: str) -> dict[str, 
         ("id IS NULL", "isNull"),
         ("day LIKE 'a%'", None),
         ("s.inner = 1", None),
+        ("day > 'é'", "greaterThan"),
+        ("day > '\uff5e'", None),
+        ("day IN ('a', '\U0001f600')", None),
     ],
 )
 def test_only_what_every_server_evaluates_alike_is_sent(where: str, operators: str | None) -> None:
@@ -271,6 +275,71 @@ def test_validate_checks_what_a_client_can_see(proxy: Proxy, command: Run) -> No
     document = json.loads(found.out)
     findings = [finding for table in document["tables"] for finding in table["findings"]]
     assert (0, []) == (found.code, [(finding["rule"], finding["seen"]) for finding in findings])
+
+
+def test_no_later_version_is_named_for_a_feed_that_is_off(tmp_path: Path, command: Run) -> None:
+    builder = TableBuilder()
+    for number, value in enumerate(("false", "true", "false")):
+        about = metadata(schema_string=schema_of(ROWS[0]), configuration={"delta.enableChangeDataFeed": value})
+        builder.commit(*([] if number else [protocol(1, 4)]), about)
+        with proxied(tmp_path, shared(builder.write(tmp_path / f"t{number}"))) as proxy:
+            refused = command("changes", proxy.address(), "--from", "0")
+            hint = "read from a later version" if value == "true" else "ask the provider of the share to enable"
+            assert (3, True) == (refused.code, hint in refused.err), refused
+
+
+@pytest.mark.parametrize("limit", [2**31 - 1, 2**31, 2**63 - 1])
+def test_a_limit_may_be_larger_than_a_hint(proxy: Proxy, command: Run, limit: int) -> None:
+    found = command("read", proxy.address(), "--limit", str(limit), "--format", "csv")
+
+    assert (0, 7) == (found.code, len(found.out.splitlines())), found.err
+
+
+def test_a_time_after_the_newest_version_leads_to_that(proxy: Proxy, command: Run) -> None:
+    refused = command("read", proxy.address(), "--timestamp", "2099-01-01")
+
+    assert (3, True) == (refused.code, "hint: read the newest version" in refused.err), refused.err
+
+
+def test_features_of_the_parquet_format_are_not_made_up(proxy: Proxy, command: Run) -> None:
+    features = command("features", proxy.address())
+    keys = ("delta.appendOnly", "delta.enableChangeDataFeed")
+    of_one = [command("properties", proxy.address(), "get", key) for key in keys]
+    of_all = command("properties", proxy.address(), "--json")
+
+    assert (2, "", True) == (features.code, features.out, "not have the protocol of the table" in features.err)
+    assert [2, 0] == [one.code for one in of_one], of_one
+    assert "not have these properties of the table" in of_one[0].err
+    assert [["delta.enableChangeDataFeed"], True] == [
+        [one["key"] for one in of_all.document["properties"]],
+        "other properties are unknown" in of_all.err,
+    ]
+
+
+def test_a_feature_that_no_reader_needs_is_not_missing(tmp_path: Path, command: Run) -> None:
+    """
+    The server leaves it out of the protocol, and not the property that goes with it.
+    """
+    rows = pa.table({"at": pa.array([1], pa.timestamp("us"))})
+    schema = schema_of(rows).replace('"timestamp"', '"timestamp_ntz"')
+    features = ["deletionVectors", "timestampNtz"]
+    both = protocol(3, 7, reader_features=features, writer_features=features)
+    about = metadata(schema_string=schema, configuration={"delta.enableDeletionVectors": "true"})
+    data = parquet_bytes(rows)
+    table = TableBuilder().commit(both, about, add("a", size=len(data))).file("a", data)
+    with proxied(tmp_path, shared(table.write(tmp_path / "t"))) as proxy:
+        listed = command("features", proxy.address(), "--json").document
+        found = command("validate", proxy.address(), "--json").document
+
+    assert ["timestampNtz"] == listed["protocol"]["readerFeatures"]
+    assert [] == found["tables"][0]["findings"]
+
+
+def test_the_next_level_of_a_share_is_one_that_looks_at_files(proxy: Proxy, tmp_path: Path) -> None:
+    _, shown = run_on_terminal(f"deltacli validate {proxy.address()!r}", tmp_path)
+
+    assert "--level footers" in shown, shown
+    assert "--level storage" not in shown
 
 
 def test_what_a_share_does_not_tell_is_unknown(tmp_path: Path) -> None:

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
 from deltacli.sharing.tables.snapshots import SharedSnapshots
+from tests.sharing.asgi import Reply
 from tests.sharing.served import DELTA, Served, shared
-from tests.support.builder import TableBuilder
+from tests.support.actions import add, metadata, protocol, to_bytes
+from tests.support.builder import TableBuilder, commit_path
 from tests.support.effort import InTurn
 
+TABLE = "/shares/Sales/schemas/Main/tables/t"
 PAGED = f"{DELTA};includeEndStreamAction=true"
 
 
@@ -152,3 +157,37 @@ def test_a_reload_changes_how_many_snapshots_are_kept(tmp_path: Path) -> None:
 
     assert kept > 0
     assert 0 == served.snapshots.use.size_bytes
+
+
+@pytest.mark.parametrize("ask", ["query", "changes", "later versions"])
+def test_pages_do_not_mix_a_table_with_the_one_that_replaced_it(tmp_path: Path, ask: str) -> None:
+    """The other one has the same id, the same versions, and files with other names."""
+    feed = {"delta.enableChangeDataFeed": "true"}
+    for directory, name, modified_ms in (("t", "a", 1_700_000_000_000), ("other", "b", 1_700_000_500_000)):
+        builder = TableBuilder()
+        for version in range(5):
+            head = [protocol(1, 4), metadata(configuration=feed)] if version == 0 else []
+            lines = [*head, add(f"{name}{version}", size=1)]
+            builder.file(commit_path(version), to_bytes(lines), modified_ms=modified_ms + version)
+        builder.write(tmp_path / directory)
+    served = Served((shared(tmp_path / "t"),))
+
+    def page(token: str | None = None) -> Reply:
+        if ask == "changes":
+            more = "" if token is None else f"&pageToken={quote(token)}"
+            return served.get(f"{TABLE}/changes?startingVersion=0&maxFiles=2{more}")
+        body = {"startingVersion": 0} if ask == "later versions" else {}
+        return served.query(_body(maxFiles=2, **body, **({} if token is None else {"pageToken": token})))
+
+    tokens = []
+    for place in ("t", "other"):
+        if place == "other":
+            shutil.rmtree(tmp_path / "t")
+            (tmp_path / "other").rename(tmp_path / "t")
+            served.snapshots.forget()  # as another process that answers
+        tokens.append(page().lines[-1]["endStreamAction"]["nextPageToken"])
+    old, new = map(page, tokens)
+
+    assert (400, "INVALID_PARAMETER_VALUE") == (old.status, old.json["errorCode"])
+    assert "was replaced" in old.json["message"]
+    assert 200 == new.status

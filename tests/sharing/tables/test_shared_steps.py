@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import partial
+from pathlib import Path
 from random import Random
+from threading import Event
 
 import pytest
 
-from deltacli.sharing.tables.snapshots import SharedSteps
+from deltacli.api.table import Table, open_table
+from deltacli.core.errors import CatalogUnavailable
+from deltacli.sharing.model import SharedTable
+from deltacli.sharing.tables.snapshots import SharedSnapshots, SharedSteps
+from tests.sharing.served import shared
+from tests.support.builder import TableBuilder
 
 STEPS = 40
 
@@ -73,3 +81,30 @@ def test_a_step_that_failed_is_done_again() -> None:
         with pytest.raises(OSError):
             first(0, fail)
         assert b"x" == second(0, lambda: b"x")
+
+
+def test_no_table_waits_for_the_catalog_of_another_one(tmp_path: Path) -> None:
+    here = shared(TableBuilder().commits(3).write(tmp_path / "t"))
+    elsewhere = shared(tmp_path, location="uc://a.b.c")
+    asked, answered, opened = Event(), Event(), list[str]()
+
+    def open_slowly(table: SharedTable) -> Table:
+        opened.append(table.location)
+        if table.location == here.location:
+            return open_table(table.location)
+        asked.set()
+        assert answered.wait(60)
+        raise CatalogUnavailable("the catalog is down")
+
+    snapshots = SharedSnapshots(open_table=open_slowly)
+    with ThreadPoolExecutor(3) as pool:
+        waiting = pool.submit(snapshots.newest_version, elsewhere)
+        try:
+            assert asked.wait(60)
+            assert pool.submit(snapshots.newest_version, here).result(60) == 2
+            assert not snapshots.is_kept(here, 2)
+        finally:
+            answered.set()
+        with pytest.raises(CatalogUnavailable):
+            waiting.result(60)
+    assert sorted(opened) == sorted([here.location, elsewhere.location])

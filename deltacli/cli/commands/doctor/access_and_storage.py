@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated
 
 from deltacli.cli.invocation import Exit, invocation
@@ -9,12 +10,14 @@ from deltacli.cli.options.declared import DryRunOption, TableArgument, YesOption
 from deltacli.cli.running.changing import confirmed
 from deltacli.cli.running.run import Run
 from deltacli.cli.terminal.shell import again_with, again_without, quoted_table
-from deltacli.core.errors import EXIT_FINDINGS, NOTHING_CHANGED, CredentialsMissing, Refused, command
+from deltacli.core.errors import EXIT_FINDINGS, NOTHING_CHANGED, CatalogDenied, CredentialsMissing, Refused, command
 from deltacli.core.request_fields import Option
+from deltacli.storage.base import StoreWithGrant
 from deltacli.table.handle import managed_store
 
 if TYPE_CHECKING:
     from deltacli.operations.doctor.storage import AccessReport, StorageReport
+    from deltacli.storage import Storage
 
 EXIT_CODES = {
     "access": (0, 1, 2, 3, 7, 70),
@@ -46,11 +49,15 @@ def doctor_access(
     """
     from deltacli.cli.render.doctor import access_result
 
-    report = _check(run, table, yes=yes)
+    storage = run.open_other(table)
+    is_managed = managed_store(storage) is not None
+    if is_managed and yes:
+        run.note("note: no scratch file was written: the catalog of the table permits only commits")
+    report = _check(storage, yes=yes and not is_managed)
     run.write(access_result(report))
-    if not yes and any(permit.state == "unknown" for permit in report.permits.values()):
+    if not (yes or is_managed) and any(permit.state == "unknown" for permit in report.permits.values()):
         run.say_next(again_with(invocation.arguments, "--yes"))
-    elif not report.has_failed:
+    elif not (report.has_failed or is_managed):
         run.say_next(f"deltacli doctor storage {quoted_table(table)}")
     elif report.findings:
         run.say_next(f"deltacli help {report.findings[0].code}")
@@ -58,14 +65,19 @@ def doctor_access(
         raise Exit(EXIT_FINDINGS)
 
 
-def _check(run: Run, table: str, *, yes: bool) -> AccessReport:
-    """Return what is known about the access to a table; a store without credentials is a report as well."""
+def _check(storage: Storage, *, yes: bool) -> AccessReport:
+    """Return what is known about the access to a table; a store without credentials is a report as well. Credentials of
+    a catalog are those to write, where it gives them, as for commands that write.
+    """
     from deltacli.operations.doctor.storage import AccessReport, check_access, without_credentials
     from deltacli.storage.probing.opening import subject_of
 
-    storage = run.open_other(table)
+    managed = managed_store(storage)
+    with suppress(CatalogDenied, Refused):
+        if isinstance(storage, StoreWithGrant):
+            storage.begin_to_write()
     try:
-        return check_access(storage, subject_of(storage), writes=yes)
+        return check_access(storage, subject_of(managed.inner if managed else storage), writes=yes)
     except CredentialsMissing as fault:
         return without_credentials(AccessReport(storage.uri, storage.uri.partition("://")[0]), fault)
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from deltacli.cli.options.declared import SHARES, argument
 from deltacli.cli.results import TableFormat
-from deltacli.cli.running.run import Run
+from deltacli.cli.running.run import Run, note_staged
 from deltacli.cli.terminal.shell import quoted
 from deltacli.cli.terminal.term import Interrupted
 from deltacli.core.errors import UsageError, adding
@@ -228,6 +228,8 @@ def _introduce(run: Run, catalog: Catalog, endpoint: str, token: str, profile: s
         run.note(f"  {table.full_name:{width}}  {table.location}")
     if len(tables) > _MOST_NAMED:
         run.note(f"  and {len(tables) - _MOST_NAMED} more")
+    for table in tables:
+        note_staged(run, run.open_table(table.location), table.full_name)
     run.say_next(_client_command(tables[0], endpoint, token, profile), also_in_pipe=True)
 
 
