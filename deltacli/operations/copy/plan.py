@@ -751,10 +751,10 @@ def _with_files(plan: CopyPlan, table: TableHandle, target: Storage, needed: Nee
             live = whole(live_files(read_snapshot(table, version=plan.last)).files["path"])
             gone = pc.filter(gone, pc.is_in(gone, value_set=live))
         if len(gone):
-            refusals.append(_lacks_files(gone, plan.last))
+            refusals.append(_lacks_files(gone, plan.last, is_newest=plan.request.versions is None))
         else:
             notes.append(
-                f"{plural(len(lost.files), 'file')} of earlier versions are gone from the source, as after a vacuum: "
+                f"{plural(len(lost.files), 'file')} of earlier versions {'is' if len(lost.files) == 1 else 'are'} gone from the source, as after a vacuum: "
                 "these versions cannot be read in full in the copy either"
             )
         is_there = pc.is_null(problems)
@@ -795,13 +795,13 @@ def _names(paths: ArrowArray) -> str:
     )
 
 
-def _lacks_files(paths: ArrowArray, version: int) -> Refusal:
+def _lacks_files(paths: ArrowArray, version: int, *, is_newest: bool) -> Refusal:
     verbs = "is missing or has" if len(paths) == 1 else "are missing or have"
     return Refusal(
         INCOMPLETE,
         f"the source is incomplete: {plural(len(paths), 'file')} that version {version} needs {verbs} another size: "
         f"{_names(paths)}",
-        command("undelete", sources=["COPY"]),
+        command("undelete", **({} if is_newest else {"version": version}), sources=["COPY"]),
     )
 
 
