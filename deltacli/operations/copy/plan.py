@@ -753,8 +753,9 @@ def _with_files(plan: CopyPlan, table: TableHandle, target: Storage, needed: Nee
         if len(gone):
             refusals.append(_lacks_files(gone, plan.last, is_newest=plan.request.versions is None))
         else:
+            verb = "is" if len(lost.files) == 1 else "are"
             notes.append(
-                f"{plural(len(lost.files), 'file')} of earlier versions {'is' if len(lost.files) == 1 else 'are'} gone from the source, as after a vacuum: "
+                f"{plural(len(lost.files), 'file')} of earlier versions {verb} gone from the source, as after a vacuum: "
                 "these versions cannot be read in full in the copy either"
             )
         is_there = pc.is_null(problems)
