@@ -755,7 +755,7 @@ def _with_files(plan: CopyPlan, table: TableHandle, target: Storage, needed: Nee
         else:
             verb = "is" if len(lost.files) == 1 else "are"
             notes.append(
-                f"{plural(len(lost.files), 'file')} of earlier versions {verb} gone from the source, as after a vacuum: "
+                f"{plural(len(lost.files), 'file')} of earlier versions {verb} gone from the source, as by a vacuum: "
                 "these versions cannot be read in full in the copy either"
             )
         is_there = pc.is_null(problems)
