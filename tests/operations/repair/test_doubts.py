@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,11 +15,11 @@ import pytest
 from deltacli.api.table import open_table
 from deltacli.changing.change import carry_out, require_complete
 from deltacli.core.errors import PartlyDone
-from deltacli.operations.repair.plan import StepState
+from deltacli.operations.repair.plan import StepKind, StepState
 from deltacli.operations.repair.repair import plan_repair
 from tests.rules.corruptions_compactions import compact, healthy
 from tests.support.actions import commit_info
-from tests.support.damaged_tables import ADDED, ADDITION, CHECKPOINT, HINT, LAST, DamagedTable, tear
+from tests.support.damaged_tables import ADDED, ADDITION, CHECKPOINT, CHECKPOINT_VERSION, HINT, LAST, DamagedTable, tear
 from tests.support.optimizing import Ids, rows_of
 from tests.support.repairing import content_of, execute_repair, open_damaged, readable_rows, request
 from tests.support.small_vectors import inline
@@ -76,6 +77,28 @@ def test_lost_commits_below_a_compaction_come_back_and_it_stays(tmp_path: Path) 
     assert [("compaction.beyond-log", StepState.DONE)] == [(step.rule, step.state) for step in done.steps][:1]
     assert kept == lost.read_bytes()
     assert {} == left(root, level="log")
+
+
+def test_a_lost_commit_that_the_hint_names_comes_back_before_the_hint_is_written_anew(root: Path, copy: Path) -> None:
+    """A source that lacks it proves nothing, and leaves the hint to be written anew as without one."""
+    whole = content_of(root)
+    for version in range(CHECKPOINT_VERSION, LAST + 1):
+        for file in root.glob(f"_delta_log/{version:020d}.*"):
+            file.unlink()
+    shutil.copytree(root, copy.with_name("without"))
+
+    def planned(*sources: Path) -> list[StepKind]:
+        plan = plan_repair(open_damaged(root), request(level="log", sources=sources))
+        return [step.action for step in plan.steps if step.rule == "hint.ahead-of-log"]
+
+    assert [StepKind.RECOVER] == planned(copy)
+    assert planned() == planned(copy.with_name("without"))
+    assert 1 == len(planned())
+    assert StepKind.RECOVER not in planned()
+
+    execute_repair(plan_repair(open_damaged(root), request(level="log", sources=[copy])))
+
+    assert whole == content_of(root)
 
 
 @pytest.mark.parametrize("selected", [(), ("data.file-missing",)])
