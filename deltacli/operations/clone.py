@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from urllib.parse import quote
 
 from deltacli.arrow import compute as pc
@@ -422,11 +422,11 @@ def _rows_are_unknown() -> Refusal:
 
 
 def _is_incomplete(source: Snapshot, lost: tuple[ProblemFile, ...]) -> Refusal:
-    versions = {} if may_keep(source.table.uri) else {"sources": ["COPY"]}
+    sources: dict[str, Any] = {} if may_keep(source.table.uri) else {"sources": ["COPY"]}  # Any: of `command`
     return Refusal(
         "clone.source-incomplete",
         f"{plural(len(lost), 'file')} of the version cannot be used; the first is {lost[0].path}: {lost[0].why}",
-        hint=command("undelete", version=source.version, **versions, dry_run=True),
+        hint=command("undelete", version=source.version, **sources, dry_run=True),
     )
 
 

@@ -498,11 +498,12 @@ def lost_version_refusals(setting: PlanContext) -> Iterator[Refusal]:
         code, what = ("hint.ahead-of-log", HINT_NAME)
         if named < checked:
             code, what = "crc.without-commit", f"{checked:020d}.crc"
+        sources: dict[str, Any] = {} if may_keep(storage.uri) else {"sources": ["COPY"]}  # Any: of `command`
         yield Refusal(
             code,
             f"commits after version {newest} seem to be lost: {LOG_DIRECTORY}/{what} is of version "
             f"{max(named, checked)}, and the files that they named are unknown",
-            hint=command("undelete", **({} if may_keep(storage.uri) else {"sources": ["COPY"]}), dry_run=True),
+            hint=command("undelete", **sources, dry_run=True),
             facts={"if they were never made": f"delete {LOG_DIRECTORY}/{what}"},
         )
 

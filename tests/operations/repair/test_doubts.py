@@ -15,8 +15,9 @@ import pytest
 from deltacli.api.table import open_table
 from deltacli.changing.change import carry_out, require_complete
 from deltacli.core.errors import PartlyDone
-from deltacli.operations.repair.plan import StepKind, StepState
+from deltacli.operations.repair.plan import StepState
 from deltacli.operations.repair.repair import plan_repair
+from deltacli.rules.framework.repairs import StepKind
 from tests.rules.corruptions_compactions import compact, healthy
 from tests.support.actions import commit_info
 from tests.support.damaged_tables import ADDED, ADDITION, CHECKPOINT, CHECKPOINT_VERSION, HINT, LAST, DamagedTable, tear
