@@ -80,24 +80,31 @@ def test_lost_commits_below_a_compaction_come_back_and_it_stays(tmp_path: Path) 
     assert {} == left(root, level="log")
 
 
-def test_a_lost_commit_that_the_hint_names_comes_back_before_the_hint_is_written_anew(root: Path, copy: Path) -> None:
-    """A source that lacks it proves nothing, and leaves the hint to be written anew as without one."""
+@pytest.mark.parametrize("rule", ["hint.ahead-of-log", "crc.without-commit"])
+def test_a_lost_commit_that_the_hint_or_a_checksum_names_comes_back_first(rule: str, root: Path, copy: Path) -> None:
+    """A source that lacks it proves nothing, and leaves them to be written anew or moved away as without one."""
+    is_hint = rule.startswith("hint")
+    lost = range(CHECKPOINT_VERSION if is_hint else LAST, LAST + 1)
+    if not is_hint:
+        for place in (root, copy):
+            (place / f"_delta_log/{LAST:020d}.crc").write_text("{}")
     whole = content_of(root)
-    for version in range(CHECKPOINT_VERSION, LAST + 1):
+    for version in lost:
         for file in root.glob(f"_delta_log/{version:020d}.*"):
-            file.unlink()
+            if is_hint or file.suffix != ".crc":
+                file.unlink()
     shutil.copytree(root, copy.with_name("without"))
 
     def planned(*sources: Path) -> list[StepKind]:
         plan = plan_repair(open_damaged(root), request(level="log", sources=sources))
-        return [step.action for step in plan.steps if step.rule == "hint.ahead-of-log"]
+        return [step.action for step in plan.steps if step.rule == rule]
 
     assert [StepKind.RECOVER] == planned(copy)
     assert planned() == planned(copy.with_name("without"))
     assert 1 == len(planned())
     assert StepKind.RECOVER not in planned()
 
-    execute_repair(plan_repair(open_damaged(root), request(level="log", sources=[copy])))
+    execute_repair(plan_repair(open_damaged(root), request(level="log", select=[rule], sources=[copy])))
 
     assert whole == content_of(root)
 
