@@ -346,6 +346,18 @@ def test_a_source_without_its_files_is_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "clone").exists()
 
 
+def test_the_hint_brings_back_the_files_of_the_cloned_version(tmp_path: Path) -> None:
+    table = source(tmp_path / "source")
+    (tmp_path / "source" / "gone.parquet").unlink()
+
+    with pytest.raises(Refused) as refused:
+        table.clone(tmp_path / "clone", version=1)
+
+    hint = str(refused.value.hint)
+    assert "--version 1" in hint
+    assert "--from COPY" in hint
+
+
 def test_roots_are_percent_encoded_once() -> None:
     assert "s3://bucket/a%20b%2520c%C3%A9/" == encoded_root("s3://bucket/a b%20cé")
     assert "file:///a%20b/" == encoded_root("file:///a%20b")

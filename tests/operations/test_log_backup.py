@@ -159,6 +159,24 @@ def test_another_table_is_refused_but_not_a_table_with_another_id(destination: M
     assert (1, "other") == (len(result.copied), result.listed.table_id)
 
 
+def test_a_log_that_went_back_and_on_is_not_mixed_with_what_it_was(destination: MemoryStorage) -> None:
+    """The commits of before between the two had expired when the backup was made, so that none of them differs."""
+    whole = TableBuilder().commits(9).checkpoint(7).in_memory()
+    back_up(TableBuilder().commits(3).in_memory(), destination)
+    back_up(without(whole, *(f"{version:020d}.json" for version in range(7))), destination)
+    before = dict(destination._files)
+    rolled_back = TableBuilder().commits(3).in_memory()
+    rolled_back_and_on = TableBuilder().commits(3).commit(commit_info("OTHER"), add("other")).in_memory()
+
+    with pytest.raises(Refused) as raised:
+        plan_backup(handle(rolled_back_and_on), destination)
+
+    assert ("backup.diverged", "3") == (raised.value.code, raised.value.facts["commits that it lacks"])
+    assert raised.value.message.startswith("versions 7-8 of the backup are above version 3")
+    assert before == destination._files
+    assert back_up(rolled_back, destination).copied == ()
+
+
 def test_a_directory_that_is_not_a_backup_is_left_unchanged(destination: MemoryStorage) -> None:
     table = TableBuilder().commits(3).in_memory()
     destination.write(commit_path(0), b"another table's")

@@ -150,6 +150,24 @@ def test_a_version_of_another_past_is_named_and_nothing_written() -> None:
     assert before == log_of(table)
 
 
+def test_what_is_above_a_commit_that_the_backup_lacks_is_not_proven() -> None:
+    """The log went back to version 2 and on from there, where the commits of the backup had expired."""
+    backup = MemoryStorage("backup")
+    back_up(without(TableBuilder().commits(9).checkpoint(7).in_memory(), *commits(3, 4, 5, 6)), backup)
+    rolled_back = TableBuilder().commits(3)
+    table = TableBuilder().commits(3).commit(commit_info("OTHER"), add("other")).in_memory()
+    before = log_of(table)
+
+    with pytest.raises(Refused) as raised:
+        plan_log_restore(handle(table), backup)
+
+    assert "recover.unproven" == raised.value.code
+    assert "versions 7-8 of the backup are not proven" in raised.value.message
+    assert "commit 3 of the log is not in the backup" in raised.value.message
+    assert before == log_of(table)
+    assert 3 == len(restore(rolled_back.in_memory(), backup).writes)
+
+
 TEARS: dict[str, Callable[[bytes], bytes]] = {
     "empty": lambda data: data[:0],
     "cut in a line": lambda data: data[:-20],

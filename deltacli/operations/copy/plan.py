@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from deltacli.arrow import compute as pc
 from deltacli.changing.basis import Basis, basis_of, digest_of, past_of
@@ -748,10 +748,11 @@ def _with_files(plan: CopyPlan, table: TableHandle, target: Storage, needed: Nee
             live = whole(live_files(read_snapshot(table, version=plan.last)).files["path"])
             gone = pc.filter(gone, pc.is_in(gone, value_set=live))
         if len(gone):
-            refusals.append(_lacks_files(gone, plan.last))
+            refusals.append(_lacks_files(gone, plan.last, is_newest=plan.request.versions is None))
         else:
+            verb = "is" if len(lost.files) == 1 else "are"
             notes.append(
-                f"{plural(len(lost.files), 'file')} of earlier versions are gone from the source, as after a vacuum: "
+                f"{plural(len(lost.files), 'file')} of earlier versions {verb} gone from the source, as by a vacuum: "
                 "these versions cannot be read in full in the copy either"
             )
         is_there = pc.is_null(problems)
@@ -792,13 +793,14 @@ def _names(paths: ArrowArray) -> str:
     )
 
 
-def _lacks_files(paths: ArrowArray, version: int) -> Refusal:
+def _lacks_files(paths: ArrowArray, version: int, *, is_newest: bool) -> Refusal:
+    of_version: dict[str, Any] = {} if is_newest else {"version": version}  # Any: of `command`
     verbs = "is missing or has" if len(paths) == 1 else "are missing or have"
     return Refusal(
         INCOMPLETE,
         f"the source is incomplete: {plural(len(paths), 'file')} that version {version} needs {verbs} another size: "
         f"{_names(paths)}",
-        command("undelete", sources=["COPY"]),
+        command("undelete", **of_version, sources=["COPY"]),
     )
 
 

@@ -25,7 +25,7 @@ from deltacli.core.errors import (
     parameter,
 )
 from deltacli.core.progress import Progress, reported, weighed
-from deltacli.core.units import format_ranges, format_timestamp, plural, short_repr
+from deltacli.core.units import format_ranges, format_timestamp, named_ranges, plural, short_repr
 from deltacli.delta.log.segment import BACKUP_LIST, HINT_NAME, LOG_DIRECTORY, MAX_HINT_BYTES, LogFileKind
 from deltacli.engine.base import Engine
 from deltacli.operations.log.log_copy import (
@@ -205,6 +205,7 @@ def plan_backup(table: TableHandle, destination: Storage, *, full: bool = False)
         )
     )
     _require_same_table(backup, table_id, judged)
+    _require_no_later_ones(backup, files, judged)
     carried = {found.file.name: found.entry for found in judged if found.entry and found.verdict is _Verdict.KEEP}
     listed = {} if backup.listed is None else backup.listed.files
     gone = {found.file.name for found in judged if found.verdict is _Verdict.GONE}
@@ -383,6 +384,33 @@ def _require_same_table(backup: _Backup, table_id: str | None, judged: Sequence[
                 "a damaged log; another DEST keeps both",
             },
             hint=command("log cat", diverged[0]),
+        )
+
+
+def _require_no_later_ones(backup: _Backup, files: Mapping[str, StoredFile], judged: Sequence[_Judged]) -> None:
+    """Raise Refused for new commits below those of a backup which is ahead of the log: it was rolled back or replaced,
+    and the backup would be a mixture that was never a log.
+    """
+    listed = {} if backup.listed is None else backup.listed.files
+    newest = versioned(files.values()).newest_version
+    held = versioned(entry.stored for entry in listed.values())
+    later = sorted(
+        version for version in {*held.commits, *(instance.version for instance in held.checkpoints)} if version > newest
+    )
+    there = [found.file for found in judged if found.verdict is not _Verdict.GONE]
+    new = [f.path.version for f in there if f.path.kind is LogFileKind.COMMIT and f.name not in listed]
+    if later and new:
+        raise Refused(
+            f"{named_ranges('version', later)} of the backup {'is' if len(later) == 1 else 'are'} above version "
+            f"{newest}, the newest of the log, which has commits that the backup lacks",
+            code="backup.diverged",
+            facts={
+                "backup": backup.storage.uri,
+                "commits that it lacks": format_ranges(new),
+                "why": "the log was rolled back or replaced; a mixture of both would be a log that never existed",
+                "next": "another DEST keeps both",
+            },
+            hint=command("history"),
         )
 
 

@@ -383,10 +383,11 @@ def _require_proofs(
     writes: Sequence[RestoreItem],
     before: LogListing,
 ) -> None:
-    """Raise Refused for files of another address above the newest commit that both logs have: a copy of a table has its
-    id, and may have diverged from it. An empty log, and the backup of this very table, need no common commit.
+    """Raise Refused for files above the newest commit that both logs have which nothing proves to be of this table: all
+    of another address, as a copy of a table has its id and may have diverged from it; of this very address those above
+    a commit that the backup lacks, as a log that was rolled back or replaced has others. An empty log needs no proof.
     """
-    if before.newest_version < 0 or is_address_of(storage, listed.table):
+    if before.newest_version < 0:
         return
     common = max(
         (found.file.stored.path.version for found in compared if found.is_commit and found.relation is _Relation.SAME),
@@ -394,16 +395,24 @@ def _require_proofs(
     )
     paths = (item.file.stored.path for item in writes)
     above = sorted({version for path in paths if (version := path.newest) > common})
+    why = "it is the backup of another address, and no later commit is in both"
+    reason = "a copy of a table has its id, and may have diverged from it"
+    if is_address_of(storage, listed.table):
+        alone = [version for version in before.commits if version > common and commit_name(version) not in listed.files]
+        above = [version for version in above if alone and version > min(alone)]
+        if above:
+            why = f"commit {min(alone)} of the log is not in the backup, and no later commit is in both"
+        reason = "a log that was rolled back or replaced may have diverged from its backup"
     if above:
         raise Refused(
             f"{named_ranges('version', above)} of the backup {'is' if len(above) == 1 else 'are'} not proven to be of "
-            "this table: it is the backup of another address, and no later commit is in both",
+            f"this table: {why}",
             code="recover.unproven",
             facts={
                 "backup of": listed.table,
                 "this table": storage.uri,
                 "compared": f"commit {common} is the newest that both have" if common >= 0 else "no commit is in both",
-                "why": "a copy of a table has its id, and may have diverged from it",
+                "why": reason,
             },
             hint=command("undelete", sources=..., accept_commits=format_ranges(above).replace(" ", ""), dry_run=True),
         )

@@ -69,8 +69,10 @@ from deltacli.rules.checkpoints.contents import (
 from deltacli.rules.files.deletion_vectors import NAMES_NOTHING
 from deltacli.rules.framework.base import Finding, Rule, Severity
 from deltacli.rules.framework.repairs import StepKind
+from deltacli.rules.log import checksums
 from deltacli.rules.log.compactions import BEYOND_LOG
 from deltacli.rules.log.configuration_differences import metadata_differences, protocol_differences
+from deltacli.rules.log.last_checkpoint import AHEAD_OF_LOG
 from deltacli.storage import PathKind
 from deltacli.table.find_log import Log, list_log
 from deltacli.table.live_files import FileKind
@@ -89,6 +91,8 @@ _WHOLE = ("log.not-a-table", "log.start-missing")
 """Findings about a log as a whole: any file of it that comes back helps."""
 NEWER = (WITHOUT_COMMIT.id, BEYOND_LOG.id)
 """Rules about files of the log whose version is above the newest commit."""
+AHEAD = (AHEAD_OF_LOG.id, checksums.WITHOUT_COMMIT.id)
+"""Rules about what is written anew, or moved away, unless a source has the commit that it names."""
 
 
 class WithoutFiles:
@@ -210,7 +214,9 @@ def plan_log_files(
 
 
 def last_version(finding: Finding) -> int:
-    """Return the last version of the log file that a finding is about."""
+    """Return the last version of the log file that a finding is about, or the one that the hint names."""
+    if finding.rule.id == AHEAD_OF_LOG.id:
+        return int(finding.seen or -1)
     return parse_log_path(finding.place.path.removeprefix(f"{LOG_DIRECTORY}/")).newest
 
 
@@ -228,7 +234,7 @@ def _file_for(finding: Finding, found: Mapping[str, object]) -> str | None:
     place = finding.place
     if finding.rule.id in _WHOLE:
         return next((path for path in found if path.startswith(f"{LOG_DIRECTORY}/")), None)
-    version = last_version(finding) if finding.rule.id in NEWER else place.version
+    version = last_version(finding) if finding.rule.id in (*NEWER, *AHEAD) else place.version
     commit = None if version is None else f"{LOG_DIRECTORY}/{commit_name(version)}"
     return next((path for path in (place.path, commit) if path in found), None)
 

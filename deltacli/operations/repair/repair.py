@@ -34,6 +34,7 @@ from deltacli.operations.recover.sources import Journal
 from deltacli.operations.repair.backup import Backup, open_backup
 from deltacli.operations.repair.live_files import ORPHANS, plan_statistics
 from deltacli.operations.repair.log_files import (
+    AHEAD,
     CHECKPOINTS,
     DOUBTS,
     NEWER,
@@ -128,8 +129,13 @@ def _planned(
     now = _snapshot(table) if validation is not None and validation.is_readable else None
     obstacle = _obstacle(now, findings)
     checkpoints, stuck = plan_checkpoints(table, by_family[Family.CHECKPOINT], files, obstacle, others)
-    damaged = (_no_log(), frozenset()) if validation is None else (by_family[Family.LOG], stuck)
+    newest = -1 if now is None else now.version
+    told = [*by_family[Family.CHECKSUM], *by_family[Family.HINT]] if sources else []
+    ahead = [one for one in told if one.rule.id in AHEAD and last_version(one) > newest]
+    damaged = (_no_log(), frozenset()) if validation is None else ([*by_family[Family.LOG], *ahead], stuck)
     log = plan_log_files(table, asked, *damaged, is_readable=now is not None)
+    # What no source has was perhaps never made: the hint is then written anew, the checksum moved away.
+    log = log._replace(unrepaired=[one for one in log.unrepaired if one.rule not in AHEAD])
     if log.unrepaired and not log.work:
         log = plan_rebuilt(table, log, files, _damaged_names(by_family, files))
     if sources and not log.work and (by_family[Family.CHECKPOINT] or by_family[Family.CHECKSUM]):

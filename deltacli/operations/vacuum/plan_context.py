@@ -34,7 +34,7 @@ from deltacli.core.units import (
 )
 from deltacli.delta.data_files import MANIFESTS
 from deltacli.delta.listing import HiddenNames, PathKeys, binary_paths, is_among
-from deltacli.delta.log.segment import BEYOND_LOG, CheckpointInstance
+from deltacli.delta.log.segment import BEYOND_LOG, HINT_NAME, LOG_DIRECTORY, CheckpointInstance, Hint
 from deltacli.delta.log.state import (
     CHANGE_FEED,
     DELETED_FILE_RETENTION,
@@ -63,10 +63,11 @@ from deltacli.operations.vacuum.plan import (
     VacuumRequest,
 )
 from deltacli.operations.vacuum.rechecking import basis_of_plan, find_clones, open_protected, protected_table
+from deltacli.rules.framework.repairs import may_keep
 from deltacli.storage import folds_names
 from deltacli.table.checksum_guard import contradiction
 from deltacli.table.file_history import RULE, NamedKeys, live_keys, logical_keys
-from deltacli.table.find_log import Log, list_log
+from deltacli.table.find_log import Log, find_hint, list_log
 from deltacli.table.handle import TableHandle, managed_store
 from deltacli.table.rebuild import committed_at, last_commit_before, read_snapshot, rebuild
 from deltacli.table.version import Snapshot
@@ -482,6 +483,31 @@ def checksum_refusals(setting: PlanContext) -> Iterator[Refusal]:
     yield Refusal(difference.rule, difference.message, hint=difference.hint)
 
 
+def lost_version_refusals(setting: PlanContext) -> Iterator[Refusal]:
+    """Yield a refusal if the hint or a checksum is of a version above the newest one, which was lost: what it added
+    looks uncommitted, and what it took back looks removed.
+    """
+    storage, newest = setting.table.storage, setting.references.listing.newest_version
+    hint = find_hint(storage)
+    named = hint.version if isinstance(hint, Hint) else -1
+    if max(named, *setting.references.listing.checksums, -1) <= newest:
+        return
+    now = list_log(storage, start_version=newest)  # once more: a writer may have added versions in between
+    checked = max(now.checksums, default=-1)
+    if max(named, checked) > max(newest, now.newest_version):
+        code, what = ("hint.ahead-of-log", HINT_NAME)
+        if named < checked:
+            code, what = "crc.without-commit", f"{checked:020d}.crc"
+        sources: dict[str, Any] = {} if may_keep(storage.uri) else {"sources": ["COPY"]}  # Any: of `command`
+        yield Refusal(
+            code,
+            f"commits after version {newest} seem to be lost: {LOG_DIRECTORY}/{what} is of version "
+            f"{max(named, checked)}, and the files that they named are unknown",
+            hint=command("undelete", **sources, dry_run=True),
+            facts={"if they were never made": f"delete {LOG_DIRECTORY}/{what}"},
+        )
+
+
 def _checked_state(setting: PlanContext) -> Snapshot | None:
     """Return the newest version that has a checksum file and is rebuilt from the same checkpoint; None without one."""
     snapshot, used = setting.snapshot, setting.snapshot.segment.checkpoint
@@ -570,6 +596,7 @@ def contradiction_refusals(setting: PlanContext, rows: ArrowTable) -> Iterator[R
     if rows.num_rows:
         yield from retention_contradictions(setting)
         yield from checksum_refusals(setting)
+        yield from lost_version_refusals(setting)
 
 
 def make_plan(

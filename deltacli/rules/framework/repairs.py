@@ -385,15 +385,17 @@ _STEPS: tuple[tuple[Family, tuple[StepKind, ...], str], ...] = (
         Family.CHECKSUM,
         (_REBUILD, _QUARANTINE),
         """crc.num-files crc.table-size crc.histogram crc.deleted-histogram crc.all-files crc.dv-counts crc.bad-json
-        crc.missing-required crc.metadata-differs crc.protocol-differs crc.counts-not-one crc.ict crc.txns crc.domains
-        crc.without-commit""",
+        crc.missing-required crc.metadata-differs crc.protocol-differs crc.counts-not-one crc.ict crc.txns
+        crc.domains""",
     ),
+    (Family.CHECKSUM, (_RECOVER, _REBUILD, _QUARANTINE), "crc.without-commit"),
     (
         Family.HINT,
         (_REBUILD, _QUARANTINE),
         """hint.missing hint.bad-json hint.missing-field hint.checkpoint-missing hint.size-wrong hint.parts-on-classic
-        hint.checksum-bad hint.checksum-order hint.schema-wrong hint.ahead-of-log""",
+        hint.checksum-bad hint.checksum-order hint.schema-wrong""",
     ),
+    (Family.HINT, (_RECOVER, _REBUILD, _QUARANTINE), "hint.ahead-of-log"),
 )
 
 _HARMLESS = "no reader is misled, so there is nothing to repair"

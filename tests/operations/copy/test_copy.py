@@ -198,7 +198,10 @@ def test_an_incomplete_source_is_refused_and_vacuumed_versions_are_not(source: P
     assert ("copy.source-incomplete",) * 2 == (gone.code, cut.code)
     assert first.name in str(gone)
     assert any("vacuum" in note for note in done.plan.notes)
-    assert "copy.source-incomplete" == refused(source, tmp_path / "other", versions="1-2").code
+    assert any(" is gone from the source" in note for note in done.plan.notes)
+    older = refused(source, tmp_path / "other", versions="1-2")
+    assert "copy.source-incomplete" == older.code
+    assert "--version 2 --from COPY" in str(older.hint)
 
 
 def test_a_source_whose_vectors_are_cut_is_refused(source: Path, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,9 +17,10 @@ from deltacli.changing.change import carry_out, require_complete
 from deltacli.core.errors import PartlyDone
 from deltacli.operations.repair.plan import StepState
 from deltacli.operations.repair.repair import plan_repair
+from deltacli.rules.framework.repairs import StepKind
 from tests.rules.corruptions_compactions import compact, healthy
 from tests.support.actions import commit_info
-from tests.support.damaged_tables import ADDED, ADDITION, CHECKPOINT, HINT, LAST, DamagedTable, tear
+from tests.support.damaged_tables import ADDED, ADDITION, CHECKPOINT, CHECKPOINT_VERSION, HINT, LAST, DamagedTable, tear
 from tests.support.optimizing import Ids, rows_of
 from tests.support.repairing import content_of, execute_repair, open_damaged, readable_rows, request
 from tests.support.small_vectors import inline
@@ -76,6 +78,35 @@ def test_lost_commits_below_a_compaction_come_back_and_it_stays(tmp_path: Path) 
     assert [("compaction.beyond-log", StepState.DONE)] == [(step.rule, step.state) for step in done.steps][:1]
     assert kept == lost.read_bytes()
     assert {} == left(root, level="log")
+
+
+@pytest.mark.parametrize("rule", ["hint.ahead-of-log", "crc.without-commit"])
+def test_a_lost_commit_that_the_hint_or_a_checksum_names_comes_back_first(rule: str, root: Path, copy: Path) -> None:
+    """A source that lacks it proves nothing, and leaves them to be written anew or moved away as without one."""
+    is_hint = rule.startswith("hint")
+    lost = range(CHECKPOINT_VERSION if is_hint else LAST, LAST + 1)
+    if not is_hint:
+        for place in (root, copy):
+            (place / f"_delta_log/{LAST:020d}.crc").write_text("{}")
+    whole = content_of(root)
+    for version in lost:
+        for file in root.glob(f"_delta_log/{version:020d}.*"):
+            if is_hint or file.suffix != ".crc":
+                file.unlink()
+    shutil.copytree(root, copy.with_name("without"))
+
+    def planned(*sources: Path) -> list[StepKind]:
+        plan = plan_repair(open_damaged(root), request(level="log", sources=sources))
+        return [step.action for step in plan.steps if step.rule == rule]
+
+    assert [StepKind.RECOVER] == planned(copy)
+    assert planned() == planned(copy.with_name("without"))
+    assert 1 == len(planned())
+    assert StepKind.RECOVER not in planned()
+
+    execute_repair(plan_repair(open_damaged(root), request(level="log", select=[rule], sources=[copy])))
+
+    assert whole == content_of(root)
 
 
 @pytest.mark.parametrize("selected", [(), ("data.file-missing",)])

@@ -296,6 +296,21 @@ def test_lost_commits_that_only_a_compaction_covers_are_refused() -> None:
     assert ["compaction.beyond-log"] == refusals(lost)
 
 
+@pytest.mark.parametrize("mode", ["full", "lite"])
+def test_lost_commits_that_the_hint_or_a_checksum_proves_are_refused(mode: str) -> None:
+    """The log ends at version 1: what later ones added would count as uncommitted, what they restored as removed."""
+
+    def table() -> TableBuilder:
+        gone = remove("old.parquet", size=10)
+        return with_files(table_of("a.parquet", "old.parquet").commit(gone), "orphan.parquet")
+
+    assert [] == refusals(table().checkpoint().hint(1), mode=mode)
+    assert ["hint.ahead-of-log"] == refusals(table().hint(2), mode=mode)
+    assert ["hint.ahead-of-log"] == refusals(checksum(table().hint(2), 2, 1, 10), mode=mode)
+    assert ["crc.without-commit"] == refusals(checksum(table(), 2, 1, 10), mode=mode)
+    assert [] == refusals(table_of("a.parquet").hint(9), mode=mode), "nothing would be deleted"
+
+
 def test_a_checkpoint_that_shortens_the_retention_is_refused() -> None:
     own = {"delta.deletedFileRetentionDuration": "interval 60 days"}
     table = with_files(table_of("a.parquet", configuration=own), "orphan.parquet").commit(commit_info())
