@@ -73,7 +73,7 @@ def _disk(place: Path, files: int, rounds: int) -> None:
         pair = [_measure(*DELTACLI, "copy", str(source), str(ours), "-q")]
         os.sync()
         pair.append(_measure("sh", "-c", 'cp -r "$0" "$1" && sync', str(source), str(theirs)))
-        pairs.append(_shown(pair))  # nothing is removed in between: ext4 passes by inodes that were just deleted, slowly
+        pairs.append(_shown(pair))  # nothing is removed meanwhile: ext4 passes slowly by inodes just deleted
     _compare(pairs, 0.4)
 
 
