@@ -63,7 +63,6 @@ from deltacli.operations.vacuum.plan import (
     VacuumRequest,
 )
 from deltacli.operations.vacuum.rechecking import basis_of_plan, find_clones, open_protected, protected_table
-from deltacli.rules.framework.repairs import may_keep
 from deltacli.storage import folds_names
 from deltacli.table.checksum_guard import contradiction
 from deltacli.table.file_history import RULE, NamedKeys, live_keys, logical_keys
@@ -495,6 +494,8 @@ def lost_version_refusals(setting: PlanContext) -> Iterator[Refusal]:
     now = list_log(storage, start_version=newest)  # once more: a writer may have added versions in between
     checked = max(now.checksums, default=-1)
     if max(named, checked) > max(newest, now.newest_version):
+        from deltacli.rules.framework.repairs import may_keep
+
         code, what = ("hint.ahead-of-log", HINT_NAME)
         if named < checked:
             code, what = "crc.without-commit", f"{checked:020d}.crc"
