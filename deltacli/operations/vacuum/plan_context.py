@@ -496,9 +496,8 @@ def lost_version_refusals(setting: PlanContext) -> Iterator[Refusal]:
     if max(named, checked) > max(newest, now.newest_version):
         from deltacli.rules.framework.repairs import may_keep
 
-        code, what = ("hint.ahead-of-log", HINT_NAME)
-        if named < checked:
-            code, what = "crc.without-commit", f"{checked:020d}.crc"
+        is_hint = named >= checked
+        code, what = ("hint.ahead-of-log", HINT_NAME) if is_hint else ("crc.without-commit", f"{checked:020d}.crc")
         sources: dict[str, Any] = {} if may_keep(storage.uri) else {"sources": ["COPY"]}  # Any: of `command`
         yield Refusal(
             code,
