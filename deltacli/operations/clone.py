@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 from urllib.parse import quote
 
 from deltacli.arrow import compute as pc
@@ -44,7 +44,7 @@ from deltacli.delta.protocol.feature_use import upgraded
 from deltacli.delta.protocol.features import WRITER_FEATURES_VERSION, require_committable
 from deltacli.delta.schema.types import MAX_COLUMN_ID, MODE
 from deltacli.operations.restore.difference import VERIFIED, ProblemFile, check_sizes
-from deltacli.rules.framework.repairs import may_keep
+from deltacli.rules.framework.repairs import undelete_command
 from deltacli.storage import LocalStorage, PathKind, ReadStorage, Storage, is_inside
 from deltacli.storage.base import require_writable
 from deltacli.table.clones import NOTES, CloneNote, address_of, read_notes
@@ -422,11 +422,10 @@ def _rows_are_unknown() -> Refusal:
 
 
 def _is_incomplete(source: Snapshot, lost: tuple[ProblemFile, ...]) -> Refusal:
-    sources: dict[str, Any] = {} if may_keep(source.table.uri) else {"sources": ["COPY"]}  # Any: of `command`
     return Refusal(
         "clone.source-incomplete",
         f"{plural(len(lost), 'file')} of the version cannot be used; the first is {lost[0].path}: {lost[0].why}",
-        hint=command("undelete", version=source.version, **sources, dry_run=True),
+        hint=undelete_command(source.table.uri, version=source.version),
     )
 
 

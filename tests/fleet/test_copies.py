@@ -153,7 +153,7 @@ def test_a_target_that_matches_the_tables_of_a_group_is_a_fault(to: str, is_faul
         ("safe/{table}", "", "has a special character that is not part of {path} or {name}"),
         ("safe/*/{name}", "", "has a special character that is not part of {path} or {name}"),
         ("s3://safe/{path}", ', rate = "fast"', "is not a size"),
-        ("s3://safe/{path}", ', rate = "50"', "no rate of at least 1 KiB/s"),
+        ("s3://safe/{path}", ', rate = "50"', "is less than 1 KiB/s"),
         ("s3://safe/{path}", ', level = "rows"', "invalid value 'rows'"),
         ("s3://safe/{path}", ", threads = 0", "invalid value 0"),
         ("s3://safe/{path}", ', rate = "50MiB/s", threads = 2, time-budget = "1h", keep-external = true', None),

@@ -11,7 +11,7 @@ import pytest
 from deltacli.core.errors import FileMissing
 from deltacli.storage import PathKind, Storage, open_storage
 from deltacli.storage.base import StoreOfPrefix
-from tests.storage.stores import READABLE, Place, params
+from tests.storage.stores import EMULATED, READABLE, Place, params
 
 FILES = {
     "_delta_log/00000000000000000000.json": b"zero",
@@ -31,6 +31,15 @@ FILES = {
 def place(request: pytest.FixtureRequest) -> Place:
     """Every kind of store, empty."""
     return READABLE[request.param](request)
+
+
+OF_OBJECTS = {name: READABLE[name] for name in ("s3", "gcs", "gcs by its text", "azure", "azure tree", *EMULATED)}
+
+
+@pytest.fixture(params=params(OF_OBJECTS))
+def objects(request: pytest.FixtureRequest) -> Place:
+    """Every object store, empty."""
+    return OF_OBJECTS[request.param](request)
 
 
 @pytest.fixture
@@ -172,10 +181,9 @@ def test_the_uri_is_absolute_and_without_a_slash_at_its_end(storage: Storage) ->
     assert not storage.uri.endswith("/")
 
 
-def test_the_store_of_a_directory_is_the_one_that_its_address_opens(place: Place) -> None:
-    storage = place.holding({"q%20 ü/offsets/1": b"one", "q%20 ü/metadata": b"id", "q": b"beside"})
-    if not isinstance(storage, StoreOfPrefix):
-        pytest.skip("it has no prefixes")
+def test_the_store_of_a_directory_is_the_one_that_its_address_opens(objects: Place) -> None:
+    storage = objects.holding({"q%20 ü/offsets/1": b"one", "q%20 ü/metadata": b"id", "q": b"beside"})
+    assert isinstance(storage, StoreOfPrefix)
 
     below = storage.below("q%20 ü")
 
@@ -186,11 +194,10 @@ def test_the_store_of_a_directory_is_the_one_that_its_address_opens(place: Place
     assert ["1"] == names(storage.below("q%20 ü/offsets"), "")
 
 
-def test_a_page_has_all_files_from_a_path_on_or_none(place: Place) -> None:
+def test_a_page_has_all_files_from_a_path_on_or_none(objects: Place) -> None:
     files = {f"q{number}/{path}": path.encode() for number in range(9) for path in ("a/b/c", "a-b", "z", "é")}
-    storage = place.holding(files)
-    if not isinstance(storage, StoreOfPrefix):
-        pytest.skip("it has no prefixes")
+    storage = objects.holding(files)
+    assert isinstance(storage, StoreOfPrefix)
 
     found, is_all = storage.page_from("q3/")
 

@@ -223,7 +223,9 @@ def test_a_group_is_copied_on_every_file_system(
 
 
 @pytest.mark.parametrize("is_held", [True, False])
-def test_a_group_goes_to_no_other_directory(is_held: bool, origin: LocalStorage, tmp_path: Path) -> None:
+def test_a_group_goes_to_no_other_directory(
+    is_held: bool, origin: LocalStorage, tmp_path: Path, monkeypatch: Patch
+) -> None:
     target = LocalStorage(str(tmp_path / "to"))
     target = target.held() if is_held else target
     (tmp_path / "to" / "p=1").mkdir()
@@ -237,7 +239,7 @@ def test_a_group_goes_to_no_other_directory(is_held: bool, origin: LocalStorage,
             (tmp_path / "to").rename(tmp_path / "old")
             (tmp_path / "to" / "p=1").mkdir(parents=True)
 
-    target.require_place = switch  # type: ignore[method-assign]
+    monkeypatch.setattr(target, "require_place", switch)
     if is_held:
         target.copy_group(origin, GROUP[1:])
         assert (tmp_path / "old" / "p=1" / "b").read_bytes() == b"p=1/b" * 1_000

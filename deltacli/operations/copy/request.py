@@ -11,7 +11,7 @@ from deltacli.core.request_fields import Kind, option
 from deltacli.core.units import parse_size
 
 _LEAST_RATE = 1 << 10
-"""Bytes per second; with fewer, a number without its unit would look like a command that hangs."""
+"""Bytes per second. A number without its unit is less, and the copy would seem to hang."""
 
 
 class CopyLevel(StrEnum):
@@ -59,11 +59,8 @@ class CopyRequest:
             rate = parse_size(rate.strip().removesuffix("/s"), parameter("copy.rate"))
             object.__setattr__(self, "rate", rate)
         if rate is not None and (type(rate) is not int or rate < _LEAST_RATE):
-            found = f"{rate:,} bytes" if type(rate) is int else repr(rate)
-            raise UsageError(
-                f"{parameter('copy.rate')} {found} per second is no rate of at least 1 KiB/s",
-                facts={"expected": "50MiB/s"},
-            )
+            why = f"{rate:,} bytes per second is less than 1 KiB/s" if type(rate) is int else f"{rate!r} is not a rate"
+            raise UsageError(f"{parameter('copy.rate')} {why}", facts={"expected": "50MiB/s"})
         if self.time_budget_ms is not None and self.time_budget_ms < 0:
             raise UsageError(f"{parameter('copy.time_budget_ms')} is negative")
         try:

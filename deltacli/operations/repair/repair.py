@@ -129,12 +129,9 @@ def _planned(
     now = _snapshot(table) if validation is not None and validation.is_readable else None
     obstacle = _obstacle(now, findings)
     checkpoints, stuck = plan_checkpoints(table, by_family[Family.CHECKPOINT], files, obstacle, others)
-    newest = -1 if now is None else now.version
-    told = [*by_family[Family.CHECKSUM], *by_family[Family.HINT]] if sources else []
-    ahead = [one for one in told if one.rule.id in AHEAD and last_version(one) > newest]
+    ahead = _ahead(by_family, now) if sources else []
     damaged = (_no_log(), frozenset()) if validation is None else ([*by_family[Family.LOG], *ahead], stuck)
     log = plan_log_files(table, asked, *damaged, is_readable=now is not None)
-    # What no source has was perhaps never made: the hint is then written anew, the checksum moved away.
     log = log._replace(unrepaired=[one for one in log.unrepaired if one.rule not in AHEAD])
     if log.unrepaired and not log.work:
         log = plan_rebuilt(table, log, files, _damaged_names(by_family, files))
@@ -175,6 +172,15 @@ def _planned(
         is_partial=bool(found.work) and (bool(log.work) or now is None),
     )
     return refuse_guarded_steps(_without(plan, diverged), data, table)
+
+
+def _ahead(findings: Findings, now: Snapshot | None) -> list[Finding]:
+    """Return the findings about a hint or a checksum of a version above the newest one: its commit comes back first. A
+    commit that no source has may never have been made: then the hint is rewritten, and the checksum goes to the backup.
+    """
+    newest = -1 if now is None else now.version
+    found = [*findings[Family.CHECKSUM], *findings[Family.HINT]]
+    return [one for one in found if one.rule.id in AHEAD and last_version(one) > newest]
 
 
 def _damaged_names(findings: Findings, files: Mapping[str, StoredFile]) -> set[str]:

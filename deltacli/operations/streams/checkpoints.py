@@ -254,7 +254,7 @@ def _matches(pattern: str, open_: Opener) -> Iterator[_Place]:
 def _read_all(
     places: Sequence[_Place], engine: Engine, progress: Progress
 ) -> Iterator[tuple[_Place, StreamCheckpoint | None]]:
-    """Yield directories with their checkpoints, in any order; None for those that are none."""
+    """Yield directories with their checkpoints, in any order; None for other directories."""
     at_once = max([1, *(one.storage.capabilities.parallel_reads for one in places)])
 
     def read(listed: tuple[_Place, _Listed | None]) -> tuple[_Place, StreamCheckpoint | None]:
@@ -326,7 +326,7 @@ def _not_a_checkpoint(name: str, storage: ReadStorage) -> Unreadable:
 
 
 def read_checkpoint(name: str, storage: ReadStorage, listed: _Listed | None = None) -> StreamCheckpoint | None:
-    """Return the state of a checkpoint directory, with what is wrong with it; None where it is no checkpoint. `listed`
+    """Return the state of a checkpoint directory, with what is wrong with it; None for another directory. `listed`
     is what was listed of it just now.
     """
     try:

@@ -494,16 +494,15 @@ def lost_version_refusals(setting: PlanContext) -> Iterator[Refusal]:
     now = list_log(storage, start_version=newest)  # once more: a writer may have added versions in between
     checked = max(now.checksums, default=-1)
     if max(named, checked) > max(newest, now.newest_version):
-        from deltacli.rules.framework.repairs import may_keep
+        from deltacli.rules.framework.repairs import undelete_command
 
         is_hint = named >= checked
         code, what = ("hint.ahead-of-log", HINT_NAME) if is_hint else ("crc.without-commit", f"{checked:020d}.crc")
-        sources: dict[str, Any] = {} if may_keep(storage.uri) else {"sources": ["COPY"]}  # Any: of `command`
         yield Refusal(
             code,
             f"commits after version {newest} seem to be lost: {LOG_DIRECTORY}/{what} is of version "
             f"{max(named, checked)}, and the files that they named are unknown",
-            hint=command("undelete", **sources, dry_run=True),
+            hint=undelete_command(storage.uri),
             facts={"if they were never made": f"delete {LOG_DIRECTORY}/{what}"},
         )
 

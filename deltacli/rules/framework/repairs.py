@@ -257,7 +257,7 @@ def repair_in_words(rule: Rule, table: str, condition: Condition) -> str:
     """Return how to repair what a rule reports, in words."""
     if condition is Condition.MANAGED and row_of(rule.id).steps:
         reach = command("reach", table=table)
-        return f"no repair changes what a catalog manages: restore a version that can be read, which {reach} shows"
+        return f"a catalog manages the table, so it cannot be repaired: restore a readable version, see {reach}"
     return rule.fix.repair_of(table)
 
 
@@ -265,6 +265,12 @@ def recover_command(table: str) -> str:
     """Return the command that shows what of lost files would come back, and what would be given up."""
     kept = {"sources": ["versions"]} if may_keep(table) else {}
     return command("repair", table=table, **kept, dry_run=True)
+
+
+def undelete_command(table: str, **options: object) -> str:
+    """Return the command that shows what `undelete` would bring back, from a copy where the store keeps no versions."""
+    sources = {} if may_keep(table) else {"sources": ["COPY"]}
+    return command("undelete", table=None, **options, **sources, dry_run=True)
 
 
 def depends_on_condition(rule: Rule) -> bool:

@@ -341,7 +341,7 @@ class SharedSnapshot:
         """The memory that it takes, in bytes."""
         return int(self.files.nbytes) + _OWN_BYTES
 
-    @cached_property
+    @property
     def _keys(self) -> ArrowArray:
         import pyarrow as pa
 
@@ -359,9 +359,10 @@ class SharedSnapshot:
     @cached_property
     def digest(self) -> str:
         """A digest of the table and its files, by which a page notices that the table was replaced meanwhile."""
-        found = sha256(repr((self.metadata.id, len(self._keys))).encode())
-        for buffer in self._keys.take(self.canonical_order).buffers():
-            found.update(buffer or b"")
+        keys = self._keys.take(self.canonical_order)
+        found = sha256(repr((self.metadata.id, len(keys))).encode())
+        for buffer in keys.buffers()[1:]:  # offsets and bytes; how nulls are stored depends on what it was rebuilt from
+            found.update(buffer)
         return found.hexdigest()[:32]
 
 

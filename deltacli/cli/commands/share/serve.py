@@ -6,6 +6,7 @@ import json
 import os
 import secrets
 import shlex
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -15,7 +16,7 @@ from deltacli.cli.results import TableFormat
 from deltacli.cli.running.run import Run, note_staged
 from deltacli.cli.terminal.shell import quoted
 from deltacli.cli.terminal.term import Interrupted
-from deltacli.core.errors import UsageError, adding
+from deltacli.core.errors import DeltacliError, UsageError, adding
 from deltacli.core.request_fields import Option
 from deltacli.core.units import plural
 
@@ -228,8 +229,9 @@ def _introduce(run: Run, catalog: Catalog, endpoint: str, token: str, profile: s
         run.note(f"  {table.full_name:{width}}  {table.location}")
     if len(tables) > _MOST_NAMED:
         run.note(f"  and {len(tables) - _MOST_NAMED} more")
-    for table in tables:
-        note_staged(run, run.open_table(table.location), table.full_name)
+    for table in tables[:_MOST_NAMED]:  # a request each; `share check` looks at all
+        with suppress(DeltacliError):
+            note_staged(run, run.open_table(table.location), table.full_name)
     run.say_next(_client_command(tables[0], endpoint, token, profile), also_in_pipe=True)
 
 
