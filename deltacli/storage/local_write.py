@@ -212,9 +212,9 @@ _NO_RENAME = {errno.EINVAL, errno.EOPNOTSUPP, errno.ENOSYS}
 _NO_COPY = {errno.EXDEV, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL, errno.EPERM, errno.EBADF}
 """Codes of systems and pairs of file systems between which the kernel does not copy."""
 _COPIED_BYTES, _READ_BYTES = 1 << 30, 1 << 20
-_HAS_NAMELESS = hasattr(os, "O_TMPFILE") and os.path.isdir("/proc/self/fd")
-_NO_NAMELESS = _NO_LINKS | {errno.EISDIR, errno.EINVAL, errno.ENOENT, errno.EXDEV}
-"""Codes of file systems that have no files without names, or cannot give them one."""
+_HAS_UNNAMED = hasattr(os, "O_TMPFILE") and os.path.isdir("/proc/self/fd")
+_NO_UNNAMED = _NO_LINKS | {errno.EISDIR, errno.EINVAL, errno.ENOENT, errno.EXDEV}
+"""Codes of file systems without unnamed temporary files, or where these cannot be linked."""
 _PERMISSIONS, _OF_THE_GROUP = 0o777, 0o070
 _AT_FDCWD, _RENAME_NOREPLACE = -100, 1
 
@@ -273,17 +273,17 @@ def create_copies(
 
     Raises OSError, and StorageFailed where a source changes meanwhile.
     """
-    if at is not None and _HAS_NAMELESS:
+    if at is not None and _HAS_UNNAMED:
         try:
-            return _create_copies(opening, copies, root, here, _Nameless(at))
+            return _create_copies(opening, copies, root, here, _Unnamed(at))
         except OSError as fault:
-            if fault.errno not in _NO_NAMELESS:
+            if fault.errno not in _NO_UNNAMED:
                 raise
     return _create_copies(opening, copies, root, here, _Drafts(root))
 
 
-class _Nameless:
-    """Files without names, of which a kill leaves nothing."""
+class _Unnamed:
+    """Unnamed temporary files (`O_TMPFILE`), of which a kill leaves nothing."""
 
     def __init__(self, at: int) -> None:
         self._at = at
@@ -326,7 +326,7 @@ def _create_copies(
     copies: Sequence[tuple[str, str]],
     root: str,
     here: Here,
-    drafts: _Nameless | _Drafts,
+    drafts: _Unnamed | _Drafts,
 ) -> list[Creation]:
     files: list[int] = []
     made: os.stat_result | None = None
@@ -361,7 +361,7 @@ def _fill(source: int, target: int, place: str, made: os.stat_result) -> None:
     os.utime(target, ns=(status.st_atime_ns, status.st_mtime_ns))
 
 
-def _named(drafts: _Nameless | _Drafts, file: int, path: str, place: str) -> Creation:
+def _named(drafts: _Unnamed | _Drafts, file: int, path: str, place: str) -> Creation:
     try:
         drafts.name(file, path, place)
     except FileExistsError:

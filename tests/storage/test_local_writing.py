@@ -189,7 +189,7 @@ def origin(tmp_path: Path) -> LocalStorage:
 GROUP = ["a", "p=1/b", "p=1/c"]
 WITHOUT: dict[str, tuple[str, int, dict[str, Any]]] = {  # Any: options of `failing`
     "": ("open", 0, {"when": lambda *_: False}),
-    "no nameless files": (
+    "no unnamed files": (
         "open",
         errno.EOPNOTSUPP,
         {"when": lambda _, flags, *__: flags & os.O_TMPFILE == os.O_TMPFILE},
