@@ -19,12 +19,21 @@ def hinted(table: Table) -> int:
 
 
 def test_a_hint_to_a_missing_newer_checkpoint_is_repaired(table_builder: TableBuilder) -> None:
+    table = open_built(table_builder.commits(10).hint(9))
+
+    result = write_checkpoint(plan_checkpoint(table, CheckpointRequest(version=3)))
+
+    assert (3, 3) == (result.hint_version, hinted(table))
+    assert () == table.validate(select=["hint.*"], ignore=["hint.stale"]).findings
+
+
+def test_a_hint_above_the_log_is_kept_because_it_proves_that_commits_were_lost(table_builder: TableBuilder) -> None:
     table = open_built(table_builder.commits(4).hint(9))
 
     result = write_checkpoint(plan_checkpoint(table, CheckpointRequest()))
 
-    assert (3, 3) == (result.hint_version, hinted(table))
-    assert () == table.validate(select=["hint.*"]).findings
+    assert (None, 9) == (result.hint_version, hinted(table))
+    assert "hint.ahead-of-log" in {one.rule.id for one in table.validate(select=["hint.*"]).findings}
 
 
 def test_a_hint_to_a_concurrent_newer_checkpoint_is_kept(table_builder: TableBuilder) -> None:

@@ -113,7 +113,7 @@ def _readers(result: CheckpointResult) -> str:
 
 def _hint(result: CheckpointResult) -> str:
     if result.hint_version is None:
-        return "unchanged, it names a newer checkpoint"
+        return "unchanged, it names a newer version"
     return f"_last_checkpoint names version {result.hint_version}"
 
 

@@ -629,12 +629,14 @@ def update_last_checkpoint(storage: Storage, listing: LogListing, written: Writt
     """Update the hint to a checkpoint unless it names a newer one; return the version if the hint names it afterwards.
 
     A hint that names it already is kept where another writer has created the checkpoint; one that names a newer but
-    missing checkpoint is replaced. Raises StorageFailed.
+    missing checkpoint is replaced, unless it is above the log: that proves to `vacuum` and `repair` that commits were
+    lost. Raises StorageFailed.
     """
     version = written.version
     known, hinted = _newest(listing), _hinted(storage)
     if hinted > max(known, version):  # of a checkpoint that was created after the listing, or of a missing one
-        known = _newest(list_log(storage))
+        now = list_log(storage)
+        known = max(_newest(now), hinted if hinted > now.newest_version else -1)
     if known > version:
         return None
     if hinted == version and written.was_there:
