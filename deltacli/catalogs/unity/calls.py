@@ -44,9 +44,8 @@ from deltacli.storage.objects.http import (
     passing_cause,
     said_of,
 )
-from deltacli.storage.retry import PASSING_STATUS, asked_seconds, tried
+from deltacli.storage.retry import PASSING_STATUS, Call, asked_seconds, tried
 from deltacli.storage.secrets import StoreFault, remember_secrets
-from deltacli.storage.tally import Call
 
 if TYPE_CHECKING:
     from deltacli.catalogs.unity.profiles import CatalogProfile

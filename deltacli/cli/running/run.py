@@ -43,8 +43,7 @@ if TYPE_CHECKING:
     from deltacli.core.errors import UsageError
     from deltacli.core.typing import Json
     from deltacli.storage import Allowed, Storage
-    from deltacli.storage.retry import Retry
-    from deltacli.storage.tally import HostTally
+    from deltacli.storage.retry import HostTally, Retry
     from deltacli.table.output import WrittenDirectory
     from deltacli.table.scan import ArrowRows
     from deltacli.table.stated_version import StatedVersion
@@ -574,7 +573,7 @@ class Stores:
 
 def text_of(host: HostTally) -> str:
     """Return the calls to one endpoint for people."""
-    from deltacli.storage.tally import Call
+    from deltacli.storage.retry import Call
 
     calls = ", ".join(f"{host.calls[call]:,} {call}" for call in Call if host.calls[call]) or "none"
     moved = f"{format_size(host.bytes_read)} read, {format_size(host.bytes_written)} written"
@@ -586,7 +585,7 @@ def text_of(host: HostTally) -> str:
 
 def document_of(host: HostTally) -> dict[str, Json]:
     """Return the calls to one endpoint for programs."""
-    from deltacli.storage.tally import Call
+    from deltacli.storage.retry import Call
 
     return {
         "type": "calls",
@@ -605,7 +604,7 @@ def _dollars(price_usd: float) -> str:
 
 def merged(hosts: Iterable[HostTally]) -> list[HostTally]:
     """Return the calls by endpoint, by name, where several policies of a run sent some to the same one."""
-    from deltacli.storage.tally import HostTally
+    from deltacli.storage.retry import HostTally
 
     found: dict[str, HostTally] = {}
     for host in hosts:
