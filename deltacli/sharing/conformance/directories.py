@@ -466,7 +466,7 @@ def _rows(files: Iterable[bytes]) -> Counter[str] | None:
     """Return how often each row occurs in Parquet files; None where there are too many, or one cannot be read."""
     import pyarrow as pa
 
-    from deltacli.arrow.parquet import ParquetReader
+    from deltacli.arrow.batches import ParquetReader
 
     found: Counter[str] = Counter()
     try:
