@@ -55,8 +55,7 @@ from deltacli.storage.base import StoreOfVersions, StoreWithBounds
 from deltacli.table.api_arguments import optional_count
 from deltacli.table.file_history import FileReferences, NamedFiles, commit_actions
 from deltacli.table.find_log import Log, list_log
-from deltacli.table.live_files import key_digests, whole
-from deltacli.table.named_files import Names, missing_files
+from deltacli.table.live_files import Names, key_digests, missing_files, whole
 from deltacli.table.rebuild import read_snapshot, rebuild
 from deltacli.table.replay import read_tail
 from deltacli.work.commits.reading import is_large

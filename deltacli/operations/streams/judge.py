@@ -34,8 +34,7 @@ from deltacli.operations.streams.needs import (
     records_changes,
     restart_position,
 )
-from deltacli.table.live_files import whole
-from deltacli.table.named_files import missing_files
+from deltacli.table.live_files import missing_files, whole
 
 if TYPE_CHECKING:
     from deltacli.delta.log.actions import Action

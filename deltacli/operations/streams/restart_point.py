@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from deltacli.arrow import compute as pc
 from deltacli.core.typing import ArrowTable, JsonObject
 from deltacli.operations.streams.needs import files_to_deliver
-from deltacli.table.live_files import whole
-from deltacli.table.named_files import missing_files
+from deltacli.table.live_files import missing_files, whole
 
 if TYPE_CHECKING:
     from deltacli.operations.streams.judge import SourceJudgement
