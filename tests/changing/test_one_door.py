@@ -34,7 +34,7 @@ DECIDES = {
     STALENESS: {
         "changing/basis.py": "what a plan was made from, and whether the table still is that",
         "changing/commit.py": "the version before each attempt",
-        "changing/derived.py": "the commit that a file of the log follows from, before each such file",
+        "changing/change.py": "the commit that a file of the log follows from, before each such file",
         "changing/change.py": "before the first act, and where a change asks its gate",
         "operations/change/append.py": "a log that may have been cleaned past the plan of a query",
         "operations/vacuum/rechecking.py": "before each batch, with newer commits and protected tables",

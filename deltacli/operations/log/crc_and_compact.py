@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import orjson
 
 from deltacli.changing.basis import Act, Basis, basis_of
-from deltacli.changing.derived import put_derived, require_derivable
+from deltacli.changing.change import put_derived, require_derivable
 from deltacli.changing.plan import Whole
 from deltacli.core.errors import (
     CommitCorrupt,
