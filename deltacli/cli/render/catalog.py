@@ -15,8 +15,7 @@ from deltacli.core.units import format_age, format_size
 
 if TYPE_CHECKING:
     from deltacli.catalogs.base import Listed
-    from deltacli.operations.catalog.publish import PublishOutcome
-    from deltacli.operations.catalog.status import CatalogStatus, Divergence, StagedFiles
+    from deltacli.operations.catalog import CatalogStatus, Divergence, PublishOutcome, StagedFiles
 
 
 def listing_result(address: str, tables: Sequence[Listed]) -> Listing[JsonObject]:

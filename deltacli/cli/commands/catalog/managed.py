@@ -11,7 +11,7 @@ from deltacli.core.errors import EXIT_FINDINGS, command
 from deltacli.core.units import plural
 
 if TYPE_CHECKING:
-    from deltacli.operations.catalog.publish import PublishOutcome, PublishPlan
+    from deltacli.operations.catalog import PublishOutcome, PublishPlan
 
 EXIT_CODES = {
     "publish": (0, 2, 3, 4, 5, 7, 70),
@@ -78,7 +78,7 @@ def catalog_publish(run: Run, table: TableArgument, *, dry_run: DryRunOption = F
     """
     from deltacli.cli.render.catalog import publish_result
     from deltacli.cli.running.changing import Mode, Wording, run_change
-    from deltacli.operations.catalog.publish import Publish
+    from deltacli.operations.catalog import Publish
 
     opened = run.open_table(table, writes=not dry_run)
     name = table
