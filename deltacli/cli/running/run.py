@@ -334,7 +334,7 @@ class Run:
         """Return the addresses of the tables of a catalog that match a pattern. Raises UsageError, and what a catalog
         raises.
         """
-        from deltacli.catalogs.unity.opening import addresses_matching
+        from deltacli.catalogs.unity.unity import addresses_matching
 
         return addresses_matching(self.open_catalog(), pattern)
 
@@ -494,7 +494,7 @@ class Stores:
     def _open_in_catalog(self, uri: str, *, writes: bool) -> Storage:
         """Open a table by its name in a catalog."""
         from deltacli.catalogs.unity.addresses import parse_table
-        from deltacli.catalogs.unity.opening import open_in_catalog
+        from deltacli.catalogs.unity.unity import open_in_catalog
 
         parse_table(uri)  # what is wrong with it is said before the configuration is read
         capture_logging()
@@ -510,7 +510,7 @@ class Stores:
 
     def open_catalog(self) -> UnityCatalog:
         """Return the catalog of the run. Raises UsageError where none is configured."""
-        from deltacli.catalogs.unity.opening import open_catalog
+        from deltacli.catalogs.unity.unity import open_catalog
         from deltacli.cli.options.configuration import catalog_profile_of, place_of_catalog
 
         if self._opened_catalog is None:
