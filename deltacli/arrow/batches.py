@@ -1,4 +1,4 @@
-"""Open Parquet files with one set of options, and begin new ones, without importing `pyarrow.parquet`.
+"""Batches of rows: of Parquet files, opened or begun without importing `pyarrow.parquet`; grouped; first ones; pieces.
 
 Importing that module loads all of Arrow's file systems, including TLS, which takes 15 ms of a command that takes 150
 ms. This module calls the underlying compiled reader and writer. If a pyarrow release defines them elsewhere, or opens

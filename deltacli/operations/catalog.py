@@ -1,6 +1,6 @@
-"""`catalog status`: how far a catalog and the log are, what differs; `catalog staged`: what became of staged files.
+"""`catalog status`: how far a catalog and the log are; `staged`: what became of staged files; and `publish`.
 
-Nothing is changed, and nothing is repaired: the log stays right where both differ. Spec: Catalog-managed tables.
+Nothing is repaired: the log stays right where both differ. Spec: Catalog-managed tables.
 """
 
 from __future__ import annotations

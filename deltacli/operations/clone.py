@@ -1,7 +1,8 @@
 """A shallow clone: a new table of one commit, whose files are those of another table, by their absolute paths.
 
-The source gets a note first, which keeps its vacuum from deleting the files; see `operations/vacuum/clones.py`. Behind the commit
-the files are looked at again, where the source has changed: a vacuum that began before the note does not know of it.
+The source gets a note first, which keeps its vacuum from deleting the files; see `operations/vacuum/clones.py`. Behind
+the commit the files are looked at again, where the source has changed: a vacuum that began before the note does not
+know of it.
 
 Spec: Add File and Remove File; Deletion Vectors; Row Tracking.
 """

@@ -1,4 +1,4 @@
-"""Retries of calls of a store that failed temporarily, within a time budget, with notes on stderr about delays.
+"""Calls of a store: repeated where they failed temporarily, within a time budget, with notes about delays; counted.
 
 Only idempotent calls are retried by `Retry.call`: reads, deletes, and writes that replace. A conditional create must
 not be: the second request would find the file of the first and take it for another writer's. It is retried in `rounds`,

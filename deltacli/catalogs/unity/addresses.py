@@ -1,4 +1,4 @@
-"""Addresses of tables in a catalog: `uc://CATALOG.SCHEMA.TABLE`, and those of a catalog and a schema.
+"""Addresses of tables in a catalog, `uc://CATALOG.SCHEMA.TABLE`, of catalogs and schemas; and where a catalog is.
 
 Names are taken as they are written, without any escapes.
 """

@@ -1,4 +1,4 @@
-"""Unity Catalog as a catalog: the Delta API, and reading by the older paths where a server has no other.
+"""Unity Catalog as a catalog: the Delta API, or older paths where a server has no other; tables opened by their names.
 
 Spec: Unity Catalog API, versions 1.0 and preview.
 """
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from deltacli.catalogs.unity.calls import Calls
     from deltacli.core.typing import Json, JsonObject
     from deltacli.storage import Storage
-    from deltacli.storage.vended import Grant
+    from deltacli.storage.grants import Grant
 
 _PAGE = 50
 _MOST_PAGES = 100_000

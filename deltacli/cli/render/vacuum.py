@@ -1,4 +1,4 @@
-"""The plan of a vacuum and what became of it, in each format; candidates by the million, a column at a time."""
+"""The plan of a vacuum and what became of it, in each format, and a purge; candidates a column at a time."""
 
 from __future__ import annotations
 
@@ -48,7 +48,6 @@ from deltacli.core.units import (
     plural,
 )
 from deltacli.operations.vacuum.plan import Mode, Reason, VacuumOutcome
-from deltacli.operations.vacuum.quarantine import PurgeOutcome, PurgePlan
 
 if TYPE_CHECKING:
     import pyarrow
@@ -56,6 +55,7 @@ if TYPE_CHECKING:
     from deltacli.core.errors import Refusal
     from deltacli.operations.vacuum.explain import ExplainedCommit, FileExplanation
     from deltacli.operations.vacuum.plan import Ages, Reason, VacuumOutcome, VacuumPlan
+    from deltacli.operations.vacuum.quarantine import PurgeOutcome, PurgePlan
 
 # -- the plan of a vacuum and what became of it, in each format --------------------------------------------------------
 
@@ -512,6 +512,8 @@ def _strip(canvas: Surface, plan: VacuumPlan) -> Iterator[Labelled]:
 
 def purge_result(plan: PurgePlan, outcome: PurgeOutcome | None, *, dry_run: bool) -> Outcome:
     """Return a purge as a result: the plan, and what was deleted."""
+    from deltacli.operations.vacuum.quarantine import PurgeOutcome
+
     content = {**plan.as_json(), **(outcome or PurgeOutcome()).as_json(), "dryRun": dry_run}
     columns = ("quarantine", "tableId", "plans", "files", "sizeBytes", "oldestMs", "newestMs", "deleted")
     deleted = 0 if outcome is None else outcome.files

@@ -293,7 +293,7 @@ class Run:
         """Return the progress of an operation on a store; it names the cluster engine where this process takes long."""
         if self.quiet or not self.can_use_cluster or self.engine.may_repeat:
             return self.progress
-        from deltacli.cli.running.cluster import LongJobs
+        from deltacli.core.progress import LongJobs
 
         return LongJobs(self.progress, self._suggest_cluster, is_far=storage.capabilities.parallel_reads > 1)
 

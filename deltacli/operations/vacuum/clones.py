@@ -1,4 +1,4 @@
-"""The shallow clones of a table, whose files a vacuum keeps: those that are there, and the notes of others."""
+"""The shallow clones of a table, whose files a vacuum keeps: their notes beside the log, and those that are there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The request for a validation, and collecting its findings: selection of rules, limits, and checks that fail."""
+"""The request for a validation, and its findings: rules, limits, checks that fail, findings accepted before."""
 
 from __future__ import annotations
 
@@ -364,8 +364,8 @@ class Collector:
 
 # -- accepted findings, in a file --------------------------------------------------------------------------------------
 
-KIND = "deltacli.baseline"
-SCHEMA_VERSION = 1
+_BASELINE_KIND = "deltacli.baseline"
+_BASELINE_VERSION = 1
 
 
 class Fingerprint(NamedTuple):
@@ -417,7 +417,7 @@ def read_baseline(data: bytes, name: str) -> Baseline:
     """Return the accepted findings of a file. Raises UsageError where it is not a baseline."""
     try:
         document = json.loads(data)
-        if document["kind"] != KIND or document["schemaVersion"] != SCHEMA_VERSION:
+        if document["kind"] != _BASELINE_KIND or document["schemaVersion"] != _BASELINE_VERSION:
             raise ValueError("it is another kind of document, or of a later version")
         accepted = {_known(item): int(item.get("count", 1)) for item in document["findings"]}
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as fault:
@@ -433,7 +433,7 @@ def read_baseline(data: bytes, name: str) -> Baseline:
 def is_baseline(data: bytes) -> bool:
     """Return whether a file is a baseline, of whatever version, which a new one may replace."""
     try:
-        return bool(json.loads(data)["kind"] == KIND)
+        return bool(json.loads(data)["kind"] == _BASELINE_KIND)
     except (ValueError, KeyError, TypeError, RecursionError):
         return False
 
@@ -447,8 +447,8 @@ def write_baseline(findings: Sequence[tuple[str, Finding]]) -> bytes:
     """Return the file that accepts these findings, each with its table; sorted, so that diffs are small."""
     counts = Counter(fingerprint(table, finding) for table, finding in findings)
     document = {
-        "kind": KIND,
-        "schemaVersion": SCHEMA_VERSION,
+        "kind": _BASELINE_KIND,
+        "schemaVersion": _BASELINE_VERSION,
         "findings": [_item(known, count) for known, count in sorted(counts.items())],
     }
     return json.dumps(document, indent=1, ensure_ascii=True).encode() + b"\n"

@@ -1,4 +1,4 @@
-"""The errors of the client and of pulls, and what an answer of a server is held to."""
+"""Errors of the client and of pulls, what an answer of a server is held to, and queries that it answers later."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ from deltacli.sharing.protocol.directories import (
 
 if TYPE_CHECKING:
     from deltacli.storage import ReadStorage
-    from deltacli.storage.vended import Grant
+    from deltacli.storage.grants import Grant
     from deltacli.table.version import Snapshot
 
 # -- what is announced -------------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from deltacli.rules.framework.base import Area, Finding, Level, Rule
 from deltacli.sharing.client.addresses import CODE, require_name
 from deltacli.sharing.client.faults import Origin, origin_of
 from deltacli.sharing.client.transport import open_profile
-from deltacli.sharing.conformance import asynchronous, directories, files, lines, lists, run, versions
+from deltacli.sharing.conformance import asynchronous, directories, files, lines, lists, versions
 from deltacli.sharing.conformance.lines import version_of
 from deltacli.sharing.conformance.lists import UNKNOWN, Tester, schema_path, share_path
 from deltacli.sharing.conformance.versions import SharedTableTest
@@ -34,6 +34,8 @@ from deltacli.sharing.conformance.wire import (
 )
 from deltacli.sharing.protocol.directories import CREDENTIALS_PATH
 from deltacli.storage.vended import open_vended
+
+# -- rules that OpenSharing adds to those of Delta Sharing, as far as they concern tables ------------------------------
 
 ASSETS_AREA = Rules("OpenSharing assets", Level.API)
 OPENSHARING_AREA = Rules("OpenSharing tables", Level.API)
@@ -87,8 +89,6 @@ def check_table_object(table: SharedTableTest) -> None:
     is_kept, message = version_of(head) is not None, f"HEAD is answered with {head.status}, and without the version"
     table.require(HEAD_TABLE, head.is_ok and is_kept, head, message, seen=head.status)
 
-
-# -- a run of the test -------------------------------------------------------------------------------------------------
 
 # -- what the user types -----------------------------------------------------------------------------------------------
 
@@ -173,7 +173,7 @@ def _require_same_origin(url: str, of_profile: Origin) -> str:
 ITEM_NAMES = {"share": ("name",), "schema": ("name", "share"), "table": ("name", "schema", "share")}
 _MOST_LISTS = 20
 """Shares, and schemas of a share, whose lists are read."""
-_OF_THE_SERVER = (lists.ANSWERS_AREA, lists.LISTS_AREA, run.ASSETS_AREA)
+_OF_THE_SERVER = (lists.ANSWERS_AREA, lists.LISTS_AREA, ASSETS_AREA)
 """The areas whose rules are checked once for a server; those of `answers` also for every table."""
 _PARTS = (
     ("version", versions.check_version, [versions.VERSIONS_AREA]),
@@ -191,11 +191,11 @@ _PARTS = (
     ("query", files.check_files, [files.FILES_AREA]),
     ("metadata", directories.check_access, [directories.ACCESS_AREA]),
     (CREDENTIALS_PATH, directories.check_directory, [directories.CREDENTIALS_AREA, directories.DIRECTORY_AREA]),
-    ("", run.check_table_object, [run.OPENSHARING_AREA]),
+    ("", check_table_object, [OPENSHARING_AREA]),
 )
 """The parts of the test of a table, the request that a finding about an early end names, and the areas."""
 _OF_TABLES = tuple({area.name: area for _, _, areas in _PARTS for area in areas}.values())
-_OF_OPENSHARING = (run.ASSETS_AREA, run.OPENSHARING_AREA)
+_OF_OPENSHARING = (ASSETS_AREA, OPENSHARING_AREA)
 """The areas of the profile `opensharing` only."""
 _LEVELS = (Level.API, Level.FOOTERS, Level.DATA)
 """The levels of the command; each also checks what those before it do."""
@@ -321,7 +321,7 @@ class ConformanceRun:
         lists.check_unique_ids(suite, last, listed.shares, "shares")
         lists.check_names(suite, last, listed)
         if self.scope.is_opensharing and schema_name is not None and share_name is not None:
-            run.check_assets(tester, suite, share_name, schema_name)
+            check_assets(tester, suite, share_name, schema_name)
 
     def _test_share(self, tester: lists.Tester, suite: Suite, share: lists.Item, listed: lists.Listed) -> None:
         name = str(share["name"])

@@ -1,4 +1,4 @@
-"""HTTP requests to stores, each sent once: their bodies, batches of them, and translation of their faults.
+"""HTTP requests to stores, each sent once: their bodies, batches of them, answers in time, translation of faults.
 
 urllib3 sends a request again when a connection breaks, unless it is told not to. A conditional PUT that is sent twice
 finds its own first attempt and takes it for another writer's, so every retry is the caller's.

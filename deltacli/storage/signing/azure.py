@@ -1,4 +1,4 @@
-"""What URLs of Azure Blob Storage are signed with."""
+"""What URLs of Azure Blob Storage are signed with, and signatures for a directory, by a user delegation key."""
 
 from __future__ import annotations
 

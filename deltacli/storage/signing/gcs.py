@@ -1,4 +1,4 @@
-"""What URLs of Google Cloud Storage are signed with."""
+"""What URLs of Google Cloud Storage are signed with, and tokens of the server, cut to a directory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What S3 URLs of a table are signed with."""
+"""What S3 URLs of a table are signed with, and sessions of a role, cut to a directory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What URLs of a store are signed with: addresses and credentials, as plain values.
+"""What URLs of a store are signed with, and credentials for a directory, as plain values.
 
 The signatures themselves are made elsewhere. Whoever has one of these values can read the table, so their `repr` shows
 no secret.

@@ -1,4 +1,4 @@
-"""`deltacli share init` and `deltacli share check`: the configuration of the server is written and checked."""
+"""`deltacli share init|check` and `share key rotate`: the configuration of the server, and its signing key."""
 
 from __future__ import annotations
 
