@@ -721,8 +721,7 @@ class Undo(Changes):
 # -- tables that a catalog manages -------------------------------------------------------------------------------------
 
 if TYPE_CHECKING:
-    from deltacli.operations.catalog.publish import PublishOutcome, PublishPlan
-    from deltacli.operations.catalog.status import CatalogStatus, StagedFiles
+    from deltacli.operations.catalog import CatalogStatus, PublishOutcome, PublishPlan, StagedFiles
 
 
 class InCatalog(Changes):
@@ -735,7 +734,7 @@ class InCatalog(Changes):
         Raises UsageError where no catalog manages the table, and what catalog and store raise.
         Spec: Catalog-managed tables.
         """
-        from deltacli.operations.catalog.status import catalog_status
+        from deltacli.operations.catalog import catalog_status
 
         return catalog_status(self)
 
@@ -744,7 +743,7 @@ class InCatalog(Changes):
         """Return the staged commits with what became of each: ratified, lost to another one, or unknown. None is
         deleted. Raises as `status_catalog`.
         """
-        from deltacli.operations.catalog.status import staged_files
+        from deltacli.operations.catalog import staged_files
 
         return staged_files(self)
 
@@ -757,21 +756,21 @@ class InCatalog(Changes):
         PartlyDone where the copies are there and the catalog was not told (`catalog.published-unreported`), or a later
         one failed: another call continues; and what `status_catalog` raises.
         """
-        from deltacli.operations.catalog.publish import Publish
+        from deltacli.operations.catalog import Publish
 
         return self._done(Publish(), dry_run=dry_run)
 
     @named
     def plan_publish_catalog(self) -> PublishPlan:
         """Return what `publish_catalog` would do; its refusal is in the plan. Raises as it does."""
-        from deltacli.operations.catalog.publish import Publish
+        from deltacli.operations.catalog import Publish
 
         return self._plan(Publish())
 
     @named
     def execute_publish_catalog(self, plan: PublishPlan) -> PublishOutcome:
         """Publish what a plan of this table names. Raises as `publish_catalog` does."""
-        from deltacli.operations.catalog.publish import Publish
+        from deltacli.operations.catalog import Publish
 
         return self._execute(Publish(), plan)
 

@@ -110,7 +110,7 @@ def _open_in_catalog(
     name: str, profile: Mapping[str, str] | None, options: Mapping[str, str] | None, retry: Retry | None
 ) -> Storage:
     from deltacli.catalogs.unity.addresses import parse_table
-    from deltacli.catalogs.unity.opening import open_catalog, open_in_catalog
+    from deltacli.catalogs.unity.unity import open_catalog, open_in_catalog
 
     parse_table(name)
     return open_in_catalog(open_catalog(profile, retry), name, options=options, retry=retry)

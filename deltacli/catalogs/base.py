@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from deltacli.core.typing import Json, JsonObject
-    from deltacli.storage.vended import Grant
+    from deltacli.storage.grants import Grant
 
 
 SHOWN = 120

@@ -1,4 +1,4 @@
-"""The command tree, and the frame around every run: exit codes, errors on stderr, signals, closed pipes."""
+"""The command tree, and the frame of every run: settings, exit codes, errors on stderr, signals, closed pipes."""
 
 from __future__ import annotations
 
@@ -48,7 +48,9 @@ from deltacli.cli.options.configuration import (
     choose_catalog,
     configured,
     one_of,
+    parse_pair,
     parse_storage_option,
+    plain_or_file,
     read_configuration,
     retry_budget_of,
 )
@@ -115,7 +117,7 @@ from deltacli.core.units import require_number, require_word
 if TYPE_CHECKING:
     import typer
 
-    from deltacli.cli.running.cluster import ClusterOptions
+    from deltacli.cli.options.cluster import ClusterOptions
     from deltacli.engine.spark.engine import SparkSettings
 
 # -- the options that all commands share -------------------------------------------------------------------------------
@@ -173,7 +175,7 @@ def with_shared_options(
     common = {name: option for name, option in _shared_options(formats).items() if name not in taken}
     cluster: Parameters = {}
     if runs_on_cluster:
-        from deltacli.cli.running.cluster import ClusterOptions
+        from deltacli.cli.options.cluster import ClusterOptions
 
         cluster = options_of(ClusterOptions) or {}
 
@@ -272,7 +274,7 @@ def make_run(
         directory=directory,
         colours_notes=colours_stderr(colours),
         can_use_cluster=cluster is not None,
-        cluster=None if cluster is None else _settle_engine(cluster, settings, configuration),
+        cluster=None if cluster is None else settle_engine(cluster, settings, configuration),
         catalog=choose_catalog(options.catalog_profile, settings, options.config or Variable.CONFIG.read()),
     )
     if names_choose and given is None and chosen is TABLE and len(formats) > 1:
@@ -433,10 +435,45 @@ def _start_progress(choice: ProgressChoice, *, colour: bool) -> Progress:
     return start_progress(choice, colour=colour)
 
 
-def _settle_engine(given: ClusterOptions, settings: JsonObject, configuration: str) -> SparkSettings | None:
-    from deltacli.cli.running.cluster import settle_engine
+def settle_engine(given: ClusterOptions, settings: JsonObject, configuration: str) -> SparkSettings | None:
+    """Return the cluster by option, then environment, then configuration file; None: this process does the work.
 
-    return settle_engine(given, settings, configuration)
+    A master, a server or a setting of Spark on the command line needs `--engine spark`; elsewhere they are defaults for
+    runs that choose it. Raises UsageError.
+    """
+    from deltacli.cli.options.cluster import EngineChoice
+
+    choice = given.engine or configured(EngineChoice, Variable.ENGINE, settings, configuration) or EngineChoice.EMBEDDED
+    if choice is EngineChoice.EMBEDDED:
+        spark = {"--master": given.master, "--remote": given.remote, "--spark-conf": given.spark_conf}
+        named = next((name for name, value in spark.items() if value), None)
+        if named is not None:
+            raise UsageError(f"{named} needs --engine spark", hint=f"add --engine spark, or omit {named}")
+        return None
+    from deltacli.engine.spark.engine import SparkSettings
+
+    if given.master and given.remote:
+        raise UsageError("--master and --remote exclude each other")
+    conf = {
+        **settings.get("spark_conf", {}),
+        **dict(map(_parse_conf, given.spark_conf or [])),
+    }
+    if given.master or given.remote:
+        remote = given.remote and plain_or_file("--remote", " ", given.remote, f"the variable {Variable.REMOTE}")
+        return SparkSettings(given.master, remote, conf)
+    default = SparkSettings(
+        Variable.MASTER.read() or settings.get("master"),
+        Variable.REMOTE.read() or settings.get("remote"),
+        conf,
+    )
+    if default.master and default.remote:
+        raise UsageError("the environment or the configuration names a Spark master and a Spark Connect server")
+    return default
+
+
+def _parse_conf(text: str) -> tuple[str, str]:
+    """Return key and value of a `--spark-conf`. Raises UsageError."""
+    return parse_pair("--spark-conf", text, "the configuration of Spark itself")
 
 
 # -- the command tree --------------------------------------------------------------------------------------------------

@@ -1,7 +1,8 @@
 """A shallow clone: a new table of one commit, whose files are those of another table, by their absolute paths.
 
-The source gets a note first, which keeps its vacuum from deleting the files; see `table/clones.py`. Behind the commit
-the files are looked at again, where the source has changed: a vacuum that began before the note does not know of it.
+The source gets a note first, which keeps its vacuum from deleting the files; see `operations/vacuum/clones.py`. Behind
+the commit the files are looked at again, where the source has changed: a vacuum that began before the note does not
+know of it.
 
 Spec: Add File and Remove File; Deletion Vectors; Row Tracking.
 """
@@ -44,10 +45,10 @@ from deltacli.delta.protocol.feature_use import upgraded
 from deltacli.delta.protocol.features import WRITER_FEATURES_VERSION, require_committable
 from deltacli.delta.schema.types import MAX_COLUMN_ID, MODE
 from deltacli.operations.restore.difference import VERIFIED, ProblemFile, check_sizes
+from deltacli.operations.vacuum.clones import NOTES, CloneNote, address_of, read_notes
 from deltacli.rules.framework.repairs import undelete_command
 from deltacli.storage import LocalStorage, PathKind, ReadStorage, Storage, is_inside
 from deltacli.storage.base import require_writable
-from deltacli.table.clones import NOTES, CloneNote, address_of, read_notes
 from deltacli.table.find_log import is_empty, list_log
 from deltacli.table.handle import TableHandle, managed_store
 from deltacli.table.known_clients import clients_after

@@ -20,7 +20,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow import compute as pc
-from deltacli.arrow.rows import grouped
+from deltacli.arrow.batches import grouped
 from deltacli.changing.plan import Amount
 from deltacli.core.errors import (
     CommitCorrupt,
@@ -55,8 +55,7 @@ from deltacli.storage.base import StoreOfVersions, StoreWithBounds
 from deltacli.table.api_arguments import optional_count
 from deltacli.table.file_history import FileReferences, NamedFiles, commit_actions
 from deltacli.table.find_log import Log, list_log
-from deltacli.table.live_files import key_digests, whole
-from deltacli.table.named_files import Names, missing_files
+from deltacli.table.live_files import Names, key_digests, missing_files, whole
 from deltacli.table.rebuild import read_snapshot, rebuild
 from deltacli.table.replay import read_tail
 from deltacli.work.commits.reading import is_large

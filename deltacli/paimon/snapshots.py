@@ -245,7 +245,7 @@ def _arrow_rows(data: bytes, columns: Sequence[str], parts: Mapping[str, Sequenc
 def _arrow_table(data: bytes, columns: Sequence[str]) -> ArrowTable:
     import pyarrow
 
-    from deltacli.arrow.parquet import ParquetReader
+    from deltacli.arrow.batches import ParquetReader
 
     if data.startswith(_ORC):
         import pyarrow.orc

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from deltacli.core.made_once import cached_property
-from deltacli.storage.minting.values import Delegation
+from deltacli.storage.signing.values import Delegation
 
 
 class AccessMode(StrEnum):

@@ -10,22 +10,11 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from deltacli.core.errors import UsageError, parameter
-from deltacli.storage.grants import Grant, HeldGrant, Location, Renew, read_location
+from deltacli.storage.grants import HeldGrant, Location, Renew, read_location
 
 if TYPE_CHECKING:
     from deltacli.storage.base import Storage
     from deltacli.storage.retry import Retry
-
-__all__ = [
-    "Grant",
-    "HeldGrant",
-    "Location",
-    "Renew",
-    "open_held",
-    "open_vended",
-    "read_location",
-    "require_no_credentials",
-]
 
 _ALLOWED = frozenset(
     {

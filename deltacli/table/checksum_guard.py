@@ -9,8 +9,13 @@ from typing import NamedTuple
 from deltacli.core.errors import CommitCorrupt, FileMissing, Refused, command
 from deltacli.core.typing import JsonObject
 from deltacli.delta.log.segment import checksum_path
-from deltacli.delta.log.state import read_checksum, read_metadata, read_protocol
-from deltacli.rules.log.configuration_differences import metadata_differences, protocol_differences
+from deltacli.delta.log.state import (
+    metadata_differences,
+    protocol_differences,
+    read_checksum,
+    read_metadata,
+    read_protocol,
+)
 from deltacli.table.version import Snapshot
 
 MAX_BYTES = 256 << 20

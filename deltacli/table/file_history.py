@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
-from deltacli.arrow.rows import grouped
+from deltacli.arrow.batches import grouped
 from deltacli.core.errors import CommitCorrupt, command
 from deltacli.core.typing import ArrowArray, Json
 from deltacli.delta.data_files import fault_of, unique_id

@@ -15,7 +15,7 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from deltacli.arrow import compute as pc
-from deltacli.arrow.rows import first_rows
+from deltacli.arrow.batches import first_rows
 from deltacli.core.errors import DataUnreadable, DoubleQuoted, Refused, Unreadable, UsageError, command
 from deltacli.core.made_once import cached_property
 from deltacli.core.progress import SILENT, Progress

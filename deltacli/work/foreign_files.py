@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from deltacli.arrow.parquet import ParquetReader
+from deltacli.arrow.batches import ParquetReader
 from deltacli.core.documents import dumps
 from deltacli.core.errors import DataUnreadable
 from deltacli.delta.footers.parse import FooterReader

@@ -27,7 +27,7 @@ from urllib.parse import unquote, unquote_to_bytes
 import orjson
 
 from deltacli.arrow import compute as pc
-from deltacli.arrow.parquet import BUFFER_BYTES, ParquetReader
+from deltacli.arrow.batches import BUFFER_BYTES, ParquetReader
 from deltacli.core.errors import FileMissing, Unreadable
 from deltacli.core.process import stop_if_exhausted
 from deltacli.core.typing import ArrowArray, Json, RecordBatch

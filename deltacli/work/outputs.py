@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from itertools import chain, count
 from typing import TYPE_CHECKING
 
-from deltacli.arrow.rows import first_rows
+from deltacli.arrow.batches import first_rows
 from deltacli.core.errors import FileMissing, StorageFailed
 from deltacli.delta.log.file_actions import action_schemas
 from deltacli.storage import Created, Draft, Existed, Failed, ReadStorage, Storage, Unknown

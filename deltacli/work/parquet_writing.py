@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, Self
 
-from deltacli.arrow.parquet import open_writer
+from deltacli.arrow.batches import open_writer
 from deltacli.core.errors import Refused, Unreadable, UsageError, command, parameter
 from deltacli.core.typing import RecordBatch
 from deltacli.delta.protocol.known_properties import CODEC, FORMAT_VERSION, PARQUET_VERSIONS

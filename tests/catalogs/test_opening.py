@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from deltacli import Table, open_table
-from deltacli.catalogs.unity.opening import open_catalog, open_in_catalog
+from deltacli.catalogs.unity.unity import open_catalog, open_in_catalog
 from deltacli.core.clock import Machine
 from deltacli.core.errors import CatalogNameUnknown, DeltacliError
 from deltacli.engine.base import EmbeddedEngine

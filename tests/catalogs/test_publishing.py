@@ -10,7 +10,7 @@ import pytest
 from deltacli.changing.change import Gate, carry_out
 from deltacli.changing.commit import commit
 from deltacli.core.errors import DeltacliError, PartlyDone, Refused, StorageFailed
-from deltacli.operations.catalog.publish import Publish, PublishOutcome, PublishPlan
+from deltacli.operations.catalog import Publish, PublishOutcome, PublishPlan
 from deltacli.storage import Creation
 from deltacli.storage.outcomes import Created
 from tests.support.actions import to_bytes

@@ -18,12 +18,10 @@ import pytest
 from deltacli.catalogs.base import CatalogTable, Maintenance, Operation, Proposal, Ratified, TableName, Verdict
 from deltacli.catalogs.lockstep import on_the_wire
 from deltacli.catalogs.ratified import view_of
-from deltacli.catalogs.unity.addresses import parse_container, parse_pattern, parse_table
+from deltacli.catalogs.unity.addresses import parse_container, parse_pattern, parse_table, profile_of
 from deltacli.catalogs.unity.answers import columns_of
 from deltacli.catalogs.unity.calls import BODY_SECONDS, LARGEST_ANSWER
-from deltacli.catalogs.unity.opening import open_catalog
-from deltacli.catalogs.unity.profiles import profile_of
-from deltacli.catalogs.unity.unity import UnityCatalog
+from deltacli.catalogs.unity.unity import UnityCatalog, open_catalog
 from deltacli.core.clock import Machine
 from deltacli.core.errors import (
     CatalogAnswerInvalid,

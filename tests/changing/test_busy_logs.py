@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from deltacli.changing import commit as committing
-from deltacli.changing.log_memory import with_memory
+from deltacli.changing.commit import with_memory
 from deltacli.core.errors import ConflictLost
 from tests.support.actions import commit_info, metadata, protocol
 from tests.support.builder import TableBuilder, commit_path

@@ -34,8 +34,7 @@ DECIDES = {
     STALENESS: {
         "changing/basis.py": "what a plan was made from, and whether the table still is that",
         "changing/commit.py": "the version before each attempt",
-        "changing/derived.py": "the commit that a file of the log follows from, before each such file",
-        "changing/change.py": "before the first act, and where a change asks its gate",
+        "changing/change.py": "before the first act and each file of the log, and where a change asks its gate",
         "operations/change/append.py": "a log that may have been cleaned past the plan of a query",
         "operations/vacuum/rechecking.py": "before each batch, with newer commits and protected tables",
     },
@@ -54,7 +53,7 @@ DECIDES = {
 """What modules decide about changes. A new command is in none of these lists: its plan has the objections, its outcome
 what was left undone (`shortfall`), its wording what is a finding; the gate and the runner decide.
 """
-MODULES = 11
+MODULES = 10
 _NAMES = {
     CONSENT: {"standing", "for_plan", "Standing", "ForPlan", "_ask"},
     STALENESS: {

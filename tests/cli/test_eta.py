@@ -16,9 +16,9 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from deltacli import open_table
-from deltacli.cli.running.cluster import LongJobs
 from deltacli.cli.terminal.progress import BarPainter, JsonPainter, LiveProgress, Painter
 from deltacli.cli.terminal.steps import Shown
+from deltacli.core.progress import LongJobs
 from deltacli.operations.validate.inspect_storage import READING_FOOTERS, READING_ROWS
 from tests.cli.test_progress import SCHEMA, Paper, Watch
 from tests.support.actions import add, metadata, protocol

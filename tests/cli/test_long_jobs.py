@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from deltacli.cli.app import run
-from deltacli.cli.running import cluster
-from deltacli.cli.running.cluster import LongJobs
-from deltacli.core.progress import SILENT, reported, reported_weighed
+from deltacli.core import progress as progress_module
+from deltacli.core.progress import SILENT, LongJobs, reported, reported_weighed
 
 
 def said(*, is_far: bool, what: str, **step: Any) -> list[str]:
@@ -59,8 +58,8 @@ def test_steps_that_nobody_sees_are_estimated_and_their_items_passed_on_as_they_
 @pytest.fixture
 def _slow(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every file takes an hour."""
-    costs = dict.fromkeys(cluster.UNIT_COSTS, (3600, 3600))
-    monkeypatch.setattr(cluster, "UNIT_COSTS", costs)
+    costs = dict.fromkeys(progress_module.UNIT_COSTS, (3600, 3600))
+    monkeypatch.setattr(progress_module, "UNIT_COSTS", costs)
 
 
 @pytest.mark.usefixtures("_slow")

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deltacli.arrow import rows as arrow_rows
+from deltacli.arrow import batches as arrow_rows
 from deltacli.cli.render.data.rows import Rows, RowsResult, Written
 from deltacli.cli.results import FORMATS, open_sink
 from deltacli.cli.terminal.term import Terminal

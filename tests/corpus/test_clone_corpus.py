@@ -10,7 +10,7 @@ import pytest
 
 from deltacli import open_table
 from deltacli.core.errors import DeltacliError
-from deltacli.table.clones import NOTES
+from deltacli.operations.vacuum.clones import NOTES
 from tests.corpus.test_optimize_corpus import BY_ID, CHOSEN, NAMES, rows_of
 from tests.differential.test_rows import PEERS
 from tests.support.corpus_checkpoints import copy_log

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deltacli.arrow import rows as arrow_rows
+from deltacli.arrow import batches as arrow_rows
 from deltacli.core.errors import Refused
 from deltacli.core.typing import RecordBatch
 from deltacli.delta.log.commit_content import Slot, body_lines, encoded_files

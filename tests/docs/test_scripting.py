@@ -16,8 +16,8 @@ import pytest
 
 from deltacli.cli.command_tree import COMMANDS, TAKES_VALUE
 from deltacli.cli.invocation import ASK_FOR_HELP
+from deltacli.cli.options.cluster import ClusterOptions
 from deltacli.cli.options.declared import FLEET_FILE
-from deltacli.cli.running.cluster import ClusterOptions
 from deltacli.cli.running.run import EXPLAINED
 from deltacli.core import errors
 from deltacli.delta.schema.type_changes import INTEGER_DIGITS, WIDER

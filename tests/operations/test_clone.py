@@ -20,8 +20,8 @@ from deltacli.core.clock import fixed_clock
 from deltacli.core.errors import DeltacliError, OutcomeUnknown, PartlyDone, Refused, UsageError, VersionAbsent
 from deltacli.core.units import format_timestamp
 from deltacli.delta.data_files import encoded_root
+from deltacli.operations.vacuum.clones import NOTES, CloneNote, address_of
 from deltacli.storage import LocalStorage, Storage, open_storage
-from deltacli.table.clones import NOTES, CloneNote, address_of
 from tests.support.actions import Line, commit_info, metadata, protocol, remove
 from tests.support.builder import TableBuilder
 from tests.support.faulty import Fault, FaultyStorage

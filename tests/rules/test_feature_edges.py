@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from deltacli.delta.log.state import read_metadata
+from deltacli.delta.log.state import metadata_differences, protocol_differences, read_metadata
 from deltacli.delta.protocol.features import Protocol
-from deltacli.rules.log.configuration_differences import metadata_differences, protocol_differences
 from tests.rules.corruptions_checkpoints import v2
 from tests.rules.corruptions_iceberg import compatible_table
 from tests.rules.corruptions_mapping import MappedTable

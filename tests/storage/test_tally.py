@@ -6,8 +6,7 @@ import pytest
 
 from deltacli.cli.running.run import document_of, merged, text_of
 from deltacli.storage import open_storage
-from deltacli.storage.retry import Retry
-from deltacli.storage.tally import GCS_PRICES, S3_PRICES, Call, HostTally
+from deltacli.storage.retry import GCS_PRICES, S3_PRICES, Call, HostTally, Retry
 from tests.docs.test_schemas import line_faults
 from tests.storage.stores import WRITABLE
 

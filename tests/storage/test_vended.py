@@ -12,9 +12,10 @@ import pytest
 
 from deltacli.core.errors import FileMissing, PermissionRefused, StorageFailed, UsageError
 from deltacli.storage import Storage, open_storage
+from deltacli.storage.grants import Grant, HeldGrant, read_location
 from deltacli.storage.retry import Retry
 from deltacli.storage.secrets import without_secrets
-from deltacli.storage.vended import Grant, HeldGrant, open_vended, read_location
+from deltacli.storage.vended import open_vended
 from tests.support.azure import ACCOUNT, AzureServer
 from tests.support.azure import problem as azure_problem
 from tests.support.cloud import answers

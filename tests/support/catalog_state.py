@@ -27,7 +27,7 @@ from deltacli.catalogs.base import (
 )
 from deltacli.core.errors import CatalogDenied, CatalogNameUnknown, CatalogUnavailable, FileMissing
 from deltacli.storage import Storage
-from deltacli.storage.vended import Grant
+from deltacli.storage.grants import Grant
 
 Body = dict[str, Any]  # Any: JSON values
 MOST_UNPUBLISHED = 10

@@ -19,7 +19,7 @@ import pytest
 
 import deltacli.operations
 from deltacli.changing.basis import Act
-from deltacli.operations.catalog.publish import Publish
+from deltacli.operations.catalog import Publish
 from deltacli.operations.change.convert import Convert
 from deltacli.operations.change.manifest import Manifests
 from deltacli.operations.clone import Clone

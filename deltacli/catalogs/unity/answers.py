@@ -15,8 +15,8 @@ import orjson
 from deltacli.catalogs.base import SHOWN, CatalogTable, Maintenance, Ratified, TableName, invalid
 from deltacli.catalogs.lockstep import CLUSTERING, MANAGED, PREVIEW, ROW_TRACKING, WIRE_KEYS, is_synthetic
 from deltacli.core.errors import CatalogAnswerInvalid, CatalogDenied
+from deltacli.storage.grants import Grant
 from deltacli.storage.secrets import remember_secrets
-from deltacli.storage.vended import Grant
 
 if TYPE_CHECKING:
     from deltacli.core.typing import Json, JsonObject

@@ -18,7 +18,7 @@ from urllib.parse import quote, quote_plus, urlencode, urlsplit
 
 import orjson
 
-from deltacli.catalogs.unity.profiles import ENDPOINT, is_header_text
+from deltacli.catalogs.unity.addresses import ENDPOINT, is_header_text
 from deltacli.core.clock import Clock, system_clock
 from deltacli.core.errors import (
     CatalogAnswerInvalid,
@@ -44,12 +44,11 @@ from deltacli.storage.objects.http import (
     passing_cause,
     said_of,
 )
-from deltacli.storage.retry import PASSING_STATUS, asked_seconds, tried
+from deltacli.storage.retry import PASSING_STATUS, Call, asked_seconds, tried
 from deltacli.storage.secrets import StoreFault, remember_secrets
-from deltacli.storage.tally import Call
 
 if TYPE_CHECKING:
-    from deltacli.catalogs.unity.profiles import CatalogProfile
+    from deltacli.catalogs.unity.addresses import CatalogProfile
     from deltacli.core.typing import Json, JsonObject
     from deltacli.storage.retry import Retry
 

@@ -18,8 +18,7 @@ from deltacli.operations.streams.checkpoints import Verdict
 from deltacli.operations.streams.streams import COLUMNS, FailOn, StreamsRequest, find_streams, refuse_paimon
 
 if TYPE_CHECKING:
-    from deltacli.operations.streams.restart_point import RestartPoint
-    from deltacli.operations.streams.streams import StreamQuery, StreamSource, StreamsReport
+    from deltacli.operations.streams.streams import RestartPoint, StreamQuery, StreamSource, StreamsReport
     from deltacli.storage import Storage
     from deltacli.table.handle import TableHandle
 

@@ -151,7 +151,7 @@ def _before(plan: UndeletePlan) -> str:
 def _by_kind(plan: UndeletePlan, state: str) -> dict[tuple[str, str], tuple[int, int]]:
     """Return (kind, source) -> (files, bytes) of the files in a state."""
     from deltacli.arrow import compute as pc
-    from deltacli.arrow.rows import grouped
+    from deltacli.arrow.batches import grouped
 
     items = plan.items.filter(pc.equal(plan.items["state"], state))
     counted = grouped(items, ["kind", "source"], [("path", "count"), ("sizeBytes", "sum")]).to_pylist()

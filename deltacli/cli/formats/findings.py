@@ -23,7 +23,7 @@ from deltacli.core.documents import dumps
 from deltacli.core.errors import DeltacliError
 from deltacli.core.typing import Json
 from deltacli.delta.log.segment import Place
-from deltacli.operations.validate.baseline import fingerprint
+from deltacli.operations.validate.findings import fingerprint
 from deltacli.rules.framework.base import Finding, Rule, Severity
 
 if TYPE_CHECKING:

@@ -111,7 +111,7 @@ def catalog_profile_of(chosen: CatalogChoice | None) -> dict[str, str] | None:
     """
     if chosen is None:
         return None
-    from deltacli.catalogs.unity.profiles import SECRET_KEYS
+    from deltacli.catalogs.unity.addresses import SECRET_KEYS
 
     place, (_, settings, path) = place_of_catalog(chosen), chosen
     found: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""The plan of a vacuum and what became of it, in each format; candidates by the million, a column at a time."""
+"""The plan of a vacuum and what became of it, in each format, and a purge; candidates a column at a time."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ from deltacli.cli.results import (
     Emit,
     EncodedItems,
     Grid,
+    Outcome,
     Result,
     RowForm,
     line_of,
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
     from deltacli.core.errors import Refusal
     from deltacli.operations.vacuum.explain import ExplainedCommit, FileExplanation
     from deltacli.operations.vacuum.plan import Ages, Reason, VacuumOutcome, VacuumPlan
+    from deltacli.operations.vacuum.quarantine import PurgeOutcome, PurgePlan
 
 # -- the plan of a vacuum and what became of it, in each format --------------------------------------------------------
 
@@ -503,3 +505,52 @@ def _strip(canvas: Surface, plan: VacuumPlan) -> Iterator[Labelled]:
     first = reach.first_version if reach.oldest_before is None else min(reach.oldest_before, reach.first_version)
     if first <= plan.snapshot_version:
         yield "versions", version_strip(canvas, first, plan.snapshot_version, reach.lost, label_cells=16)
+
+
+# -- what is purged of a quarantine ------------------------------------------------------------------------------------
+
+
+def purge_result(plan: PurgePlan, outcome: PurgeOutcome | None, *, dry_run: bool) -> Outcome:
+    """Return a purge as a result: the plan, and what was deleted."""
+    from deltacli.operations.vacuum.quarantine import PurgeOutcome
+
+    content = {**plan.as_json(), **(outcome or PurgeOutcome()).as_json(), "dryRun": dry_run}
+    columns = ("quarantine", "tableId", "plans", "files", "sizeBytes", "oldestMs", "newestMs", "deleted")
+    deleted = 0 if outcome is None else outcome.files
+    due = content["due"]
+    assert isinstance(due, dict)
+    row = {"quarantine": plan.quarantine, "tableId": plan.table_id, **due, "deleted": deleted}
+    return Outcome("vacuum-purge", plan.table, content, lambda: _purge_sections(plan, outcome), [row], columns)
+
+
+def _purge_sections(plan: PurgePlan, outcome: PurgeOutcome | None) -> list[Section]:
+    planned = "nothing"
+    if not (plan.due or plan.young or plan.unnamed or plan.refusals or plan.incomplete or plan.others):
+        planned = "nothing: no copies of this table are there"
+    if plan.due:
+        times = [due.mark[1] for due in plan.due]
+        spans = " to ".join(dict.fromkeys(f"{format_moment(moment)} UTC" for moment in (min(times), max(times))))
+        amount = file_amount(plan.files, plan.size_bytes)
+        planned = f"{amount}, of {plural(len(plan.due), 'plan')}: {spans}"
+    return [
+        Section("table", [plan.table]),
+        Section("quarantine", [f"{plan.quarantine}/{plan.table_id}"]),
+        Section("cutoff", [f"plans older than {format_moment(plan.cutoff_ms)} UTC"]),
+        Section("delete" if outcome is None else "planned", [planned]),
+        Section("incomplete", [f"{one}: its vacuum did not end" for one in plan.incomplete]),
+        Section("keep", [f"{plural(plan.young, 'plan')}, not older"] if plan.young else []),
+        Section("unnamed", _unnamed(plan)),
+        Section("refused", [f"{one.files[0]}: {one.message}" for one in plan.refusals], Style.PROBLEM),
+        Section("not its own", [f"{directory}: of {address}" for directory, address in plan.others[:_NAMED]]),
+        *([] if outcome is None else [Section("deleted", [plural(outcome.files, "file")])]),
+        *([] if outcome is None else [Section("failed", [": ".join(one) for one in outcome.failed.named[:_NAMED]])]),
+    ]
+
+
+def _unnamed(plan: PurgePlan) -> list[str]:
+    """Return what stays because no manifest names it."""
+    if not plan.unnamed:
+        return []
+    named = list(plan.unnamed[:_NAMED])
+    more = len(plan.unnamed) - len(named)
+    return [f"kept, {len(plan.unnamed):,} that no manifest names", *named, *([f"and {more:,} more"] if more else [])]

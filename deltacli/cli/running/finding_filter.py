@@ -16,7 +16,7 @@ from deltacli.core.units import plural
 
 if TYPE_CHECKING:
     from deltacli.cli.render.validate.report import ValidationReport
-    from deltacli.operations.validate.baseline import Baseline
+    from deltacli.operations.validate.findings import Baseline
     from deltacli.operations.validate.trend import Tally
     from deltacli.rules.framework.base import Finding, Rule, Severity
 
@@ -203,7 +203,7 @@ def keep_baseline(
 ) -> None:
     """Write the new baseline to `target`, unless a table could not be checked; note what is stale in the one `read`."""
     from deltacli.cli.results import open_sink
-    from deltacli.operations.validate.baseline import write_baseline
+    from deltacli.operations.validate.findings import write_baseline
 
     if target is not None and report.failures:
         run.note(f"note: {target} was not written: not every table could be checked")
@@ -219,7 +219,7 @@ def keep_baseline(
 def require_baseline_target(name: str) -> None:
     """Raise UsageError for a target of --write-baseline inside a table, and for a file that is not a baseline."""
     from deltacli.cli.results import require_target
-    from deltacli.operations.validate.baseline import is_baseline, name_beside
+    from deltacli.operations.validate.findings import is_baseline, name_beside
 
     require_target(name, "--write-baseline")
     if not os.path.isfile(name) or os.path.getsize(name) == 0:
@@ -235,7 +235,7 @@ def require_baseline_target(name: str) -> None:
 
 def read_baseline_file(name: str) -> Baseline:
     """Return the accepted findings of a file. Raises UsageError."""
-    from deltacli.operations.validate.baseline import read_baseline
+    from deltacli.operations.validate.findings import read_baseline
 
     try:
         with open(name, "rb") as file:

@@ -43,8 +43,7 @@ if TYPE_CHECKING:
     from deltacli.core.errors import UsageError
     from deltacli.core.typing import Json
     from deltacli.storage import Allowed, Storage
-    from deltacli.storage.retry import Retry
-    from deltacli.storage.tally import HostTally
+    from deltacli.storage.retry import HostTally, Retry
     from deltacli.table.output import WrittenDirectory
     from deltacli.table.scan import ArrowRows
     from deltacli.table.stated_version import StatedVersion
@@ -294,7 +293,7 @@ class Run:
         """Return the progress of an operation on a store; it names the cluster engine where this process takes long."""
         if self.quiet or not self.can_use_cluster or self.engine.may_repeat:
             return self.progress
-        from deltacli.cli.running.cluster import LongJobs
+        from deltacli.core.progress import LongJobs
 
         return LongJobs(self.progress, self._suggest_cluster, is_far=storage.capabilities.parallel_reads > 1)
 
@@ -335,7 +334,7 @@ class Run:
         """Return the addresses of the tables of a catalog that match a pattern. Raises UsageError, and what a catalog
         raises.
         """
-        from deltacli.catalogs.unity.opening import addresses_matching
+        from deltacli.catalogs.unity.unity import addresses_matching
 
         return addresses_matching(self.open_catalog(), pattern)
 
@@ -495,7 +494,7 @@ class Stores:
     def _open_in_catalog(self, uri: str, *, writes: bool) -> Storage:
         """Open a table by its name in a catalog."""
         from deltacli.catalogs.unity.addresses import parse_table
-        from deltacli.catalogs.unity.opening import open_in_catalog
+        from deltacli.catalogs.unity.unity import open_in_catalog
 
         parse_table(uri)  # what is wrong with it is said before the configuration is read
         capture_logging()
@@ -511,7 +510,7 @@ class Stores:
 
     def open_catalog(self) -> UnityCatalog:
         """Return the catalog of the run. Raises UsageError where none is configured."""
-        from deltacli.catalogs.unity.opening import open_catalog
+        from deltacli.catalogs.unity.unity import open_catalog
         from deltacli.cli.options.configuration import catalog_profile_of, place_of_catalog
 
         if self._opened_catalog is None:
@@ -574,7 +573,7 @@ class Stores:
 
 def text_of(host: HostTally) -> str:
     """Return the calls to one endpoint for people."""
-    from deltacli.storage.tally import Call
+    from deltacli.storage.retry import Call
 
     calls = ", ".join(f"{host.calls[call]:,} {call}" for call in Call if host.calls[call]) or "none"
     moved = f"{format_size(host.bytes_read)} read, {format_size(host.bytes_written)} written"
@@ -586,7 +585,7 @@ def text_of(host: HostTally) -> str:
 
 def document_of(host: HostTally) -> dict[str, Json]:
     """Return the calls to one endpoint for programs."""
-    from deltacli.storage.tally import Call
+    from deltacli.storage.retry import Call
 
     return {
         "type": "calls",
@@ -605,7 +604,7 @@ def _dollars(price_usd: float) -> str:
 
 def merged(hosts: Iterable[HostTally]) -> list[HostTally]:
     """Return the calls by endpoint, by name, where several policies of a run sent some to the same one."""
-    from deltacli.storage.tally import HostTally
+    from deltacli.storage.retry import HostTally
 
     found: dict[str, HostTally] = {}
     for host in hosts:

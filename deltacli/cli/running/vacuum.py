@@ -133,7 +133,7 @@ class VacuumCommand(NamedTuple):
 
     def purge(self, quarantine: str, older_ms: int) -> None:
         """Empty a quarantine, and leave the table as it is."""
-        from deltacli.cli.render.purge import purge_result
+        from deltacli.cli.render.vacuum import purge_result
         from deltacli.operations.vacuum.quarantine import QuarantinePurge
 
         _carry_out(

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
-from deltacli.arrow.parquet import ParquetReader
+from deltacli.arrow.batches import ParquetReader
 from deltacli.core.typing import ArrowType
 from deltacli.delta.footers.thrift import BINARY, INTEGERS, STRUCT, CompactReader
 from deltacli.delta.schema.type_changes import to_microseconds

@@ -439,7 +439,7 @@ def encoded_files(batches: Batches, slot: Slot) -> Iterator[bytes]:
 
     Raises Refused as `body_lines` does, for a file that comes twice at the end.
     """
-    from deltacli.arrow.rows import pieces
+    from deltacli.arrow.batches import pieces
 
     ids, once = _RowIds(slot), _OnlyOnce()
     for kind, batch in batches():

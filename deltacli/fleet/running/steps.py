@@ -58,7 +58,7 @@ from deltacli.work.task import TableStores, TaskContext, light
 if TYPE_CHECKING:
     from deltacli.core.clock import Clock
     from deltacli.engine.base import Engine
-    from deltacli.operations.validate.baseline import Baseline
+    from deltacli.operations.validate.findings import Baseline
     from deltacli.operations.validate.validate import TableContents
     from deltacli.rules.framework.base import Finding
     from deltacli.storage import ReadStorage
@@ -345,7 +345,7 @@ def _finding(one: Finding) -> Details:
 
 def _read_baseline(path: Path) -> Baseline | None:
     """Return the accepted findings of a table, None where there is no file. Raises UsageError for an invalid one."""
-    from deltacli.operations.validate.baseline import read_baseline
+    from deltacli.operations.validate.findings import read_baseline
 
     try:
         return read_baseline(path.read_bytes(), str(path))

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
-from deltacli.arrow.rows import regrouped
+from deltacli.arrow.batches import regrouped
 from deltacli.changing.change import Gate
 from deltacli.changing.commit import Committed, Dropped
 from deltacli.changing.preflight import ROW_ID_FIELDS, errors_of_row_ids, row_ids_of

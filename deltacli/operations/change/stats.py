@@ -20,7 +20,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from deltacli.arrow import compute as pc
-from deltacli.arrow.rows import regrouped
+from deltacli.arrow.batches import regrouped
 from deltacli.changing.basis import Act, Basis, basis_of
 from deltacli.changing.commit import Committed, require_possible
 from deltacli.changing.plan import Shortfall

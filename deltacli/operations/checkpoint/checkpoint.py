@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from deltacli.changing.basis import Act, Basis, past_of
-from deltacli.changing.derived import require_derivable
+from deltacli.changing.change import require_derivable
 from deltacli.changing.plan import Whole
 from deltacli.core.errors import (
     CheckpointUnreadable,

@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 from deltacli.arrow import compute as pc
-from deltacli.changing.derived import deriving
+from deltacli.changing.change import deriving
 from deltacli.core.errors import DeltacliError, FileMissing
 from deltacli.core.progress import Step, reported
 from deltacli.core.typing import ArrowArray

@@ -1,6 +1,6 @@
 """What a diagnosis found and what to do about it, with what that costs and saves.
 
-The built-in prices are list prices of one region and storage class at one date, those of `deltacli.storage.tally` with
+The built-in prices are list prices of one region and storage class at one date, those of `deltacli.storage.retry` with
 the price of storage. A file of prices replaces them. What is not known has no price, which is never zero.
 """
 
@@ -17,7 +17,7 @@ from deltacli.core.errors import UsageError, fill_hint, parameter, spelling
 from deltacli.core.request_fields import Kind, option
 from deltacli.core.typing import Json, JsonObject
 from deltacli.core.units import format_count, format_duration, format_size
-from deltacli.storage.tally import AZURE_PRICES, GCS_PRICES, S3_PRICES, Call, Prices
+from deltacli.storage.retry import AZURE_PRICES, GCS_PRICES, S3_PRICES, Call, Prices
 
 if TYPE_CHECKING:
     from deltacli.storage import ReadStorage

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow import compute as pc
-from deltacli.arrow.rows import grouped
+from deltacli.arrow.batches import grouped
 from deltacli.core.errors import DataUnreadable
 from deltacli.core.made_once import cached_property
 from deltacli.core.typing import ArrowArray, ArrowTable, Json, RecordBatch

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import orjson
 
 from deltacli.changing.basis import Act, Basis, basis_of
-from deltacli.changing.derived import put_derived, require_derivable
+from deltacli.changing.change import put_derived, require_derivable
 from deltacli.changing.plan import Whole
 from deltacli.core.errors import (
     CommitCorrupt,
@@ -35,10 +35,16 @@ from deltacli.core.units import format_spans, gaps_in, named_ranges, short_repr
 from deltacli.delta.log.actions import Action, read_actions, too_deep, wrong_type
 from deltacli.delta.log.file_actions import file_key
 from deltacli.delta.log.segment import LOG_DIRECTORY, CheckpointInstance, LogFile, LogListing, checksum_path
-from deltacli.delta.log.state import TRANSACTION_RETENTION, has_in_commit_timestamps, read_metadata, read_protocol
+from deltacli.delta.log.state import (
+    TRANSACTION_RETENTION,
+    has_in_commit_timestamps,
+    metadata_differences,
+    protocol_differences,
+    read_metadata,
+    read_protocol,
+)
 from deltacli.rules.framework.views import LocatedAction
 from deltacli.rules.log.compactions import differences_of_compaction
-from deltacli.rules.log.configuration_differences import metadata_differences, protocol_differences
 from deltacli.storage import Existed, ReadStorage, Unknown
 from deltacli.table.checksum_guard import MAX_BYTES
 from deltacli.table.find_log import Log, list_log

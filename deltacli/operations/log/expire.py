@@ -13,7 +13,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from deltacli.changing.basis import Act, Basis, basis_of, require_committable, with_digest
-from deltacli.changing.lease import permit, require_progress
 from deltacli.changing.plan import Failures, Undone
 from deltacli.core.errors import (
     CheckpointUnreadable,
@@ -89,6 +88,8 @@ from deltacli.work.files.deleting import (
     FileOutcome,
     Permit,
     Stop,
+    permit,
+    require_progress,
     uninterrupted,
 )
 from deltacli.work.task import TaskContext
@@ -628,7 +629,7 @@ def _verified(gate: Gate[ExpiryPlan, ExpiryOutcome]) -> Permit:
         refusals = [refusal]
     if refusals:
         raise Refused.by(refusals)
-    return permit(table, table.machine.now_ms())
+    return permit(table.stores, table.machine.now_ms())
 
 
 def _refusals_since(plan: ExpiryPlan, whole: WholeLog) -> Iterator[Refusal]:

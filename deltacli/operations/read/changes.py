@@ -21,7 +21,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
-from deltacli.arrow.rows import first_rows
+from deltacli.arrow.batches import first_rows
 from deltacli.core.errors import (
     CommitCorrupt,
     DoubleQuoted,

@@ -9,7 +9,7 @@ from heapq import nlargest
 from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
-from deltacli.arrow.rows import grouped
+from deltacli.arrow.batches import grouped
 from deltacli.core.typing import ArrowArray, ArrowTable
 from deltacli.delta.log.file_actions import SMALL_FILE_BYTES
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote_to_bytes
 
 from deltacli.arrow import compute as pc
-from deltacli.arrow.parquet import ParquetReader
+from deltacli.arrow.batches import ParquetReader
 from deltacli.core.errors import FileMissing, Refused, StorageFailed
 from deltacli.core.progress import Progress, weighed
 from deltacli.core.typing import ArrowArray, ArrowTable

@@ -569,7 +569,7 @@ def put_found(
 
     Raises StorageFailed, also where another file is in the place of one.
     """
-    from deltacli.changing.derived import in_flight
+    from deltacli.changing.change import in_flight
     from deltacli.changing.proofs import AsLogged, ProvenFile
 
     told, counting = journal or Journal(), Lock()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from deltacli.arrow import compute as pc
 from deltacli.changing.basis import Act, Basis, past_of
-from deltacli.changing.derived import in_flight
+from deltacli.changing.change import in_flight
 from deltacli.changing.plan import Amount, Shortfall
 from deltacli.core.errors import (
     NOTHING_CHANGED,

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from deltacli.changing.basis import Act, Basis, past_of
-from deltacli.changing.derived import in_flight
+from deltacli.changing.change import in_flight
 from deltacli.changing.proofs import Noted, Proof
 from deltacli.core.errors import (
     NOTHING_CHANGED,

@@ -31,7 +31,13 @@ from deltacli.delta.log.segment import (
     commit_name,
     parse_log_path,
 )
-from deltacli.delta.log.state import read_checksum, read_metadata, read_protocol
+from deltacli.delta.log.state import (
+    metadata_differences,
+    protocol_differences,
+    read_checksum,
+    read_metadata,
+    read_protocol,
+)
 from deltacli.operations.checkpoint.checkpoint import (
     CheckpointRequest,
     plan_checkpoint,
@@ -71,7 +77,6 @@ from deltacli.rules.framework.base import Finding, Rule, Severity
 from deltacli.rules.framework.repairs import StepKind
 from deltacli.rules.log import checksums
 from deltacli.rules.log.compactions import BEYOND_LOG
-from deltacli.rules.log.configuration_differences import metadata_differences, protocol_differences
 from deltacli.rules.log.last_checkpoint import AHEAD_OF_LOG
 from deltacli.storage import PathKind
 from deltacli.table.find_log import Log, list_log

@@ -18,7 +18,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow import compute as pc
-from deltacli.arrow.parquet import ParquetReader
+from deltacli.arrow.batches import ParquetReader
 from deltacli.changing.plan import Amount
 from deltacli.core.errors import DataUnreadable, DeltacliError, Refused, StorageFailed, command
 from deltacli.core.process import stop_if_exhausted

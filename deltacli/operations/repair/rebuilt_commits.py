@@ -29,6 +29,8 @@ from deltacli.delta.log.state import (
     TRANSACTION_RETENTION,
     has_in_commit_timestamps,
     is_true,
+    metadata_differences,
+    protocol_differences,
     read_checksum,
     read_metadata,
     read_protocol,
@@ -38,7 +40,6 @@ from deltacli.operations.log.crc_and_compact import reconcile
 from deltacli.operations.log.log_copy import StoredFile, log_location, versioned
 from deltacli.operations.repair.plan import Planned, Run, Step, Unrepaired, Work
 from deltacli.rules.framework.repairs import StepKind
-from deltacli.rules.log.configuration_differences import metadata_differences, protocol_differences
 from deltacli.storage import Created
 from deltacli.table.find_log import Log
 from deltacli.table.rebuild import rebuild

@@ -185,7 +185,7 @@ def _of_json(data: bytes, uri: str) -> DescribedSchema:
 def _of_arrow(storage: ReadStorage, name: str, uri: str, *, is_parquet: bool) -> DescribedSchema:
     import pyarrow as pa
 
-    from deltacli.arrow.parquet import ParquetReader
+    from deltacli.arrow.batches import ParquetReader
 
     losses: list[ConversionLoss] = []
     try:

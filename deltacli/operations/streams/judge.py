@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow import compute as pc
-from deltacli.arrow.rows import grouped
+from deltacli.arrow.batches import grouped
 from deltacli.core.errors import DeltacliError, parameter
 from deltacli.core.typing import ArrowArray, ArrowTable
 from deltacli.core.units import DAY_MS, format_moment, format_ranges, plural
@@ -34,8 +34,7 @@ from deltacli.operations.streams.needs import (
     records_changes,
     restart_position,
 )
-from deltacli.table.live_files import whole
-from deltacli.table.named_files import missing_files
+from deltacli.table.live_files import missing_files, whole
 
 if TYPE_CHECKING:
     from deltacli.delta.log.actions import Action

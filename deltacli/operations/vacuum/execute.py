@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, ClassVar, Protocol
 from deltacli.arrow import compute as pc
 from deltacli.changing.basis import Act, Basis
 from deltacli.changing.commit import Committed, commit
-from deltacli.changing.lease import permit, require_progress
 from deltacli.changing.plan import Amount
 from deltacli.core.errors import (
     DeltacliError,
@@ -63,6 +62,8 @@ from deltacli.work.files.deleting import (
     are_missing,
     files_of_piece,
     outcome_without_file,
+    permit,
+    require_progress,
     uninterrupted,
 )
 
@@ -367,7 +368,7 @@ class Deletions:
         """Return which rows newer commits name, and batches of those that are neither named nor `gone`, to begin before
         the check is too old.
         """
-        allowed = permit(self.table, self.table.machine.now_ms())
+        allowed = permit(self.table.stores, self.table.machine.now_ms())
         spared = self.newer.needed(rows.column("path").combine_chunks())
         return spared, list(self._batches(pc.filter(rows, pc.invert(pc.or_(spared, gone))), allowed))
 

@@ -15,7 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
-from deltacli.arrow.rows import grouped
+from deltacli.arrow.batches import grouped
 from deltacli.changing.basis import Basis, require_committable
 from deltacli.changing.change import files_of_manifests
 from deltacli.changing.plan import Amount

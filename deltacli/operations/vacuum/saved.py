@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
 from deltacli.arrow import compute as pc
-from deltacli.arrow.parquet import ParquetReader
+from deltacli.arrow.batches import ParquetReader
 from deltacli.changing.plan import Amount
 from deltacli.core.documents import dumps, envelope
 from deltacli.core.errors import PermissionRefused, Refusal, Refused, Unreadable, UsageError, command

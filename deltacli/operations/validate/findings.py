@@ -1,19 +1,22 @@
-"""The request for a validation, and collecting its findings: selection of rules, limits, and checks that fail."""
+"""The request for a validation, and its findings: rules, limits, checks that fail, findings accepted before."""
 
 from __future__ import annotations
 
+import json
+import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from enum import StrEnum
 from fnmatch import fnmatchcase
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from deltacli.core.errors import UsageError, Worded, adding, parameter
+from deltacli.core.errors import UsageError, Worded, adding, command, parameter
 from deltacli.core.made_once import cached_property
 from deltacli.core.process import stop_if_exhausted
 from deltacli.core.request_fields import Kind, Option, option, require_known_word, shared
+from deltacli.core.typing import JsonObject
 from deltacli.delta.log.segment import Place
 from deltacli.rules.framework.base import (
     CATALOGUE,
@@ -357,3 +360,116 @@ class Collector:
         ids = ", ".join(rule.id for rule in check.rules)
         message = f"the check {name} failed with {type(fault).__name__}: {fault}; not checked: {ids}"
         return [CHECK_CRASHED.at(place, message)]
+
+
+# -- accepted findings, in a file --------------------------------------------------------------------------------------
+
+_BASELINE_KIND = "deltacli.baseline"
+_BASELINE_VERSION = 1
+
+
+class Fingerprint(NamedTuple):
+    """The identity of a finding. `seen` is a digest of its values, empty where there are none."""
+
+    table: str
+    rule: str
+    file: str
+    key: str
+    seen: str
+
+    @property
+    def digest(self) -> str:
+        """Return the fingerprint as one word."""
+        return _digest("\0".join(self))
+
+
+def fingerprint(table: str, finding: Finding) -> Fingerprint:
+    """Return the identity of a finding of a table."""
+    seen = _digest(finding.seen)[:16] if finding.seen is not None else ""
+    return Fingerprint(table, finding.rule.id, finding.place.path, finding.place.key or "", seen)
+
+
+class Baseline:
+    """Accepted findings with the number of equal ones. Each reported finding is subtracted."""
+
+    def __init__(self, accepted: Mapping[Fingerprint, int]) -> None:
+        self._left = Counter(accepted)
+        self.accepted = 0
+
+    def take(self, table: str, finding: Finding) -> bool:
+        """Return True if the finding is accepted; of several equal ones, as many as were stored."""
+        known = fingerprint(table, finding)
+        if self._left[known] <= 0:
+            return False
+        self._left[known] -= 1
+        self.accepted += 1
+        return True
+
+    def stale(self, tables: Iterable[str], is_looked_for: Callable[[str], bool]) -> int:
+        """Return the number of accepted findings of these tables and checked rules that no longer occur."""
+        looked_at = set(tables)
+        return sum(
+            count for known, count in self._left.items() if known.table in looked_at and is_looked_for(known.rule)
+        )
+
+
+def read_baseline(data: bytes, name: str) -> Baseline:
+    """Return the accepted findings of a file. Raises UsageError where it is not a baseline."""
+    try:
+        document = json.loads(data)
+        if document["kind"] != _BASELINE_KIND or document["schemaVersion"] != _BASELINE_VERSION:
+            raise ValueError("it is another kind of document, or of a later version")
+        accepted = {_known(item): int(item.get("count", 1)) for item in document["findings"]}
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as fault:
+        is_said = type(fault) is ValueError  # the message of the check above
+        raise UsageError(
+            f"the baseline {name} cannot be used: {fault if is_said else 'it was not written by validate'}",
+            code="usage.baseline",
+            hint=command("validate", write_baseline=name_beside(name)),
+        ) from fault
+    return Baseline(accepted)
+
+
+def is_baseline(data: bytes) -> bool:
+    """Return whether a file is a baseline, of whatever version, which a new one may replace."""
+    try:
+        return bool(json.loads(data)["kind"] == _BASELINE_KIND)
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return False
+
+
+def name_beside(name: str) -> str:
+    """Return a name for a baseline beside another file: that of the file, but with the ending `.baseline.json`."""
+    return f"{os.path.splitext(name)[0]}.baseline.json"
+
+
+def write_baseline(findings: Sequence[tuple[str, Finding]]) -> bytes:
+    """Return the file that accepts these findings, each with its table; sorted, so that diffs are small."""
+    counts = Counter(fingerprint(table, finding) for table, finding in findings)
+    document = {
+        "kind": _BASELINE_KIND,
+        "schemaVersion": _BASELINE_VERSION,
+        "findings": [_item(known, count) for known, count in sorted(counts.items())],
+    }
+    return json.dumps(document, indent=1, ensure_ascii=True).encode() + b"\n"
+
+
+def _known(item: JsonObject) -> Fingerprint:
+    return Fingerprint(
+        str(item["table"]), str(item["rule"]), str(item["file"]), str(item.get("key", "")), str(item.get("seen", ""))
+    )
+
+
+def _item(known: Fingerprint, count: int) -> dict[str, Any]:
+    item: dict[str, Any] = {"table": known.table, "rule": known.rule, "file": known.file}
+    if known.key:
+        item["key"] = known.key
+    if known.seen:
+        item["seen"] = known.seen
+    return {**item, "count": count} if count > 1 else item
+
+
+def _digest(text: str) -> str:
+    from hashlib import sha256  # with OpenSSL, which a run without findings does without
+
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

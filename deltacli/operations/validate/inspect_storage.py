@@ -286,7 +286,7 @@ _NEAR = {
 ones.
 """
 _FAR = {"listing the table": 7.4e-5, READING_FOOTERS: 2.5e-3, "checking the log": 5e-8}
-"""Those of remote stores: listing from docs/scale.md, footers as in `cli/running/cluster.py`, commits estimated."""
+"""Those of remote stores: listing from docs/scale.md, footers as in `core/progress.py`, commits estimated."""
 _ONLY_OF = {
     "listing the table": ("storage", "footers", "data"),
     "comparing files": ("storage", "footers", "data"),

@@ -236,7 +236,7 @@ def _of_catalog(storage: ReadStorage, properties: Mapping[str, str]) -> Sequence
     managed = managed_store(storage)
     if managed is None:
         return ()
-    from deltacli.operations.catalog.status import log_divergence
+    from deltacli.operations.catalog import log_divergence
 
     return log_divergence(managed, properties)
 

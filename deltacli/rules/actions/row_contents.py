@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from deltacli.arrow import compute as pc
-from deltacli.arrow.rows import grouped
+from deltacli.arrow.batches import grouped
 from deltacli.core.units import plural
 from deltacli.delta.data_files import canonical_column
 from deltacli.delta.encoding.many_values import Repeated

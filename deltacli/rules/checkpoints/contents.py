@@ -10,11 +10,10 @@ from collections.abc import Iterator
 from deltacli.core.units import plural
 from deltacli.delta.log.actions import Action
 from deltacli.delta.log.segment import SIDECAR_DIRECTORY
-from deltacli.delta.log.state import TRANSACTION_RETENTION, parse_interval
+from deltacli.delta.log.state import TRANSACTION_RETENTION, metadata_differences, parse_interval, protocol_differences
 from deltacli.delta.protocol.features import READER_FEATURES_VERSION, WRITER_FEATURES_VERSION
 from deltacli.rules.framework.base import Area, Finding
 from deltacli.rules.framework.views import CheckpointView, ExpectedState, ListingView
-from deltacli.rules.log.configuration_differences import metadata_differences, protocol_differences
 
 # -- rules about the rows of a checkpoint that can only be checked while reading its columns ---------------------------
 

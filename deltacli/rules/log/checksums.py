@@ -24,7 +24,9 @@ from deltacli.delta.log.state import (
     TRANSACTION_RETENTION,
     fault_of_histogram,
     histogram_of,
+    metadata_differences,
     numbers_of,
+    protocol_differences,
     read_checksum,
     read_metadata,
     read_protocol,
@@ -32,7 +34,6 @@ from deltacli.delta.log.state import (
 )
 from deltacli.rules.framework.base import Area, Finding, Rule
 from deltacli.rules.framework.views import ChecksumView, ExpectedState, ListingView
-from deltacli.rules.log.configuration_differences import metadata_differences, protocol_differences
 
 # -- version checksums as values ---------------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from deltacli.arrow import compute as pc
-from deltacli.arrow.rows import grouped
+from deltacli.arrow.batches import grouped
 from deltacli.core.errors import DataUnreadable
 from deltacli.core.typing import ArrowArray, ArrowType
 from deltacli.delta.footers.columns import comparable_type, decode_bounds

@@ -17,8 +17,7 @@ from urllib3.exceptions import ConnectTimeoutError, NameResolutionError, NewConn
 from deltacli.core.made_once import cached_property
 from deltacli.core.process import is_loopback
 from deltacli.sharing.client.faults import DEFAULTS
-from deltacli.storage.objects.http import proxy_of
-from deltacli.storage.objects.timed_answers import timed_heads
+from deltacli.storage.objects.http import proxy_of, timed_heads
 
 _MOST_POOLS = 16
 _NO_RETRIES = urllib3.Retry(False, redirect=False)

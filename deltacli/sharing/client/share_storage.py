@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import orjson
 
-from deltacli.arrow.parquet import ParquetReader
+from deltacli.arrow.batches import ParquetReader
 from deltacli.core.clock import Clock, system_clock
 from deltacli.core.errors import DataUnreadable, DeltacliError, FileMissing, UsageError
 from deltacli.core.made_once import cached_property

@@ -22,18 +22,22 @@ from deltacli.core.units import format_timestamp
 from deltacli.delta.protocol.features import FEATURES, FeatureKind
 from deltacli.sharing.client.addresses import TableName
 from deltacli.sharing.client.faults import (
+    CAPABILITY,
+    STATUS,
     AnswerBroken,
     AnswerInvalid,
     AnswerLimits,
+    NotReadyError,
     RequestRefused,
     ShareAbsent,
     clean,
     invalid_answer,
+    path_of,
     too_much,
     unframed,
+    wait_for,
 )
 from deltacli.sharing.client.transport import Reply, Request, Transport
-from deltacli.sharing.client.waiting import CAPABILITY, STATUS, NotReadyError, path_of, wait_for
 from deltacli.sharing.protocol import parameters as wire
 from deltacli.sharing.protocol.directories import (
     CREDENTIALS_PATH,

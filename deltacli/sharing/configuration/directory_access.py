@@ -21,14 +21,14 @@ from deltacli.sharing.protocol.directories import (
     MOST_PROPERTIES,
 )
 from deltacli.storage.grants import Location, read_location
-from deltacli.storage.minting.policies import (
+from deltacli.storage.signing.values import (
     LONGEST_EXPRESSION,
     LONGEST_POLICY,
+    Delegation,
     boundary_expression,
     partition_of,
     session_policy,
 )
-from deltacli.storage.minting.values import Delegation
 
 
 class Inherited(NamedTuple):

@@ -22,8 +22,8 @@ from deltacli.sharing.model import AccessMode, Problem, SharedTable
 from deltacli.sharing.protocol.parameters import ReadingNeeds
 from deltacli.sharing.signing.choose import Proxy, choose_access
 from deltacli.sharing.tables.snapshots import SharedSnapshots, unavailable_files
-from deltacli.storage.minting.values import CannotMint
 from deltacli.storage.secrets import without_secrets
+from deltacli.storage.signing.values import CannotMint
 from deltacli.table.handle import managed_store
 
 if TYPE_CHECKING:

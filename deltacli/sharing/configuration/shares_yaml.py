@@ -32,8 +32,8 @@ from deltacli.sharing.model import Catalog, Share, SharedSchema, SharedTable
 from deltacli.sharing.signing.choose import Proxy
 from deltacli.storage import open_storage
 from deltacli.storage.base import PathKind
-from deltacli.storage.minting.values import LEAST_SECONDS
 from deltacli.storage.secrets import is_secret_name, remember_secrets
+from deltacli.storage.signing.values import LEAST_SECONDS
 
 if TYPE_CHECKING:
     from deltacli.storage import Storage

@@ -9,8 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from deltacli.rules.framework.base import Level, Rule, Severity
-from deltacli.sharing.client.faults import AnswerInvalid
-from deltacli.sharing.client.waiting import CAPABILITY, QueryStatus, path_of, read_status
+from deltacli.sharing.client.faults import CAPABILITY, AnswerInvalid, QueryStatus, path_of, read_status
 from deltacli.sharing.conformance.files import probes_of
 from deltacli.sharing.conformance.lines import Lines, status_of, version_of
 from deltacli.sharing.conformance.versions import (

@@ -31,7 +31,7 @@ from deltacli.sharing.protocol.directories import (
 
 if TYPE_CHECKING:
     from deltacli.storage import ReadStorage
-    from deltacli.storage.vended import Grant
+    from deltacli.storage.grants import Grant
     from deltacli.table.version import Snapshot
 
 # -- what is announced -------------------------------------------------------------------------------------------------
@@ -466,7 +466,7 @@ def _rows(files: Iterable[bytes]) -> Counter[str] | None:
     """Return how often each row occurs in Parquet files; None where there are too many, or one cannot be read."""
     import pyarrow as pa
 
-    from deltacli.arrow.parquet import ParquetReader
+    from deltacli.arrow.batches import ParquetReader
 
     found: Counter[str] = Counter()
     try:

@@ -620,7 +620,7 @@ def _outside_bounds(data: bytes, file: FileLine) -> Iterator[tuple[str, str]]:
     import pyarrow as pa
 
     from deltacli.arrow import compute as pc
-    from deltacli.arrow.parquet import ParquetReader
+    from deltacli.arrow.batches import ParquetReader
 
     reader, stats = ParquetReader(pa.BufferReader(data)), file.stats or {}
     lows, highs = (object_of(stats.get(kind)) for kind in ("minValues", "maxValues"))

@@ -18,10 +18,14 @@ from deltacli.rules.framework.base import Area, Finding, Level, Rule
 from deltacli.sharing.client.addresses import CODE, require_name
 from deltacli.sharing.client.faults import Origin, origin_of
 from deltacli.sharing.client.transport import open_profile
-from deltacli.sharing.conformance import asynchronous, directories, files, lines, lists, opensharing, versions
+from deltacli.sharing.conformance import asynchronous, directories, files, lines, lists, versions
+from deltacli.sharing.conformance.lines import version_of
+from deltacli.sharing.conformance.lists import UNKNOWN, Tester, schema_path, share_path
+from deltacli.sharing.conformance.versions import SharedTableTest
 from deltacli.sharing.conformance.wire import (
     BudgetSpentError,
     NoAnswerError,
+    Rules,
     Suite,
     TooLargeError,
     Wire,
@@ -30,6 +34,61 @@ from deltacli.sharing.conformance.wire import (
 )
 from deltacli.sharing.protocol.directories import CREDENTIALS_PATH
 from deltacli.storage.vended import open_vended
+
+# -- rules that OpenSharing adds to those of Delta Sharing, as far as they concern tables ------------------------------
+
+ASSETS_AREA = Rules("OpenSharing assets", Level.API)
+OPENSHARING_AREA = Rules("OpenSharing tables", Level.API)
+
+ASSET_ROUTE = ASSETS_AREA.row("""warning share.asset-route | The routes of volumes, models, skills and of the Iceberg
+    view are answered with 200 and an object of their form, or with 4xx and JSON. | OpenSharing: VOLUMES.md; TABLES.md
+    (Iceberg REST) | clients of other assets repeat the request, or show an error of their parser | answer 404 with
+    RESOURCE_DOES_NOT_EXIST where the server has no such assets | 501 for the volumes of a schema""")
+GET_TABLE = OPENSHARING_AREA.row("""error share.get-table | GET of a table is an object with its name, schema, share and
+    format, which is delta, iceberg, or both with a comma; an unknown table is 404. | OpenSharing: TABLES.md (Get Table)
+    | clients cannot find out how to read the table | answer {"name", "schema", "share", "format"} without a wrapper |
+    405 for GET of a listed table""")
+HEAD_TABLE = OPENSHARING_AREA.row("""warning share.head-table | HEAD of a table keeps the header Delta-Table-Version,
+    also where GET of it is Get Table. | Query Table Version (HEAD, deprecated); OpenSharing: TABLES.md (Get Table) |
+    older clients do not find the version | send the header for HEAD | HEAD without the header""")
+
+_FORMATS = {"delta", "iceberg"}
+
+
+def check_assets(tester: Tester, suite: Suite, share: str, schema: str) -> None:
+    """Ask for assets that are not tables."""
+    inside = schema_path(share, schema)
+    paths = [*(f"{inside}/{kind}" for kind in ("volumes", "models", "skills")), f"{share_path(share)}/all-volumes"]
+    for path in (*paths, "iceberg/v1/config"):
+        query = {"warehouse": share} if path.startswith("iceberg") else {}
+        answer = tester.wire.send(WireRequest(path, query))
+        content = answer.json
+        items = content.get("items", []) if isinstance(content, dict) else None
+        is_right = isinstance(content, dict) and (
+            400 <= answer.status < 500 or (answer.is_ok and isinstance(items, list))
+        )
+        message = f"the route of an asset is answered with {answer.status} and {answer.media_type or 'no type'}"
+        suite.require(ASSET_ROUTE, is_right, answer, message, expected="200 or 4xx, with JSON")
+
+
+def check_table_object(table: SharedTableTest) -> None:
+    """Ask for the table itself."""
+    answer, name = table.ask(""), table.named
+    fields = answer.json if answer.is_ok and isinstance(answer.json, dict) else {}
+    wanted = {"name": name.name, "schema": name.schema, "share": name.share}
+    wrong = [key for key, value in wanted.items() if str(fields.get(key)).lower() != value.lower()]
+    formats = fields.get("format")
+    is_known = isinstance(formats, str) and {part.strip() for part in formats.split(",")} <= _FORMATS
+    wrong += [] if is_known else ["format"]
+    message = f"the table is answered with {answer.status}, without {', '.join(wrong)}"
+    table.require(GET_TABLE, not wrong, answer, message, seen=str(formats)[:80], expected="delta, iceberg")
+    unknown = table.tester.ask(table, f"{table.base.rpartition('/')[0]}/{UNKNOWN}")
+    is_refused = unknown.status in (403, 404) or unknown.status >= 500
+    table.require_status(GET_TABLE, is_refused, unknown, "a table that does not exist", expected=404)
+    head = table.ask("", method="HEAD")
+    is_kept, message = version_of(head) is not None, f"HEAD is answered with {head.status}, and without the version"
+    table.require(HEAD_TABLE, head.is_ok and is_kept, head, message, seen=head.status)
+
 
 # -- what the user types -----------------------------------------------------------------------------------------------
 
@@ -114,7 +173,7 @@ def _require_same_origin(url: str, of_profile: Origin) -> str:
 ITEM_NAMES = {"share": ("name",), "schema": ("name", "share"), "table": ("name", "schema", "share")}
 _MOST_LISTS = 20
 """Shares, and schemas of a share, whose lists are read."""
-_OF_THE_SERVER = (lists.ANSWERS_AREA, lists.LISTS_AREA, opensharing.ASSETS_AREA)
+_OF_THE_SERVER = (lists.ANSWERS_AREA, lists.LISTS_AREA, ASSETS_AREA)
 """The areas whose rules are checked once for a server; those of `answers` also for every table."""
 _PARTS = (
     ("version", versions.check_version, [versions.VERSIONS_AREA]),
@@ -132,11 +191,11 @@ _PARTS = (
     ("query", files.check_files, [files.FILES_AREA]),
     ("metadata", directories.check_access, [directories.ACCESS_AREA]),
     (CREDENTIALS_PATH, directories.check_directory, [directories.CREDENTIALS_AREA, directories.DIRECTORY_AREA]),
-    ("", opensharing.check_table_object, [opensharing.OPENSHARING_AREA]),
+    ("", check_table_object, [OPENSHARING_AREA]),
 )
 """The parts of the test of a table, the request that a finding about an early end names, and the areas."""
 _OF_TABLES = tuple({area.name: area for _, _, areas in _PARTS for area in areas}.values())
-_OF_OPENSHARING = (opensharing.ASSETS_AREA, opensharing.OPENSHARING_AREA)
+_OF_OPENSHARING = (ASSETS_AREA, OPENSHARING_AREA)
 """The areas of the profile `opensharing` only."""
 _LEVELS = (Level.API, Level.FOOTERS, Level.DATA)
 """The levels of the command; each also checks what those before it do."""
@@ -262,7 +321,7 @@ class ConformanceRun:
         lists.check_unique_ids(suite, last, listed.shares, "shares")
         lists.check_names(suite, last, listed)
         if self.scope.is_opensharing and schema_name is not None and share_name is not None:
-            opensharing.check_assets(tester, suite, share_name, schema_name)
+            check_assets(tester, suite, share_name, schema_name)
 
     def _test_share(self, tester: lists.Tester, suite: Suite, share: lists.Item, listed: lists.Listed) -> None:
         name = str(share["name"])

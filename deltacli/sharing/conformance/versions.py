@@ -29,7 +29,7 @@ from deltacli.sharing.protocol.directories import TableAccess
 
 if TYPE_CHECKING:
     from deltacli.storage import Storage
-    from deltacli.storage.vended import Renew
+    from deltacli.storage.grants import Renew
 
 # -- one shared table under test ---------------------------------------------------------------------------------------
 

@@ -95,7 +95,7 @@ def decode(wanted: WantedFile, size_bytes: int, read: Read) -> None:
     """
     import pyarrow as pa
 
-    from deltacli.arrow.parquet import ParquetReader
+    from deltacli.arrow.batches import ParquetReader
     from deltacli.work.rows.row_reader import MAX_BATCH_BYTES, ROWS_A_BATCH
 
     tail = min(size_bytes, _TAIL_BYTES)

@@ -29,8 +29,7 @@ from deltacli.sharing.server.exchange import NAME, Access, Caller
 from deltacli.sharing.tables.directory_refusals import nested_while_served, refusal_now
 from deltacli.sharing.tables.snapshots import SharedSnapshots, SingleFlight, place_of
 from deltacli.storage.grants import Location, read_location
-from deltacli.storage.minting.values import LEAST_SECONDS, CannotMint, Minted
-from deltacli.storage.signing.values import AzureSource
+from deltacli.storage.signing.values import LEAST_SECONDS, AzureSource, CannotMint, Minted
 
 _LOG = logging.getLogger(NAME)
 
@@ -254,7 +253,7 @@ class DirectoryAnswers:
         place = directory.authority, "/".join(directory.segments)
         match directory.family:
             case "s3":
-                from deltacli.storage.minting.aws import mint_session
+                from deltacli.storage.signing.s3 import mint_session
 
                 if seconds < LEAST_SECONDS:
                     raise _ends_too_soon(table)
@@ -262,10 +261,10 @@ class DirectoryAnswers:
                     place, table.storage_options, table.delegation, recipient=caller.name, seconds=seconds
                 )
             case "gs":
-                from deltacli.storage.minting.gcs import mint_token
+                from deltacli.storage.signing.gcs import mint_token
 
                 return mint_token(place, table.storage_options, table.delegation, seconds_of)
-        from deltacli.storage.minting.azure import delegated_source, mint_directory_sas
+        from deltacli.storage.signing.azure import delegated_source, mint_directory_sas
 
         source = self.vault.sources.get(place_of(table))
         if source is None:

@@ -19,7 +19,7 @@ from deltacli.sharing.tables.snapshots import SharedSnapshot, SharedSnapshots, v
 from deltacli.storage import open_storage
 from deltacli.storage.base import PathKind
 from deltacli.storage.grants import Location, read_location
-from deltacli.storage.minting.values import CannotMint
+from deltacli.storage.signing.values import CannotMint
 
 if TYPE_CHECKING:
     import pyarrow
@@ -53,7 +53,7 @@ def refusal_now(snapshots: SharedSnapshots, table: SharedTable, version: int) ->
 def _of_account(table: SharedTable, root: Location) -> str | None:
     if root.family != "abfss":
         return None
-    from deltacli.storage.minting.azure import delegated_source, is_hierarchical
+    from deltacli.storage.signing.azure import delegated_source, is_hierarchical
 
     try:
         delegated_source(table.location, table.storage_options)

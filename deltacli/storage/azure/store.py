@@ -53,8 +53,7 @@ from deltacli.storage.objects.http import (
 )
 from deltacli.storage.objects.store import ObjectStorage, ObjectVersions, VersionPage, is_denied
 from deltacli.storage.outcomes import Created, Creation, Existed
-from deltacli.storage.retry import Retry
-from deltacli.storage.tally import AZURE_PRICES, Call
+from deltacli.storage.retry import AZURE_PRICES, Call, Retry
 from deltacli.storage.versions import Keeping, ObjectVersion, VersionState
 
 if TYPE_CHECKING:

@@ -59,8 +59,7 @@ from deltacli.storage.objects.http import (
 )
 from deltacli.storage.objects.store import ObjectStorage, ObjectVersions, VersionPage, create_object
 from deltacli.storage.outcomes import Creation
-from deltacli.storage.retry import Retry
-from deltacli.storage.tally import GCS_PRICES, Call
+from deltacli.storage.retry import GCS_PRICES, Call, Retry
 from deltacli.storage.versions import Keeping, ObjectVersion, VersionState
 
 if TYPE_CHECKING:

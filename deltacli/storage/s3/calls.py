@@ -29,9 +29,8 @@ from deltacli.storage.objects.http import (
     read_up_to,
     refuses_together,
 )
-from deltacli.storage.retry import BODY_ATTEMPTS, Retry
+from deltacli.storage.retry import BODY_ATTEMPTS, S3_PRICES, Call, HostTally, Retry
 from deltacli.storage.s3.options import S3Options, make_client, make_session
-from deltacli.storage.tally import S3_PRICES, Call, HostTally
 
 Answer = TypeVar("Answer")
 

@@ -1,1 +1,1 @@
-"""What URLs of stores are signed with: addresses and credentials, by the chain of each cloud."""
+"""What a server gives others for a table: signed URLs of its files, or credentials for its directory."""

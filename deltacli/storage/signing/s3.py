@@ -1,4 +1,4 @@
-"""What S3 URLs of a table are signed with."""
+"""What S3 URLs of a table are signed with, and sessions of a role, cut to a directory."""
 
 from __future__ import annotations
 
@@ -9,14 +9,21 @@ from typing import Any
 from urllib.parse import parse_qs, quote, urlsplit
 
 from deltacli.core.errors import CredentialsMissing
+from deltacli.core.made_once import pattern
 from deltacli.core.typing import Botocore
 from deltacli.storage.fsspec_storage import require_libraries
 from deltacli.storage.s3.options import S3Options, make_client, make_session, read_s3_options
 from deltacli.storage.signing.values import (
+    LONGEST_POLICY,
+    CannotMint,
     CannotSign,
+    Delegation,
     HmacCredential,
+    Minted,
     ObjectAddress,
     S3Signing,
+    partition_of,
+    session_policy,
 )
 
 _PROBE = "probe"
@@ -108,3 +115,77 @@ class S3SigningSource:
         path = url.path.removesuffix(_PROBE) + (f"{root}/" if root else "")
         default = {"http": ":80", "https": ":443"}.get(url.scheme, "")  # which the Host header does not have
         return ObjectAddress(f"{url.scheme}://{url.netloc.removesuffix(default)}", path), scope[-3]
+
+
+# -- sessions for a directory ------------------------------------------------------------------------------------------
+
+_REGIONS = {"aws-cn": "cn-north-1", "aws-us-gov": "us-gov-west-1"}
+_TRANSIENT = pattern(r"Throttl|TooManyRequests|RequestLimit|SlowDown|Unavailable|InternalFailure|InternalError|Timeout")
+_NOT_IN_NAMES = pattern(r"[^A-Za-z0-9+=,.@_-]")
+_NAMES = ("aws_access_key_id", "aws_secret_access_key", "aws_session_token")
+_SECONDS = 10
+
+
+def mint_session(
+    place: tuple[str, str], options: Mapping[str, str], delegation: Delegation, *, recipient: str, seconds: int
+) -> Minted:
+    """Return a session for a directory, given as bucket and key. Raises CannotMint and UsageError."""
+    from deltacli.storage.s3.faults import FAULTS
+
+    require_libraries("s3", "botocore.session")
+    partition = partition_of(delegation.role_arn) or "aws"
+    policy = session_policy(*place, partition=partition, uses_kms=delegation.uses_kms)
+    if len(policy) > LONGEST_POLICY:
+        raise CannotMint(f"its session policy has {len(policy):,} characters, and AWS allows {LONGEST_POLICY:,}")
+    asked: dict[str, Any] = {
+        "RoleArn": delegation.role_arn,
+        "RoleSessionName": _NOT_IN_NAMES.sub("-", f"deltacli-{recipient}")[:64],
+        "DurationSeconds": seconds,
+        "Policy": policy,
+    }
+    if delegation.external_id:
+        asked["ExternalId"] = delegation.external_id
+    try:
+        answer = _client(options, delegation, partition).assume_role(**asked)
+        found = answer["Credentials"]
+        key_id, secret, token = (str(found[name]) for name in ("AccessKeyId", "SecretAccessKey", "SessionToken"))
+        expires_ms = int(found["Expiration"].timestamp() * 1_000)
+    except FAULTS as fault:
+        raise _cannot(fault) from None
+    fields = {"accessKeyId": key_id, "secretAccessKey": secret, "sessionToken": token}
+    return Minted("awsTempCredentials", fields, expires_ms, key_id[-4:])
+
+
+def _client(options: Mapping[str, str], delegation: Delegation, partition: str) -> Any:  # Any: botocore
+    import botocore.config
+
+    read = read_s3_options(options)
+    session = make_session(read)
+    region = read.client.get("region_name") or session.get_config_variable("region")
+    config = botocore.config.Config(
+        connect_timeout=_SECONDS, read_timeout=_SECONDS, retries={"mode": "standard", "total_max_attempts": 2}
+    )
+    given = {name: read.client[name] for name in (*_NAMES, "verify") if name in read.client}
+    return session.create_client(
+        "sts",
+        region_name=region or _REGIONS.get(partition, "us-east-1"),
+        endpoint_url=delegation.sts_endpoint or None,
+        config=config,
+        **given,
+    )
+
+
+def _cannot(fault: BaseException) -> CannotMint:
+    """Return why STS gave nothing, by its code: its message may quote the policy."""
+    from botocore import exceptions as boto
+
+    from deltacli.storage.s3.faults import code_of, status_of
+
+    if not isinstance(fault, boto.ClientError):
+        lacks = (boto.NoCredentialsError, boto.PartialCredentialsError, boto.CredentialRetrievalError)
+        if isinstance(fault, lacks):
+            return CannotMint("the server has no usable AWS credentials to assume the role with")
+        return CannotMint(f"STS cannot be reached or understood ({type(fault).__name__})", is_transient=True)
+    said, status = code_of(fault), status_of(fault)
+    is_transient = status == 429 or status >= 500 or _TRANSIENT.search(said) is not None
+    return CannotMint(f"STS refused to assume the role ({said or status})", is_transient=is_transient)

@@ -18,7 +18,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
-from deltacli.arrow.parquet import BUFFER_BYTES, ParquetReader, read_footer_bytes
+from deltacli.arrow.batches import BUFFER_BYTES, ParquetReader, read_footer_bytes
 from deltacli.core.errors import CheckpointUnreadable, CommitCorrupt, FileMissing, command
 from deltacli.core.process import stop_if_exhausted
 from deltacli.core.typing import ArrowArray, BinaryFile, RecordBatch

@@ -15,7 +15,7 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Self
 
 from deltacli.arrow import compute as pc
-from deltacli.arrow.parquet import ParquetReader
+from deltacli.arrow.batches import ParquetReader
 from deltacli.core.errors import DeltacliError, FileMissing, StorageFailed, command
 from deltacli.core.pools import TaskTracker
 from deltacli.core.process import stop_if_exhausted

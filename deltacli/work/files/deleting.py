@@ -12,12 +12,13 @@ from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.core.clock import Clock, system_clock
+from deltacli.core.errors import Refused
 from deltacli.storage import Deleted, Failed, Missing, PathKind, ReadStorage, Storage
-from deltacli.storage.base import Place, StoreWithPlace
+from deltacli.storage.base import RETRY_BUDGET, Place, StoreWithPlace
 from deltacli.storage.retry import sending_while
 
 if TYPE_CHECKING:
-    from deltacli.work.task import TaskContext
+    from deltacli.work.task import TableStores, TaskContext
 
 MOST_AT_ONCE = 1_000
 """Maximum number of files that are deleted together: what S3 accepts in one request."""
@@ -260,3 +261,34 @@ def _await_despite_signals(done: Event, stop: Stop) -> None:
 def _await(done: Event) -> None:
     while not done.wait(_PATIENCE):  # the system may deliver a signal to another thread, so poll for it
         pass
+
+
+# -- how long a look at the log is good for deletions that follow it ---------------------------------------------------
+
+_VALID_MS = 60_000
+"""Age of a check of the log up to which deletions begin."""
+_MOST_FRUITLESS = 3
+
+
+def valid_ms(stores: TableStores) -> int:
+    """Return how long a batch may be sent after a check of the log, including the retries of a request."""
+    location = stores.location
+    retry_seconds = None if location is None else location.retry_seconds
+    return _VALID_MS + int(1_000 * (RETRY_BUDGET.total_seconds() if retry_seconds is None else retry_seconds))
+
+
+def permit(stores: TableStores, now_ms: int) -> Permit:
+    """Return the permit of a check of the log that begins now, for deletions in the directory of a table."""
+    storage = stores.storage
+    return Permit(storage.place if isinstance(storage, StoreWithPlace) else None, now_ms + valid_ms(stores))
+
+
+def require_progress(fruitless: int) -> None:
+    """Raise Refused where no file was tried in so many rounds, although each followed a check of the log."""
+    if fruitless >= _MOST_FRUITLESS:
+        raise Refused(
+            f"no file could be deleted within {_VALID_MS // 1_000} s of a check of the log, in {fruitless} attempts",
+            code="vacuum.clock-skew",
+            facts={"why": "the clocks of the processes that delete are ahead, or they are too busy"},
+            hint="date -u",
+        )

@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from deltacli.arrow.parquet import BUFFER_BYTES, ParquetReader
+from deltacli.arrow.batches import BUFFER_BYTES, ParquetReader
 from deltacli.core.errors import DataUnreadable, FileMissing, command
 from deltacli.core.process import stop_if_exhausted
 from deltacli.core.typing import ArrowField, ArrowScalar, ArrowType, BinaryFile

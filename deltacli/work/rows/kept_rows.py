@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
-from deltacli.arrow.rows import grouped
+from deltacli.arrow.batches import grouped
 from deltacli.core.errors import DeltacliError
 from deltacli.core.typing import ArrowArray, ArrowScalar, ArrowTable, ArrowType, RecordBatch
 from deltacli.delta.encoding.digests import codes, combined, plain_floats, prints_of

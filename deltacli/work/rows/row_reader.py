@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
-from deltacli.arrow.parquet import read_footer_bytes
+from deltacli.arrow.batches import read_footer_bytes
 from deltacli.core.errors import DataUnreadable
 from deltacli.core.process import stop_if_exhausted
 from deltacli.core.typing import ArrowArray, ArrowField
@@ -32,7 +32,7 @@ from deltacli.work.rows.table_files import TableFiles
 if TYPE_CHECKING:
     import pyarrow
 
-    from deltacli.arrow.parquet import ParquetReader
+    from deltacli.arrow.batches import ParquetReader
     from deltacli.delta.predicate.row_groups import PredicateLeaf
 
 ROWS_A_BATCH = 32_768

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from deltacli.api.table import Table
-from deltacli.changing.lease import permit
 from deltacli.core.clock import Machine, fixed_clock, system_clock
 from deltacli.core.errors import DeltacliError, PartlyDone, Refused
 from deltacli.operations.vacuum import execute as deleting
@@ -21,7 +20,7 @@ from deltacli.operations.vacuum.plan import VacuumRequest
 from deltacli.operations.vacuum.rechecking import adopted, with_past
 from deltacli.operations.vacuum.saved import read_plan, save_plan
 from deltacli.storage import NOTHING, FileStat, LocalStorage, Storage, open_storage
-from deltacli.work.files.deleting import DeleteBatch, DeletePiece
+from deltacli.work.files.deleting import DeleteBatch, DeletePiece, permit
 from deltacli.work.task import TableStores, TaskContext
 from tests.support.actions import add, metadata, remove
 from tests.support.builder import LOG, TableBuilder, commit_path
@@ -334,7 +333,7 @@ def test_the_looks_at_the_log_cost_no_request(log_entries: bool, listings: int) 
 
 def test_a_task_of_another_process_deletes_in_the_directory_of_its_permit_only(world: World) -> None:
     held = world.table().held()
-    piece = DeletePiece(permit(held, system_clock()), NAMES)
+    piece = DeletePiece(permit(held.stores, system_clock()), NAMES)
     context = TaskContext(TableStores(LocalStorage(str(world.place)), open_storage, NOTHING, None))
     switch_link(world)
 

@@ -13,10 +13,9 @@ import pytest
 
 from deltacli.api.table import Table
 from deltacli.core.errors import DeltacliError
-from deltacli.sharing.client.faults import DEFAULTS
+from deltacli.sharing.client.faults import DEFAULTS, NotReadyError, wait_for
 from deltacli.sharing.client.share_storage import ShareStorage
 from deltacli.sharing.client.table_requests import ChangeQuery
-from deltacli.sharing.client.waiting import NotReadyError, wait_for
 from deltacli.sharing.protocol.parameters import Point
 from deltacli.storage.retry import Retry
 from tests.sharing.client.serving import Asked, Proxy, Sent, proxied

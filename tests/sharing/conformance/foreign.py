@@ -14,7 +14,7 @@ from urllib.parse import parse_qs, unquote
 from deltacli.core.errors import FileMissing, PermissionRefused
 from deltacli.sharing.conformance.wire import Suite
 from deltacli.storage import LocalStorage, Storage
-from deltacli.storage.vended import Renew
+from deltacli.storage.grants import Renew
 from tests.sharing.asgi import Reply
 from tests.sharing.conformance.faulty import Call, Proxy
 from tests.sharing.served import NOW_MS, PREFIX, TOKEN

@@ -11,9 +11,15 @@ from collections.abc import Iterator
 
 import pytest
 
-from deltacli.storage.minting.azure import mint_directory_sas
-from deltacli.storage.minting.policies import access_boundary, boundary_expression, session_policy
-from deltacli.storage.signing.values import AzureSigning, DelegationKey, ObjectAddress
+from deltacli.storage.signing.azure import mint_directory_sas
+from deltacli.storage.signing.values import (
+    AzureSigning,
+    DelegationKey,
+    ObjectAddress,
+    access_boundary,
+    boundary_expression,
+    session_policy,
+)
 from tests.support.granted import aws_allows, gcp_allows, near_keys, policy_of, sas_allows, sas_fields
 
 KEY = b"a delegation key"

@@ -21,7 +21,7 @@ from deltacli.cli.terminal.term import Style
 from deltacli.core.errors import UsageError
 from deltacli.core.request_fields import Option
 from deltacli.core.units import plural
-from deltacli.table.clones import NOTES
+from deltacli.operations.vacuum.clones import NOTES
 
 if TYPE_CHECKING:
     from deltacli.operations.clone import ClonePlan

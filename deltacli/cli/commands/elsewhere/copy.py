@@ -6,10 +6,14 @@ from typing import TYPE_CHECKING, Annotated
 
 from deltacli.cli.invocation import Exit
 from deltacli.cli.options.declared import DryRunOption, argument
+from deltacli.cli.render.columns import Section, file_amount, refused
+from deltacli.cli.results import Outcome
 from deltacli.cli.running.changing import Mode, Wording, run_change
 from deltacli.cli.running.run import Run
 from deltacli.cli.terminal.shell import quoted_table
+from deltacli.cli.terminal.term import Style
 from deltacli.core.errors import EXIT_FINDINGS
+from deltacli.core.units import plural
 from deltacli.operations.copy.request import CopyRequest
 
 if TYPE_CHECKING:
@@ -43,7 +47,6 @@ def copy(
       deltacli copy s3://lake/events gs://safe/events --replica
       deltacli copy s3://lake/events gs://safe/events --check --level data
     """
-    from deltacli.cli.render.copying import copy_result
     from deltacli.operations.copy.execute import Copy, CopyResult, check_copy
 
     opened, target = run.open_table(src), run.open_other(dst, writes=not (dry_run or request.check))
@@ -61,3 +64,57 @@ def copy(
         repeats=True,
     )
     run_change(run, opened, Copy(target, request), wording, Mode(dry_run))
+
+
+# -- what is shown -----------------------------------------------------------------------------------------------------
+
+_NAMED = 10
+_COMPARED = {
+    "storage": "sizes, and the digest of the state",
+    "footers": "sizes, footers, and the digest of the state",
+    "data": "every byte, and the digest of the state",
+}
+
+
+def copy_result(result: CopyResult) -> Outcome:
+    """Return what a copy did, would do, or found."""
+    content = result.as_json()
+    files, lag = content["files"], content["lag"]
+    assert isinstance(files, dict)
+    assert isinstance(lag, dict)
+    columns = ("source", "target", "copied", "sizeBytes", "skipped", "lagVersions", "lagSeconds", "differences")
+    row = {
+        "source": content["source"],
+        "target": content["target"],
+        **files,
+        "lagVersions": lag["versions"],
+        "lagSeconds": lag["seconds"],
+        "differences": len(result.differences),
+    }
+    return Outcome("copy", result.plan.basis.table.uri, content, lambda: _sections(result), [row], columns)
+
+
+def _sections(result: CopyResult) -> list[Section]:
+    plan, lag = result.plan, result.lag or result.plan.lag
+    amount = plan.to_copy if result.dry_run else result.copied
+    verb = "would copy" if result.dry_run else "copied"
+    behind = f"{plural(lag.versions, 'version')}" + ("" if lag.seconds is None else f", {lag.seconds:,.0f} s")
+    named = [f"{one.path}: {one.problem}, {one.reason}" for one in result.differences[:_NAMED]]
+    more = len(result.differences) - len(named)
+    is_check = plan.request.check
+    return [
+        Section("source", [plan.basis.table.uri]),
+        Section("target", [plan.target.uri]),
+        Section("version", [str(plan.last)])
+        if plan.first == plan.last
+        else Section("versions", [f"{plan.first} to {plan.last}"]),
+        *([] if is_check else [Section(verb, ["nothing" if plan.is_noop else file_amount(*amount[:2])], Style.GOOD)]),
+        Section("unchanged", [file_amount(*plan.skipped[:2])] if plan.skipped.files else []),
+        Section("behind", [behind] if lag.versions and (is_check or lag.seconds is not None) else []),
+        Section("compared", [_COMPARED[result.verified]] if result.verified else []),
+        Section("committed", [] if result.committed_version is None else [f"version {result.committed_version}"]),
+        Section("note", plan.notes, Style.WARNING),
+        *([Section("differences", named or ["none"], Style.PROBLEM if named else Style.GOOD)] if is_check else []),
+        Section("and", [f"{more:,} more: --json shows all"] if more > 0 else []),
+        refused(f"{one.message} [{one.code}]" for one in plan.refusals),
+    ]

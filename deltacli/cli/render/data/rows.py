@@ -8,7 +8,7 @@ from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from deltacli.arrow.rows import pieces
+from deltacli.arrow.batches import pieces
 from deltacli.cli.render.aligned import ROWS_PER_SCREEN, write_aligned
 from deltacli.cli.render.columns import Column, Section
 from deltacli.cli.results import (

@@ -1,22 +1,129 @@
-"""What the commands of `catalog` show."""
+"""`deltacli catalog ls`, and `status`, `staged` and `publish`, of a table that a catalog manages."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
+from deltacli.cli.invocation import Exit
+from deltacli.cli.options.declared import DryRunOption, TableArgument, YesOption, argument
 from deltacli.cli.render.columns import Column, Section, refused
 from deltacli.cli.results import Emit, Listing, Outcome, emit_lines
+from deltacli.cli.running.run import Run
 from deltacli.cli.terminal.term import Style
 from deltacli.core.documents import SCHEMA_VERSION, envelope
+from deltacli.core.errors import EXIT_FINDINGS, command
 from deltacli.core.typing import Json, JsonObject
-from deltacli.core.units import format_age, format_size
+from deltacli.core.units import format_age, format_size, plural
 
 if TYPE_CHECKING:
     from deltacli.catalogs.base import Listed
-    from deltacli.operations.catalog.publish import PublishOutcome
-    from deltacli.operations.catalog.status import CatalogStatus, Divergence, StagedFiles
+    from deltacli.operations.catalog import CatalogStatus, Divergence, PublishOutcome, PublishPlan, StagedFiles
+
+EXIT_CODES = {
+    "ls": (0, 2, 3, 7, 70),
+    "publish": (0, 2, 3, 4, 5, 7, 70),
+    "staged": (0, 2, 3, 7, 70),
+    "status": (0, 1, 2, 3, 7, 70),
+}
+
+
+def catalog_status(run: Run, table: TableArgument) -> None:
+    """Show the newest versions in catalog and log, and what differs.
+
+    \b
+    The newest version that the catalog ratified, the newest that is published in
+    the log, the versions between them, and which maintenance the catalog permits
+    its clients. Schema, protocol, properties, domains, location and versions are
+    compared. Nothing is changed.
+
+    \b
+    Examples:
+      deltacli catalog status uc://prod.sales.orders
+      deltacli catalog status uc://prod.sales.orders --json
+    """
+
+    found = run.open_table(table).status_catalog()
+    for note in found.notes:
+        run.note(f"note: {note}")
+    run.write(status_result(found))
+    if not found.agrees:
+        raise Exit(EXIT_FINDINGS)
+    if found.unpublished:
+        run.say_next(command("catalog publish", table=table))
+
+
+def catalog_staged(run: Run, table: TableArgument) -> None:
+    """List the staged commits of a table, and the outcome of each.
+
+    \b
+    ratified: it is the version; lost: another commit is; unknown: it may still be
+    on its way, or was left behind. None is ever deleted by this command.
+
+    \b
+    Examples:
+      deltacli catalog staged uc://prod.sales.orders
+      deltacli catalog staged uc://prod.sales.orders --format csv
+    """
+
+    run.write(staged_result(run.open_table(table).staged_catalog()))
+
+
+def catalog_publish(run: Run, table: TableArgument, *, dry_run: DryRunOption = False, yes: YesOption = False) -> None:
+    """Copy ratified commits into the log, in order, and report them.
+
+    \b
+    Each copy is read back and compared before it is reported. Anyone who may change
+    the table may publish the commits of others. Commands that change a table do
+    this themselves; run it where another client stopped.
+
+    \b
+    Examples:
+      deltacli catalog publish uc://prod.sales.orders --dry-run
+      deltacli catalog publish uc://prod.sales.orders --yes
+    """
+    from deltacli.cli.running.changing import Mode, Wording, run_change
+    from deltacli.operations.catalog import Publish
+
+    opened = run.open_table(table, writes=not dry_run)
+    name = table
+    wording: Wording[PublishPlan, PublishOutcome] = Wording(
+        question=lambda plan: f"publish {plural(len(plan.items), 'commit')} of {name}",
+        planned=lambda plan, is_plan: publish_result(name, Publish().outcome(plan), dry_run=is_plan),
+        done=lambda outcome: publish_result(name, outcome, dry_run=False),
+        following=lambda _: command("catalog status", table=name),
+        repeats=True,
+    )
+    run_change(run, opened, Publish(), wording, Mode(dry_run, yes))
+
+
+def catalog_ls(
+    run: Run,
+    catalog: Annotated[str, argument("Catalog or schema: uc://CATALOG or uc://CATALOG.SCHEMA.", "CATALOG")],
+) -> None:
+    """List the tables of a catalog or of a schema.
+
+    \b
+    Needs no access to the files of the tables. The endpoint is that of
+    --catalog-profile, of DATABRICKS_HOST, or of UC_ENDPOINT.
+
+    \b
+    Examples:
+      deltacli catalog ls uc://prod
+      deltacli catalog ls uc://prod.sales --format csv
+    """
+    from deltacli.catalogs.unity.addresses import parse_container
+
+    container = parse_container(catalog)
+    tables = run.open_catalog().tables_of(container.catalog, container.schema)
+    run.write(listing_result(str(container), tables))
+    known = next((one for one in tables if one.data_format == "DELTA"), None)
+    if known is not None:
+        run.say_next(command("snapshot", table=str(known.name)))
+
+
+# -- what is shown -----------------------------------------------------------------------------------------------------
 
 
 def listing_result(address: str, tables: Sequence[Listed]) -> Listing[JsonObject]:

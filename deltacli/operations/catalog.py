@@ -1,6 +1,6 @@
-"""`catalog status`: how far a catalog and the log are, what differs; `catalog staged`: what became of staged files.
+"""`catalog status`: how far a catalog and the log are; `staged`: what became of staged files; and `publish`.
 
-Nothing is changed, and nothing is repaired: the log stays right where both differ. Spec: Catalog-managed tables.
+Nothing is repaired: the log stays right where both differ. Spec: Catalog-managed tables.
 """
 
 from __future__ import annotations
@@ -11,14 +11,16 @@ from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import count
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from deltacli.catalogs.lockstep import CLUSTERING, ROW_TRACKING, TABLE_IDS, is_synthetic, named_table
-from deltacli.catalogs.publishing import is_published, same_lines
+from deltacli.catalogs.publishing import is_published, publish, require_publishable, same_lines
 from deltacli.catalogs.ratified import STAGED_DIRECTORY, View, staged_path, staged_version
-from deltacli.core.errors import FileMissing, Unreadable, UsageError, command
+from deltacli.changing.basis import Act, Basis
+from deltacli.changing.plan import Whole
+from deltacli.core.errors import NOTHING_CHANGED, FileMissing, Refused, Unreadable, UsageError, command
 from deltacli.core.typing import Json
-from deltacli.core.units import format_ranges, short_repr
+from deltacli.core.units import format_ranges, plural, short_repr
 from deltacli.delta.log.segment import LOG_DIRECTORY, LogFileKind, commit_name, make_log_file, parse_log_path
 from deltacli.delta.protocol.features import READER_FEATURES_VERSION
 from deltacli.storage import is_address_of
@@ -28,6 +30,7 @@ from deltacli.work.commits.reading import read_provenance
 
 if TYPE_CHECKING:
     from deltacli.catalogs.managed_store import ManagedStore
+    from deltacli.changing.change import Gate
     from deltacli.storage import ReadStorage
     from deltacli.table.handle import TableHandle
     from deltacli.table.version import Snapshot
@@ -357,3 +360,104 @@ def _fate(store: ReadStorage, view: View, version: int, path: str) -> StagedClas
 def way_to_publish(status: CatalogStatus) -> str | None:
     """Return the command that publishes what is due; None where nothing is, or where it would be refused."""
     return command("catalog publish") if status.unpublished and status.agrees else None
+
+
+# -- `catalog publish` -------------------------------------------------------------------------------------------------
+
+
+class ToPublish(NamedTuple):
+    """A commit that the catalog holds; `is_there`: a copy with the same content is published already."""
+
+    version: int
+    path: str
+    size_bytes: int
+    age_ms: int
+    is_there: bool
+
+
+@short_repr("items", "latest_published", "refusal")
+@dataclass(frozen=True, repr=False)
+class PublishPlan:
+    """What would be published, oldest first. Nothing has been done."""
+
+    basis: Basis
+    items: tuple[ToPublish, ...]
+    latest_published: int
+    """The newest version that the catalog knows to be published."""
+    refusal: Refused | None = None
+
+    @property
+    def is_noop(self) -> bool:
+        """True where the catalog holds no commit."""
+        return not self.items
+
+    def objection(self) -> Refused | None:
+        """Return why nothing can be published."""
+        return self.refusal
+
+    def effects(self) -> Iterator[str]:
+        """Yield the versions that are published."""
+        yield from (f"version {one.version} is published" for one in self.items)
+
+
+@short_repr("published", "latest_published")
+@dataclass(repr=False)
+class PublishOutcome(Whole):
+    """What was published, or would be by a plan that was not executed."""
+
+    plan: PublishPlan
+    published: tuple[int, ...] = ()
+    reported: int | None = None
+
+    @property
+    def latest_published(self) -> int:
+        """The newest version that the catalog knows to be published."""
+        return self.plan.latest_published if self.reported is None else self.reported
+
+    def so_far(self) -> str:
+        """Return what was published."""
+        return f"{plural(len(self.published), 'version')} published"
+
+    def as_json(self, *, dry_run: bool) -> dict[str, Any]:
+        """Return the document `deltacli.catalog-publish`, without the envelope."""
+        versions = [one.version for one in self.plan.items] if dry_run else list(self.published)
+        return {"published": versions, "latestPublished": self.latest_published, "dryRun": dry_run}
+
+
+@dataclass(frozen=True)
+class Publish:
+    """The publication of every commit that the catalog holds."""
+
+    act: ClassVar[Act] = Act.DERIVE
+
+    def plan(self, table: TableHandle, now: Snapshot | None = None) -> PublishPlan:  # noqa: ARG002  (asks the catalog)
+        """Ask the catalog, and look at every commit. Raises UsageError where no catalog manages the table, and what the
+        catalog and the store raise; that a commit cannot be published is part of the plan.
+        """
+        managed = require_managed(table)
+        view, now_ms = managed.log.reload(), table.clock()
+        items, refusal = list[ToPublish](), None
+        for version, commit in sorted(view.commits.items()):
+            is_there = False
+            if refusal is None:
+                try:
+                    is_there = require_publishable(managed.inner, commit, is_first=not items)
+                except Refused as fault:
+                    refusal = Refused(
+                        fault.reason, said_first=NOTHING_CHANGED, code=fault.code, facts=fault.facts, hint=fault.hint
+                    )
+            age_ms = max(now_ms - commit.timestamp_ms, 0)
+            items.append(ToPublish(version, staged_path(commit), commit.size_bytes, age_ms, is_there))
+        return PublishPlan(Basis(table, view.latest, now_ms), tuple(items), view.published, refusal)
+
+    def outcome(self, plan: PublishPlan) -> PublishOutcome:
+        """Return that nothing was published yet."""
+        return PublishOutcome(plan)
+
+    def execute(self, gate: Gate[PublishPlan, PublishOutcome]) -> None:
+        """Publish what the catalog holds by now, and report it. Raises what `publish` raises."""
+        managed, published = require_managed(gate.table), list[int]()
+        try:
+            gate.outcome.reported = publish(managed.log, managed.inner, published=published).reported
+        finally:
+            gate.has_begun, gate.outcome.published = bool(published), tuple(published)

@@ -1,1 +1,0 @@
-"""Tables that a catalog manages: where log and catalog stand, what was staged, and publication."""
