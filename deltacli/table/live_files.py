@@ -278,7 +278,8 @@ def _asked(storage: ReadStorage, paths: ArrowArray, engine: Engine) -> ArrowArra
         told = (_linked(storage, path) if size < 0 else size for path, size in zip(part, sizes, strict=True))
         return pa.array(told, pa.int64())
 
-    found = engine.run(ask, range(0, len(paths), _ASKED_TOGETHER))
+    starts, at_once = range(0, len(paths), _ASKED_TOGETHER), storage.capabilities.parallel_reads
+    found = engine.run(ask, starts, at_once=at_once)
     return pa.concat_arrays([pa.array([], pa.int64()), *found])
 
 
