@@ -14,29 +14,22 @@ import contextlib
 import ctypes
 import errno
 import fcntl
-import marshal
 import os
 import re
 import shlex
-import signal
 import stat
-import sys
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from enum import Enum, auto
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Self
+from typing import Any, BinaryIO, Self
 from uuid import uuid4
 
 from deltacli.core import tempfiles
 from deltacli.core.errors import StorageFailed, quoted_table
-from deltacli.storage.base import Allowed, Place, is_no_file, no_atomic_create, running_kernel
+from deltacli.storage.base import is_no_file, no_atomic_create, running_kernel
 from deltacli.storage.outcomes import Created, Creation, Existed, Unknown
-
-if TYPE_CHECKING:
-    from deltacli.storage.local import LocalStorage
 
 # -- temporary files of writers ----------------------------------------------------------------------------------------
 
@@ -223,7 +216,7 @@ _HAS_UNNAMED = hasattr(os, "O_TMPFILE") and os.path.isdir("/proc/self/fd")
 _NO_UNNAMED = _NO_LINKS | {errno.EISDIR, errno.EINVAL, errno.ENOENT, errno.EXDEV}
 """Codes of file systems without unnamed temporary files, or where these cannot be linked."""
 _PERMISSIONS, _OF_THE_GROUP = 0o777, 0o070
-_AT_FDCWD, _RENAME_NOREPLACE, _DIES_WITH_PARENT = -100, 1, 1
+_AT_FDCWD, _RENAME_NOREPLACE = -100, 1
 
 
 Swept = Callable[[str, int], None]
@@ -366,72 +359,6 @@ def _fill(source: int, target: int, place: str, made: os.stat_result) -> None:
     if after is None or (after.st_size, after.st_mtime_ns) != (status.st_size, status.st_mtime_ns):
         raise StorageFailed(f"{place} cannot be written: the file to copy was changed meanwhile")
     os.utime(target, ns=(status.st_atime_ns, status.st_mtime_ns))
-
-
-class Beside:
-    """A process that copies groups of files beside this one, whose threads wait for the interpreter around every system
-    call. It ends with this one. What it cannot copy as a whole is left to this one, which tells why.
-    """
-
-    def __init__(self, source: LocalStorage, target: LocalStorage) -> None:
-        """Start it, where the system has unnamed files."""
-        self._lock, self._process = threading.Lock(), None
-        if not _HAS_UNNAMED or "python" not in os.path.basename(sys.executable or ""):
-            return
-        import subprocess
-
-        given = [(one.root, tuple(one.bounds.allowed), one.place) for one in (source, target)]
-        code = f"import sys; sys.path[:] = {sys.path!a}; from {__name__} import serve; serve({os.getpid()}, {given!a})"
-        with suppress(OSError):
-            self._process = subprocess.Popen(
-                (sys.executable, "-S", "-X", f"utf8={sys.flags.utf8_mode}", "-c", code),
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                process_group=0,  # an interruption is for this process, which waits for the group
-            )
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        process, self._process = self._process, None
-        if process is not None:
-            process.kill()  # it has nothing to do, or has failed
-            with suppress(OSError), process:
-                pass
-
-    def copy_group(self, paths: Sequence[str]) -> list[Creation] | None:
-        """Return what became of the files; None where it is busy, or cannot copy them."""
-        if not self._lock.acquire(blocking=False):
-            return None
-        try:
-            if self._process is None:
-                return None
-            given, told = self._process.stdin, self._process.stdout
-            assert given is not None
-            assert told is not None
-            given.write(marshal.dumps([*paths]))
-            given.flush()
-            return [Existed() if was_there else Created() for was_there in marshal.load(told)]
-        except (OSError, EOFError, ValueError):
-            self.__exit__()
-            return None
-        finally:
-            self._lock.release()
-
-
-def serve(parent: int, stores: Sequence[tuple[str, tuple[Any, ...], Place | None]]) -> None:
-    """Copy groups of files from one store to another until a process ends (`Beside`)."""
-    from deltacli.storage.local import LocalStorage
-
-    ctypes.CDLL(None).prctl(_DIES_WITH_PARENT, signal.SIGKILL)
-    source, target = (LocalStorage(root, Allowed(*allowed)).held(place) for root, allowed, place in stores)
-    with suppress(EOFError):
-        while os.getppid() == parent:
-            made = target.copy_group(source, marshal.load(sys.stdin.buffer))
-            sys.stdout.buffer.write(marshal.dumps([isinstance(one, Existed) for one in made]))
-            sys.stdout.buffer.flush()
 
 
 def _named(drafts: _Unnamed | _Drafts, file: int, path: str, place: str) -> Creation:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from deltacli.core.errors import NoAtomicCreate, PermissionRefused, StorageFailed
-from deltacli.storage import Created, Existed, LocalStorage, Unknown, local_write
+from deltacli.storage import Created, Existed, LocalStorage, Unknown, local, local_write
 from deltacli.storage.outcomes import Failed
 
 Patch = pytest.MonkeyPatch
@@ -269,17 +269,17 @@ def test_a_file_of_a_group_that_changes_meanwhile_is_no_copy(
 
 
 @pytest.fixture
-def beside(origin: LocalStorage, tmp_path: Path) -> Iterator[local_write.Beside]:
-    with local_write.Beside(origin, LocalStorage(str(tmp_path / "to")).held()) as process:
+def beside(origin: LocalStorage, tmp_path: Path) -> Iterator[local.Beside]:
+    with local.Beside(origin, LocalStorage(str(tmp_path / "to")).held()) as process:
         yield process
 
 
-def process_of(beside: local_write.Beside) -> subprocess.Popen[bytes]:
+def process_of(beside: local.Beside) -> subprocess.Popen[bytes]:
     assert beside._process is not None
     return beside._process
 
 
-def test_another_process_copies_a_group_alike(beside: local_write.Beside, origin: LocalStorage, tmp_path: Path) -> None:
+def test_another_process_copies_a_group_alike(beside: local.Beside, origin: LocalStorage, tmp_path: Path) -> None:
     group = [*GROUP, "p=1/\udcff \n"]
     Path(origin.root, group[-1]).write_bytes(b"no name in UTF-8")
     (tmp_path / "to" / "a").write_bytes(b"mine")
@@ -294,7 +294,7 @@ def test_another_process_copies_a_group_alike(beside: local_write.Beside, origin
 
 @pytest.mark.parametrize("fault", ["missing", "outside", "no file", "other directory", "killed", "no program", "busy"])
 def test_what_another_process_cannot_copy_is_left_to_this_one(
-    fault: str, beside: local_write.Beside, origin: LocalStorage, tmp_path: Path, monkeypatch: Patch
+    fault: str, beside: local.Beside, origin: LocalStorage, tmp_path: Path, monkeypatch: Patch
 ) -> None:
     group, program = [*GROUP, "d"], process_of(beside)
     target, place = tmp_path / "to", Path(origin.root, "d")
@@ -318,7 +318,7 @@ def test_what_another_process_cannot_copy_is_left_to_this_one(
             program.wait()
         case "no program":
             monkeypatch.setattr("sys.executable", "/nowhere/python")
-            beside = local_write.Beside(origin, LocalStorage(str(target)))
+            beside = local.Beside(origin, LocalStorage(str(target)))
         case "busy":
             beside._lock.acquire()
     assert beside.copy_group(group) is None
@@ -333,9 +333,9 @@ def test_what_another_process_cannot_copy_is_left_to_this_one(
 
 def test_another_process_ends_with_this_one(origin: LocalStorage, tmp_path: Path) -> None:
     code = (
-        "import os; from deltacli.storage import LocalStorage, local_write\n"
+        "import os; from deltacli.storage import LocalStorage, local\n"
         f"here, there = LocalStorage({origin.root!r}), LocalStorage({str(tmp_path / 'to')!r}).held()\n"
-        "beside = local_write.Beside(here, there)\n"
+        "beside = local.Beside(here, there)\n"
         "assert beside.copy_group(['a']) is not None\n"
         "print(beside._process.pid, flush=True)\n"
         "os.kill(os.getpid(), 9)"

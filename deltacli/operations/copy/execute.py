@@ -7,7 +7,7 @@ missing.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
 
@@ -39,12 +39,12 @@ from deltacli.operations.read.snapshot import digest_of_keys
 from deltacli.operations.recover.copies import copy_file, copy_within_store, refuse_sparse, same_content
 from deltacli.storage import Created, Creation, Existed, LocalStorage, Storage
 from deltacli.storage.base import held, require_place
+from deltacli.storage.local import Beside
 from deltacli.table.find_log import list_log_files
 from deltacli.table.rebuild import read_snapshot
 
 if TYPE_CHECKING:
     from deltacli.changing.change import Gate
-    from deltacli.storage.local_write import Beside
     from deltacli.table.handle import TableHandle
     from deltacli.table.version import Snapshot
 
@@ -300,11 +300,7 @@ class _Run:
         at_once = min(self._plan.request.threads or _AT_ONCE, _AT_ONCE)
         most = raise_open_files(at_once * _GROUP_FILES + _OTHER_DESCRIPTORS)
         groups = _groups(self._files(), max(1, min(_GROUP_FILES, (most - _OTHER_DESCRIPTORS) // at_once)))
-        process: AbstractContextManager[Beside | None] = nullcontext()
-        if at_once > 1 and self._plan.files.num_rows >= _FILES_OF_A_PROCESS:
-            from deltacli.storage.local_write import Beside
-
-            process = Beside(source, target)
+        is_many = at_once > 1 and self._plan.files.num_rows >= _FILES_OF_A_PROCESS
 
         def copy(group: Sequence[tuple[str, int]]) -> _Copied:
             self._throttle(sum(size for _, size in group))
@@ -316,7 +312,7 @@ class _Run:
                 made = (beside and beside.copy_group(paths)) or target.copy_group(source, paths)
             return self._done(group, made)
 
-        with process as beside:
+        with Beside(source, target) if is_many else nullcontext() as beside:
             for copied in self._table.engine.run(copy, groups, at_once=at_once):
                 self._count(copied, step)
         target.sync()

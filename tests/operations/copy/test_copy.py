@@ -19,7 +19,7 @@ from deltacli.operations.copy.plan import plan_copy
 from deltacli.operations.copy.request import CopyLevel, CopyRequest
 from deltacli.operations.read.snapshot import digest_of_keys
 from deltacli.storage import LocalStorage, Storage
-from deltacli.storage.local_write import Beside
+from deltacli.storage.local import Beside
 from deltacli.storage.outcomes import Creation
 from deltacli.table.version import Snapshot
 from tests.operations.copy.tables import (
