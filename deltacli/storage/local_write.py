@@ -341,7 +341,7 @@ def _create_copies(
                 os.close(source)
         sync_disk(root)
         here()
-        for directory in dict.fromkeys(os.path.dirname(place) for _, place in copies):
+        for directory in dict.fromkeys(place.rpartition("/")[0] for _, place in copies):
             os.makedirs(directory, exist_ok=True)
         return [_named(drafts, file, *copy) for file, copy in zip(files, copies, strict=True)]
     finally:

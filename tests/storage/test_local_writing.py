@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable
+import select
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +17,7 @@ import pytest
 from deltacli.core.errors import NoAtomicCreate, PermissionRefused, StorageFailed
 from deltacli.storage import Created, Existed, LocalStorage, Unknown, local_write
 from deltacli.storage.outcomes import Failed
+from deltacli.storage.second_process import Beside
 
 Patch = pytest.MonkeyPatch
 
@@ -263,3 +268,83 @@ def test_a_file_of_a_group_that_changes_meanwhile_is_no_copy(
     with pytest.raises(StorageFailed, match="was changed meanwhile"):
         target.copy_group(origin, GROUP)
     assert list((tmp_path / "to").iterdir()) == []
+
+
+@pytest.fixture
+def beside(origin: LocalStorage, tmp_path: Path) -> Iterator[Beside]:
+    with Beside(origin, LocalStorage(str(tmp_path / "to")).held()) as process:
+        yield process
+
+
+def process_of(beside: Beside) -> subprocess.Popen[bytes]:
+    assert beside._process is not None
+    return beside._process
+
+
+def test_another_process_copies_a_group_alike(beside: Beside, origin: LocalStorage, tmp_path: Path) -> None:
+    group = [*GROUP, "p=1/\udcff \n"]
+    Path(origin.root, group[-1]).write_bytes(b"no name in UTF-8")
+    (tmp_path / "to" / "a").write_bytes(b"mine")
+    assert beside.copy_group(group) == [Existed(), Created(), Created(), Created()]
+    assert beside.copy_group(group) == [Existed()] * 4
+    for path in group[1:]:
+        made, given = Path(tmp_path / "to", path), Path(origin.root, path)
+        assert made.read_bytes() == given.read_bytes()
+        assert (made.stat().st_mode, made.stat().st_mtime_ns) == (given.stat().st_mode, given.stat().st_mtime_ns)
+    assert (tmp_path / "to" / "a").read_bytes() == b"mine"
+
+
+@pytest.mark.parametrize("fault", ["missing", "outside", "no file", "other directory", "killed", "no program", "busy"])
+def test_what_another_process_cannot_copy_is_left_to_this_one(
+    fault: str, beside: Beside, origin: LocalStorage, tmp_path: Path, monkeypatch: Patch
+) -> None:
+    group, program = [*GROUP, "d"], process_of(beside)
+    target, place = tmp_path / "to", Path(origin.root, "d")
+    place.write_bytes(b"d")
+    match fault:
+        case "missing":
+            place.unlink()
+        case "outside":
+            (tmp_path / "d").write_bytes(b"d")
+            place.unlink()
+            place.symlink_to(tmp_path / "d")
+        case "no file":
+            place.unlink()
+            os.mkfifo(place)
+        case "other directory":
+            assert beside.copy_group(["a"]) == [Created()]
+            target.rename(tmp_path / "old")
+            target.mkdir()
+        case "killed":
+            program.kill()
+            program.wait()
+        case "no program":
+            monkeypatch.setattr("sys.executable", "/nowhere/python")
+            beside = Beside(origin, LocalStorage(str(target)))
+        case "busy":
+            beside._lock.acquire()
+    assert beside.copy_group(group) is None
+    assert list(target.iterdir()) == []
+    if fault == "busy":
+        beside._lock.release()
+        assert beside.copy_group(group) == [Created()] * 4
+    else:
+        assert beside._process is None
+        assert beside.copy_group(group) is None
+
+
+def test_another_process_ends_with_this_one(origin: LocalStorage, tmp_path: Path) -> None:
+    code = (
+        "import os; from deltacli.storage.second_process import Beside, LocalStorage\n"
+        f"here, there = LocalStorage({origin.root!r}), LocalStorage({str(tmp_path / 'to')!r}).held()\n"
+        "beside = Beside(here, there)\n"
+        "assert beside.copy_group(['a']) is not None\n"
+        "print(beside._process.pid, flush=True)\n"
+        "os.kill(os.getpid(), 9)"
+    )
+    found = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, check=False)
+    assert found.returncode == -9
+    with suppress(ProcessLookupError):  # it has ended, and is forgotten
+        process = os.pidfd_open(int(found.stdout))
+        assert select.select([process], [], [], 30)[0], "it still runs"
+        os.close(process)

@@ -7,7 +7,7 @@ missing.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
 
@@ -39,6 +39,7 @@ from deltacli.operations.read.snapshot import digest_of_keys
 from deltacli.operations.recover.copies import copy_file, copy_within_store, refuse_sparse, same_content
 from deltacli.storage import Created, Creation, Existed, LocalStorage, Storage
 from deltacli.storage.base import held, require_place
+from deltacli.storage.second_process import Beside
 from deltacli.table.find_log import list_log_files
 from deltacli.table.rebuild import read_snapshot
 
@@ -50,6 +51,8 @@ if TYPE_CHECKING:
 _GROUP_FILES, _GROUP_BYTES = 2_000, 256 << 20
 """What is synced at once on a disk. Each file keeps a descriptor open until then."""
 _OTHER_DESCRIPTORS, _AT_ONCE = 256, 2
+_FILES_OF_A_PROCESS = 8_000
+"""So many are worth the start of another process."""
 _BATCH_ROWS = 10_000
 _NOT_MENDED = ("copy.diverged", "copy.differs", "path.external")
 
@@ -165,9 +168,11 @@ def check_copy(table: TableHandle, target: Storage, request: CopyRequest) -> Cop
 
 
 class _Copied(NamedTuple):
-    size_bytes: int
-    was_there: bool
-    has_checksum: bool = False
+    """Files that the target has now, and those of them that it did not have before."""
+
+    found: Amount
+    new: Amount
+    checksums: int = 0
 
 
 class _Run:
@@ -295,19 +300,21 @@ class _Run:
         at_once = min(self._plan.request.threads or _AT_ONCE, _AT_ONCE)
         most = raise_open_files(at_once * _GROUP_FILES + _OTHER_DESCRIPTORS)
         groups = _groups(self._files(), max(1, min(_GROUP_FILES, (most - _OTHER_DESCRIPTORS) // at_once)))
+        is_many = at_once > 1 and self._plan.files.num_rows >= _FILES_OF_A_PROCESS
 
-        def copy(group: Sequence[tuple[str, int]]) -> list[_Copied]:
-            for path, size in group:
-                self._throttle(size)
-                if size >= _GROUP_BYTES:
-                    refuse_sparse(source, path)
+        def copy(group: Sequence[tuple[str, int]]) -> _Copied:
+            self._throttle(sum(size for _, size in group))
+            path, size = group[-1]
+            if size >= _GROUP_BYTES:
+                refuse_sparse(source, path)
+            paths = [path for path, _ in group]
             with _in_source():
-                made = target.copy_group(source, [path for path, _ in group])
-            return [self._done(path, size, one) for (path, size), one in zip(group, made, strict=True)]
+                made = (beside and beside.copy_group(paths)) or target.copy_group(source, paths)
+            return self._done(group, made)
 
-        for copied in self._table.engine.run(copy, groups, at_once=at_once):
-            for one in copied:
-                self._count(one, step)
+        with Beside(source, target) if is_many else nullcontext() as beside:
+            for copied in self._table.engine.run(copy, groups, at_once=at_once):
+                self._count(copied, step)
         target.sync()
 
     def _copy_one(self, file: tuple[str, int]) -> _Copied:
@@ -315,24 +322,24 @@ class _Run:
         self._throttle(size)
         with _in_source():
             if self._within is not None:
-                return self._done(path, size, self._within(path, path))
+                return self._done([file], [self._within(path, path)])
             proofs: list[object] = []
             made = copy_file(self._data, path, size, self._target, proven=lambda: proofs.append(path))
-            return self._done(path, size, made)._replace(has_checksum=bool(proofs))
+            return self._done([file], [made])._replace(checksums=len(proofs))
 
-    def _done(self, path: str, size: int, made: Creation) -> _Copied:
-        """Return what became of a copy. Raises Refused where another file has its name."""
-        if not isinstance(made, Created):
-            found = self._target.stat(path).size_bytes
-            if found != size:
+    def _done(self, files: Sequence[tuple[str, int]], made: Sequence[Creation]) -> _Copied:
+        """Return what became of copies. Raises Refused where another file has the name of one."""
+        for (path, size), one in zip(files, made, strict=True):
+            if not isinstance(one, Created) and self._target.stat(path).size_bytes != size:
                 raise _diverged(path, self._target)
-        return _Copied(size, made == Existed())
+        new = (size for (_, size), one in zip(files, made, strict=True) if not isinstance(one, Existed))
+        return _Copied(Amount.of(size for _, size in files), Amount.of(new))
 
-    def _count(self, one: _Copied, step: WeighedStep) -> None:
-        if not one.was_there:
-            self._gate.outcome.copied += Amount(1, one.size_bytes)
-            self._gate.outcome.checksums += one.has_checksum
-        step.advance(weight=one.size_bytes)
+    def _count(self, copied: _Copied, step: WeighedStep) -> None:
+        self._gate.outcome.copied += copied.new
+        if copied.new.files:
+            self._gate.outcome.checksums += copied.checksums
+        step.advance(copied.found.files, weight=copied.found.size_bytes)
 
     def _throttle(self, size: int) -> None:
         """Wait until so many more bytes may be sent."""
@@ -382,7 +389,8 @@ class _Run:
                 if file.path.kind is LogFileKind.COMMIT:
                     raise _diverged(path, self._target)
                 made = copy_file(self._source, path, file.size_bytes, self._target, replace=True)
-        self._count(_Copied(file.size_bytes, made == Existed()), step)
+        size = Amount(1, file.size_bytes)
+        self._count(_Copied(size, Amount() if made == Existed() else size), step)
         return digest.hexdigest()
 
     def _is_same(self, path: str, size: int) -> bool:

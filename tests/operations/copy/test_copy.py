@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -18,6 +19,8 @@ from deltacli.operations.copy.plan import plan_copy
 from deltacli.operations.copy.request import CopyLevel, CopyRequest
 from deltacli.operations.read.snapshot import digest_of_keys
 from deltacli.storage import LocalStorage, Storage
+from deltacli.storage.outcomes import Creation
+from deltacli.storage.second_process import Beside
 from deltacli.table.version import Snapshot
 from tests.operations.copy.tables import (
     SHAPES,
@@ -322,6 +325,30 @@ def test_a_time_budget_ends_a_copy_that_the_next_run_continues(source: Path, tmp
 
     assert "copy.time-budget" == ended.value.code
     assert 3 == copy(source, tmp_path / "target").committed_version
+
+
+@pytest.mark.parametrize(("threads", "dies"), [(None, False), (None, True), (1, False)])
+def test_many_files_of_a_disk_are_copied_by_two_processes(
+    threads: int | None, dies: bool, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target, beside, real = tmp_path / "target", list[int](), Beside.copy_group
+
+    def copy_group(self: Beside, paths: Sequence[str]) -> list[Creation] | None:
+        made = real(self, paths)
+        if made is not None and self._process is not None:
+            beside.append(len(made))
+            if dies:
+                self._process.kill()
+        return made
+
+    monkeypatch.setattr(Beside, "copy_group", copy_group)
+    monkeypatch.setattr("deltacli.operations.copy.execute._GROUP_FILES", 1)
+    monkeypatch.setattr("deltacli.operations.copy.execute._FILES_OF_A_PROCESS", 2)
+    done = copy(source, target, replica=True, threads=threads)
+
+    assert done.copied.files == len(files_of(target))
+    assert files_of(source).items() <= files_of(target).items()
+    assert sum(beside) == 0 if threads else sum(beside) == 1 if dies else sum(beside) > 0
 
 
 def test_the_note_is_refused_where_it_is_damaged(source: Path, tmp_path: Path) -> None:
