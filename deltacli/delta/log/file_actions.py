@@ -542,9 +542,14 @@ class NarrowRows:
         Raises CommitCorrupt, naming `source`, if a path, a size or a vector's cardinality is missing or a value has the
         wrong type.
         """
+        return self._add_batch(source), self._remove_batch(source)
+
+    def _add_batch(self, source: str) -> pyarrow.RecordBatch:
         import pyarrow as pa
 
         paths, dv_ids, sizes, stats, cardinalities = self._adds
+        if not paths:
+            return _no_rows()[0]
         texts = _text_column(stats, "add.stats", source)
         cardinality = _whole_column(cardinalities, "add.deletionVector.cardinality", source)
         is_few = len(stats) <= _FEW_TEXTS
@@ -558,17 +563,28 @@ class NarrowRows:
         ]
         if adds[2].null_count:
             raise missing("add.size", source)
+        return pa.RecordBatch.from_arrays(adds, schema=action_schemas().narrow_add)
+
+    def _remove_batch(self, source: str) -> pyarrow.RecordBatch:
+        import pyarrow as pa
+
         paths, dv_ids, timestamps = self._removes
+        if not paths:
+            return _no_rows()[1]
         removes = [
             _path_column(paths, "remove", source),
             _text_column(dv_ids, "remove.deletionVector", source),
             _whole_column(timestamps, "remove.deletionTimestamp", source),
         ]
-        schemas = action_schemas()
-        return (
-            pa.RecordBatch.from_arrays(adds, schema=schemas.narrow_add),
-            pa.RecordBatch.from_arrays(removes, schema=schemas.narrow_remove),
-        )
+        return pa.RecordBatch.from_arrays(removes, schema=action_schemas().narrow_remove)
+
+
+@lru_cache(maxsize=1)
+def _no_rows() -> tuple[pyarrow.RecordBatch, pyarrow.RecordBatch]:
+    import pyarrow as pa
+
+    schemas = action_schemas()
+    return tuple(pa.RecordBatch.from_pylist([], schema=one) for one in (schemas.narrow_add, schemas.narrow_remove))
 
 
 SMALL_FILE_BYTES = 16 << 20
