@@ -30,7 +30,7 @@ Rows = Counter[Row]
 
 ROW_ID, ROW_VERSION = (f"delta.rowTracking.materializedRow{name}ColumnName" for name in ("Id", "CommitVersion"))
 HIGH_WATER_MARK = "delta.rowTracking"
-_CACHED = 4096
+_CACHED = 1024
 _Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
 _MAGIC, _WITH_RUNS, _ARRAY_MAX = 1681511377, 12347, 4096
 _INTEGERS = ("byte", "short", "integer", "long")

@@ -147,7 +147,7 @@ def keep_modules() -> None:
     """Let the collector of garbage leave alone what was imported, which it would look at again and again."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(100_000, 20, 50)
+    gc.set_threshold(50_000, 2, 2)
     known = cache(typing._get_protocol_attrs)  # type: ignore[attr-defined]
     typing._get_protocol_attrs = known  # type: ignore[attr-defined]  # Python 3.11 finds them at each isinstance
 
