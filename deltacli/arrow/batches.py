@@ -75,9 +75,18 @@ class ParquetReader:
     @cached_property
     def int96_paths(self) -> frozenset[tuple[str, ...]]:
         """Return the leaves of type INT96, each as the names along its path. Their values are instants in UTC."""
-        schema = self.metadata.schema
-        paths = self._reader.column_paths
-        return frozenset(tuple(path) for leaf, path in enumerate(paths) if schema.column(leaf).physical_type == "INT96")
+        return self.int96_of(range(len(self.paths)))
+
+    def int96_of(self, leaves: Iterable[int]) -> frozenset[tuple[str, ...]]:
+        """Return `int96_paths` of some leaves."""
+        schema, paths = self.metadata.schema, self.paths
+        return frozenset(tuple(paths[leaf]) for leaf in leaves if schema.column(leaf).physical_type == "INT96")
+
+    @cached_property
+    def paths(self) -> list[list[str]]:
+        """Return the names along the path of each leaf."""
+        found: list[list[str]] = self._reader.column_paths
+        return found
 
     def read_group(self, group: int) -> pyarrow.Table:
         """Return all columns of a row group."""
@@ -107,7 +116,7 @@ class ParquetReader:
     def _leaves(self) -> dict[str, list[int]]:
         """Map the name of each column or nested field to its leaf indexes."""
         leaves: dict[str, list[int]] = {}
-        for leaf, path in enumerate(self._reader.column_paths):
+        for leaf, path in enumerate(self.paths):
             for name in accumulate(path, "{}.{}".format):
                 leaves.setdefault(name, []).append(leaf)
         return leaves

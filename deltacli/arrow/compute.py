@@ -12,6 +12,7 @@ startup time matters.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any  # pyarrow has no types
 
 _FUNCTIONS: Mapping[str, tuple[str, int, str | None]] = {
@@ -149,25 +150,28 @@ def random(length: int, *, initializer: int) -> Any:
 
 
 def _bound(name: str) -> Any:
-    call, row = _private("call_function"), _FUNCTIONS.get(name)
-    if call is None or row is None:
+    find, row = _private("get_function"), _FUNCTIONS.get(name)
+    if find is None or row is None:
         import pyarrow.compute
 
         return getattr(pyarrow.compute, name)
     function, data, options_name = row
-    return _caller(call, function, data, _private(options_name) if options_name else None)
+    return _caller(find(function).call, data, _private(options_name) if options_name else None)
 
 
-def _caller(call: Callable[..., Any], function: str, data: int, options: Any) -> Callable[..., Any]:
+def _caller(call: Callable[..., Any], data: int, options: Any) -> Callable[..., Any]:
     if options is None:
-        return lambda *arguments: call(function, list(arguments))
+        return lambda *arguments: call(arguments)
+    defaults = cache(options)
 
     def with_options(*arguments: Any, **settings: Any) -> Any:
-        return call(function, list(arguments[:data]), options(*arguments[data:], **settings))
+        given = arguments[data:]
+        return call(arguments[:data], options(*given, **settings) if given or settings else defaults())
 
     return with_options
 
 
+@cache
 def _private(name: str) -> Any:
     """Return an attribute of pyarrow's compiled module; None if this release does not have it."""
     try:

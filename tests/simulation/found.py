@@ -44,4 +44,14 @@ FOUND: tuple[Found, ...] = (
             is_disk=False,
         ),
     ),
+    Found(
+        "files that only a copy had were missed where its log was put back",
+        _scenario(
+            800_034,
+            Item("admin1", "backup-copy", 4124581284, 5.0, 108_000.0),
+            Item("admin1", "log-restore", 2658330364, 5.0, 108_000.0),
+            Item("world", "lose-log", 656876690, 0.0, 130.0, 17),
+            has_copy=True,
+        ),
+    ),
 )

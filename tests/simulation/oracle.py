@@ -245,6 +245,8 @@ class Oracle(Truth):
             self._lost.pop(commit_path(version), None)
             self.truth.clear()
             self._follow()
+            for path in self._named() - self.tree.files.keys() - self._bytes.keys():  # only somebody else had them
+                self._lost[path] = self._ticks
             return
         if known is not None and known.data == after.data:
             self._lost.pop(commit_path(version), None)

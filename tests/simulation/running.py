@@ -12,11 +12,12 @@ import os
 import re
 import sys
 import time
+import typing
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import date
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -126,7 +127,7 @@ def result_of(theme: Theme, seed: int) -> Result:
 def results(theme: Theme, seeds: Sequence[int], jobs: int) -> Iterator[Result]:
     """Play the histories of seeds, in order."""
     if jobs == 1:
-        keep_modules()
+        _begin_process()
         yield from map(partial(result_of, theme), seeds)
         return
     forks = "fork" if sys.platform.startswith("linux") else "spawn"  # with all modules, and before any thread
@@ -135,7 +136,7 @@ def results(theme: Theme, seeds: Sequence[int], jobs: int) -> Iterator[Result]:
 
 
 def _begin_process() -> None:
-    """Begin a process of a pool, on one core: its threads act one at a time, so a second one costs only the way."""
+    """Begin a process that plays, on one core: its threads act one at a time, so a second one costs only the way."""
     keep_modules()
     if sys.platform.startswith("linux"):
         cores = sorted(os.sched_getaffinity(0))
@@ -146,7 +147,9 @@ def keep_modules() -> None:
     """Let the collector of garbage leave alone what was imported, which it would look at again and again."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(20_000, 20, 50)
+    gc.set_threshold(50_000, 2, 2)
+    known = cache(typing._get_protocol_attrs)  # type: ignore[attr-defined]
+    typing._get_protocol_attrs = known  # type: ignore[attr-defined]  # Python 3.11 finds them at each isinstance
 
 
 def simulate(theme: Theme, seeds: Sequence[int], jobs: int, *, stops: bool) -> Summary:

@@ -139,7 +139,6 @@ class Schedule:
         self.random = random.Random(f"schedule {seed}")
         self.trace: list[Step] = []
         self.steps = self.calls = 0
-        self._hash = hashlib.sha256()
         self._seconds = start_ms / 1_000
         self._faults = {place: kind for one in faults for place, kind in one.kinds().items()}
         self._actors: list[Actor] = []
@@ -308,14 +307,13 @@ class Schedule:
 
     def note(self, what: str, actor: str | None = None) -> None:
         """Add a line to the trace."""
-        step = Step(self.time_ms, self.current if actor is None else actor, what)
-        self.trace.append(step)
-        self._hash.update(f"{step.time_ms} {step.actor} {step.what}\n".encode("utf-8", "surrogatepass"))
+        self.trace.append(Step(self.time_ms, self.current if actor is None else actor, what))
 
     @property
     def digest(self) -> str:
         """The same for the same history."""
-        return self._hash.hexdigest()[:16]
+        text = "".join(f"{step.time_ms} {step.actor} {step.what}\n" for step in self.trace)
+        return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
     def _hand_on(self, actor: Actor | None) -> None:
         """Decide who is next, and wait until this one is again; None: it is done."""
@@ -358,6 +356,8 @@ class Schedule:
         return self.random.choice(ready)
 
     def _deliver(self, *, everything: bool = False) -> None:
+        if not self._late:
+            return
         due = [effect for at, effect in self._late if everything or at <= self.steps]
         self._late = [] if everything else [one for one in self._late if one[0] > self.steps]
         for effect in due:

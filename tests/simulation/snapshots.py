@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from deltacli.core.errors import FileMissing
 from deltacli.storage.base import ReadStorage
 from tests.simulation.reading import (
+    NOTHING,
     Checkpoint,
     Tracked,
     checkpoints_of,
@@ -18,6 +19,7 @@ from tests.simulation.reading import (
     lines_of,
     paths_of,
     rows_of,
+    state_after,
 )
 from tests.support.actions import Action, Line
 from tests.support.builder import LOG, Files, StoredFile, commit_path
@@ -66,16 +68,16 @@ def read_snapshot(storage: ReadStorage) -> Snapshot:
     for start in [*reversed(checkpoints_of(listed)), None]:
         try:
             version = -1 if start is None else start.version
-            state = State() if start is None else _state_of(storage, start)
+            state = NOTHING if start is None else _state_of(storage, start)
             time_ms = 0 if start is None else listed[start.paths[0]].modified_ms
             if version in commits:
                 lines = lines_of(storage.read(commit_path(version)))
                 time_ms = time_of(state, lines, listed[commits[version]].modified_ms)
             while version + 1 in commits:
                 version += 1
-                lines = lines_of(storage.read(commits[version]))
-                state = state.after(lines)
-                time_ms = time_of(state, lines, listed[commits[version]].modified_ms)
+                data = storage.read(commits[version])
+                state = state_after(state, data)
+                time_ms = time_of(state, lines_of(data), listed[commits[version]].modified_ms)
         except (Damaged, FileMissing):
             continue
         if state.metadata and state.protocol and version >= max(commits, default=version):

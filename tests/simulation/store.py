@@ -34,6 +34,8 @@ from tests.support.builder import Files, StoredFile
 
 T = TypeVar("T")
 _SLOW_SECONDS = (0.5, 6.0, 61.0, 90.0)
+_OF_DISKS = Capabilities(cheap_listing=True, parallel_reads=1, atomic_create=True, has_directories=True)
+_OF_OBJECTS = Capabilities(cheap_listing=False, parallel_reads=1, atomic_create=True, lists_flat=True)
 _numbers = itertools.count(1)
 
 
@@ -370,7 +372,7 @@ class ObjectStore(Store):
 
     @property
     def capabilities(self) -> Capabilities:
-        return Capabilities(cheap_listing=False, parallel_reads=1, atomic_create=True, lists_flat=True)
+        return _OF_OBJECTS
 
     def remove_directory(self, path: str) -> Deletion:  # noqa: ARG002  (of the port)
         return Missing()
@@ -390,7 +392,7 @@ class DiskStore(Store):
 
     @property
     def capabilities(self) -> Capabilities:
-        return Capabilities(cheap_listing=True, parallel_reads=1, atomic_create=True, has_directories=True)
+        return _OF_DISKS
 
     @property
     def place(self) -> Place | None:

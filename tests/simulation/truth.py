@@ -11,6 +11,7 @@ from tests.simulation.judging import (
 )
 from tests.simulation.promises import ENVIRONMENT, Tree
 from tests.simulation.reading import (
+    NOTHING,
     ROW_ID,
     ROW_VERSION,
     Checkpoint,
@@ -29,6 +30,7 @@ from tests.simulation.reading import (
     row_of,
     rows_of,
     shown,
+    state_after,
 )
 from tests.support.actions import Action
 from tests.support.builder import Files, StoredFile, commit_path
@@ -180,7 +182,7 @@ class Truth:
 
     def _made(self, version: int, file: StoredFile, base: Version | None) -> Version:
         lines = lines_of(file.data)
-        state = (State() if base is None else base.state).after(lines)
+        state = state_after(NOTHING if base is None else base.state, file.data)
         if state.metadata is None or state.protocol is None:
             raise Damaged(f"version {version} has no metadata or no protocol")
         time_ms = info_of(lines).get("inCommitTimestamp") if is_on(state, "delta.enableInCommitTimestamps") else None
@@ -216,11 +218,11 @@ class Truth:
         """The state of a version from a checkpoint or from the first commit, by what is there now."""
         files = self.tree.files
         try:
-            state = State() if start is None else start.state(files)
+            state = NOTHING if start is None else start.state(files)
             for number in range(0 if start is None else start.version + 1, version + 1):
                 if commit_path(number) not in files:
                     return None
-                state = state.after(lines_of(files[commit_path(number)].data))
+                state = state_after(state, files[commit_path(number)].data)
         except Damaged:
             return None
         return state if state.protocol and state.metadata else None

@@ -8,6 +8,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
@@ -144,6 +145,7 @@ def parquet_bytes(rows: Sequence[Line], shape: Shape, *, columns: Sequence[str] 
     return data
 
 
+@lru_cache
 def checkpoint_schema(shape: Shape) -> dict[str, Any]:  # Any: pyarrow has no types
     """Column -> Arrow type of the actions of a checkpoint."""
     text = pa.large_string() if shape.large_text else pa.string()

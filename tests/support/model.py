@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
@@ -89,13 +89,12 @@ class State:
                     case "domainMetadata":
                         others["domains"] = {**others.get("domains", self.domains), action["domain"]: action}
         removes = {key: action for key, action in removes.items() if key not in adds}
-        touched = adds.keys() | removes.keys()
-        return replace(
-            self,
-            **others,
-            live={**{key: action for key, action in self.live.items() if key not in touched}, **adds},
-            tombstones={**{key: action for key, action in self.tombstones.items() if key not in touched}, **removes},
-        )
+        if adds or removes:
+            touched = adds.keys() | removes.keys()
+            others["live"] = {key: action for key, action in self.live.items() if key not in touched} | adds
+            rest = {key: action for key, action in self.tombstones.items() if key not in touched}
+            others["tombstones"] = rest | removes
+        return State(**(vars(self) | others))
 
     @property
     def live_domains(self) -> dict[str, Action]:

@@ -385,12 +385,15 @@ class RowGroup:
 class CheckpointColumns:
     """The leaves one Parquet file of a checkpoint has, found by name; unknown ones are ignored."""
 
-    def __init__(self, metadata: pyarrow.parquet.FileMetaData, footer: bytes = b"") -> None:
-        """`footer` is the bytes that `metadata` was read from. Without them nothing is known about any row group."""
+    def __init__(
+        self, metadata: pyarrow.parquet.FileMetaData, paths: Iterable[Sequence[str]], footer: bytes = b""
+    ) -> None:
+        """`paths` are the names that lead to each leaf, `footer` the bytes that `metadata` was read from. Without them
+        nothing is known about any row group.
+        """
         self._metadata = metadata
         self._footer = footer
-        schema = metadata.schema
-        self._leaves = {schema.column(index).path for index in range(len(schema))}
+        self._leaves = {".".join(path) for path in paths}
         self._null_counts: dict[str, list[int | None]] = {}
 
     def has(self, prefix: str) -> bool:
@@ -406,6 +409,10 @@ class CheckpointColumns:
         absent).
         """
         return leaf in self._leaves and self._nulls(group, leaf) != self._metadata.row_group(group).num_rows
+
+    def knows(self, group: int, leaf: str) -> bool:
+        """Return whether the footer says how many values of the leaf are null in that row group."""
+        return self._nulls(group, leaf) is not None
 
     def narrow_add(self, group: RowGroup, *, with_paths: bool, with_records: bool = True) -> list[str]:
         """Return the leaves needed to count the adds of a row group; those of their rows only with `with_records`."""

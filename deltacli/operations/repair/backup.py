@@ -434,7 +434,8 @@ def _require_rebuilt(
         if names & put and not _is_as_now(table, before, view, checkpoint):
             doubtful |= names
     if not noted.log.issubset(present):  # something of the log expired since, so what is put back is not as it was
-        doubtful |= {name for name in put if name in after and fault_of_log_file(view.storage, after[name]) is not None}
+        shared = sorted(put & after.keys())
+        doubtful |= {name for name in shared if fault_of_log_file(view.storage, after[name]) is not None}
     rest = versioned(file for name, file in after.items() if name not in doubtful)
     lost = sorted(set(before.reconstructable) - set(rest.reconstructable))
     if lost:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import io
 import struct
 import warnings
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -113,25 +113,22 @@ def require_sound(metadata: Any, group: int, leaves: Sequence[int]) -> None:  # 
         return
 
 
-def rows_a_batch(source: Any, metadata: Any, group: int, columns: list[str], path: str) -> int:  # Any: pyarrow
-    """Return how many rows of these columns can be read at a time. Raises CheckpointUnreadable for a page too large.
+def rows_a_batch(source: Any, metadata: Any, group: int, leaves: Sequence[int], path: str) -> int:  # Any: pyarrow
+    """Return how many rows of these leaves can be read at a time. Raises CheckpointUnreadable for a page too large.
 
-    The footer must already have been validated for these columns. No other columns are inspected.
+    The footer must already have been validated for these leaves. No other ones are inspected.
     """
     row_group, rows = metadata.row_group(group), ROWS_A_BATCH
-    prefixes = tuple(f"{column}." for column in columns)
-    for index, name in enumerate(metadata.schema.column(index).path for index in range(len(metadata.schema))):
-        if name not in columns and not name.startswith(prefixes):
-            continue
-        chunk = row_group.column(index)
+    for leaf in leaves:
+        chunk = row_group.column(leaf)
         try:
             for start, header in _headers(source, chunk):
                 if header.unpacked_bytes > MAX_PAGE_BYTES:
-                    raise _too_large(path, f"a page of {name} unpacks to {header.unpacked_bytes} bytes")
+                    raise _too_large(path, f"a page of {chunk.path_in_schema} unpacks to {header.unpacked_bytes} bytes")
                 if chunk.physical_type == "BYTE_ARRAY":
                     rows = min(rows, MAX_COLUMN_BYTES // max(_longest(source, chunk, start, header), 1))
         except (ThriftFaultError, struct.error) as fault:
-            raise _too_large(path, f"{name}: {fault}") from fault
+            raise _too_large(path, f"{chunk.path_in_schema}: {fault}") from fault
     return max(rows, 1)
 
 
@@ -329,15 +326,18 @@ class OpenParquet(NamedTuple):
         """Return how many rows of these columns fit into memory at a time. Raises what `require_sound` raises."""
         if not self.is_near:
             return ROWS_A_BATCH
-        require_sound(self.file.metadata, group, self.file.leaves_of(columns))
-        return rows_a_batch(self.source, self.file.metadata, group, columns, self.path)
+        leaves = self.file.leaves_of(columns)
+        require_sound(self.file.metadata, group, leaves)
+        return rows_a_batch(self.source, self.file.metadata, group, leaves, self.path)
 
     def measured_batches(self, group: int, columns: list[str], rows: int) -> Iterator[RecordBatch]:
         """Yield the named columns of a row group, which have been measured, `rows` rows at a time."""
         found, expected = 0, self.file.metadata.row_group(group).num_rows
-        for batch in self.file.read_columns(rows, group, columns):
+        leaves = self.file.leaves_of(columns)
+        int96_paths = self.file.int96_of(leaves)
+        for batch in self.file.read_leaves(rows, group, leaves):
             found += batch.num_rows
-            yield _with_utc(batch, self.file.int96_paths)
+            yield _with_utc(batch, int96_paths)
         if found != expected:  # Arrow stops where the pages end, without an error
             raise CheckpointUnreadable(
                 f"{self.path} cannot be read as a checkpoint",
@@ -353,7 +353,7 @@ def open_parquet(storage: ReadStorage, path: str) -> Iterator[OpenParquet]:
     """Open a Parquet file of a checkpoint; every fault while it is open is raised as CheckpointUnreadable."""
     with checkpoint_faults(path), storage.open(path) as source:
         file = ParquetReader(source, buffer_size=_buffer_bytes(storage))
-        columns = CheckpointColumns(file.metadata, read_footer_bytes(source))
+        columns = CheckpointColumns(file.metadata, file.paths, read_footer_bytes(source))
         tag = storage.tag(path, source)
         yield OpenParquet(path, file, source, storage.capabilities.cheap_listing, tag, columns)
 
@@ -375,7 +375,7 @@ def open_piece(stores: TableStores, piece: CheckpointPiece) -> Iterator[OpenParq
             )
         file = ParquetReader(source, metadata=stores.footers.get(path, piece.tag), buffer_size=_buffer_bytes(storage))
         stores.footers.put(path, piece.tag, file.metadata)
-        columns = CheckpointColumns(file.metadata)
+        columns = CheckpointColumns(file.metadata, file.paths)
         yield OpenParquet(path, file, source, storage.capabilities.cheap_listing, piece.tag, columns)
 
 
@@ -391,29 +391,37 @@ def small_actions(parquet: OpenParquet, kinds: Iterable[str] = SMALL_ACTIONS) ->
     columns = parquet.columns
     for group in range(parquet.file.metadata.num_row_groups):
         held = {kind: leaf for kind in kinds if columns.holds(group, leaf := f"{kind}.{SMALL_ACTIONS[kind]}")}
-        rows = parquet.measured(group, [*held, *held.values()]) if held else 0
-        for kind, leaf in held.items():
-            yield from _rows_of(parquet, group, kind, leaf, rows)
+        if held:
+            rows = parquet.measured(group, [*held, *held.values()])
+            yield from _rows_of(parquet, group, held, rows)
 
 
-def _rows_of(parquet: OpenParquet, group: int, kind: str, leaf: str, rows: int) -> Iterator[tuple[str, Action]]:
-    """Yield the rows of one small action in one row group whose columns have been measured.
+def _rows_of(parquet: OpenParquet, group: int, held: Mapping[str, str], rows: int) -> Iterator[tuple[str, Action]]:
+    """Yield the rows of small actions in one row group whose columns have been measured, one kind after the other.
 
-    The leaf that shows whether there are rows is read first. Whole structs are read only if there are some.
+    Where the footer does not say whether there are rows, the leaves that show it are read first. Whole structs are read
+    only if there are some.
     """
-    present = any(
-        _struct(batch.column(0), parquet.path).flatten()[0].null_count < batch.num_rows
-        for batch in parquet.measured_batches(group, [leaf], rows)
-    )
-    if present:
-        for batch in parquet.measured_batches(group, [kind], rows):
-            column = batch.column(0)
+    absent = {kind for kind, leaf in held.items() if not parquet.columns.knows(group, leaf)}
+    if absent:
+        for batch in parquet.measured_batches(group, [held[kind] for kind in held if kind in absent], rows):
+            absent -= {
+                kind
+                for kind in absent
+                if _struct(batch.column(kind), parquet.path).flatten()[0].null_count < batch.num_rows
+            }
+    found: dict[str, list[Action]] = {kind: [] for kind in held if kind not in absent}
+    if found:
+        for batch in parquet.measured_batches(group, [*found], rows):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", UserWarning)  # for a duplicate key in a map, the last one counts
-                found = pc.filter(column, pc.is_valid(column)).to_pylist(maps_as_pydicts="lossy")
-            for row in found:
-                take_whole_numbers(kind, row)
-                yield kind, row
+                for kind, actions in found.items():
+                    column = _struct(batch.column(kind), parquet.path)
+                    actions += pc.filter(column, pc.is_valid(column)).to_pylist(maps_as_pydicts="lossy")
+    for kind, actions in found.items():
+        for action in actions:
+            take_whole_numbers(kind, action)
+            yield kind, action
 
 
 def _struct(column: Any, path: str) -> Any:  # Any: pyarrow has no types
