@@ -340,9 +340,13 @@ def test_all_names_of_a_table_have_one_lease(tmp_path: Path) -> None:
 
     here = {FoundTable(name, group, open_storage(str(tmp_path)), name).identity for name in ("t", "link")}
     there = {FoundTable(name, group, open_storage(name, {}), "").identity for name in names}
+    boxes = ("az://box/t", "wasbs://box@acme.blob.core.windows.net/t", "https://acme.dfs.core.windows.net/box/t")
+    options = {"anon": "true", "account_name": "acme"}
+    azure = {FoundTable(name, group, open_storage(name, options), "").identity for name in boxes}
 
     assert {str(tmp_path.resolve() / "t")} == here
     assert {"s3://bucket/a/t"} == there
+    assert {"abfss://box@acme.dfs.core.windows.net/t"} == azure
 
 
 def _group_of(root: Path) -> tuple[Group, ...]:

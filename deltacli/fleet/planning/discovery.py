@@ -91,7 +91,7 @@ Expander = Callable[[str], Sequence[str]]
 _FILE_URI = re.compile(r"(?i)file:(?://(?:localhost)?)?(?=/)")
 _QUOTED_MAGIC = re.compile(r"(?i)%(?:2A|3F|5B)")
 _SCHEMES = {"s3a": "s3", "s3n": "s3", "gcs": "gs"}
-_AZURE = re.compile(r"(?i)(?:abfss?|wasbs?)://([^/@]+)@([^/.]+)\.(?:blob|dfs)\.([^/]+)")
+_AZURE = re.compile(r"(?i)(?:abfss?|wasbs?|az)://([^/@]+)@([^/.]+)\.(?:blob|dfs)\.([^/]+)")
 _AZURE_HTTPS = re.compile(r"(?i)\Ahttps://([^/.]+)\.(?:blob|dfs)\.([^/]+)/([^/]+)")
 
 
@@ -198,7 +198,7 @@ class _Search:
         for entry, name in named:
             if self._is_excluded(group, name) or not (store := self._store(group, entry, name)):
                 continue
-            if not self._is_excluded(group, identity_of(store, "")):
+            if not any(self._is_excluded(group, one) for one in _names_of(store, "")):
                 self._found[group.name].append(FoundTable(name, group, store, ""))
         for entry in (*group.globs, *group.prefixes):
             pattern = split_pattern(entry.text) if entry in group.globs else (entry.text, ())
@@ -276,8 +276,7 @@ class _Search:
 
     def _is_excluded_place(self, place: _Place) -> bool:
         """Return True for a directory that is excluded by its name, or by the name that a link leads to."""
-        identity = identity_of(place.store, place.at)
-        return any(self._is_excluded(place.group, name) for name in (place.name, identity))
+        return any(self._is_excluded(place.group, name) for name in (place.name, *_names_of(place.store, place.at)))
 
     def _is_excluded(self, group: Group, name: str) -> bool:
         expression = self._excluded[group.name]
@@ -315,7 +314,14 @@ def identity_of(store: ReadStorage, at: str) -> str:
     """Return the identity of a directory: on a local disk its path with links resolved, else its URI, spelled once."""
     if isinstance(store, LocalStorage):
         return os.path.realpath(os.path.join(store.root, at))
-    return _one_spelling(f"{store.uri}/{at}".rstrip("/"))
+    return max(map(_one_spelling, _names_of(store, at)), key=len)  # with the account
+
+
+def _names_of(store: ReadStorage, at: str) -> tuple[str, ...]:
+    """Return the path of a directory, or each of its URIs."""
+    if isinstance(store, LocalStorage):
+        return (identity_of(store, at),)
+    return tuple(f"{uri}/{at}".rstrip("/") for uri in (store.uri, *store.aliases))
 
 
 def _one_spelling(uri: str) -> str:
