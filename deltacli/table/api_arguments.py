@@ -324,6 +324,11 @@ def _is_list(value: object) -> bool:
     return isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping)
 
 
+def _is_sequence(value: object) -> bool:
+    """Return whether a value is a list that is the same each time it is read: an iterator is empty the second time."""
+    return _is_list(value) and not isinstance(value, Iterator)
+
+
 def _is_number(value: object) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool)
 
@@ -346,8 +351,8 @@ _KINDS: Mapping[str, _Kind] = {
         lambda value: isinstance(value, Mapping), "a dictionary of strings, such as {'key': 'value'}", "str"
     ),
     "PriceTable": _Kind(lambda value: hasattr(value, "of_bytes"), "a `PriceTable`"),
-    "Sequence[int]": _Kind(_is_list, "a list of integers, such as [1, 2]", "int"),
-    "Sequence[str]": _Kind(_is_list, "a list of strings, such as ['a', 'b']", "str"),
+    "Sequence[int]": _Kind(_is_sequence, "a list of integers, such as [1, 2]", "int"),
+    "Sequence[str]": _Kind(_is_sequence, "a list of strings, such as ['a', 'b']", "str"),
     "TableHandle": _Kind(lambda value: hasattr(value, "storage"), "a table of `open_table`"),
 }
 """Annotation, without None -> what an argument must be. Others are not checked here."""
@@ -406,6 +411,6 @@ def _require(value: object, name: str, annotation: object) -> None:
         for key, element in value.items():
             _require(key, f"a key of {name}", kind.of_elements)
             _require(element, f"{name}[{key!r}]", kind.of_elements)
-    elif isinstance(value, list | tuple):
+    elif isinstance(value, Iterable):
         for place, element in enumerate(value):
             _require(element, f"{name}[{place}]", kind.of_elements)

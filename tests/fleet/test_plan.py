@@ -13,9 +13,9 @@ from deltacli.cli.app import run
 from deltacli.core.errors import PermissionRefused, UsageError
 from deltacli.core.units import DAY_MS
 from deltacli.engine.base import EmbeddedEngine
-from deltacli.fleet.planning.discovery import FoundTable
+from deltacli.fleet.planning.discovery import FoundTable, exclusion
 from deltacli.fleet.planning.due import FleetPlan, LastRun, plan_fleet
-from deltacli.fleet.policy_file.model import Group
+from deltacli.fleet.policy_file.model import Entry, Group
 from deltacli.fleet.policy_file.reading import require_fleet_file
 from deltacli.fleet.running.journal import Journal, JournalWriter
 from deltacli.fleet.running.run import summarize
@@ -299,6 +299,39 @@ def test_an_excluded_table_is_not_found_through_a_link(tmp_path: Path, plan: Pla
     assert {"lake/other"} >= due_of(found, tmp_path).keys()
 
 
+@pytest.mark.parametrize("search", ['globs = ["lake/*"]', 'prefixes = ["lake"]', 'tables = ["lake/a b", "link"]'])
+@pytest.mark.parametrize(
+    "uri", ["file://{}/lake/a%20b", "file:{}/lake/a*", "FILE://localhost{}/lake/", "file://{}/link"]
+)
+def test_what_a_file_uri_excludes_is_in_no_group(tmp_path: Path, plan: Plan, search: str, uri: str) -> None:
+    TableBuilder().commits(3).write(tmp_path / "lake" / "a b")
+    (tmp_path / "link").symlink_to("lake/a b")
+
+    found = plan(f'[groups.all]\npolicy = "base"\n{search}\nexclude = ["{uri.format(tmp_path)}"]\n')
+
+    assert not found.tables
+
+
+@pytest.mark.parametrize(
+    ("pattern", "name"),
+    [
+        ("gcs://bucket/lake/*", "gs://bucket/lake/t"),
+        ("GS://bucket/lake", "gcs://bucket/lake/t"),
+        ("S3N://bucket/lake", "s3a://bucket/lake/t"),
+        ("wasbs://box@Acme.blob.core.windows.net/lake", "abfss://box@acme.dfs.core.windows.net/lake/t"),
+        ("https://acme.blob.core.windows.net/box/lake", "abfs://box@acme.dfs.core.windows.net/lake/t"),
+    ],
+)
+def test_an_address_is_excluded_in_each_of_its_spellings(tmp_path: Path, pattern: str, name: str) -> None:
+    (group,) = _group_of(tmp_path)
+    store = open_storage(name, {"account_key": "a2V5"} if "@" in name else {})
+
+    excluded = exclusion([Entry(pattern, 1)])
+
+    assert excluded is not None
+    assert excluded.fullmatch(FoundTable(name, group, store, "").identity)
+
+
 def test_all_names_of_a_table_have_one_lease(tmp_path: Path) -> None:
     (group,) = _group_of(tmp_path)
     TableBuilder().commits(1).write(tmp_path / "t")
@@ -307,9 +340,13 @@ def test_all_names_of_a_table_have_one_lease(tmp_path: Path) -> None:
 
     here = {FoundTable(name, group, open_storage(str(tmp_path)), name).identity for name in ("t", "link")}
     there = {FoundTable(name, group, open_storage(name, {}), "").identity for name in names}
+    boxes = ("az://box/t", "wasbs://box@acme.blob.core.windows.net/t", "https://acme.dfs.core.windows.net/box/t")
+    options = {"anon": "true", "account_name": "acme"}
+    azure = {FoundTable(name, group, open_storage(name, options), "").identity for name in boxes}
 
     assert {str(tmp_path.resolve() / "t")} == here
     assert {"s3://bucket/a/t"} == there
+    assert {"abfss://box@acme.dfs.core.windows.net/t"} == azure
 
 
 def _group_of(root: Path) -> tuple[Group, ...]:

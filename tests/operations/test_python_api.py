@@ -386,6 +386,8 @@ WRONG_KINDS: list[tuple[Callable[[Table], object], str]] = [
     (lambda table: table.explain(clients="spark"), "clients is 'spark', expected a list of strings"),
     (lambda table: table.alter({"change": "drop"}), "changes is {'change': 'drop'}, expected a list of changes"),  # type: ignore[dict-item]
     (lambda table: table.vacuum(keep_versions="5", dry_run=True), "keep_versions is '5', expected a list of integers"),  # type: ignore[arg-type]
+    (lambda table: table.vacuum(protect_streams=iter(["s"])), "protect_streams is <list_iterator object"),  # type: ignore[arg-type]
+    (lambda table: table.validate(ignore=range(1)), "ignore[0] is 0, expected a string"),  # type: ignore[arg-type]
     (lambda table: table.vacuum(dry_run="no"), "dry_run is 'no', expected True or False"),  # type: ignore[arg-type]
     (lambda table: table.diff(from_version=3, other="./t"), "other is './t', expected a table of `open_table`"),  # type: ignore[arg-type]
     (lambda table: table.doctor(prices=0.02), "prices is 0.02, expected a `PriceTable`"),  # type: ignore[arg-type]

@@ -20,7 +20,7 @@ from deltacli.core.errors import (
     StorageFailed,
     UsageError,
 )
-from deltacli.storage import Created, Deleted, Existed, Failed, PathKind, Unknown, open_storage
+from deltacli.storage import Created, Deleted, Existed, Failed, PathKind, Unknown, is_inside, open_storage
 from deltacli.storage.objects.store import ObjectStorage
 from deltacli.storage.retry import Retry
 from deltacli.storage.s3.store import open_s3
@@ -399,6 +399,13 @@ def test_options_have_the_names_of_other_tools(s3: S3Server, monkeypatch: pytest
         {"anon": "True", "client_kwargs": f'{{"endpoint_url": "{s3.url}", "region_name": "eu-north-1"}}'},
     ):
         assert b"data" == open_storage(f"s3a://{bucket}/t/", options).read("a")
+
+
+def test_a_directory_is_inside_another_by_any_of_its_names() -> None:
+    outer, options = open_storage("s3://bucket/a", {"anon": "true"}), {"anon": "true"}
+    places = ("s3a://bucket/a/t", "s3n://bucket/a", "s3a://bucket/ab", "s3a://other/a/t")
+
+    assert [True, True, False, False] == [is_inside(open_storage(place, options), outer) for place in places]
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import unquote
 
 from deltacli.core.errors import DeltacliError, FileMissing, NotATable
 from deltacli.core.progress import SILENT, Progress
@@ -50,9 +51,13 @@ def exclusion(entries: Iterable[Entry]) -> re.Pattern[str] | None:
 
 
 def _resolved(glob: str) -> str:
-    """Return a glob with the links resolved in the directory before its first special character."""
-    if "://" in glob:
-        return glob.replace("s3a://", "s3://").replace("s3n://", "s3://")
+    """Return a glob as identities are spelled; of a path or a `file:` URI with the links resolved in the directory
+    before its first special character.
+    """
+    if local := _FILE_URI.match(glob):
+        glob = unquote(_QUOTED_MAGIC.sub(r"[\g<0>]", glob[local.end() :]), errors="surrogateescape")
+    elif "://" in glob:
+        return _one_spelling(glob)
     base = split_pattern(glob).base
     return os.path.realpath(base) + glob[len(base) :]
 
@@ -83,7 +88,11 @@ Opener = Callable[[str], "Storage"]
 Expander = Callable[[str], Sequence[str]]
 """Returns the addresses of the tables of a catalog that match a pattern `uc://CATALOG.SCHEMA.PATTERN`."""
 
-_OF_S3 = re.compile(r"s3[an]://")
+_FILE_URI = re.compile(r"(?i)file:(?://(?:localhost)?)?(?=/)")
+_QUOTED_MAGIC = re.compile(r"(?i)%(?:2A|3F|5B)")
+_SCHEMES = {"s3a": "s3", "s3n": "s3", "gcs": "gs"}
+_AZURE = re.compile(r"(?i)(?:abfss?|wasbs?|az)://([^/@]+)@([^/.]+)\.(?:blob|dfs)\.([^/]+)")
+_AZURE_HTTPS = re.compile(r"(?i)\Ahttps://([^/.]+)\.(?:blob|dfs)\.([^/]+)/([^/]+)")
 
 
 class FoundTable(NamedTuple):
@@ -102,7 +111,7 @@ class FoundTable(NamedTuple):
     @property
     def identity(self) -> str:
         """Return what is the same for all names of the table."""
-        return _identity(self.store, self.at)
+        return identity_of(self.store, self.at)
 
 
 class Failure(NamedTuple):
@@ -189,7 +198,7 @@ class _Search:
         for entry, name in named:
             if self._is_excluded(group, name) or not (store := self._store(group, entry, name)):
                 continue
-            if not self._is_excluded(group, _identity(store, "")):
+            if not any(self._is_excluded(group, one) for one in _names_of(store, "")):
                 self._found[group.name].append(FoundTable(name, group, store, ""))
         for entry in (*group.globs, *group.prefixes):
             pattern = split_pattern(entry.text) if entry in group.globs else (entry.text, ())
@@ -260,15 +269,14 @@ class _Search:
         """Return True for a directory that is not hidden, not excluded, and was not seen by this group before."""
         if self._is_excluded_place(place):
             return False
-        key = (place.group.name, _identity(place.store, place.at), place.segments)
+        key = (place.group.name, identity_of(place.store, place.at), place.segments)
         is_new = key not in self._seen
         self._seen.add(key)
         return is_new
 
     def _is_excluded_place(self, place: _Place) -> bool:
         """Return True for a directory that is excluded by its name, or by the name that a link leads to."""
-        identity = _identity(place.store, place.at)
-        return any(self._is_excluded(place.group, name) for name in (place.name, identity))
+        return any(self._is_excluded(place.group, name) for name in (place.name, *_names_of(place.store, place.at)))
 
     def _is_excluded(self, group: Group, name: str) -> bool:
         expression = self._excluded[group.name]
@@ -278,7 +286,7 @@ class _Search:
         tables: dict[str, FoundTable] = {}
         for group in groups:
             for found in self._found[group.name]:
-                tables.setdefault(_identity(found.store, found.at), found)
+                tables.setdefault(identity_of(found.store, found.at), found)
         ordered = sorted(tables.values(), key=lambda found: found.name)
         return Discovery(tuple(ordered), tuple(self._failures), tuple(self._others), tuple(self._backups))
 
@@ -302,11 +310,28 @@ def _key(place: _Place) -> str:
     return f"{place.store.uri}/{place.at}"
 
 
-def _identity(store: ReadStorage, at: str) -> str:
-    """Return the identity of a directory: on a local disk its path with links resolved, else its plain URI."""
+def identity_of(store: ReadStorage, at: str) -> str:
+    """Return the identity of a directory: on a local disk its path with links resolved, else its URI, spelled once."""
     if isinstance(store, LocalStorage):
         return os.path.realpath(os.path.join(store.root, at))
-    return _OF_S3.sub("s3://", f"{store.uri}/{at}".rstrip("/"))
+    return max(map(_one_spelling, _names_of(store, at)), key=len)  # with the account
+
+
+def _names_of(store: ReadStorage, at: str) -> tuple[str, ...]:
+    """Return the path of a directory, or each of its URIs."""
+    if isinstance(store, LocalStorage):
+        return (identity_of(store, at),)
+    return tuple(f"{uri}/{at}".rstrip("/") for uri in (store.uri, *store.aliases))
+
+
+def _one_spelling(uri: str) -> str:
+    """Return a URI with the one scheme and host of those that lead to the same place."""
+    uri = _AZURE_HTTPS.sub(r"abfss://\3@\1.dfs.\2", uri, count=1)
+    if azure := _AZURE.match(uri):
+        container, account, suffix = azure.groups()
+        return f"abfss://{container}@{account.lower()}.dfs.{suffix.lower()}{uri[azure.end() :]}"
+    scheme, _, rest = uri.partition("://")
+    return f"{_SCHEMES.get(scheme.lower(), scheme.lower())}://{rest}"
 
 
 def _join(name: str, below: str) -> str:

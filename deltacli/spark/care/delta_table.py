@@ -362,9 +362,9 @@ def _maintained(
 
 def _group_of(file: FleetFile, name: str, table: Table) -> Group:
     """Return the first group of a policy file that includes a table. Raises UsageError where none does."""
-    from deltacli.fleet.planning.discovery import exclusion
+    from deltacli.fleet.planning.discovery import exclusion, identity_of
 
-    names = {name, os.path.realpath(name) if "://" not in name else name, table.uri}
+    names = {name, table.uri, identity_of(table.storage, "")}
     for group in file.groups:
         excluded = exclusion(group.exclude)
         if excluded is not None and any(map(excluded.fullmatch, names)):

@@ -193,6 +193,7 @@ def _version(entry: Mapping[str, Any], prefix: str, *, is_marker: bool) -> Objec
 
 # -- tables in S3 and compatible stores --------------------------------------------------------------------------------
 
+_SCHEMES = ("s3", "s3a", "s3n")
 _BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,254}")
 
 
@@ -218,12 +219,13 @@ def open_s3(
     policy = retry or Retry()
     calls = S3Calls(uri, bucket, replace(read_s3_options(options), held=held), policy)
     calls.uploads = S3Uploads(calls)
+    aliases = tuple(f"{other}://{rest}" for other in _SCHEMES if other != scheme)
 
     def versions(store: ObjectStorage) -> VersionedObjects:
 
         return S3Versions(store, calls)
 
-    return ObjectStorage(uri, root, calls, retry=policy, versions=versions)
+    return ObjectStorage(uri, root, calls, aliases=aliases, retry=policy, versions=versions)
 
 
 LARGEST_SINGLE = 64 << 20
