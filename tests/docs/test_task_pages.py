@@ -120,9 +120,11 @@ def test_every_block_of_a_page_is_of_a_kind_that_is_compared_or_of_another_progr
 
 
 def pattern_of(block: str) -> str:
-    """The pattern of the output that a page shows: `…` stands for some text, and alone on its line for some lines."""
+    """The pattern of the output that a page shows: `…` stands for some text, and alone on its line for some lines. A
+    rule is as long as that text, which is the age of something.
+    """
     rows = [r"(?:.*\n)*?" if row == "…" else re.escape(row).replace("…", ".*") + "\n" for row in block.splitlines()]
-    return "".join(rows)
+    return re.sub("─+", "─+", "".join(rows))
 
 
 def test_a_page_fits_on_two_screens_and_is_on_the_start_page() -> None:

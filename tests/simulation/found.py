@@ -54,4 +54,14 @@ FOUND: tuple[Found, ...] = (
             has_copy=True,
         ),
     ),
+    Found(
+        "a cut commit that a compaction determined was taken for another one after its repair",
+        _scenario(
+            710_384,
+            Item("admin1", "cut-commit", 948681409),
+            Item("admin1", "repair", 3948627607, 5.0, 108_000.0, meanwhile="clone"),
+            is_disk=False,
+            has_copy=True,
+        ),
+    ),
 )

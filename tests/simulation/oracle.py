@@ -125,6 +125,7 @@ class Oracle(Truth):
             path
             for path, (before, after) in doing.changes.items()
             if before != after and (before is not None or path in files)  # the environment took some of them away
+            if not self._is_of_before(path, after, doing.intent)
         ]
         if answer in (Answer.REFUSED, Answer.NOTHING):
             named = self._named() if is_elsewhere else {*left}
@@ -149,6 +150,16 @@ class Oracle(Truth):
         left = sorted(doing.to_vacuum & self.to_vacuum(intent.retention_ms)) if doing.to_vacuum else []
         if left and answer in (Answer.DONE, Answer.NOTHING):
             self._report(Invariant.LEFTOVER, actor, f"{intent.what} is done and left {listed(left)}")
+
+    def _is_of_before(self, path: str, file: StoredFile | None, intent: Intent) -> bool:
+        """Whether a file is a commit of what its actor did before, whose request was on its way when it was killed."""
+        if file is None or name_of(path).kind is not Kind.COMMIT:
+            return False
+        try:
+            txn_id = info_of(lines_of(file.data)).get("txnId", "")
+        except Damaged:
+            return False
+        return self._by_txn.get(txn_id, intent) is not intent
 
     def changed(self, tree: Tree, path: str, before: StoredFile | None, after: StoredFile | None, actor: str) -> None:
         """A file was made, replaced or deleted."""
@@ -224,9 +235,11 @@ class Oracle(Truth):
     ) -> None:
         intent = doing.intent
         known = self.truth.get(version)
-        if before is not None:
-            is_damaged = commit_path(version) in self._lost
-            if after is not None and intent.undoes and after.data in self._damaged:
+        is_damaged = commit_path(version) in self._lost
+        is_undone = after is not None and intent.undoes and after.data in self._damaged
+        is_rebuilt = after is not None and is_damaged and known is not None and known.data != after.data
+        if before is not None and (is_undone or not (is_rebuilt and intent.puts_back)):
+            if is_undone:
                 self._lost[commit_path(version)] = self._ticks
             elif after is not None and is_damaged and known is not None and known.data == after.data:
                 self._lost.pop(commit_path(version))
@@ -239,7 +252,7 @@ class Oracle(Truth):
         assert after is not None
         commits = commits_of(self.tree.files)
         newest = max([*(one for one in commits if one != version), *self._of_checkpoints(version)], default=-1)
-        doing.is_believed = doing.is_believed or (intent.puts_back and newest < 0)
+        doing.is_believed = doing.is_believed or (intent.puts_back and newest < 0 and before is None)
         if doing.is_believed:
             doing.landed.append(version)
             self._lost.pop(commit_path(version), None)

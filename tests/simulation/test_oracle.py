@@ -253,6 +253,19 @@ def copied(scene: Scene) -> None:
     scene.environment(lambda: scene.delete(path))
 
 
+def cut_short(scene: Scene) -> None:
+    """The newest commit is cut, and there is a copy of it."""
+    path = commit_path(1)
+    scene.kept = scene.tree.files[path]
+    scene.environment(lambda: scene.tree.put(path, scene.kept.data[:-3]))
+
+
+def rebuild(scene: Scene, *, has_files: bool) -> None:
+    """Make the newest commit anew, in another order; without `has_files`, without what it adds."""
+    lines = scene.kept.data.splitlines(keepends=True)[::-1]
+    scene.tree.put(commit_path(1), b"".join(line for line in lines if has_files or not line.startswith(b'{"add"')))
+
+
 def marked(scene: Scene, *, cardinality: int) -> list[Line]:
     vector = {**inline([0]), "cardinality": cardinality}
     return [scene.removed(), scene.added(scene.live[0]["path"], deletionVector=vector)]
@@ -385,6 +398,9 @@ CASES = (
     Case("a lost commit is another one", Invariant.OTHER_PAST,
          does(lambda s: s.commit(version=1), before=copied, puts_back=True),
          does(lambda s: s.tree.put(commit_path(1), s.kept.data), before=copied, puts_back=True)),
+    Case("a cut commit is made another one", Invariant.OTHER_PAST,
+         does(lambda s: rebuild(s, has_files=False), before=cut_short, puts_back=True),
+         does(lambda s: rebuild(s, has_files=True), before=cut_short, puts_back=True)),
     Case("the lost newest commit is another one", Invariant.OTHER_PAST,
          does(a_commit, before=lambda s: s.environment(lambda: s.delete(commit_path(2))), puts_back=True),
          does(a_commit, before=lambda s: s.environment(lambda: s.delete(commit_path(2))))),
