@@ -29,10 +29,10 @@ class Beside:
         if not hasattr(os, "O_TMPFILE") or "python" not in os.path.basename(sys.executable or ""):
             return
         given = [(one.root, tuple(one.bounds.allowed), one.place) for one in (source, target)]
-        program = f"import sys; sys.path[:] = {sys.path!a}; from {__name__} import serve; serve({os.getpid()}, {given!a})"
+        main = f"import sys; sys.path[:] = {sys.path!a}; from {__name__} import serve; serve({os.getpid()}, {given!a})"
         with suppress(OSError):
             self._process = subprocess.Popen(
-                (sys.executable, "-S", "-X", f"utf8={sys.flags.utf8_mode}", "-c", program),
+                (sys.executable, "-S", "-X", f"utf8={sys.flags.utf8_mode}", "-c", main),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
