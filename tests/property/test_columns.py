@@ -208,6 +208,7 @@ def records_of(text: str | None) -> int | None:
 
 @given(st.lists(STATISTICS | st.none(), max_size=6))
 @example(["null"])
+@example(['{"numRecords": 1,"numRecords":2}'])
 @examples(150)
 def test_num_records_column_equals_parse_num_records(texts: list[str | None]) -> None:
     expected = [records_of(text) for text in texts]

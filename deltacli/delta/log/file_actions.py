@@ -362,7 +362,7 @@ _BOUNDS = ('"minValues"', '"maxValues"')
 _WIDEST_PLAIN_NUMBER = 18  # digits that surely fit 64 bits
 _FEW_TEXTS = 64
 """So many take less time one by one than in a column."""
-_PLAIN_RECORDS = rf'^{{"numRecords": ?(?P<records>0|[1-9][0-9]{{0,{_WIDEST_PLAIN_NUMBER - 1}}})(?:,|}}$)'
+_PLAIN_RECORDS = rf'^{{"numRecords":(?P<records>0|[1-9][0-9]{{0,{_WIDEST_PLAIN_NUMBER - 1}}})(?:,|}}$)'
 
 
 def num_records_column(stats: pyarrow.Array) -> pyarrow.Array:
@@ -430,7 +430,7 @@ def stated_records(stats: object) -> int | None:
     if not isinstance(stats, str):
         return None
     is_known = stats.startswith(_LEAD) and stats.endswith("}")
-    digits = stats[len(_LEAD) : len(_LEAD) + _WIDEST_NUMBER].partition(",")[0].lstrip(" ") if is_known else ""
+    digits = stats[len(_LEAD) : len(_LEAD) + _WIDEST_NUMBER].partition(",")[0] if is_known else ""
     is_plain = digits.isascii() and digits.isdigit() and (digits == "0" or digits[0] != "0")
     return int(digits) if is_plain and len(digits) <= _WIDEST_PLAIN_NUMBER else parse_num_records(stats)
 
