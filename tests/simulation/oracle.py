@@ -125,7 +125,7 @@ class Oracle(Truth):
             path
             for path, (before, after) in doing.changes.items()
             if before != after and (before is not None or path in files)  # the environment took some of them away
-            if not self._is_of_before(path, after, doing.intent)
+            if before is not None or not self._is_of_before(path, after, doing.intent)
         ]
         if answer in (Answer.REFUSED, Answer.NOTHING):
             named = self._named() if is_elsewhere else {*left}

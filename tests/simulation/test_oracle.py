@@ -708,3 +708,14 @@ def test_a_refusal_leaves_nothing_that_the_environment_took_away() -> None:
     scene.oracle.judge_answer("admin", Answer.REFUSED)
 
     assert [] == scene.oracle.violations
+
+
+def test_a_late_commit_is_of_who_sent_it_and_not_of_what_its_actor_does_next() -> None:
+    found: list[list[str]] = []
+    for txn_id in ("sent", "another"):
+        scene = Scene()
+        scene.admin(answer=Answer.CRASHED, txn_id="sent")
+        scene.admin(partial(scene.commit, txnId=txn_id), answer=Answer.REFUSED)
+        found.append([one.invariant for one in scene.oracle.violations])
+
+    assert [[], [Invariant.REFUSAL]] == found
