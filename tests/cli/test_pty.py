@@ -264,6 +264,57 @@ except Interrupted as interruption:
     assert (143, b"") == (done.returncode, done.stderr)
 
 
+def test_an_interruption_leaves_no_lock_of_a_pool_held(tmp_path: Path) -> None:
+    """A signal at every instruction of Python's library that the main thread runs while a pool works: it always ends.
+
+    A lock that stayed held would stop the pool's threads, and with them the end of the process.
+    """
+    script = """
+import faulthandler, signal, sys
+faulthandler.dump_traceback_later(60, exit=True)
+import concurrent.futures.thread
+from deltacli.cli.terminal import term
+from deltacli.engine.base import EmbeddedEngine
+
+class Trace:
+    def __init__(self, at):
+        self.left = at
+
+    def __call__(self, frame, event, _):
+        if frame.f_globals.get("__name__") not in MODULES:
+            return None
+        frame.f_trace_opcodes = True
+        if event == "opcode":
+            self.left -= 1
+            if self.left == 0:
+                sys.settrace(None)
+                term._on_signal(signal.SIGTERM, frame)
+        return self
+
+MODULES = {"threading", "concurrent.futures._base", "concurrent.futures.thread"}
+ends = []
+for at in range(1, 100_000, int(sys.argv[1])):
+    trace = Trace(at)
+    try:
+        with term.signals_raise():
+            sys.settrace(trace)
+            ends.append(list(EmbeddedEngine(2).run(lambda piece: piece, range(3))))
+            sys.settrace(None)
+            if trace.left > 0:
+                break
+            signal.pause()
+    except term.Interrupted as interruption:
+        interruption.unwind()
+        ends.append(interruption.exit_code)
+    finally:
+        sys.settrace(None)
+print(ends.pop(), {end for end in ends if isinstance(end, int)}, at > 500)
+"""
+    done = subprocess.run([sys.executable, "-c", script, "7"], capture_output=True, env=ENVIRONMENT, check=False)
+
+    assert (b"[0, 1, 2] {143} True\n", b"", 0) == (done.stdout, done.stderr, done.returncode)
+
+
 def test_objects_of_interrupted_frames_are_released_before_the_end_is_reported() -> None:
     """
     A suspended generator of results, as when the signal falls between two of them: closing it waits for its pieces.

@@ -161,15 +161,19 @@ class Schedule:
         """Let all act until they are done."""
         if not self._actors:
             return
+        threads = []
         for actor in self._actors:
             actor.baton.acquire()
-            threading.Thread(target=self._act, args=(actor,), name=actor.name, daemon=True).start()
+            threads.append(threading.Thread(target=self._act, args=(actor,), name=actor.name, daemon=True))
+            threads[-1].start()
         self._hand_on(None)
         waits, steps = 0, -1
         while not self._over.wait(_REAL_SECONDS):
             waits, steps = waits + 1 if steps == self.steps else 0, self.steps
             if waits == _MOST_WAITS:
                 raise RuntimeError(f"{self.seed}: {self.current} waits for what another one holds")
+        for thread in threads:  # a process that ends while one releases what Arrow holds is aborted
+            thread.join()
         for actor in self._actors:
             if actor.error is not None:
                 raise actor.error

@@ -477,7 +477,7 @@ _MEANING = {"SIGINT": "interrupted", "SIGTERM": "terminated", "SIGHUP": "hung up
 """Signal -> what the user reads. SIGHUP is unknown to some systems."""
 
 
-_A_LITTLE_LATER = 0.05
+_A_LITTLE_LATER = 0.001
 
 
 class Interrupted(BaseException):
@@ -572,19 +572,53 @@ def is_interrupted() -> bool:
     return _state.first is not None
 
 
-def _on_signal(number: int, _frame: FrameType | None) -> None:
+def _on_signal(number: int, frame: FrameType | None) -> None:
     if number == signal.SIGINT and _state.pager_is_running is not None and _state.pager_is_running():
-        return
-    if _state.is_sending_again:  # on a busy machine the hook may still be running
-        _send_again(number)
         return
     if _state.first is None:
         _state.first = number
         if (line := live_line()) is not None:
             line.stopping()
-        raise Interrupted(number)
-    if number in (signal.SIGINT, signal.SIGTERM):  # a terminal that closes sends SIGHUP more than once
+        _interrupt(number, frame)
+    elif number in (signal.SIGINT, signal.SIGTERM):  # a terminal that closes sends SIGHUP more than once
         _leave_at_once(number)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    """Raise the interruption, or a little later where it would be lost or leave a lock held forever."""
+    if _state.is_sending_again or _is_locking(frame):  # on a busy machine the hook may still be running
+        _send_again(number)
+    else:
+        raise Interrupted(number)
+
+
+_LOCKING = ("threading", "queue", "concurrent.futures._base", "concurrent.futures.thread")
+"""Modules of Python's library that take locks of other threads in Python code: an exception between a lock's
+acquisition and the `try` that releases it leaves it held, and the thread that needs it never ends.
+"""
+
+
+def _is_locking(frame: FrameType | None) -> bool:
+    """Return True if the frame may hold a lock that an exception would not release: it is in `_LOCKING`, and neither
+    waits for other threads nor is a thread being started there. Without a timer to try again: False.
+    """
+    if not hasattr(signal, "setitimer"):
+        return False
+    top = frame
+    while frame is not None and frame.f_globals.get("__name__") in _LOCKING:
+        if (frame is top and not _is_waiting(frame)) or frame.f_code.co_name in ("start", "submit"):
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _is_waiting(frame: FrameType) -> bool:
+    """Return True where Python's library waits, and expects to be interrupted."""
+    name = frame.f_code.co_qualname
+    return (name == "Condition.wait" and "gotit" in frame.f_locals) or name in _JOINS
+
+
+_JOINS = ("Thread._wait_for_tstate_lock", "Thread.join")
 
 
 def _leave_at_once(number: int) -> NoReturn:
@@ -607,7 +641,6 @@ def _raise_lost_interruption(unraisable: sys.UnraisableHookArgs) -> None:
     if not isinstance(unraisable.exc_value, Interrupted):
         on_unraisable(unraisable)
         return
-    _state.first = None
     _state.is_sending_again = True
     try:
         _send_again(unraisable.exc_value.number)
@@ -620,11 +653,12 @@ def _send_again(number: int) -> None:
     thread cannot be started in a signal handler that may have interrupted the start of another.
     """
     if hasattr(signal, "setitimer"):
-        signal.signal(signal.SIGALRM, lambda _, frame: _on_signal(number, frame))
+        signal.signal(signal.SIGALRM, lambda _, frame: _interrupt(number, frame))
         signal.setitimer(signal.ITIMER_REAL, _A_LITTLE_LATER)
         return
     from threading import Timer
 
+    _state.first = None
     again = Timer(_A_LITTLE_LATER, os.kill, (os.getpid(), number))
     again.daemon = True
     again.start()
