@@ -35,7 +35,6 @@ from deltacli.operations.copy.relative import RelativeLog
 from deltacli.operations.copy.request import CopyRequest
 from deltacli.operations.copy.verify import Difference, differences, require_equal, require_log
 from deltacli.operations.log.log_copy import log_location
-from deltacli.operations.read.snapshot import digest_of_keys
 from deltacli.operations.recover.copies import copy_file, copy_within_store, refuse_sparse, same_content
 from deltacli.storage import Created, Creation, Existed, LocalStorage, Storage
 from deltacli.storage.base import held, require_place
@@ -162,9 +161,8 @@ def check_copy(table: TableHandle, target: Storage, request: CopyRequest) -> Cop
     plan.release()
     if found:
         return CopyResult(plan, lag=plan.lag, differences=found)
-    digest = digest_of_keys(read_snapshot(table, version=plan.last))
-    require_state(table.over(target), plan.last, digest)
-    return CopyResult(plan, lag=plan.lag, verified=plan.request.level.value, digest=digest)
+    require_state(table.over(target), plan.last, plan.digest)
+    return CopyResult(plan, lag=plan.lag, verified=plan.request.level.value, digest=plan.digest)
 
 
 class _Copied(NamedTuple):
@@ -204,7 +202,7 @@ class _Run:
             return
         self._gate.look()
         self._looked_at = self._table.machine.monotonic()
-        digest = self._require_equal(note)
+        self._require_equal(note)
         begun = replace(note, first_version=plan.first, failed_level=None)
         if not note.is_complete:
             begun = replace(begun, last_version=plan.last, table_id=plan.table_id)
@@ -217,8 +215,8 @@ class _Run:
         require_place(self._data)
         require_log(plan, self._target)
         result = self._gate.outcome
-        copied = require_state(self._table.over(self._target), plan.last, digest)
-        result.digest, result.verified = digest, plan.request.level.value
+        copied = require_state(self._table.over(self._target), plan.last, plan.digest)
+        result.digest, result.verified = plan.digest, plan.request.level.value
         if note.own_id is not None:
             self._target.put(NOTE_PATH, replace(begun, commits=commits).to_bytes())
             result.committed_version = self._commit_own_id(note.own_id, copied)
@@ -226,11 +224,11 @@ class _Run:
         self._end(replace(done, taken_ms=self._table.clock()))
         result.lag = Lag(0, 0.0)
 
-    def _require_equal(self, note: CopyNote) -> str:
-        """Verify the data before the log names it, note a difference, and return the digest of the source."""
+    def _require_equal(self, note: CopyNote) -> None:
+        """Verify the data before the log names it, and note a difference."""
         level = self._plan.request.level.value
         try:
-            return require_equal(self._plan, self._table, self._target)
+            require_equal(self._plan, self._table, self._target)
         except StorageFailed as fault:
             if fault.code == "copy.differs" and note.failed_level != level:
                 self._target.put(NOTE_PATH, replace(note, failed_level=level).to_bytes())

@@ -118,6 +118,8 @@ class CopyPlan:
     """`needed` has every live file of the last version."""
     table_id: str = ""
     """The id of the source in the last version."""
+    digest: str = ""
+    """That of the live files of the last version in the source, which the target has to have in the end."""
     notes: tuple[str, ...] = ()
     refusals: tuple[Refusal, ...] = ()
 
@@ -327,6 +329,7 @@ def _plan(
         extra=tuple(_extra(table, target, source, there, first, last, request)) if request.check else (),
         has_live=not is_current,
         table_id=snapshot.metadata.id or "",
+        digest=digest_of_keys(snapshot),
         notes=tuple(_notes(snapshot, first, has_gap=has_gap and first == start, note=note)),
         refusals=tuple(_refusals_of_version(snapshot, request)),
     )

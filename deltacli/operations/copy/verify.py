@@ -1,4 +1,4 @@
-"""Comparing a copy with its source: sizes, footers, every byte, the log, and the digest of the state."""
+"""Comparing a copy with its source: sizes, footers, every byte, and the log."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from deltacli.delta.log.segment import LOG_DIRECTORY, SIDECAR_DIRECTORY, LogFile
 from deltacli.operations.copy.plan import CopyPlan
 from deltacli.operations.copy.request import CopyLevel
 from deltacli.operations.log.log_copy import log_location
-from deltacli.operations.read.snapshot import digest_of_keys
 from deltacli.operations.recover.copies import same_content
 from deltacli.operations.recover.verify import Verified, verify
 from deltacli.storage import ReadStorage
@@ -41,16 +40,14 @@ class Difference(NamedTuple):
         return {"path": self.path, "problem": self.problem, "reason": self.reason}
 
 
-def require_equal(plan: CopyPlan, table: TableHandle, target: ReadStorage) -> str:
-    """Return the digest of the live files of the last version in the source, and release the plan. Raises StorageFailed
-    where a file that was to be copied differs from that of the source, or where this version needs one that the target
-    lacks or has with another size.
+def require_equal(plan: CopyPlan, table: TableHandle, target: ReadStorage) -> None:
+    """Release the plan. Raises StorageFailed where a file that was to be copied differs from that of the source, or
+    where the last version needs one that the target lacks or has with another size.
     """
     _require_none(_differing_files(plan, table, target), target)
     if not plan.has_live:
         _require_none(_differing_live(plan, table, target), target)
     plan.release()
-    return digest_of_keys(read_snapshot(table, version=plan.last))
 
 
 def require_log(plan: CopyPlan, target: ReadStorage) -> None:
