@@ -692,7 +692,7 @@ def _shown(value: object) -> str:
     import json
 
     try:
-        text = json.dumps(value, ensure_ascii=False)
+        text = json.dumps(value, ensure_ascii=False, default=repr)
     except (RecursionError, ValueError):
         return "a value nested too deeply to be shown"
     return text if len(text) <= 120 else f"{text[:119]}…"

@@ -144,6 +144,8 @@ def test_half_a_character_that_an_older_writer_left_is_kept() -> None:
     assert 1 == open_at(storage).alter([add("c", "int")]).committed_version
     with pytest.raises(UsageError):
         open_at(storage).set_properties({"x": "\ud801"})
+    with pytest.raises(UsageError, match="without a name"):
+        open_at(storage).set_properties({"": "x"})
 
 
 def set_owner(storage: Any) -> None:

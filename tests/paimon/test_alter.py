@@ -479,6 +479,8 @@ def test_the_api_does_what_the_commands_do(root: Path) -> None:
         table.widen_type(("r.a", "INT"))
     with pytest.raises(UsageError):
         table.alter([{"action": "x"}])
+    with pytest.raises(UsageError, match="expected a type"):
+        table.alter([{"action": "updateColumnType", "fieldNames": ["r"], "newDataType": b"INT"}])
     with pytest.raises(UsageError):
         deltacli.open_table(root).history()
 

@@ -432,6 +432,8 @@ def _planned(
 
 
 def _require_key(key: str, value: object, *, force: bool) -> None:
+    if not key:
+        raise _bad("a property without a name cannot be set", "key=value")
     if not key.lower().startswith("delta."):
         return
     if is_of_protocol(key):
