@@ -477,13 +477,12 @@ class _Reader:
                 sections[step] = None
             elif isinstance(settings, dict):
                 values = self._values((*at, step), settings, SECTION_KEYS[step])
-                if "baselines" in values:
-                    values["baselines"] = self._place_of(values["baselines"])
-                for places in ("protect-from", "protect-streams"):
-                    if places in values:
-                        values[places] = tuple(map(self._place_of, values[places]))
-                if "to" in values:
-                    values["to"] = self._place_of(values["to"])
+                for name in [name for name in _PLACES if name in values]:
+                    value = values[name]
+                    if not isinstance(value, str):
+                        values[name] = tuple(map(self._place_of, value))
+                    elif value.strip():
+                        values[name] = self._place_of(value)
                 sections[step] = {key.field: values[key.name] for key in SECTION_KEYS[step] if key.name in values}
             else:
                 self._fault((*at, step), f"invalid value {_shown(settings)}", "a table, or false")
@@ -631,6 +630,9 @@ def _leaves_out(replicas: str, entry: str) -> bool:
     directory, _, rest = replicas.partition("*")
     return rest in ("", "*") and directory.endswith("/") and f"{_WILD.split(entry)[0]}/".startswith(directory)
 
+
+_PLACES = ("baselines", "protect-from", "protect-streams", "quarantine", "to")
+"""The keys of steps that have paths or URIs."""
 
 _WILD = re.compile(r"/?[^/]*[*?\[].*")
 """What follows the directory of a pattern."""
