@@ -110,7 +110,9 @@ def test_relative_paths_in_every_text_of_a_step_do_too(home: Path) -> None:
         (("20%", "many"), 5, "policies.base.vacuum.max-delete", "invalid value 'many'"),
         (("= true", "= 1"), 6, "policies.base.vacuum.consent", "invalid value 1"),
         (("= 5", "= 0"), 11, "policies.gold.checkpoint.commits", "invalid value 0"),
+        (("= 5", f"= {1 << 63}"), 11, "policies.gold.checkpoint.commits", f"invalid value {1 << 63}"),
         (('"lake/gold/*"', '"a", 3'), 19, "groups.gold.globs[1]", "invalid value 3"),
+        (('"lake/tmp"', r'"a", "a\u0000"'), 1, "exclude[1]", r"invalid value 'a\x00'"),
         (('= "base"', '= "bse"'), 9, "policies.gold.inherits", "policy 'bse' is not defined; did you mean 'base'?"),
         (
             ('= "base"', '= "quiet"'),

@@ -218,7 +218,7 @@ def _url_fault(url: str) -> str | None:
 
 
 def _text(value: object) -> str:
-    if not isinstance(value, str) or not value:
+    if not isinstance(value, str) or not value or "\0" in value:
         raise ValueError
     return value
 
@@ -236,7 +236,7 @@ def _flag(value: object) -> bool:
 
 
 def _count(value: object) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value < 1 << 63:  # as TOML has integers
         raise ValueError
     return value
 
@@ -418,7 +418,7 @@ class _Reader:
         """Return the path and the value of what is invalid: of a list its first invalid element."""
         if key.kind is Kind.TEXTS and isinstance(value, list):
             for number, element in enumerate(value):
-                if not isinstance(element, str) or not element:
+                if not isinstance(element, str) or not element or "\0" in element:
                     return (*path, number), element
         return path, value
 
@@ -477,12 +477,12 @@ class _Reader:
                 sections[step] = None
             elif isinstance(settings, dict):
                 values = self._values((*at, step), settings, SECTION_KEYS[step])
-                for name in [name for name in _PLACES if name in values]:
-                    value = values[name]
+                for place in [place for place in _PLACES if place in values]:
+                    value = values[place]
                     if not isinstance(value, str):
-                        values[name] = tuple(map(self._place_of, value))
+                        values[place] = tuple(map(self._place_of, value))
                     elif value.strip():
-                        values[name] = self._place_of(value)
+                        values[place] = self._place_of(value)
                 sections[step] = {key.field: values[key.name] for key in SECTION_KEYS[step] if key.name in values}
             else:
                 self._fault((*at, step), f"invalid value {_shown(settings)}", "a table, or false")
