@@ -127,6 +127,26 @@ def test_a_vacuum_of_a_policy_keeps_copies_in_its_quarantine(
     assert before == kept | {path: data for path, data in after.items() if path in before}
 
 
+def test_a_missing_table_of_protect_from_is_named_and_its_table_is_no_unreadable_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    TableBuilder().commits(1).write(tmp_path / "t")
+    (tmp_path / "fleet.toml").write_text(
+        '[policies.base]\nvacuum = { protect-from = ["clone"], consent = true }\n'
+        '[groups.lake]\npolicy = "base"\ntables = ["t"]\n'
+    )
+    message = f"{tmp_path}/clone: no such file or directory"
+
+    planned = run(["fleet", "plan", "--details", "--json"]), json.loads(capfdbinary.readouterr().out)
+    done = run(["fleet", "run", "--yes", "--json"]), json.loads(capfdbinary.readouterr().out)
+    status = run(["fleet", "status", "--json"]), json.loads(capfdbinary.readouterr().out)
+
+    assert (0, message) == (planned[0], planned[1]["tables"][0]["steps"][0]["plan"]["error"]["message"])
+    assert (5, message) == (done[0], done[1]["tables"][0]["steps"][0]["message"])
+    assert (1, 1, 0) == (status[0], status[1]["summary"]["alerts"], status[1]["summary"]["unreadable"])
+
+
 def test_a_run_judges_thresholds_and_records_what_is_gone(fleet: Command, tmp_path: Path) -> None:
     policy, lake = tmp_path / "fleet.toml", tmp_path / "lake"
     for name in ("gap", "torn", "old"):

@@ -43,6 +43,7 @@ from deltacli.fleet.policy_file.model import (
     Policy,
     VacuumPolicy,
     ValidatePolicy,
+    plain_name,
 )
 from deltacli.rules.framework.repairs import LOST
 from deltacli.storage.secrets import without_secrets
@@ -353,6 +354,16 @@ _IN_FLIGHT = 32
 _POLL_SECONDS = 0.2
 
 
+PROTECTED = "protected table"
+"""The fact of an error that is about a table of `protect-from`, or a clone, instead of the vacuumed one."""
+
+
+def said_by(fault: DeltacliError) -> str:
+    """Return the message of an error, behind the other table that it is about, if it is about one."""
+    other = plain_name(fault.facts.get(PROTECTED, ""))
+    return without_secrets(fault.message if other in fault.message else f"{other}: {fault.message}")
+
+
 class PlanProblem(NamedTuple):
     """Why a table, or a directory, could not be planned."""
 
@@ -362,7 +373,7 @@ class PlanProblem(NamedTuple):
 
     @classmethod
     def of(cls, fault: DeltacliError) -> PlanProblem:
-        return cls(fault.code, without_secrets(fault.message), fault.exit_code)
+        return cls(fault.code, said_by(fault), fault.exit_code)
 
     @property
     def sentence(self) -> str:

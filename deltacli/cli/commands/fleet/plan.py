@@ -36,6 +36,7 @@ from deltacli.fleet.planning.due import (
     expiry_step,
     plan_fleet,
     plan_vacuum_step,
+    said_by,
 )
 from deltacli.fleet.policy_file.model import FleetChoice
 from deltacli.storage.secrets import without_secrets
@@ -321,7 +322,7 @@ def _add_exact_plans(run: Run, plan: FleetPlan, directory: str | None) -> _Exact
                 opened = run.open_table(table.name)
                 found[table.name, kind] = _PLANNERS[kind](run, opened, policies[table.policy], path)
             except DeltacliError as fault:
-                found[table.name, kind] = {"error": {"code": fault.code, "message": fault.message}}
+                found[table.name, kind] = {"error": {"code": fault.code, "message": said_by(fault)}}
             progress.advance()
     return found
 
