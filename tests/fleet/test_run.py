@@ -173,7 +173,7 @@ def test_only_a_group_and_no_later_than_the_clock(fleet: Command, tmp_path: Path
     ahead, refused = fleet("run", "--yes", "--now", "2999-01-01T00:00:00Z")
 
     assert (2, "fleet.group") == (code, unknown["code"])
-    assert (4, "clock.ahead") == (ahead, refused["code"])
+    assert (4, "clock.ahead", "omit --now, or show the plan with fleet plan") == (ahead, refused["code"], refused["hint"])
     assert not (tmp_path / "fleet-state").exists()
 
 
