@@ -36,6 +36,7 @@ from deltacli.fleet.planning.discovery import Discovery, Expander, FoundTable, O
 from deltacli.fleet.policy_file.model import (
     DESTRUCTIVE,
     CheckpointPolicy,
+    Entry,
     ExpirePolicy,
     FleetFile,
     Group,
@@ -47,6 +48,7 @@ from deltacli.fleet.policy_file.model import (
 )
 from deltacli.rules.framework.repairs import LOST
 from deltacli.storage.secrets import without_secrets
+from deltacli.table.discover import note_backups
 from deltacli.table.find_log import find_hint, list_log_files
 
 if TYPE_CHECKING:
@@ -435,6 +437,8 @@ class FleetPlan:
     """Tables of other formats, which a fleet does not maintain."""
     backups: tuple[str, ...] = ()
     """Backups of logs, which are no tables."""
+    empty: tuple[Entry, ...] = ()
+    """Globs and prefixes that lead to no table."""
     found: Mapping[str, FoundTable] = field(default_factory=dict, repr=False)
     """The tables by name."""
 
@@ -452,6 +456,12 @@ class FleetPlan:
     def exit_code(self) -> int:
         """Return 5 if a table or a directory could not be read, else 0."""
         return PartlyDone.exit_code if self.unreadable or self.problems else EXIT_OK
+
+    def note_search(self, note: Callable[[str], None]) -> None:
+        """Note what the search skipped, and where it found nothing."""
+        note_backups(note, self.backups)
+        for entry in self.empty:
+            note(f"note: {self.file.path}:{entry.line}: no table at or below {plain_name(entry.text)}")
 
     def summary(self) -> dict[str, Json]:
         """Return counts for documents."""
@@ -513,7 +523,9 @@ def plan_fleet(
             step.advance()
     plans.sort(key=lambda plan: plan.rank)
     by_name = {table.name: table for table in tables}
-    return FleetPlan(file, now_ms, tuple(plans), tuple(_problems(found, chosen)), found.others, found.backups, by_name)
+    empty = tuple(entry for group, entry in found.empty if group in chosen)
+    problems = tuple(_problems(found, chosen))
+    return FleetPlan(file, now_ms, tuple(plans), problems, found.others, found.backups, empty, by_name)
 
 
 class FactsPiece(NamedTuple):

@@ -40,7 +40,6 @@ from deltacli.fleet.planning.due import (
 )
 from deltacli.fleet.policy_file.model import FleetChoice
 from deltacli.storage.secrets import without_secrets
-from deltacli.table.discover import note_backups
 
 if TYPE_CHECKING:
     from deltacli.api.table import Table
@@ -297,7 +296,7 @@ def fleet_plan(
     result.most = most
     run.write(result)
     note_left_out(run, result)
-    note_backups(run.note, planned.backups)
+    planned.note_search(run.note)
     if planned.due:
         run.say_next(fleet_command("run", file, choice.state, choice.only))
     if code := planned.exit_code or (EXIT_FINDINGS if exit_code and planned.due else EXIT_OK):
