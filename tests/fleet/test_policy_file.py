@@ -52,7 +52,7 @@ lists = ["tables.txt"]
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    (tmp_path / "tables.txt").write_text("# more\n\nx/y\nabfss://c@a/t\n")
+    (tmp_path / "tables.txt").write_text("\ufeffx/y\n# more\n\nabfss://c@a/t\n")
     return tmp_path
 
 

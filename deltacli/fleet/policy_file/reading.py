@@ -553,7 +553,7 @@ class _Reader:
         for number, text in enumerate(values.get("lists", ())):
             path = (*at, "lists", number)
             try:
-                lines = Path(self._place_of(text)).read_text(encoding="utf-8").splitlines()
+                lines = Path(self._place_of(text)).read_text(encoding="utf-8-sig").splitlines()
             except (OSError, UnicodeDecodeError) as fault:
                 reason = (fault.strerror or str(fault)).lower() if isinstance(fault, OSError) else "it is not UTF-8"
                 self._fault(path, f"{text} cannot be read: {reason}")
