@@ -356,14 +356,16 @@ _IN_FLIGHT = 32
 _POLL_SECONDS = 0.2
 
 
-PROTECTED = "protected table"
-"""The fact of an error that is about a table of `protect-from`, or a clone, instead of the vacuumed one."""
+def other_table(fault: DeltacliError) -> str | None:
+    """Return the URI of the table of `protect-from`, or of the clone, that an error is about instead of its own."""
+    other = fault.facts.get("protected table")
+    return None if other is None or other != fault.table else without_secrets(other)
 
 
 def said_by(fault: DeltacliError) -> str:
     """Return the message of an error, behind the other table that it is about, if it is about one."""
-    other = plain_name(fault.facts.get(PROTECTED, ""))
-    return without_secrets(fault.message if other in fault.message else f"{other}: {fault.message}")
+    message, other = without_secrets(fault.message), other_table(fault)
+    return message if other is None else f"{plain_name(other)}: {message}"
 
 
 class PlanProblem(NamedTuple):

@@ -35,12 +35,12 @@ from deltacli.delta.log.segment import LOG_DIRECTORY
 from deltacli.engine.base import EmbeddedEngine
 from deltacli.fleet.planning.discovery import FoundTable
 from deltacli.fleet.planning.due import (
-    PROTECTED,
     FactsPiece,
     PlanProblem,
     TableFacts,
     expiry_step,
     look,
+    other_table,
     read_here,
     said_by,
 )
@@ -93,8 +93,8 @@ class StepOutcome(NamedTuple):
     @classmethod
     def of(cls, fault: DeltacliError, details: JsonObject | None = None) -> StepOutcome:
         state = {Refused.exit_code: "refused", PartlyDone.exit_code: "partly"}.get(fault.exit_code, "failed")
-        if (other := fault.facts.get(PROTECTED)) is not None:
-            details = {**(details or {}), "protectedTable": without_secrets(other)}
+        if (other := other_table(fault)) is not None:
+            details = {**(details or {}), "protectedTable": other}
         return cls(state, fault.exit_code, said_by(fault), fault.code, details)
 
     @classmethod
