@@ -342,7 +342,7 @@ def _hint(error: DeltacliError, arguments: Sequence[str], table: str | None) -> 
 
 def _note_conversion(error: DeltacliError, arguments: Sequence[str], table: str | None) -> None:
     """Name what is left to a local directory without a log."""
-    if not table or path_of(arguments) not in (("repair",), ("undelete",)):
+    if not table or isinstance(error, PaimonTable) or path_of(arguments) not in (("repair",), ("undelete",)):
         return
     if os.path.isdir(table) and not os.path.exists(os.path.join(table, "_delta_log")):
         error.facts["without a copy of the log"] = f"deltacli convert {quoted_table(table)} --dry-run"

@@ -240,7 +240,7 @@ class StepStatus:
 
     KEPT: ClassVar[tuple[str, ...]] = (
         *("kind", "state", "exit_code", "timestamp_ms", "run", "message", "succeeded_ms", "code", "findings"),
-        "is_read",
+        *("is_read", "is_of_other"),
     )
 
     kind: str
@@ -255,6 +255,8 @@ class StepStatus:
     """The first findings of a validation that reach `fail-on`."""
     is_read: bool = False
     """Whether a validation read the newest version, whatever it found in older ones and in other files."""
+    is_of_other: bool = False
+    """Whether the step failed because of another table, such as one of `protect-from`."""
 
     @property
     def is_alert(self) -> bool:
@@ -264,7 +266,7 @@ class StepStatus:
     @property
     def is_unreadable(self) -> bool:
         """Return True if the step failed because the table cannot be read, as `deltacli snapshot` does."""
-        return self.state == "failed" and self.exit_code == Unreadable.exit_code
+        return self.state == "failed" and self.exit_code == Unreadable.exit_code and not self.is_of_other
 
     def as_json(self) -> dict[str, Json]:
         found: dict[str, Any] = {"kind": self.kind, "state": self.state, "exit": self.exit_code, "run": self.run}  # Any
@@ -776,6 +778,7 @@ class StatusReader:
         table.steps[kind] = found
         found.code, details = record.get("code"), record.get("details", {})
         found.findings, found.is_read = details.get("findings", ()), "liveFiles" in details
+        found.is_of_other = "protectedTable" in details
         self._note(table, now_ms, details, OF_STEPS if kind != "vacuum" else ())
         if kind == "vacuum" and "liveBytes" not in table.numbers:  # its number includes files of deletion vectors
             table.note("liveFiles", now_ms, details.get("liveFiles"))

@@ -288,6 +288,22 @@ def test_what_cannot_be_reached_is_in_the_summary_the_exit_code_and_the_journal(
     assert {"broken-link", "file", "fresh", "t"} == {Path(one["table"]).name for one in opened["tables"]}
 
 
+def test_a_glob_that_leads_to_no_table_is_noted(tmp_path: Path, plan: Plan) -> None:
+    for name in ("a", "a/inner", "b/below/c"):
+        TableBuilder().commits(3).write(tmp_path / "lake" / name)
+    notes: list[str] = []
+
+    found = plan(
+        '[groups.one]\npolicy = "base"\nprefixes = ["lake/b", "lake"]\nglobs = ["lake/a", "lake/b*"]\n'
+        '[groups.two]\npolicy = "base"\nglobs = ["lake/a/i*", "lake/*/**/c", "lake/v*"]\nprefixes = ["gone"]\n'
+    )
+    found.note_search(notes.append)
+
+    assert ["a", "c"] == [Path(table.name).name for table in found.tables]
+    assert [f"{tmp_path}/lake/a/i*", f"{tmp_path}/lake/v*"] == [note.partition("below ")[2] for note in notes]
+    assert [f"{tmp_path}/gone"] == [problem.name for problem in found.problems]
+
+
 @pytest.mark.parametrize("search", ['globs = ["lake/*"]', 'prefixes = ["lake/alias"]', 'tables = ["lake/alias"]'])
 def test_an_excluded_table_is_not_found_through_a_link(tmp_path: Path, plan: Plan, search: str) -> None:
     TableBuilder().commits(3).write(tmp_path / "kept" / "protected")

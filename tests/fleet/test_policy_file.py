@@ -13,9 +13,10 @@ from jsonschema import Draft7Validator
 
 from deltacli.cli.app import run
 from deltacli.core.errors import UsageError
+from deltacli.core.request_fields import Kind
 from deltacli.core.units import DAY_MS
 from deltacli.fleet.policy_file.init_and_check import check_fleet_file, fleet_file_schema
-from deltacli.fleet.policy_file.model import CheckpointPolicy, VacuumPolicy
+from deltacli.fleet.policy_file.model import STEP_KEYS, CheckpointPolicy, VacuumPolicy
 from deltacli.fleet.policy_file.reading import key_lines, read_fleet_file, require_fleet_file
 from tests.cli.test_documents import validate
 
@@ -51,7 +52,7 @@ lists = ["tables.txt"]
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    (tmp_path / "tables.txt").write_text("# more\n\nx/y\nabfss://c@a/t\n")
+    (tmp_path / "tables.txt").write_text("\ufeffx/y\n# more\n\nabfss://c@a/t\n")
     return tmp_path
 
 
@@ -83,6 +84,23 @@ def test_relative_paths_belong_to_the_directory_of_the_file(home: Path) -> None:
     assert ["/data/t", f"{home}/x/y", "abfss://c@a/t"] == [entry.text for entry in rest.tables]
 
 
+def test_relative_paths_in_every_text_of_a_step_do_too(home: Path) -> None:
+    others = {"select", "ignore", "rate"}
+    texts = {
+        (step, key): ("{name}/x" if key.name == "to" else "x") if key.kind is Kind.TEXT else ["x"]
+        for step, keys in STEP_KEYS.items()
+        for key in keys
+        if key.kind in (Kind.TEXT, Kind.TEXTS) and key.name not in others
+    }
+    lines = [f"{step}.{key.name} = {json.dumps(text)}" for (step, key), text in texts.items()]
+    content = "\n".join(["[policies.base]", *lines, '[groups.all]\npolicy = "base"\ntables = ["t"]'])
+
+    (group,) = require_fleet_file(written(home, content)).groups
+
+    found = {(step, key): getattr(group.policy.steps[step], key.field) for step, key in texts}
+    assert found == {at: f"{home}/{text}" if isinstance(text, str) else (f"{home}/x",) for at, text in texts.items()}
+
+
 @pytest.mark.parametrize(
     ("damage", "line", "key", "message"),
     [
@@ -92,7 +110,9 @@ def test_relative_paths_belong_to_the_directory_of_the_file(home: Path) -> None:
         (("20%", "many"), 5, "policies.base.vacuum.max-delete", "invalid value 'many'"),
         (("= true", "= 1"), 6, "policies.base.vacuum.consent", "invalid value 1"),
         (("= 5", "= 0"), 11, "policies.gold.checkpoint.commits", "invalid value 0"),
+        (("= 5", f"= {1 << 63}"), 11, "policies.gold.checkpoint.commits", f"invalid value {1 << 63}"),
         (('"lake/gold/*"', '"a", 3'), 19, "groups.gold.globs[1]", "invalid value 3"),
+        (('"lake/tmp"', r'"a", "a\u0000"'), 1, "exclude[1]", r"invalid value 'a\x00'"),
         (('= "base"', '= "bse"'), 9, "policies.gold.inherits", "policy 'bse' is not defined; did you mean 'base'?"),
         (
             ('= "base"', '= "quiet"'),

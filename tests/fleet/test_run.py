@@ -127,6 +127,47 @@ def test_a_vacuum_of_a_policy_keeps_copies_in_its_quarantine(
     assert before == kept | {path: data for path, data in after.items() if path in before}
 
 
+def test_a_missing_table_of_protect_from_is_named_and_its_table_is_no_unreadable_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    TableBuilder().commits(1).write(tmp_path / "t")
+    (tmp_path / "fleet.toml").write_text(
+        '[policies.base]\nvacuum = { protect-from = ["clone"], consent = true }\n'
+        '[groups.lake]\npolicy = "base"\ntables = ["t"]\n'
+    )
+    message = f"{tmp_path}/clone: no such file or directory"
+
+    planned = run(["fleet", "plan", "--details", "--json"]), json.loads(capfdbinary.readouterr().out)
+    done = run(["fleet", "run", "--yes", "--json"]), json.loads(capfdbinary.readouterr().out)
+    status = run(["fleet", "status", "--json"]), json.loads(capfdbinary.readouterr().out)
+
+    assert (0, message) == (planned[0], planned[1]["tables"][0]["steps"][0]["plan"]["error"]["message"])
+    assert (5, message) == (done[0], done[1]["tables"][0]["steps"][0]["message"])
+    assert (1, 1, 0) == (status[0], status[1]["summary"]["alerts"], status[1]["summary"]["unreadable"])
+
+
+def test_a_policy_can_skip_nested_tables(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("lake/garbage", "lake/garbage/inner"):
+        with_files(TableBuilder().commits(5), 5).write(tmp_path / name)
+    inner = tree_of(tmp_path / "lake" / "garbage" / "inner")
+    codes = []
+    for skip in ("false", "true"):
+        vacuum = f'vacuum = {{ skip-nested-tables = {skip}, max-delete = "100%", consent = true }}'
+        (tmp_path / "fleet.toml").write_text(
+            f'[policies.base]\n{vacuum}\n[groups.lake]\npolicy = "base"\nglobs = ["lake/*"]\n'
+        )
+        run(["fleet", "run", "--yes", "--json"])
+        (step,) = json.loads(capfdbinary.readouterr().out)["tables"][0]["steps"]
+        codes.append((step["state"], step.get("code")))
+
+    assert [("refused", "vacuum.nested-table"), ("done", None)] == codes
+    assert inner == tree_of(tmp_path / "lake" / "garbage" / "inner")
+
+
 def test_a_run_judges_thresholds_and_records_what_is_gone(fleet: Command, tmp_path: Path) -> None:
     policy, lake = tmp_path / "fleet.toml", tmp_path / "lake"
     for name in ("gap", "torn", "old"):
@@ -153,7 +194,11 @@ def test_only_a_group_and_no_later_than_the_clock(fleet: Command, tmp_path: Path
     ahead, refused = fleet("run", "--yes", "--now", "2999-01-01T00:00:00Z")
 
     assert (2, "fleet.group") == (code, unknown["code"])
-    assert (4, "clock.ahead") == (ahead, refused["code"])
+    assert (4, "clock.ahead", "omit --now, or show the plan with fleet plan") == (
+        ahead,
+        refused["code"],
+        refused["hint"],
+    )
     assert not (tmp_path / "fleet-state").exists()
 
 

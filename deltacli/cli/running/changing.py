@@ -79,8 +79,9 @@ def now_is_ahead(run: Run) -> bool:
     return run.clock() > system_clock() + _AHEAD_MS
 
 
-def require_now_is_not_ahead(run: Run) -> None:
-    """Raise Refused where `--now` is later than the clock of this machine, which would delete files as too old.
+def require_now_is_not_ahead(run: Run, plan: str = "--dry-run") -> None:
+    """Raise Refused where `--now` is later than the clock of this machine, which would delete files as too old; `plan`
+    shows what would be done.
 
     A dry run may use such a time to show what a later run will do.
     """
@@ -91,7 +92,7 @@ def require_now_is_not_ahead(run: Run) -> None:
             said_first=NOTHING_CHANGED,
             code="clock.ahead",
             facts={"clock": format_timestamp(true_ms)},
-            hint="omit --now, or show the plan with --dry-run",
+            hint=f"omit --now, or show the plan with {plan}",
         )
 
 

@@ -125,13 +125,14 @@ class Failure(NamedTuple):
 
 class Discovery(NamedTuple):
     """The tables by name, each once, and what could not be searched. `others` are tables of other formats, `backups`
-    those of logs.
+    those of logs; `empty` are globs and prefixes of groups that lead to no table.
     """
 
     tables: tuple[FoundTable, ...]
     failures: tuple[Failure, ...]
     others: tuple[str, ...]
     backups: tuple[str, ...]
+    empty: tuple[tuple[str, Entry], ...]
 
 
 def discover(
@@ -189,6 +190,7 @@ class _Search:
         self._failures: list[Failure] = []
         self._others: dict[str, None] = {}
         self._backups: dict[str, None] = {}
+        self._empty: dict[tuple[str, Entry], None] = {}
 
     def add(self, group: Group) -> None:
         """Add the entries of a group: its tables are taken as they are, its directories are searched."""
@@ -203,6 +205,7 @@ class _Search:
         for entry in (*group.globs, *group.prefixes):
             pattern = split_pattern(entry.text) if entry in group.globs else (entry.text, ())
             if store := self._store(group, entry, pattern[0]):
+                self._empty[group.name, entry] = None
                 self._level.append(_Place(group, entry, store, pattern[0], "", pattern[1], 0))
 
     def _names(self, group: Group, entry: Entry) -> Sequence[str]:
@@ -249,9 +252,13 @@ class _Search:
             if place.depth == 0 or not isinstance(look.fault, FileMissing):
                 self._fail(place, _nothing_at() if isinstance(look.fault, FileMissing) else look.fault)
         elif look.is_paimon:
+            self._leads_somewhere(place)
             self._others[place.name] = None
         elif LOG_DIRECTORY in look.names:
-            if place.segments or self._is_excluded_place(place):
+            if place.segments:
+                return
+            self._leads_somewhere(place)
+            if self._is_excluded_place(place):
                 return
             if BACKUP_LIST in look.names:
                 self._backups[place.name] = None
@@ -262,7 +269,11 @@ class _Search:
         else:
             self._level += [below for below in _below(place, look.names) if self._is_new(below)]
 
+    def _leads_somewhere(self, place: _Place) -> None:
+        self._empty.pop((place.group.name, place.entry), None)
+
     def _fail(self, place: _Place, fault: DeltacliError) -> None:
+        self._leads_somewhere(place)
         self._failures.append(Failure(place.name, place.group.name, place.entry.line, fault))
 
     def _is_new(self, place: _Place) -> bool:
@@ -270,9 +281,11 @@ class _Search:
         if self._is_excluded_place(place):
             return False
         key = (place.group.name, identity_of(place.store, place.at), place.segments)
-        is_new = key not in self._seen
+        if key in self._seen:
+            self._leads_somewhere(place)
+            return False
         self._seen.add(key)
-        return is_new
+        return True
 
     def _is_excluded_place(self, place: _Place) -> bool:
         """Return True for a directory that is excluded by its name, or by the name that a link leads to."""
@@ -288,7 +301,8 @@ class _Search:
             for found in self._found[group.name]:
                 tables.setdefault(identity_of(found.store, found.at), found)
         ordered = sorted(tables.values(), key=lambda found: found.name)
-        return Discovery(tuple(ordered), tuple(self._failures), tuple(self._others), tuple(self._backups))
+        skipped = tuple(self._others), tuple(self._backups), tuple(self._empty)
+        return Discovery(tuple(ordered), tuple(self._failures), *skipped)
 
 
 def _below(place: _Place, names: Sequence[str]) -> Iterator[_Place]:

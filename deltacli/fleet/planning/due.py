@@ -36,6 +36,7 @@ from deltacli.fleet.planning.discovery import Discovery, Expander, FoundTable, O
 from deltacli.fleet.policy_file.model import (
     DESTRUCTIVE,
     CheckpointPolicy,
+    Entry,
     ExpirePolicy,
     FleetFile,
     Group,
@@ -43,9 +44,11 @@ from deltacli.fleet.policy_file.model import (
     Policy,
     VacuumPolicy,
     ValidatePolicy,
+    plain_name,
 )
 from deltacli.rules.framework.repairs import LOST
 from deltacli.storage.secrets import without_secrets
+from deltacli.table.discover import note_backups
 from deltacli.table.find_log import find_hint, list_log_files
 
 if TYPE_CHECKING:
@@ -353,6 +356,18 @@ _IN_FLIGHT = 32
 _POLL_SECONDS = 0.2
 
 
+def other_table(fault: DeltacliError) -> str | None:
+    """Return the URI of the table of `protect-from`, or of the clone, that an error is about instead of its own."""
+    other = fault.facts.get("protected table")
+    return None if other is None or other != fault.table else without_secrets(other)
+
+
+def said_by(fault: DeltacliError) -> str:
+    """Return the message of an error, behind the other table that it is about, if it is about one."""
+    message, other = without_secrets(fault.message), other_table(fault)
+    return message if other is None else f"{plain_name(other)}: {message}"
+
+
 class PlanProblem(NamedTuple):
     """Why a table, or a directory, could not be planned."""
 
@@ -362,7 +377,7 @@ class PlanProblem(NamedTuple):
 
     @classmethod
     def of(cls, fault: DeltacliError) -> PlanProblem:
-        return cls(fault.code, without_secrets(fault.message), fault.exit_code)
+        return cls(fault.code, said_by(fault), fault.exit_code)
 
     @property
     def sentence(self) -> str:
@@ -424,6 +439,8 @@ class FleetPlan:
     """Tables of other formats, which a fleet does not maintain."""
     backups: tuple[str, ...] = ()
     """Backups of logs, which are no tables."""
+    empty: tuple[Entry, ...] = ()
+    """Globs and prefixes that lead to no table."""
     found: Mapping[str, FoundTable] = field(default_factory=dict, repr=False)
     """The tables by name."""
 
@@ -441,6 +458,12 @@ class FleetPlan:
     def exit_code(self) -> int:
         """Return 5 if a table or a directory could not be read, else 0."""
         return PartlyDone.exit_code if self.unreadable or self.problems else EXIT_OK
+
+    def note_search(self, note: Callable[[str], None]) -> None:
+        """Note what the search skipped, and where it found nothing."""
+        note_backups(note, self.backups)
+        for entry in self.empty:
+            note(f"note: {self.file.path}:{entry.line}: no table at or below {plain_name(entry.text)}")
 
     def summary(self) -> dict[str, Json]:
         """Return counts for documents."""
@@ -502,7 +525,9 @@ def plan_fleet(
             step.advance()
     plans.sort(key=lambda plan: plan.rank)
     by_name = {table.name: table for table in tables}
-    return FleetPlan(file, now_ms, tuple(plans), tuple(_problems(found, chosen)), found.others, found.backups, by_name)
+    empty = tuple(entry for group, entry in found.empty if group in chosen)
+    problems = tuple(_problems(found, chosen))
+    return FleetPlan(file, now_ms, tuple(plans), problems, found.others, found.backups, empty, by_name)
 
 
 class FactsPiece(NamedTuple):

@@ -341,7 +341,7 @@ STEP_KEYS: Mapping[str, tuple[Key, ...]] = {
     ),
     "vacuum": (
         *_keys(VacuumPolicy, "every", "retention_ms", "allow_retention_below_ms", "mode", "max_delete", "protect_from"),
-        *_keys(VacuumPolicy, *_OF_STREAMS, "quarantine", "consent"),
+        *_keys(VacuumPolicy, *_OF_STREAMS, "quarantine", "skip_nested_tables", "consent"),
     ),
     "validate": _keys(ValidatePolicy, "every", "level", "sample", "select", "ignore", "baselines", "fail_on"),
     "optimize": _keys(OptimizePolicy, "every", "target_size", "max_bytes", "small_files", "window"),

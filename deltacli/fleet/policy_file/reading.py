@@ -218,7 +218,7 @@ def _url_fault(url: str) -> str | None:
 
 
 def _text(value: object) -> str:
-    if not isinstance(value, str) or not value:
+    if not isinstance(value, str) or not value or "\0" in value:
         raise ValueError
     return value
 
@@ -236,7 +236,7 @@ def _flag(value: object) -> bool:
 
 
 def _count(value: object) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value < 1 << 63:  # as TOML has integers
         raise ValueError
     return value
 
@@ -418,7 +418,7 @@ class _Reader:
         """Return the path and the value of what is invalid: of a list its first invalid element."""
         if key.kind is Kind.TEXTS and isinstance(value, list):
             for number, element in enumerate(value):
-                if not isinstance(element, str) or not element:
+                if not isinstance(element, str) or not element or "\0" in element:
                     return (*path, number), element
         return path, value
 
@@ -477,13 +477,12 @@ class _Reader:
                 sections[step] = None
             elif isinstance(settings, dict):
                 values = self._values((*at, step), settings, SECTION_KEYS[step])
-                if "baselines" in values:
-                    values["baselines"] = self._place_of(values["baselines"])
-                for places in ("protect-from", "protect-streams"):
-                    if places in values:
-                        values[places] = tuple(map(self._place_of, values[places]))
-                if "to" in values:
-                    values["to"] = self._place_of(values["to"])
+                for place in [place for place in _PLACES if place in values]:
+                    value = values[place]
+                    if not isinstance(value, str):
+                        values[place] = tuple(map(self._place_of, value))
+                    elif value.strip():
+                        values[place] = self._place_of(value)
                 sections[step] = {key.field: values[key.name] for key in SECTION_KEYS[step] if key.name in values}
             else:
                 self._fault((*at, step), f"invalid value {_shown(settings)}", "a table, or false")
@@ -554,7 +553,7 @@ class _Reader:
         for number, text in enumerate(values.get("lists", ())):
             path = (*at, "lists", number)
             try:
-                lines = Path(self._place_of(text)).read_text(encoding="utf-8").splitlines()
+                lines = Path(self._place_of(text)).read_text(encoding="utf-8-sig").splitlines()
             except (OSError, UnicodeDecodeError) as fault:
                 reason = (fault.strerror or str(fault)).lower() if isinstance(fault, OSError) else "it is not UTF-8"
                 self._fault(path, f"{text} cannot be read: {reason}")
@@ -631,6 +630,9 @@ def _leaves_out(replicas: str, entry: str) -> bool:
     directory, _, rest = replicas.partition("*")
     return rest in ("", "*") and directory.endswith("/") and f"{_WILD.split(entry)[0]}/".startswith(directory)
 
+
+_PLACES = ("baselines", "protect-from", "protect-streams", "quarantine", "to")
+"""The keys of steps that have paths or URIs."""
 
 _WILD = re.compile(r"/?[^/]*[*?\[].*")
 """What follows the directory of a pattern."""

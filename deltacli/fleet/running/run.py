@@ -66,7 +66,6 @@ from deltacli.fleet.running.journal import (
 from deltacli.fleet.running.steps import StepOutcome, StepWork, attempt
 from deltacli.fleet.status import Judgement, StatusReader, read_status
 from deltacli.storage.secrets import without_secrets
-from deltacli.table.discover import note_backups
 
 if TYPE_CHECKING:
     from deltacli.engine.base import Engine
@@ -524,7 +523,7 @@ class FleetSession:
             read=None if self.cluster is None else self.cluster.read_facts,
             expand=self.expand,
         )
-        note_backups(self.note, plan.backups)
+        plan.note_search(self.note)
         groups = {group.name for group in choose_groups(self.file, self.request.only)}
         record_facts(plan, set() if self.is_part else groups, journal, writer, self.clock())
         done = {key: state for key, state in (ended or {}).items() if state in FINAL}

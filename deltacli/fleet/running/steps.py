@@ -34,7 +34,16 @@ from deltacli.core.units import format_size, plural
 from deltacli.delta.log.segment import LOG_DIRECTORY
 from deltacli.engine.base import EmbeddedEngine
 from deltacli.fleet.planning.discovery import FoundTable
-from deltacli.fleet.planning.due import FactsPiece, PlanProblem, TableFacts, expiry_step, look, read_here
+from deltacli.fleet.planning.due import (
+    FactsPiece,
+    PlanProblem,
+    TableFacts,
+    expiry_step,
+    look,
+    other_table,
+    read_here,
+    said_by,
+)
 from deltacli.fleet.policy_file.model import (
     DESTRUCTIVE,
     UNCHANGING,
@@ -84,7 +93,9 @@ class StepOutcome(NamedTuple):
     @classmethod
     def of(cls, fault: DeltacliError, details: JsonObject | None = None) -> StepOutcome:
         state = {Refused.exit_code: "refused", PartlyDone.exit_code: "partly"}.get(fault.exit_code, "failed")
-        return cls(state, fault.exit_code, without_secrets(fault.message), fault.code, details)
+        if (other := other_table(fault)) is not None:
+            details = {**(details or {}), "protectedTable": other}
+        return cls(state, fault.exit_code, said_by(fault), fault.code, details)
 
     @classmethod
     def of_any(cls, fault: Exception) -> StepOutcome:

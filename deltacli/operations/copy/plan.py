@@ -21,7 +21,6 @@ from deltacli.core.errors import (
     FileMissing,
     LogIncomplete,
     NotATable,
-    PaimonTable,
     Refusal,
     Refused,
     StorageFailed,
@@ -172,10 +171,7 @@ def plan_copy(table: TableHandle, target: Storage, request: CopyRequest) -> Copy
     require_apart(table.storage, target)
     if not request.check:
         require_writable(target)
-    try:
-        source = list_log_files(table.storage, progress=table.progress)
-    except PaimonTable as fault:
-        raise Refused(str(fault), code=fault.code, facts=fault.facts, hint=fault.hint) from None
+    source = list_log_files(table.storage, progress=table.progress)
     listing = read_listing(source)
     if listing.is_empty:
         raise missing_log(table.storage)

@@ -445,12 +445,16 @@ def _chosen(rules: Rules, order: RowOrder | None, live: LiveFiles) -> Selection:
     return select_ordered(live.columns, rules, partial(order.choose, live))
 
 
+_MOST_BYTES = 1 << 60
+"""More than any file has, and little enough for sums of 64 bits."""
+
+
 def rules_of(request: OptimizeRequest, properties: Mapping[str, str]) -> Rules:
     """Return the sizes and shares of a request, else those of the table's properties."""
-    target = _bytes(request.target_size) or target_of(properties)
+    target = min(_bytes(request.target_size) or target_of(properties), _MOST_BYTES)
     return Rules(
         target_bytes=target,
-        min_bytes=_bytes(request.min_size) or -(-target // 2),
+        min_bytes=min(_bytes(request.min_size) or -(-target // 2), _MOST_BYTES),
         min_files=request.min_files,
         purge_ratio=request.purge_ratio,
         purge=request.purge,

@@ -73,6 +73,14 @@ def test_files_that_become_much_smaller_are_not_merged_once_more() -> None:
     assert not table.optimize(target_size=2 * target).plan.is_noop
 
 
+def test_sizes_above_all_files_are_those_of_any_file() -> None:
+    table = Ids(partitioned=False).append(*"abc").table()
+
+    done = optimized(table, target_size="999999999PiB", min_size="999999999PiB")
+
+    assert (3, 1) == (done.files_removed, done.files_added)
+
+
 def test_deleted_rows_above_the_ratio_are_purged() -> None:
     ids = Ids(partitioned=False)
     ids.append("a", "b", rows=100, deleted=range(6)).append("c", rows=100, deleted=(0,)).append("d", rows=1)

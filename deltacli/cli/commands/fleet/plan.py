@@ -36,10 +36,10 @@ from deltacli.fleet.planning.due import (
     expiry_step,
     plan_fleet,
     plan_vacuum_step,
+    said_by,
 )
 from deltacli.fleet.policy_file.model import FleetChoice
 from deltacli.storage.secrets import without_secrets
-from deltacli.table.discover import note_backups
 
 if TYPE_CHECKING:
     from deltacli.api.table import Table
@@ -296,7 +296,7 @@ def fleet_plan(
     result.most = most
     run.write(result)
     note_left_out(run, result)
-    note_backups(run.note, planned.backups)
+    planned.note_search(run.note)
     if planned.due:
         run.say_next(fleet_command("run", file, choice.state, choice.only))
     if code := planned.exit_code or (EXIT_FINDINGS if exit_code and planned.due else EXIT_OK):
@@ -321,7 +321,7 @@ def _add_exact_plans(run: Run, plan: FleetPlan, directory: str | None) -> _Exact
                 opened = run.open_table(table.name)
                 found[table.name, kind] = _PLANNERS[kind](run, opened, policies[table.policy], path)
             except DeltacliError as fault:
-                found[table.name, kind] = {"error": {"code": fault.code, "message": fault.message}}
+                found[table.name, kind] = {"error": {"code": fault.code, "message": said_by(fault)}}
             progress.advance()
     return found
 

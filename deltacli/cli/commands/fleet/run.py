@@ -62,7 +62,7 @@ def fleet_run(
     most = settle_limit(run, limit)
     found = require_fleet_file(file)
     if request.yes:
-        require_now_is_not_ahead(run)
+        require_now_is_not_ahead(run, "fleet plan")
     sender = make_sender(found.webhook, run.clock)
     report = _carry_out(_make_session(run, found, request))
     look = fleet_command("status", file, request.state, request.only)
