@@ -622,10 +622,10 @@ def _is_locking(frame: FrameType | None) -> bool:
 def _is_waiting(frame: FrameType) -> bool:
     """Return True where Python's library waits, and expects to be interrupted."""
     name = frame.f_code.co_qualname
-    return (name == "Condition.wait" and "gotit" in frame.f_locals) or name in _JOINS
+    return (name == "Condition.wait" and "gotit" in frame.f_locals) or name in _WAITS
 
 
-_JOINS = ("Thread._wait_for_tstate_lock", "Thread.join")
+_WAITS = ("Thread._wait_for_tstate_lock", "Thread.join", "StreamHandler.emit")
 
 
 def _leave_at_once(number: int) -> NoReturn:
