@@ -305,14 +305,15 @@ class Gate(Generic[P, Done]):
             commit_metadata=commit_metadata,
             pause=pause,
         )
-        if isinstance(done, Committed):
-            self.has_begun = True
-            had, has = (
-                one is not None and is_true(one.metadata.configuration, _MANIFEST_PROPERTY)
-                for one in (done.made_from, done.base)
-            )
-            names_files = done.request.body is not None
-            self.has_stale_manifests |= (has and not had) or (names_files and (has or had))
+        match done:
+            case Committed():  # a call would be a place for an interruption
+                self.has_begun = True
+                had, has = (
+                    one is not None and is_true(one.metadata.configuration, _MANIFEST_PROPERTY)
+                    for one in (done.made_from, done.base)
+                )
+                names_files = done.request.body is not None
+                self.has_stale_manifests |= (has and not had) or (names_files and (has or had))
         return done
 
     def follow_up(self, *, looks: bool = False) -> None:

@@ -226,29 +226,35 @@ def commit(
     made: _Made | None = None
     lost: _Lost | None = None
     began, attempt = table.machine.monotonic(), 0
-    while attempt < min(FEW_ATTEMPTS, max_attempts) or (
-        attempt < max_attempts and table.machine.monotonic() - began <= MAX_SECONDS
-    ):
-        if made is None:
-            found = _make(again if attempt else table, make, read, create, None if attempt else after)
-            if isinstance(found, NothingToDo):
-                return found
-            made = found
-        _require_allowed(storage, made.request, made.base)
-        attempt += 1
-        if look is not None and not look():
-            made = None
-            wait(attempt)
-            continue
-        match sender.send(made, attempt):
-            case Base() as base, past:
-                return Committed(
-                    base.version, sender.txn_id, made.request, made.read_version, attempt - 1, made.snapshot, base, past
-                )
-            case _Lost() as lost:
-                if isinstance(behind := _behind(made, lost, storage), Dropped):
-                    return behind
-                made = behind
+    try:
+        while attempt < min(FEW_ATTEMPTS, max_attempts) or (
+            attempt < max_attempts and table.machine.monotonic() - began <= MAX_SECONDS
+        ):
+            if made is None:
+                found = _make(again if attempt else table, make, read, create, None if attempt else after)
+                if isinstance(found, NothingToDo):
+                    return found
+                made = found
+            _require_allowed(storage, made.request, made.base)
+            attempt += 1
+            if look is not None and not look():
+                made = None
+                wait(attempt)
+                continue
+            match sender.send(made, attempt):
+                case Base() as base, past:
+                    number, lost_ones = base.version, attempt - 1
+                    return Committed(
+                        number, sender.txn_id, made.request, made.read_version, lost_ones, made.snapshot, base, past
+                    )
+                case _Lost() as lost:
+                    if isinstance(behind := _behind(made, lost, storage), Dropped):
+                        return behind
+                    made = behind
+    except BaseException as stop:
+        if sender.in_flight is not None and not isinstance(stop, Exception):
+            stop.add_note(sender.note(*sender.in_flight))
+        raise
     raise _conflict(lost, attempt, table.machine.monotonic() - began)
 
 
@@ -344,6 +350,8 @@ class _Sender:
     def __init__(self, table: TableHandle, txn_id: str, pause: Pause, commit_metadata: Mapping[str, str]) -> None:
         self._table, self.txn_id, self._pause = table, txn_id, pause
         self._commit_metadata = commit_metadata
+        self.in_flight: tuple[CommitRequest, int] | None = None
+        """The request that was sent last and not lost, and its version."""
 
     def send(self, made: _Made, attempt: int) -> tuple[Base, OwnCommit] | _Lost:
         """Create the version after the base and return it, or, after a pause, the commits of the writers that won it;
@@ -379,15 +387,13 @@ class _Sender:
         return lost or _sent(made, version, head, now_ms)
 
     def _send(self, request: CommitRequest, version: int, attempt: int, create: Callable[[], Creation]) -> _Lost | None:
-        try:
-            lost = self._create(request, version, attempt, create)
-            if lost is None and (managed := managed_store(self._table.storage)) is not None:
-                managed.settle(version)
-            return lost
-        except BaseException as stop:
-            if not isinstance(stop, Exception):
-                stop.add_note(self._note(request, version))
-            raise
+        self.in_flight = request, version
+        lost = self._create(request, version, attempt, create)
+        if lost is not None:
+            self.in_flight = None
+        elif (managed := managed_store(self._table.storage)) is not None:
+            managed.settle(version)
+        return lost
 
     def _create(
         self, request: CommitRequest, version: int, attempt: int, create: Callable[[], Creation]
@@ -469,7 +475,7 @@ class _Sender:
             with suppress(DeltacliError):  # it is reported by who needs that commit
                 deque(self._table.engine.run(self._table.storage.read, small, at_once=at_once), maxlen=0)
 
-    def _note(self, request: CommitRequest, version: int) -> str:
+    def note(self, request: CommitRequest, version: int) -> str:
         """Return the outcome of a commit that was in flight when the run was interrupted; looks once."""
         try:
             winners = self._winners(request, version)[0].winners

@@ -46,7 +46,8 @@ class OneCommit(Whole):
 
     def so_far(self) -> str:
         """Return what was committed."""
-        return f"version {self.committed_version} was committed"
+        version = "a version" if self.committed_version is None else f"version {self.committed_version}"
+        return f"{version} was committed"
 
 
 class Amount(NamedTuple):

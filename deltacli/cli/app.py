@@ -96,6 +96,7 @@ from deltacli.cli.terminal.term import (
     signals_raise,
     visible,
 )
+from deltacli.core import tempfiles
 from deltacli.core.clock import Clock, fixed_clock, system_clock
 from deltacli.core.errors import (
     EXIT_BUG,
@@ -523,6 +524,7 @@ def run(argv: Sequence[str]) -> int:
                 return _run_in(directories, arguments)
             except Interrupted as interruption:
                 interruption.unwind()  # waits for tasks in flight while the progress line still shows it
+                tempfiles.remove_all()  # of what was interrupted between its creation and the `with` that removes it
                 raise
             finally:
                 close_live_line()

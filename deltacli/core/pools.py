@@ -17,7 +17,12 @@ Result = TypeVar("Result")
 
 
 class ThreadPool(ThreadPoolExecutor):
-    """A pool whose end waits for its threads, unless the garbage collector ends it, which drops tasks that wait."""
+    """A pool whose end waits for its threads, unless the garbage collector ends it, which drops tasks that wait; so
+    does an exception, as of a signal, which does not wait for them.
+    """
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self.shutdown(cancel_futures=kind is not None)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         abandoned = is_collecting()

@@ -122,7 +122,7 @@ class ClonePlan:
 
     def so_far(self) -> str:
         """Return what was done."""
-        return "the clone was created" if self.committed_version is not None else f"{NOTES} has a note of a clone"
+        return "the clone was created"
 
     def shortfall(self) -> Shortfall | None:
         """Return which files were deleted from the source meanwhile."""
@@ -211,14 +211,14 @@ class Clone:
         source, *roots = (one.writable() for one in (self.source.table, *plan.roots))
         gate.look(basis_of(self.source))
         is_noted = False
-        if plan.note is not None:
-            try:
-                is_noted = plan.note.put(source)  # False: that of an earlier clone in the same table, which needs it
-            except PermissionRefused as denied:
-                raise Refused.by([_not_writable(denied.message)]) from denied
-        noted = tuple(root for root, store in zip(plan.roots, roots, strict=True) if _takes(store, plan.note))
-        gate.outcome = replace(gate.outcome, roots=noted)
         try:
+            if plan.note is not None:
+                try:  # False: that of an earlier clone in the same table, which needs it
+                    is_noted = plan.note.put(source)
+                except PermissionRefused as denied:
+                    raise Refused.by([_not_writable(denied.message)]) from denied
+            noted = tuple(root for root, store in zip(plan.roots, roots, strict=True) if _takes(store, plan.note))
+            gate.outcome = replace(gate.outcome, roots=noted)
             if _is_vacuumed(self.source.table):
                 raise Refused.by([_vacuum_is_running()])
             done = gate.commit(_request)
@@ -226,6 +226,10 @@ class Clone:
             if plan.note is not None and is_noted and _is_without_commit(fault, gate.store, plan.basis.version + 1):
                 for store in (source, *roots):
                     list(store.delete_many([plan.note.path]))
+            raise
+        except BaseException as stop:
+            if plan.note is not None:
+                stop.add_note(f"{plan.note.path} may be in the source")
             raise
         version = done.version if isinstance(done, Committed) else None
         gate.outcome = replace(gate.outcome, committed_version=version)
@@ -381,10 +385,11 @@ def _refusals_of_target(target: ReadStorage, table: Snapshot, now: Snapshot | No
         elif (modes := [one.properties.get(MODE, "none").lower() for one in (table, now)])[0] != modes[1]:
             said = f"there is a table at {target.uri} whose column mapping is {modes[1]}, not {modes[0]}"
             yield Refusal("clone.target-exists", said)
-    elif target.kind_of(LOG_DIRECTORY) is not PathKind.MISSING:
-        yield Refusal("clone.target-exists", f"there is a table at {target.uri}")
-    elif target.kind_of("") is PathKind.FILE or not is_empty(target):
-        yield Refusal("clone.target-not-empty", f"{target.uri} is not empty")
+    elif target.kind_of("") is PathKind.FILE or not is_empty(target):  # an interrupted run may leave an empty log
+        if target.kind_of(LOG_DIRECTORY) is PathKind.MISSING:
+            yield Refusal("clone.target-not-empty", f"{target.uri} is not empty")
+        else:
+            yield Refusal("clone.target-exists", f"there is a table at {target.uri}")
 
 
 def _is_vacuumed(source: TableHandle) -> bool:

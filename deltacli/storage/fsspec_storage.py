@@ -335,7 +335,7 @@ class RemoteStorage(ReadOnlyFiles):
         return FileStat(path.rsplit("/", 1)[-1], int(entry["size"] or 0), _modified_ms(entry))
 
     def stat_many(self, paths: Sequence[str]) -> tuple[list[int], list[int]]:
-        from concurrent.futures import ThreadPoolExecutor
+        from deltacli.core.pools import ThreadPool
 
         def look(path: str) -> tuple[int, int]:
             try:
@@ -345,7 +345,7 @@ class RemoteStorage(ReadOnlyFiles):
             modified_ms = _modified_ms(entry)
             return (int(entry["size"] or 0), modified_ms) if _is_plain(entry) and modified_ms else (-1, -1)
 
-        with ThreadPoolExecutor(PARALLEL_READS) as pool:
+        with ThreadPool(PARALLEL_READS) as pool:
             found = list(pool.map(look, paths))
         return [size for size, _ in found], [modified_ms for _, modified_ms in found]
 

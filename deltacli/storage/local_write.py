@@ -63,9 +63,9 @@ class LockedDraft:
             tempfiles.remember(Path(self.place))
             try:
                 self._descriptor = _make(self.place, mode)
-            finally:
-                if self._descriptor < 0:
-                    tempfiles.forget(Path(self.place))
+            except OSError:
+                tempfiles.forget(Path(self.place))
+                raise  # after an interruption the file may exist
 
     @property
     def changed_ns(self) -> int:
@@ -428,8 +428,12 @@ class LocalDraft:
         _make_directories(self._directory)
         self._draft = LockedDraft(self._directory, DRAFT_PREFIX)
         self.place = self._draft.place
-        if self._swept is not None:
-            self._swept(self._directory, self._draft.changed_ns)
+        try:
+            if self._swept is not None:
+                self._swept(self._directory, self._draft.changed_ns)
+        except BaseException:
+            self._draft.close()
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -206,7 +206,7 @@ def test_every_signal_has_its_exit_code_and_its_json_error(
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("properties", "set", "a=b", "--yes"), "the change was probably made; run the same command again to see"),
+        (("properties", "set", "a=b", "--yes"), "version 15 was committed"),
         (("properties", "set", "a=b", "--dry-run"), "nothing was changed"),
     ],
 )
@@ -313,6 +313,77 @@ print(ends.pop(), {end for end in ends if isinstance(end, int)}, at > 500)
     done = subprocess.run([sys.executable, "-c", script, "7"], capture_output=True, env=ENVIRONMENT, check=False)
 
     assert (b"[0, 1, 2] {143} True\n", b"", 0) == (done.stdout, done.stderr, done.returncode)
+
+
+def test_an_interruption_holds_no_lock_of_an_import_and_is_not_changed_by_a_class() -> None:
+    """A signal at every instruction with which the main thread imports a module: another thread can import it then.
+
+    Python 3.11 makes a RuntimeError of an exception while a class tells an attribute its name.
+    """
+    script = """
+import faulthandler, importlib, signal, sys, threading
+faulthandler.dump_traceback_later(60, exit=True)
+from deltacli.cli.terminal import term
+
+class Trace:
+    def __init__(self, at):
+        self.left = at
+
+    def __call__(self, frame, event, _):
+        if frame.f_globals.get("__name__") != "importlib._bootstrap":
+            return None
+        frame.f_trace_opcodes = True
+        if event == "opcode":
+            self.left -= 1
+            if self.left == 0:
+                sys.settrace(None)
+                term._on_signal(signal.SIGTERM, frame)
+        return self
+
+def imported():
+    import this_module_is_not_there
+
+def elsewhere():
+    try:
+        imported()
+    except ModuleNotFoundError:
+        pass
+
+class Named:
+    def __set_name__(self, *_):
+        signal.raise_signal(signal.SIGTERM)
+
+ends = set()
+for at in range(1, 100_000, 3):
+    trace = Trace(at)
+    try:
+        with term.signals_raise():
+            sys.settrace(trace)
+            elsewhere()
+            sys.settrace(None)
+            if trace.left > 0:
+                break
+            signal.pause()
+    except term.Interrupted as interruption:
+        ends.add(interruption.exit_code)
+    finally:
+        sys.settrace(None)
+    thread = threading.Thread(target=elsewhere, daemon=True)
+    thread.start()
+    thread.join(20)
+    assert not thread.is_alive(), at
+try:
+    with term.signals_raise():
+        class Naming:
+            one = Named()
+        signal.pause()
+except term.Interrupted as interruption:
+    ends.add(interruption.exit_code)
+print(ends, at > 200)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, env=ENVIRONMENT, check=False)
+
+    assert (b"{143} True\n", b"", 0) == (done.stdout, done.stderr, done.returncode)
 
 
 def test_objects_of_interrupted_frames_are_released_before_the_end_is_reported() -> None:

@@ -1,4 +1,6 @@
-"""Ctrl-C and SIGTERM during `vacuum`: deletions in flight are finished and reported, and the next run resumes."""
+"""Ctrl-C and SIGTERM: `vacuum` finishes and reports deletions in flight, and the next run resumes. What any command
+says of an interruption is true, and no temporary file is left.
+"""
 
 from __future__ import annotations
 
@@ -120,3 +122,83 @@ def test_an_interrupted_plan_is_resumed(home: Path) -> None:
     assert "resuming after 6 files" in again.err
     assert ("VACUUM END", "COMPLETED") == operations(home)[-1]
     assert COMMITS - REMOVED == left(home)
+
+
+_AT = """
+import os, signal, sys
+from importlib import import_module
+from deltacli.cli.app import run
+module, name, number, moment = sys.argv[1:5]
+*path, name = name.split(".")
+owner = import_module(module)
+for part in path:
+    owner = getattr(owner, part)
+original, seen = getattr(owner, name), []
+def interrupting(*arguments, **options):
+    seen.append(name)
+    if (is_due := len(seen) == int(number)) and moment == "before":
+        os.kill(os.getpid(), signal.SIGTERM)
+    answer = original(*arguments, **options)
+    if is_due:
+        os.kill(os.getpid(), signal.SIGTERM)
+    return answer
+setattr(owner, name, interrupting)
+sys.exit(run(sys.argv[5:]))
+"""
+
+
+def interrupted_at(home: Path, moment: str, *arguments: str) -> Result:
+    command = [sys.executable, "-c", _AT, *moment.split(), *arguments]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, cwd=home, capture_output=True, text=True, check=False, env=environment)
+    return Result(done.returncode, done.stdout, done.stderr)
+
+
+ALTER = ("properties", "tbl", "set", "owner=ops", "--yes")
+VACUUM = ("vacuum", "tbl", "--yes")
+CLONE = ("clone", "tbl", "other", "--yes")
+
+
+@pytest.mark.parametrize(
+    ("moment", "arguments", "said"),
+    [
+        ("deltacli.cli.running.changing _done 1 before", VACUUM, "15 of 15 files deleted, VACUUM END (COMPLETED) is"),
+        ("deltacli.cli.running.changing _done 1 before", ("checkpoint", "tbl"), "_last_checkpoint names version 44"),
+        ("deltacli.cli.running.changing _done 1 after", ALTER, "version 45 was committed"),
+        ("deltacli.cli.running.run Run._say_where 1 after", ALTER, "version 45 was committed"),
+        ("deltacli.changing.commit _sent 1 before", ALTER, "version 45 was committed"),
+        ("deltacli.changing.change is_true 2 before", ALTER, "a version was committed"),
+        (
+            "deltacli.operations.vacuum.quarantine write_checksums 1 before",
+            (*VACUUM, "--quarantine", "q"),
+            "no file was deleted, and copies of files may be in file:",
+        ),
+        (
+            "deltacli.operations.clone _request 1 before",
+            ("clone", "tbl", "other", "--yes"),
+            ".json may be in the source",
+        ),
+    ],
+)
+def test_an_interruption_says_what_was_changed(moment: str, arguments: tuple[str, ...], said: str, home: Path) -> None:
+    done = interrupted_at(home, moment, *arguments)
+
+    assert 143 == done.code, done.err
+    assert said in done.err.splitlines()[-1]
+    assert 0 == deltacli(*arguments, cwd=home).code
+
+
+@pytest.mark.parametrize("moment", ["_make 1 after", "LocalDraft.__exit__ 1 before", "sweep 1 before"])
+def test_an_interruption_leaves_no_temporary_file(moment: str, home: Path) -> None:
+    done = interrupted_at(home, f"deltacli.storage.local_write {moment}", *ALTER)
+
+    assert 143 == done.code, done.err
+    assert [] == [path for path in home.rglob("*") if path.name.endswith(".tmp")]
+
+
+def test_a_clone_that_was_interrupted_before_its_commit_can_be_made(home: Path) -> None:
+    done = interrupted_at(home, "deltacli.storage.local_write LockedDraft.__init__ 2 before", *CLONE)
+
+    assert 143 == done.code, done.err
+    assert (home / "other/_delta_log").is_dir()
+    assert 0 == deltacli(*CLONE, cwd=home).code

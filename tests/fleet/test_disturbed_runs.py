@@ -10,10 +10,11 @@ import pytest
 
 from deltacli.api.table import Table, open_table
 from deltacli.core.errors import StorageFailed
+from deltacli.core.pools import ThreadPool
 from deltacli.core.units import DAY_MS
 from deltacli.storage import open_storage
 from tests.fleet.lake import DAMAGED, HEALTHY, NOW_MS, data_files, live_digest, tree_of, write_lake
-from tests.fleet.sessions import session_on
+from tests.fleet.sessions import session_of, session_on
 from tests.fleet.test_killed_runs import effects
 
 HOUR_MS = DAY_MS // 24
@@ -103,3 +104,24 @@ def test_after_a_run_with_another_clock_nothing_is_done_twice(
 
     assert undisturbed == state_of(tmp_path)
     assert {1} == set(effects(tmp_path).values())
+
+
+def test_an_interruption_while_tables_are_handed_out_begins_no_more_of_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = session_of(tmp_path)
+    submit, tables = ThreadPool.submit, []
+
+    def interrupted(self: ThreadPool, work: Any, *arguments: Any) -> Any:
+        tables.append(submit(self, work, *arguments))
+        if len(tables) == 3:
+            raise KeyboardInterrupt
+        return tables[-1]
+
+    monkeypatch.setattr(ThreadPool, "submit", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        session.run()
+
+    assert session.report is not None
+    assert session.report.left > 0
+    assert tables[2].cancelled()

@@ -281,21 +281,23 @@ class Pending(Generic[P, O]):
             return standing(planned) if self.mode.yes else for_plan(planned)
 
         try:
-            outcome = carry_out(self.change, self.table, plan=plan, ask=ask, began=gates.append)
+            try:
+                outcome = carry_out(self.change, self.table, plan=plan, ask=ask, began=gates.append)
+            except Exception as fault:
+                _note_after(run, gates, noted)
+                if gates and (gates[0].has_begun or gates[0].has_ended or isinstance(fault, PartlyDone)):
+                    run.write(_done(wording, gates[0]))
+                raise
+            _note_after(run, gates, noted)
+            run.write(_done(wording, gates[0]))
+            if (following := wording.following(outcome)) is not None:
+                run.say_next(following)
         except Interrupted as interruption:
             interruption.outcome = _told(gates, interruption)
             if run.part is not None and gates and gates[0].has_begun:
                 run.write(_done(wording, gates[0]))
             raise
-        except Exception as fault:
-            _note_after(run, gates, noted)
-            if gates and (gates[0].has_begun or gates[0].has_ended or isinstance(fault, PartlyDone)):
-                run.write(_done(wording, gates[0]))
-            raise
-        _note_after(run, gates, noted)
-        run.write(_done(wording, gates[0]))
-        if (following := wording.following(outcome)) is not None:
-            run.say_next(following)
+        invocation.is_reporting |= gates[0].has_begun
         if wording.is_finding(outcome):
             raise Exit(EXIT_FINDINGS)
         return outcome
@@ -324,5 +326,7 @@ def _told(gates: list[Gate[P, O]], interruption: Interrupted) -> str:
     """Return what was done before an interruption, with the commit that was in flight."""
     notes = [*getattr(interruption, "__notes__", ())]
     if gates and gates[0].has_begun:
-        notes = [*notes[-1:], *notes[:-1], "run the same command to continue"]  # the last one is what was done so far
+        notes = [*dict.fromkeys([gates[0].outcome.so_far(), *notes])]
+        if not gates[0].has_ended:
+            notes.append("run the same command to continue")
     return "; ".join(notes) or interruption.outcome

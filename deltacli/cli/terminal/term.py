@@ -592,7 +592,10 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
         raise Interrupted(number)
 
 
-_LOCKING = ("threading", "queue", "concurrent.futures._base", "concurrent.futures.thread")
+_LOCKING = frozenset(
+    {"threading", "queue", "concurrent.futures._base", "concurrent.futures.thread", "logging"}
+    | {"importlib._bootstrap", "_frozen_importlib"}
+)
 """Modules of Python's library that take locks of other threads in Python code: an exception between a lock's
 acquisition and the `try` that releases it leaves it held, and the thread that needs it never ends.
 """
@@ -600,13 +603,17 @@ acquisition and the `try` that releases it leaves it held, and the thread that n
 
 def _is_locking(frame: FrameType | None) -> bool:
     """Return True if the frame may hold a lock that an exception would not release: it is in `_LOCKING`, and neither
-    waits for other threads nor is a thread being started there. Without a timer to try again: False.
+    waits for other threads nor is a thread being started there; or if Python 3.11 would make another exception of it:
+    a class is told its name. Without a timer to try again: False.
     """
     if not hasattr(signal, "setitimer"):
         return False
-    top = frame
-    while frame is not None and frame.f_globals.get("__name__") in _LOCKING:
-        if (frame is top and not _is_waiting(frame)) or frame.f_code.co_name in ("start", "submit"):
+    top, is_library = frame, True
+    while frame is not None:
+        is_library = is_library and frame.f_globals.get("__name__") in _LOCKING
+        if is_library and ((frame is top and not _is_waiting(frame)) or frame.f_code.co_name in ("start", "submit")):
+            return True
+        if frame.f_code.co_name == "__set_name__":
             return True
         frame = frame.f_back
     return False
@@ -615,10 +622,10 @@ def _is_locking(frame: FrameType | None) -> bool:
 def _is_waiting(frame: FrameType) -> bool:
     """Return True where Python's library waits, and expects to be interrupted."""
     name = frame.f_code.co_qualname
-    return (name == "Condition.wait" and "gotit" in frame.f_locals) or name in _JOINS
+    return (name == "Condition.wait" and "gotit" in frame.f_locals) or name in _WAITS
 
 
-_JOINS = ("Thread._wait_for_tstate_lock", "Thread.join")
+_WAITS = ("Thread._wait_for_tstate_lock", "Thread.join", "StreamHandler.emit")
 
 
 def _leave_at_once(number: int) -> NoReturn:

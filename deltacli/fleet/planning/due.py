@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, wait
 from dataclasses import dataclass, field
 from itertools import islice
 from types import MappingProxyType
@@ -27,6 +27,7 @@ from deltacli.core.errors import (
     nearest_name,
     parameter,
 )
+from deltacli.core.pools import ThreadPool
 from deltacli.core.progress import SILENT, Progress
 from deltacli.core.typing import Json
 from deltacli.core.units import format_age, format_duration, format_size, format_timestamp, plural
@@ -552,7 +553,7 @@ def read_here(tables: Sequence[tuple[FoundTable, int]]) -> Iterator[TableFacts |
         yield from (look(table.store, table.at, cutoff_ms) for table, cutoff_ms in tables)
         return
     remaining = iter(tables)
-    with ThreadPoolExecutor(at_once, thread_name_prefix="deltacli-facts") as pool:
+    with ThreadPool(at_once, thread_name_prefix="deltacli-facts") as pool:
 
         def submit(count: int) -> Iterator[Future[TableFacts | PlanProblem]]:
             return (pool.submit(look, table.store, table.at, cutoff) for table, cutoff in islice(remaining, count))

@@ -15,7 +15,7 @@ import socket
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.core.clock import Clock
 from deltacli.core.errors import EXIT_FINDINGS, EXIT_OK, DeltacliError, PartlyDone, Refused, parameter
+from deltacli.core.pools import ThreadPool
 from deltacli.core.progress import SILENT, Progress
 from deltacli.core.release import VERSION
 from deltacli.core.typing import Json
@@ -231,10 +232,12 @@ class FleetRunner:
         due = [table for table in self.plan.tables if table.steps]
         with (
             self.progress.step("maintaining", unit="tables", total=len(due)) as step,
-            ThreadPoolExecutor(self.jobs) as pool,
+            ThreadPool(self.jobs) as pool,
         ):
-            waiting = {pool.submit(self._table, table): table for table in due}
+            waiting: dict[Future[tuple[TableReport, int]], TablePlan] = {}
             try:
+                for table in due:
+                    waiting[pool.submit(self._table, table)] = table
                 while waiting:
                     for future in wait(waiting, _POLL_SECONDS, FIRST_COMPLETED).done:
                         self._collect(future, report)

@@ -405,7 +405,8 @@ class CheckpointResult(Whole):
 
     def so_far(self) -> str:
         """Return how many files were written."""
-        return f"{plural(self.published, 'file')} of the checkpoint written, _last_checkpoint not updated"
+        hint = "not updated" if self.hint_version is None else f"names version {self.hint_version}"
+        return f"{plural(len(self.files) or self.published, 'file')} of the checkpoint written, _last_checkpoint {hint}"
 
     @property
     def version(self) -> int:

@@ -564,6 +564,10 @@ def execute_by(gate: Gate[VacuumPlan, VacuumResult], request: VacuumRequest, rec
     before = outcome.start_version, outcome.deleted
     try:
         execute_vacuum(gate.table, gate.plan, request, outcome=outcome, record=record)
+    except BaseException as stop:
+        if outcome.quarantine is not None and outcome.start_version is None and not isinstance(stop, Exception):
+            stop.add_note(f"no file was deleted, and copies of files may be in {outcome.quarantine}")
+        raise
     finally:
         gate.has_begun = before != (outcome.start_version, outcome.deleted)
 
@@ -669,8 +673,8 @@ def _fill(table: TableHandle, plan: VacuumPlan, uri: str, outcome: VacuumOutcome
     from deltacli.operations.vacuum.quarantine import Quarantine
 
     quarantine = Quarantine(table, plan, uri)
-    quarantine.fill([range(plan.files)] if record is None else record.pending)
     outcome.quarantine = quarantine.uri
+    quarantine.fill([range(plan.files)] if record is None else record.pending)
     return quarantine
 
 

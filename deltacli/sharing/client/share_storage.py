@@ -562,7 +562,7 @@ class ShareStorage(ReadOnlyFiles):
         return FileStat(path, self._downloads.size_of(path), 0)
 
     def stat_many(self, paths: Sequence[str]) -> tuple[list[int], list[int]]:
-        from concurrent.futures import ThreadPoolExecutor
+        from deltacli.core.pools import ThreadPool
 
         def size_of(path: str) -> int:
             try:
@@ -570,7 +570,7 @@ class ShareStorage(ReadOnlyFiles):
             except FileMissing:
                 return -1
 
-        with ThreadPoolExecutor(PARALLEL_READS, thread_name_prefix="deltacli-share") as pool:
+        with ThreadPool(PARALLEL_READS, thread_name_prefix="deltacli-share") as pool:
             sizes = list(pool.map(size_of, paths))
         return sizes, [-1 if size < 0 else 0 for size in sizes]
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
 from deltacli.core.errors import DeltacliError, command, parameter
+from deltacli.core.pools import ThreadPool
 from deltacli.core.process import is_loopback
 from deltacli.core.progress import SILENT, Progress
 from deltacli.core.typing import Json
@@ -175,7 +175,7 @@ def check_configuration(
             step.advance()
             return report
 
-        with ThreadPoolExecutor(_THREADS) as pool:
+        with ThreadPool(_THREADS) as pool:
             reports = tuple(pool.map(check, tables))
     problems = [*_configuration_problems(configuration), *_recipient_problems(configuration, recipients, now_ms)]
     return CheckReport(configuration, reports, tuple(problems), recipients, has_files)

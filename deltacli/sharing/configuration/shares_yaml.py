@@ -10,7 +10,6 @@ import os
 import re
 import uuid
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from urllib.parse import urlsplit
 
 from deltacli.core.errors import FileMissing
+from deltacli.core.pools import ThreadPool
 from deltacli.core.process import is_loopback
 from deltacli.sharing.configuration.directory_access import (
     Inherited,
@@ -417,7 +417,7 @@ def _find_directories(
     def has_log(name: str) -> bool:
         return store.kind_of("/".join(filter(None, (name, rest, "_delta_log")))) is PathKind.DIRECTORY
 
-    with ThreadPoolExecutor(store.capabilities.parallel_reads) as pool:
+    with ThreadPool(store.capabilities.parallel_reads) as pool:
         found = [name for name, is_table in zip(names, pool.map(has_log, names), strict=True) if is_table]
     if not found:
         fields.source.note(fields.line_of("location"), f"no table matches {location}")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -19,6 +18,7 @@ from deltacli.changing.plan import Whole
 from deltacli.changing.preflight import require_trusted
 from deltacli.core.clock import Clock, system_clock
 from deltacli.core.errors import ConflictLost, DataUnreadable, DeltacliError, NoSpace, OutcomeUnknown, Refused, command
+from deltacli.core.pools import ThreadPool
 from deltacli.core.progress import SILENT, Progress
 from deltacli.core.request_fields import Kind, option
 from deltacli.core.typing import Json, JsonObject
@@ -183,7 +183,7 @@ def compare(
     if decodes:
         missing = {file.name for file in wanted}
         present = [file for file in files if file.name not in missing]
-        with ThreadPoolExecutor() as pool:
+        with ThreadPool() as pool:
             flags = pool.map(lambda file: _is_intact(directory, file), present)
             wanted += tuple(file for file, is_intact in zip(present, flags, strict=True) if not is_intact)
     in_place, removed = len(files) - len(wanted), len(local.keys - keys)

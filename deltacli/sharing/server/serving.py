@@ -23,9 +23,11 @@ from importlib import import_module
 from importlib.util import find_spec
 from multiprocessing import get_context, parent_process
 from multiprocessing.connection import wait
+from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, TYPE_CHECKING, Any
 
+from deltacli.core import tempfiles
 from deltacli.core.errors import (
     DeltacliError,
     Spelling,
@@ -308,6 +310,7 @@ def serve_by_workers(following: Callable[[], MakeService], sockets: Sockets, wor
     """
     log_to_stderr(as_json=log.as_json, level=log.level)
     with tempfile.TemporaryDirectory(prefix="deltacli-share-") as metrics:
+        tempfiles.remember(Path(metrics))
         os.environ[METRICS] = metrics  # workers inherit it
         pool = _Workers(following, sockets, workers, log)
         hang_up = signal.signal(signal.SIGHUP, lambda *_: _signal(pool.running, signal.SIGHUP))
@@ -317,6 +320,7 @@ def serve_by_workers(following: Callable[[], MakeService], sockets: Sockets, wor
             pool.end()
             signal.signal(signal.SIGHUP, hang_up)
             del os.environ[METRICS]
+            tempfiles.forget(Path(metrics))
 
 
 def _begin(chosen: Spelling, make: MakeService, sockets: Sockets, log: LogChoice) -> None:

@@ -15,8 +15,9 @@ from typing import Any, NoReturn
 
 import pytest
 
+from deltacli.core import tempfiles
 from deltacli.core.errors import StorageFailed
-from deltacli.sharing.server.serving import METRICS, LogChoice, Sockets, _Workers
+from deltacli.sharing.server.serving import METRICS, LogChoice, Sockets, _Workers, serve_by_workers
 
 
 def never_made(begun: Connection, end: Connection) -> NoReturn:
@@ -136,3 +137,20 @@ def test_a_server_whose_workers_all_end_at_their_start_gives_up() -> None:
         pool.run()
 
     assert len(pool.starts) < 10
+
+
+def test_a_second_signal_removes_the_directory_of_the_metrics(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It ends the process without the end of any `with`."""
+    places: list[Path] = []
+
+    def run(_: _Workers) -> None:
+        places.append(Path(os.environ[METRICS]))
+        tempfiles.remove_all()
+        assert not places[0].exists()
+        places[0].mkdir()
+
+    monkeypatch.setattr(_Workers, "run", run)
+    with socket.socket() as bound:
+        serve_by_workers(lambda: pytest.fail("made"), Sockets(bound), 2, LogChoice())
+
+    assert [False] == [place.exists() for place in places]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from deltacli.cli.invocation import Exit, invocation
@@ -64,17 +65,19 @@ def fleet_run(
     if request.yes:
         require_now_is_not_ahead(run, "fleet plan")
     sender = make_sender(found.webhook, run.clock)
-    report = _carry_out(_make_session(run, found, request))
-    look = fleet_command("status", file, request.state, request.only)
-    result = run_result(report, look)
-    result.most = most
-    run.write(result)
-    note_left_out(run, result, may_repeat=False)
-    if report.left:
-        run.say_next(again_with(invocation.arguments, "--resume"), also_in_pipe=True)
-    elif report.exit_code:
-        run.say_next(look)
-    is_sent = sender is None or _send(run, sender, result, report)
+    session = _make_session(run, found, request)
+    with _saying_what_was_done(session):
+        report = session.run()
+        look = fleet_command("status", file, request.state, request.only)
+        result = run_result(report, look)
+        result.most = most
+        run.write(result)
+        note_left_out(run, result, may_repeat=False)
+        if report.left:
+            run.say_next(again_with(invocation.arguments, "--resume"), also_in_pipe=True)
+        elif report.exit_code:
+            run.say_next(look)
+        is_sent = sender is None or _send(run, sender, result, report)
     if report.exit_code or not is_sent:
         raise Exit(report.exit_code or StorageFailed.exit_code)
 
@@ -133,11 +136,12 @@ def _send(run: Run, sender: Sender, result: FleetListing[RunRow], report: FleetR
     return reason is None
 
 
-def _carry_out(session: FleetSession) -> FleetReport:
+@contextmanager
+def _saying_what_was_done(session: FleetSession) -> Iterator[None]:
     try:
-        return session.run()
+        yield
     except Interrupted as interruption:
-        if session.report is not None:
+        if session.report is not None and interruption.outcome == Interrupted.outcome:
             done = session.report.summary()["done"]
             interruption.outcome = f"{plural(done, 'step')} done; run the same command with --resume to continue"
         raise
