@@ -21,6 +21,7 @@ from deltacli.core.errors import (
     FileMissing,
     LogIncomplete,
     NotATable,
+    PaimonTable,
     Refusal,
     Refused,
     StorageFailed,
@@ -171,7 +172,10 @@ def plan_copy(table: TableHandle, target: Storage, request: CopyRequest) -> Copy
     require_apart(table.storage, target)
     if not request.check:
         require_writable(target)
-    source = list_log_files(table.storage, progress=table.progress)
+    try:
+        source = list_log_files(table.storage, progress=table.progress)
+    except PaimonTable as fault:
+        raise Refused(str(fault), code=fault.code, facts=fault.facts, hint=fault.hint) from None
     listing = read_listing(source)
     if listing.is_empty:
         raise missing_log(table.storage)
