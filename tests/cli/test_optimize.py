@@ -15,6 +15,7 @@ from tests.support.actions import add, commit_info, metadata, protocol
 from tests.support.builder import TableBuilder
 
 NAMES = ("a b,c", "x.y", "plain")
+NANOSECONDS = {"id": "long", "at": "timestamp"}
 
 
 @pytest.fixture
@@ -52,6 +53,21 @@ def test_columns_are_clustered_under_their_logical_names(mapped: Path) -> None:
     found = json.loads(done.out)
     assert (["`x.y`", "a b,c"], [], 2) == (found["clusterBy"], found["zOrderBy"], found["files"]["removed"])
     assert (0, "all files are in this order") == (again.code, again.out.splitlines()[0].rpartition(": ")[2])
+
+
+def test_files_that_were_refused_are_not_said_to_be_in_order(tmp_path: Path) -> None:
+    fields = [{"name": name, "type": kind, "nullable": True, "metadata": {}} for name, kind in NANOSECONDS.items()]
+    out = io.BytesIO()
+    pq.write_table(pa.table({"id": [2, 1], "at": pa.array([1, 2], pa.timestamp("ns", "UTC"))}), out)
+    builder = TableBuilder().file("one", out.getvalue())
+    builder.commit(protocol(1, 2), metadata(schema_string=json.dumps({"type": "struct", "fields": fields})))
+    builder.commit(add("one", size=len(out.getvalue()), records=2))
+
+    done = deltacli("optimize", builder.write(tmp_path / "t"), "--zorder", "id", "--yes")
+
+    expected = "all files are in this order, apart from files that were refused"
+    assert (0, expected) == (done.code, done.out.splitlines()[0].rpartition(": ")[2])
+    assert "1 file: optimize.value-not-exact" in done.out
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import math
+import tracemalloc
 from decimal import Decimal
 from typing import Any
 
@@ -70,6 +71,9 @@ def test_floats(values: list[float], low: str | None, high: str | None) -> None:
         ("\U0001f600" * 40, "\U0001f600" * 32, "\U0001f600" * 32 + LAST),
         (LAST * 64, LAST * 32, LAST * 64),
         (LAST * 70, None, None),
+        ("x" * 33 + LAST * 70, "x" * 32, "x" * 32 + "\x7f"),
+        (LAST * 63 + "éa" + LAST * 70, LAST * 32, LAST * 63 + LAST),
+        ("é" + LAST * 70, None, None),
     ],
 )
 def test_long_texts_are_cut(text: str, low: str | None, high: str | None) -> None:
@@ -82,6 +86,23 @@ def test_long_texts_are_cut(text: str, low: str | None, high: str | None) -> Non
 def test_texts_too_long_for_a_footer_are_looked_up(number: int) -> None:
     texts = [["b", "c" + "x" * 5_000], ["a"]]
     assert ("a", "c" + "x" * 31 + "\x7f", 0) == collected("string", *texts[:: 1 - 2 * number], arrow=pa.string())
+
+
+def test_a_long_text_is_not_copied_for_its_bounds() -> None:
+    long = pa.array(["x" * 50_000_000])
+    rows = pa.record_batch([long], names=["c"])
+    collector = StatisticsCollector(
+        TableConfiguration(schema=StructType((StructField("c", PrimitiveType("string"), True, {}),))), rows.schema
+    )
+
+    tracemalloc.start()
+    collector.take(rows)
+    text = collector.text()
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+
+    assert "x" * 32 == json.loads(text)["minValues"]["c"]
+    assert most < 10_000_000
 
 
 def test_columns_whose_names_have_dots_have_their_own_bounds() -> None:

@@ -66,7 +66,8 @@ def _sections(plan: OptimizePlan, outcome: OptimizeOutcome | None) -> Iterator[S
     if plan.is_noop:
         what = "no file holds deleted rows or dropped columns" if plan.rules.purge else "no files to compact"
         what = what if plan.order is None else "all files are in this order"
-        yield Section("nothing to do", [f"{plan.table.uri}, version {version}: {what}"])
+        others = ", apart from files that were refused" if any("." in code for code in skipped) else ""
+        yield Section("nothing to do", [f"{plan.table.uri}, version {version}: {what}{others}"])
         yield Section("left alone", left_alone)
         yield Section("refused", list(_refused(plan.damaged)), Style.PROBLEM)
         return

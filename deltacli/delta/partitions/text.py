@@ -3,7 +3,7 @@ Elsewhere texts are copied as they are. Spec: Partition Value Serialization."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from enum import StrEnum
@@ -115,6 +115,15 @@ def kernel_refuses(type_name: str, text: str) -> bool:
     if type_name in ("timestamp", "timestamp_ntz"):
         return not (_WITHOUT_ZONE.fullmatch(text) or (type_name == "timestamp" and _WITH_ZONE.fullmatch(text)))
     return type_name in ("float", "double") and text[-1:] in tuple("fFdD") and text.lower() not in _OTHER_FLOATS
+
+
+def best_spelling(type_name: str, texts: Sequence[str | None]) -> str | None:
+    """Return one of the texts of the same value: the first that every reader parses, plain if there is such a one."""
+
+    def faults(text: str | None) -> tuple[bool, bool]:
+        return kernel_refuses(type_name, text or ""), spelling_of(type_name, text or "") is not Spelling.PLAIN
+
+    return min(texts, key=faults)
 
 
 def _spelling(type_name: str, text: str) -> Spelling:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import json
 import math
+from codecs import utf_8_decode
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -190,6 +191,8 @@ _SHORT, _LONGEST = 32, 64
 """A longer text is cut to so many characters; its upper bound to so many where the characters after are the last ones
 of Unicode.
 """
+_BYTES = 4 * (_LONGEST + 2)
+"""So many of a text have all characters that its bounds depend on, and perhaps a part of one more."""
 _LAST_ASCII, _LAST = "\x7f", "\U0010ffff"
 _DAYS = (-719_162, 2_932_896)
 """Year 1 to year 9999."""
@@ -361,6 +364,8 @@ def _ends(values: Any) -> tuple[Any, Any]:
 
     if pa.types.is_string(values.type):
         values = pc.cast(values, pa.binary())
+        if values.nbytes > _BYTES * len(values):  # Arrow copies the ends several times
+            values = pc.binary_slice(values, 0, _BYTES)
     ends = pc.min_max(values)
     is_number = pa.types.is_temporal(values.type)
     low, high = (ends[name].value if is_number else ends[name].as_py() for name in ("min", "max"))
@@ -389,10 +394,11 @@ def _day(days: int) -> str | None:
 def _texts(low: bytes, high: bytes) -> tuple[str | None, str | None]:
     """Return bounds of texts; none where they are not UTF-8, because JSON could not contain them."""
     try:
-        least, most = cut_below(low.decode()), cut_above(high.decode())
+        least, most = (utf_8_decode(end, "strict", len(end) < _BYTES)[0] for end in (low, high))
     except UnicodeDecodeError:
         return None, None
-    return _json(least or ""), None if most is None else _json(most)
+    greatest = cut_above(most)
+    return _json(cut_below(least) or ""), None if greatest is None else _json(greatest)
 
 
 def cut_below(text: str, *, is_whole: bool = True) -> str | None:

@@ -25,6 +25,7 @@ from deltacli.delta.encoding.many_values import repeated
 from deltacli.delta.log.file_actions import num_records_column
 from deltacli.delta.log.row_ids import FEATURE
 from deltacli.delta.log.state import TableConfiguration
+from deltacli.delta.partitions.text import is_text
 from deltacli.delta.partitions.values import partition_columns, with_spelled_keys
 from deltacli.delta.schema.to_arrow import unread_type
 from deltacli.delta.schema.types import PrimitiveType
@@ -463,7 +464,8 @@ def partition_keys(adds: RecordBatch, config: TableConfiguration) -> Iterator[Ar
     """Yield columns that are equal for file actions of the same partition, whatever the spelling of their values.
 
     A timestamp without a zone is another value than one with a zone: which it is depends on the session of a reader.
-    Values of a type that is not read are equal where their texts are.
+    So is an empty text than null, because some readers see it as a text. Values of a type that is not read are equal
+    where their texts are.
     """
     names = list(config.partition_columns)
     unread = {
@@ -474,13 +476,13 @@ def partition_keys(adds: RecordBatch, config: TableConfiguration) -> Iterator[Ar
     values = partition_columns(adds, config, [name for name in names if name not in unread])
     for name in names:
         column = config.partition_columns[name]
-        is_timestamp = column is not None and column.data_type == PrimitiveType("timestamp")
-        texts = None
-        if is_timestamp or name in unread:
+        type_name = column.data_type.name if column and isinstance(column.data_type, PrimitiveType) else ""
+        is_timestamp, texts = type_name == "timestamp", None
+        if is_timestamp or is_text(type_name) or name in unread:
             texts = _lookup(with_spelled_keys(adds.column("partitionValues"), names), name)
         yield texts if name in unread else values[name]
-        if is_timestamp:
-            yield pc.fill_null(pc.match_substring_regex(texts, _ZONE), False)
+        if is_timestamp or is_text(type_name):
+            yield pc.fill_null(pc.match_substring_regex(texts, _ZONE) if is_timestamp else pc.equal(texts, ""), False)
 
 
 def _path_keys(adds: RecordBatch, keys: ArrowArray) -> ArrowArray:

@@ -37,10 +37,11 @@ from deltacli.delta.log.commit_content import CommitRequest
 from deltacli.delta.log.file_actions import action_schemas, whole_actions
 from deltacli.delta.log.row_ids import mark_of
 from deltacli.delta.log.state import TableConfiguration, is_true, parse_integer
-from deltacli.delta.partitions.text import directory_of
+from deltacli.delta.partitions.text import best_spelling, directory_of, is_text
 from deltacli.delta.partitions.values import with_spelled_keys
 from deltacli.delta.schema.to_arrow import iceberg_compat
 from deltacli.delta.schema.type_changes import require_readable_rows
+from deltacli.delta.schema.types import PrimitiveType
 from deltacli.operations.optimize.live_files import (
     ORDER_TAGS,
     PACKED_TAG,
@@ -641,12 +642,19 @@ def _open(plan: OptimizePlan, one: Bin, number: int, adds: RecordBatch) -> OpenB
 
 
 def _partition_values(config: TableConfiguration, adds: RecordBatch) -> Mapping[str, str | None]:
-    """Return the values of the first file, in the spelling of the table's columns; empty text is null."""
-    names = list(config.partition_columns)
-    if not names:
-        return {}
-    known = dict(with_spelled_keys(adds.column("partitionValues"), names)[0].as_py())
-    return {name: known.get(name) or None for name in names}
+    """Return the values of files of one partition, each in its best spelling, with the table's spelling of the columns;
+    empty text is null, but of text, which some readers see as empty.
+    """
+    import pyarrow as pa
+
+    maps = with_spelled_keys(adds.column("partitionValues"), list(config.partition_columns))
+    found: dict[str, str | None] = {}
+    for name, column in config.partition_columns.items():
+        kind = column.data_type.name if column and isinstance(column.data_type, PrimitiveType) else ""
+        texts = pc.unique(pc.map_lookup(maps, query_key=pa.scalar(name), occurrence="first")).to_pylist()
+        text = best_spelling(kind, texts)
+        found[name] = text if is_text(kind) else text or None
+    return found
 
 
 def own_fields(adds: RecordBatch) -> Action:

@@ -39,6 +39,10 @@ def optimized(table: Table, **how: Any) -> Any:
     return done
 
 
+def values_of_new_files(table: Table) -> set[str | None]:
+    return {action["partitionValues"]["p"] for kind, action in last_commit(table.writable()) if kind == "add"}
+
+
 def test_small_files_of_each_partition_become_one() -> None:
     ids = (
         Ids().append("a", "b").append("c", p="1").append("d", "e", p=None).append("f", p="").append("g h%20", p="x=/y")
@@ -47,7 +51,7 @@ def test_small_files_of_each_partition_become_one() -> None:
 
     done = optimized(table)
 
-    assert (7, 3, {"alone": 1}) == (done.files_removed, done.files_added, dict(done.plan.skipped))
+    assert (6, 3, {"alone": 2}) == (done.files_removed, done.files_added, dict(done.plan.skipped))
     info, *actions = [action for _, action in last_commit(table.writable())]
     assert "OPTIMIZE" == info["operation"]
     assert {"predicate": "[]", "zOrderBy": "[]", "clusterBy": "[]", "auto": False} == info["operationParameters"]
@@ -55,6 +59,28 @@ def test_small_files_of_each_partition_become_one() -> None:
     added = {action["path"].rpartition("/")[0] for kind, action in last_commit(table.writable()) if kind == "add"}
     assert {"p=0", "p=__HIVE_DEFAULT_PARTITION__", "p=x%253D%252Fy"} == added
     assert plan_optimize(table, OptimizeRequest()).is_noop
+
+
+def test_an_empty_text_stays_one_for_readers_that_do_not_take_it_for_null() -> None:
+    table = Ids().append("a", "b", p=None).append("c", "d", p="").table()
+
+    optimized(table)
+
+    assert {None, ""} == values_of_new_files(table)
+
+
+def test_a_value_keeps_the_spelling_that_most_readers_parse() -> None:
+    """
+    Readers built on a Delta kernel open no table with a decimal without the digits of its scale.
+    """
+    ids = Ids()
+    ids.builder.commit(metadata(partition_columns=["p"], schema_string=SCHEMA.replace("string", "decimal(9,2)")))
+
+    table = ids.append("a", p="1").append("b", p="+1.00").append("c", p="1.00").table()
+
+    optimized(table)
+
+    assert {"1.00"} == values_of_new_files(table)
 
 
 def test_files_that_become_much_smaller_are_not_merged_once_more() -> None:
