@@ -264,13 +264,13 @@ except Interrupted as interruption:
     assert (143, b"") == (done.returncode, done.stderr)
 
 
-def test_an_interruption_leaves_no_lock_of_a_pool_held(tmp_path: Path) -> None:
-    """A signal at every instruction of Python's library that the main thread runs while a pool works: it always ends.
-
-    A lock that stayed held would stop the pool's threads, and with them the end of the process.
+@pytest.mark.parametrize(("work", "apart"), [("pool", "7"), ("process", "1")])
+def test_an_interruption_leaves_no_lock_held_and_no_process_unknown(work: str, apart: str) -> None:
+    """A signal at every instruction of Python's library that the main thread runs while a pool or a process works: it
+    always ends. A lock that stayed held would stop the pool's threads, and with them the end of the process.
     """
     script = """
-import faulthandler, signal, sys
+import faulthandler, os, signal, subprocess, sys
 faulthandler.dump_traceback_later(60, exit=True)
 import concurrent.futures.thread
 from deltacli.cli.terminal import term
@@ -291,14 +291,22 @@ class Trace:
                 term._on_signal(signal.SIGTERM, frame)
         return self
 
-MODULES = {"threading", "concurrent.futures._base", "concurrent.futures.thread"}
+def pool():
+    return list(EmbeddedEngine(2).run(lambda piece: piece, range(3)))
+
+def process():
+    with subprocess.Popen(["true"]) as child:
+        child.poll()
+    return [0, 1, 2]
+
+MODULES = {"threading", "concurrent.futures._base", "concurrent.futures.thread", "subprocess"}
 ends = []
-for at in range(1, 100_000, int(sys.argv[1])):
+for at in range(1, 100_000, int(sys.argv[2])):
     trace = Trace(at)
     try:
         with term.signals_raise():
             sys.settrace(trace)
-            ends.append(list(EmbeddedEngine(2).run(lambda piece: piece, range(3))))
+            ends.append(globals()[sys.argv[1]]())
             sys.settrace(None)
             if trace.left > 0:
                 break
@@ -308,9 +316,16 @@ for at in range(1, 100_000, int(sys.argv[1])):
         ends.append(interruption.exit_code)
     finally:
         sys.settrace(None)
+    for child in list(subprocess._active):
+        child.wait()
+    try:
+        print("unknown:", os.waitpid(-1, 0))
+    except ChildProcessError:
+        pass
 print(ends.pop(), {end for end in ends if isinstance(end, int)}, at > 500)
 """
-    done = subprocess.run([sys.executable, "-c", script, "7"], capture_output=True, env=ENVIRONMENT, check=False)
+    words = [sys.executable, "-c", script, work, apart]
+    done = subprocess.run(words, capture_output=True, env=ENVIRONMENT, check=False)
 
     assert (b"[0, 1, 2] {143} True\n", b"", 0) == (done.stdout, done.stderr, done.returncode)
 

@@ -603,8 +603,8 @@ acquisition and the `try` that releases it leaves it held, and the thread that n
 
 def _is_locking(frame: FrameType | None) -> bool:
     """Return True if the frame may hold a lock that an exception would not release: it is in `_LOCKING`, and neither
-    waits for other threads nor is a thread being started there; or if Python 3.11 would make another exception of it:
-    a class is told its name. Without a timer to try again: False.
+    waits for other threads nor is a thread being started there; or if one of `_WHOLE` runs. Without a timer to try
+    again: False.
     """
     if not hasattr(signal, "setitimer"):
         return False
@@ -613,7 +613,7 @@ def _is_locking(frame: FrameType | None) -> bool:
         is_library = is_library and frame.f_globals.get("__name__") in _LOCKING
         if is_library and ((frame is top and not _is_waiting(frame)) or frame.f_code.co_name in ("start", "submit")):
             return True
-        if frame.f_code.co_name == "__set_name__":
+        if frame.f_code.co_name in _WHOLE:
             return True
         frame = frame.f_back
     return False
@@ -626,6 +626,10 @@ def _is_waiting(frame: FrameType) -> bool:
 
 
 _WAITS = ("Thread._wait_for_tstate_lock", "Thread.join", "StreamHandler.emit")
+_WHOLE = ("__set_name__", "_execute_child", "_internal_poll")
+"""Of the first, Python 3.11 makes another exception. The others are of `subprocess`: a process is started whose number
+nobody would know, and the lock of its end is taken.
+"""
 
 
 def _leave_at_once(number: int) -> NoReturn:
