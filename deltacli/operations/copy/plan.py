@@ -297,6 +297,7 @@ def _plan(
         basis = Basis(table, last, table.clock(), past_of(listing, last))
         return CopyPlan(basis, request, target, first, last, _no_files(), (), Amount(), note, lag)
     snapshot = read_snapshot(table, version=last)
+    digest = digest_of_keys(snapshot)  # before the paths take as much memory
     resumed = {} if note is None or request.check else _resumed(table, target, listing, there, note, snapshot)
     begin = note.last_version + 1 if note is not None and is_current else max(first, start)
     makes_start = (
@@ -329,7 +330,7 @@ def _plan(
         extra=tuple(_extra(table, target, source, there, first, last, request)) if request.check else (),
         has_live=not is_current,
         table_id=snapshot.metadata.id or "",
-        digest=digest_of_keys(snapshot),
+        digest=digest,
         notes=tuple(_notes(snapshot, first, has_gap=has_gap and first == start, note=note)),
         refusals=tuple(_refusals_of_version(snapshot, request)),
     )
