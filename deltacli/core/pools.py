@@ -17,8 +17,8 @@ Result = TypeVar("Result")
 
 
 class ThreadPool(ThreadPoolExecutor):
-    """A pool whose end waits for its threads, unless the garbage collector ends it, which drops tasks that wait; so
-    does an exception, as of a signal, which does not wait for them.
+    """A pool whose end waits for its threads. After an exception, as of a signal, it drops the tasks that wait; where
+    the garbage collector ends it, it does so, too, and waits for no thread.
     """
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
