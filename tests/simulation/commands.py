@@ -29,7 +29,7 @@ from deltacli.operations.log.crc_and_compact import Checksum, LogCompaction
 from deltacli.operations.log.expire import ExpiryRequest, LogExpiry
 from deltacli.operations.log.log_backup import LogBackup
 from deltacli.operations.log.log_restore import LogRestore
-from deltacli.operations.optimize.execute import Optimize
+from deltacli.operations.optimize.execute import CONFLICT, Optimize, OptimizeOutcome
 from deltacli.operations.optimize.request import OptimizeRequest
 from deltacli.operations.recover.plan import UndeleteRequest
 from deltacli.operations.recover.undelete import Undelete
@@ -365,6 +365,8 @@ class Done:
     """That of the directory in which it was planned."""
     code: str | None = None
     bug: BaseException | None = None
+    leaves_rest: bool = False
+    """It left files alone that another writer touched meanwhile, and said so: they are for the next run."""
 
 
 def carried_out(
@@ -378,7 +380,7 @@ def carried_out(
 ) -> Done:
     """Plan a command, ask, and execute it; `again` is a change that was done just before. Raises Crash."""
     command, schedule = COMMANDS[name], turn.world.schedule
-    change, said = again, None
+    change, said, leaves_rest = again, None, False
     answer, code, bug = Answer.REFUSED, None, None
     try:
         made = turn.beside(f"{command.makes}-{turn.chance.randrange(1_000)}") if command.makes else None
@@ -394,6 +396,7 @@ def carried_out(
         outcome = carry_out(change, table, plan=plan, ask=standing if is_standing else for_plan)
         is_nothing = plan.is_noop or (intent.commits and outcome.committed_version is None)
         answer = Answer.NOTHING if is_nothing else Answer.DONE
+        leaves_rest = isinstance(outcome, OptimizeOutcome) and CONFLICT in outcome.skipped
     except Crash:
         if said is not None:
             said.judge_answer(turn.actor, Answer.CRASHED)
@@ -410,7 +413,7 @@ def carried_out(
     if said is not None:
         place = turn.world.places.get(turn.uri)
         said.judge_answer(turn.actor, answer, is_elsewhere=place is not said.tree)
-    return Done(answer, change, said, code, bug)
+    return Done(answer, change, said, code, bug, leaves_rest)
 
 
 def _answer(fault: DeltacliError) -> Answer:

@@ -64,4 +64,16 @@ FOUND: tuple[Found, ...] = (
             has_copy=True,
         ),
     ),
+    Found(
+        "optimize was to leave nothing to do, where it had left a file that another writer touched",
+        _scenario(
+            900_297,
+            Item("admin1", "vacuum", 3492975154, 0.0, 20.0),
+            Item("admin2", "optimize", 1704082968, 0.0, 108_000.0),
+            Item("writer1", "act", 579245503, 0.1),
+            Item("writer1", "add_column", 2864351863, 0.1, 4.0),
+            Item("writer2", "delete", 1249238330, 0.0, 0.05),
+            Item("world", "fork", 941331081, 0.0, 108_000.0, 158),
+        ),
+    ),
 )

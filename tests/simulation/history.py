@@ -187,7 +187,8 @@ class History:
 
         turn = self._turn(item.actor, item.chance)
         done = carried_out(item.what, turn, oracle_of=self._oracle_of, asks=asks, is_standing=item.is_standing)
-        if done.answer is Answer.DONE and COMMANDS[item.what].is_again_nothing and done.oracle is not None:
+        is_final = COMMANDS[item.what].is_again_nothing and not done.leaves_rest
+        if done.answer is Answer.DONE and is_final and done.oracle is not None:
             self.last = item, done, done.oracle.begun(item.actor)
         if done.answer is Answer.UNKNOWN:
             self.schedule.let_land()
