@@ -523,6 +523,7 @@ class _State:
     first: int | None = None
     pager_is_running: Callable[[], bool] | None = None
     is_sending_again: bool = False
+    is_put_off: bool = False
 
 
 _state = _State()
@@ -551,6 +552,7 @@ def signals_raise() -> Iterator[None]:
         yield
     finally:
         sys.unraisablehook = hook
+        _state.is_put_off = False
         if hasattr(signal, "setitimer"):
             signal.setitimer(signal.ITIMER_REAL, 0)
         for number, handler in before.items():
@@ -589,6 +591,7 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
     if _state.is_sending_again or _is_locking(frame):  # on a busy machine the hook may still be running
         _send_again(number)
     else:
+        _state.is_put_off = False
         raise Interrupted(number)
 
 
@@ -608,6 +611,7 @@ def _is_locking(frame: FrameType | None) -> bool:
     """
     if not hasattr(signal, "setitimer"):
         return False
+    frame = _below_handlers(frame)
     top, is_library = frame, True
     while frame is not None:
         is_library = is_library and frame.f_globals.get("__name__") in _LOCKING
@@ -661,11 +665,14 @@ def _raise_lost_interruption(unraisable: sys.UnraisableHookArgs) -> None:
 
 def _send_again(number: int) -> None:
     """Raise a signal's interruption in this thread after a delay. Uses a timer of the system where available, because a
-    thread cannot be started in a signal handler that may have interrupted the start of another.
+    thread cannot be started in a signal handler that may have interrupted the start of another. The timer goes on until
+    the interruption is raised: a call that blocks as the first tick arrives would otherwise wait forever.
     """
     if hasattr(signal, "setitimer"):
-        signal.signal(signal.SIGALRM, lambda _, frame: _interrupt(number, frame))
-        signal.setitimer(signal.ITIMER_REAL, _A_LITTLE_LATER)
+        _state.is_put_off = True
+        if signal.getsignal(signal.SIGALRM) is not _on_tick:  # never taken back: a late tick without it is an error
+            signal.signal(signal.SIGALRM, _on_tick)
+        signal.setitimer(signal.ITIMER_REAL, _A_LITTLE_LATER, _A_LITTLE_LATER)
         return
     from threading import Timer
 
@@ -673,6 +680,22 @@ def _send_again(number: int) -> None:
     again = Timer(_A_LITTLE_LATER, os.kill, (os.getpid(), number))
     again.daemon = True
     again.start()
+
+
+def _on_tick(_: int, frame: FrameType | None) -> None:
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    if _state.is_put_off and _state.first is not None:  # else a tick that another thread took, and told of too late
+        _interrupt(_state.first, frame)
+
+
+def _below_handlers(frame: FrameType | None) -> FrameType | None:
+    """Return the frame that the oldest signal interrupted: a tick may come while the last one is handled."""
+    found = above = frame
+    while above is not None:
+        if above.f_code in (_on_signal.__code__, _on_tick.__code__):
+            found = above.f_back
+        above = above.f_back
+    return found
 
 
 # -- waiting for a terminal or a pager without losing a signal ---------------------------------------------------------
