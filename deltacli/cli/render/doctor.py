@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, BinaryIO
 
-from deltacli.cli.render.columns import Column, Section, file_amount
+from deltacli.cli.render.columns import Column, Row, Section, exact, file_amount
 from deltacli.cli.results import Listing, write_sections
 from deltacli.cli.terminal.term import Style, Terminal
 from deltacli.core.documents import SCHEMA_VERSION
@@ -14,8 +14,9 @@ from deltacli.core.units import format_count, format_limit, format_moment, forma
 from deltacli.operations.doctor.advice import Severity, StoreFinding, dollars, growth, numbers, saves
 
 if TYPE_CHECKING:
+    from deltacli.operations.doctor.advice import Advice
     from deltacli.operations.doctor.examined import TableReport
-    from deltacli.operations.doctor.storage import AccessReport, StorageReport
+    from deltacli.operations.doctor.storage import AccessReport, Command, Probe, ProbeResult, StorageReport
 
 
 def document_fields(kind: str, table: str, content: JsonObject, *, is_complete: bool = True) -> JsonObject:
@@ -24,7 +25,7 @@ def document_fields(kind: str, table: str, content: JsonObject, *, is_complete: 
     return fields | dict(content)
 
 
-class DoctorResult(Listing[JsonObject]):
+class DoctorResult(Listing[Row]):
     """The sections of the store, a table, and the findings."""
 
     def __init__(
@@ -33,8 +34,9 @@ class DoctorResult(Listing[JsonObject]):
         table: str,
         content: JsonObject,
         noun: str,
-        columns: Sequence[Column[JsonObject]],
+        columns: Sequence[Column[Row]],
         items: Sequence[JsonObject],
+        rows: Sequence[Row],
         said: Sequence[Section],
         below: Sequence[Section],
         *,
@@ -43,7 +45,7 @@ class DoctorResult(Listing[JsonObject]):
         fields = document_fields(kind, table, content, is_complete=is_complete)
         last = {"type": kind, "table": table, **content}
         super().__init__(
-            fields, f"doctor-{noun}", items, columns, items, items_name=f"{noun}s", last=last, said=lambda _: said
+            fields, f"doctor-{noun}", items, columns, rows, items_name=f"{noun}s", last=last, said=lambda _: said
         )
         self.below = below
 
@@ -80,17 +82,23 @@ def _texts(findings: Sequence[StoreFinding], severity: Severity) -> list[str]:
     return [line for one in chosen for line in (f"{one.code}: {one.message}", f"  {one.next}")]
 
 
-def access_result(report: AccessReport) -> DoctorResult:
+def access_result(report: AccessReport) -> DoctorResult[Command]:
     """Return who sends the requests, and what each command may do."""
-    content, items = report.as_json(), report.commands()
-    columns: list[Column[JsonObject]] = [
-        Column("commands", lambda one: one["commands"], priority=1, folds=True, least=20),
-        Column("state", lambda one: one["state"], style=_access_style, priority=1, least=7),
-        Column("needs", lambda one: " ".join(one["needs"]), priority=3, folds=True, least=20),
-        Column("missing", lambda one: " ".join(one["missing"]), priority=2, folds=True),
+    from deltacli.operations.doctor.storage import commands
+
+    def style(one: Command) -> Style:
+        return {"granted": Style.GOOD, "missing": Style.PROBLEM}.get(report.state_of(one), Style.PLAIN)
+
+    columns: list[Column[Command]] = [
+        Column("commands", lambda one: one.names, priority=1, folds=True, least=20),
+        Column("state", report.state_of, style=style, priority=1, least=7),
+        Column("needs", lambda one: " ".join(one.needs), priority=3, folds=True, least=20),
+        Column("missing", lambda one: " ".join(report.missing(one)), priority=2, folds=True),
     ]
+    content, items, rows = report.as_json(), report.commands(), commands()
     below = finding_sections(report.findings, _verdict(report))
-    return DoctorResult("doctor-access", report.table, content, "command", columns, items, _sections(report), below)
+    said = _sections(report)
+    return DoctorResult("doctor-access", report.table, content, "command", columns, items, rows, said, below)
 
 
 def _verdict(report: AccessReport) -> str:
@@ -100,10 +108,6 @@ def _verdict(report: AccessReport) -> str:
         if unknown
         else "no permission is missing"
     )
-
-
-def _access_style(item: JsonObject) -> Style:
-    return {"granted": Style.GOOD, "missing": Style.PROBLEM}.get(item["state"], Style.PLAIN)
 
 
 def _sections(report: AccessReport) -> list[Section]:
@@ -125,85 +129,90 @@ _GOOD = "the store guarantees what deltacli relies on"
 _UNSURE = "nothing is wrong, but not every probe had a usable answer; run the same command again"
 
 
-def storage_result(report: StorageReport) -> DoctorResult:
+def storage_result(report: StorageReport) -> DoctorResult[tuple[Probe, ProbeResult]]:
     """Return the probes of a store, run or planned."""
     content, items = report.as_json(), report.probes()
-    columns: list[Column[JsonObject]] = [
-        Column("probe", lambda one: one["probe"], priority=1, least=15),
-        Column("what", lambda one: one["what"], priority=3, folds=True, least=20),
-        Column("expected", lambda one: one["expected"], on_screen=False),
-        Column("outcome", lambda one: one["outcome"], style=_storage_style, priority=1, least=12),
-        Column("seen", lambda one: one.get("seen"), priority=2, folds=True, least=12),
-        Column("finding", lambda one: one.get("finding"), priority=4, on_screen=False),
+    columns: list[Column[tuple[Probe, ProbeResult]]] = [
+        Column("probe", lambda one: one[0].name, priority=1, least=15),
+        Column("what", lambda one: one[0].what, priority=3, folds=True, least=20),
+        Column("expected", lambda one: one[0].expected, on_screen=False),
+        Column("outcome", lambda one: one[1].outcome, style=_storage_style, priority=1, least=12),
+        Column("seen", lambda one: one[1].seen or None, priority=2, folds=True, least=12),
+        Column("finding", lambda one: one[1].finding and one[1].finding.code, priority=4, on_screen=False),
     ]
     said = [Section("table", [report.table]), Section("store", [f"{report.store} {report.endpoint}".rstrip()])]
     said.append(
         Section("scratch files", [f"names that begin with {report.scratch}" if report.dry_run else report.scratch])
     )
     below = [] if report.dry_run else finding_sections(report.findings, _GOOD if report.is_complete else _UNSURE)
-    kind, is_complete = "doctor-storage", report.is_complete
-    return DoctorResult(kind, report.table, content, "probe", columns, items, said, below, is_complete=is_complete)
+    kind, rows, is_complete = "doctor-storage", report.results, report.is_complete
+    return DoctorResult(
+        kind, report.table, content, "probe", columns, items, rows, said, below, is_complete=is_complete
+    )
 
 
-def _storage_style(item: JsonObject) -> Style:
-    return {"passed": Style.GOOD, "failed": Style.PROBLEM}.get(item["outcome"], Style.PLAIN)
+def _storage_style(one: tuple[Probe, ProbeResult]) -> Style:
+    return {"passed": Style.GOOD, "failed": Style.PROBLEM}.get(one[1].outcome, Style.PLAIN)
 
 
 _NAMED = 3
 _STYLES = {"error": Style.PROBLEM, "warning": Style.CHANGED}
 
 
-class TableReportResult(Listing[JsonObject]):
+class TableReportResult(Listing["Advice"]):
     """The sections of the table, and its advice: as sections for the eye, as rows everywhere else."""
 
     def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
         write_sections(sink, terminal, self.sections(terminal))
         sink.write(b"\n")
-        write_sections(sink, terminal, list(_advice_sections(self.items, is_complete=self.fields["complete"])))
+        write_sections(
+            sink, terminal, list(_advice_sections(self.rows, self.columns[-1], is_complete=self.fields["complete"]))
+        )
 
 
 def table_result(report: TableReport, name: str) -> TableReportResult:
     """Return the report of a table, which the user called `name`."""
     content = report.as_json(name)
     items = content.pop("advice")
-    is_complete = not report.notes
+    is_complete, shown = not report.notes, name or report.uri
     fields = document_fields("doctor-table", report.uri, {"tableFormat": "delta"} | content, is_complete=is_complete)
     return TableReportResult(
         fields,
         "advice",
         items,
-        _advice_columns(),
-        items,
+        _advice_columns(shown),
+        report.advice,
         items_name="advice",
         last={"type": "doctor-table", "table": report.uri, **content},
         said=lambda _: list(sections_of(content, report.uri)),
     )
 
 
-def _advice_columns() -> list[Column[JsonObject]]:
-    columns: list[Column[JsonObject]] = [
-        Column("code", lambda one: one["code"]),
-        Column("severity", lambda one: one["severity"]),
-        Column("message", lambda one: one["message"], folds=True),
-        Column("now", lambda one: dict(one["now"]), lambda one: numbers(one["now"])),
-        Column("after", lambda one: dict(one["after"]), lambda one: numbers(one["after"])),
-        Column("saves", lambda one: dict(one["saves"]), lambda one: saves(one["saves"]).removeprefix("saves ")),
-        Column("command", lambda one: one["command"]),
+def _advice_columns(name: str) -> list[Column[Advice]]:
+    return [
+        Column("code", lambda one: one.code),
+        Column("severity", lambda one: one.severity),
+        Column("message", lambda one: one.message, folds=True),
+        Column("now", lambda one: dict(one.now), lambda one: numbers(one.now)),
+        Column("after", lambda one: dict(one.after), lambda one: numbers(one.after)),
+        Column("saves", lambda one: one.saves.as_json(), lambda one: _gain(one).removeprefix("saves ")),
+        Column("command", lambda one: one.command_for(name)),
     ]
-    return columns
 
 
-def _advice_sections(items: Sequence[JsonObject], *, is_complete: bool) -> Iterator[Section]:
-    if not items and is_complete:
+def _gain(one: Advice) -> str:
+    return saves(one.saves.as_json())
+
+
+def _advice_sections(advice: Sequence[Advice], command: Column[Advice], *, is_complete: bool) -> Iterator[Section]:
+    if not advice and is_complete:
         yield Section("advice", ["none: nothing would save much"], Style.GOOD)
-    elif not items:
+    elif not advice:
         yield Section("advice", ["none that is certain: see the notes"], Style.CHANGED)
-    for number, one in enumerate(items, 1):
-        yield Section(f"{number}", [f"{one['code']} ({one['severity']})"], _STYLES.get(one["severity"], Style.PLAIN))
-        lines = [one["message"], f"now {numbers(one['now'])}; afterwards {numbers(one['after'])}"]
-        if gain := saves(one["saves"]):
-            lines.append(gain)
-        yield Section("", [*lines, *([one["command"]] if one["command"] else [])])
+    for number, one in enumerate(advice, 1):
+        yield Section(f"{number}", [f"{one.code} ({one.severity})"], _STYLES.get(one.severity, Style.PLAIN))
+        lines = (one.message, f"now {numbers(one.now)}; afterwards {numbers(one.after)}", _gain(one))
+        yield Section("", list(filter(None, (*lines, exact(command.value(one))))))
 
 
 def sections_of(content: JsonObject, uri: str) -> Iterator[Section]:

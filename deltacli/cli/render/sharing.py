@@ -7,24 +7,24 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
-from deltacli.cli.render.columns import Column, Section, file_amount, item_columns
+from deltacli.cli.render.columns import Column, Row, Section, file_amount
 from deltacli.cli.results import Listing, Outcome, write_sections
 from deltacli.cli.terminal.term import Style, Terminal
 from deltacli.core.documents import SCHEMA_VERSION
-from deltacli.core.typing import Json, JsonObject
+from deltacli.core.typing import Json
 from deltacli.core.units import format_age, format_moment, format_size, format_timestamp, plural
 
 if TYPE_CHECKING:
     from deltacli.cli.render.terminal.console import Canvas
     from deltacli.sharing.client.table_requests import ListedEntry
-    from deltacli.sharing.configuration.recipients import CreatedToken, Recipient, TokenRecord
+    from deltacli.sharing.configuration.recipients import CreatedToken, Identity, Recipient
     from deltacli.sharing.configuration.secrets import Profile
-    from deltacli.sharing.configuration.share_check import CheckReport
+    from deltacli.sharing.configuration.share_check import CheckReport, TableReport
     from deltacli.sharing.model import Problem
     from deltacli.sharing.pulling.pull import PullResult, WrittenRows
-    from deltacli.sharing.signing.keys import ServerKey, ServerKeys
+    from deltacli.sharing.signing.keys import ServerKeys
 
 
 _LONGEST_SHOWN = 120
@@ -39,21 +39,26 @@ def share_fields(kind: str, **fields: object) -> dict[str, Json]:
 
 def recipients_result(
     file: Path, recipients: Sequence[Recipient], now_ms: int, *, action: str = "list", dry_run: bool | None = None
-) -> Listing[JsonObject]:
+) -> Listing[Recipient]:
     """Return recipients: all of them, or the one that was changed."""
-    items = [one.as_json(now_ms) for one in recipients]
-    columns: list[Column[JsonObject]] = [
-        Column("name", lambda one: one["name"], priority=1),
-        Column("grants", lambda one: ", ".join(one["grants"]), priority=1, folds=True, least=12),
-        Column("tokens", lambda one: _count(one, "active"), right=True, priority=2),
-        Column("expired", lambda one: _count(one, "expired"), right=True, priority=4),
-        Column("comment", lambda one: one.get("comment"), priority=3, folds=True),
+    from deltacli.sharing.configuration.recipients import TokenState, spelled
+
+    def count(one: Recipient, state: TokenState) -> int:
+        return sum(token.state(now_ms) is state for token in one.tokens)
+
+    columns: list[Column[Recipient]] = [
+        Column("name", lambda one: one.name, priority=1),
+        Column("grants", lambda one: ", ".join(map(spelled, one.grants)), priority=1, folds=True, least=12),
+        Column("tokens", lambda one: count(one, TokenState.ACTIVE), right=True, priority=2),
+        Column("expired", lambda one: count(one, TokenState.EXPIRED), right=True, priority=4),
+        Column("comment", lambda one: one.comment, priority=3, folds=True),
     ]
+    items = [one.as_json(now_ms) for one in recipients]
     said = [] if items else [Section("recipients", ["none"])]
     if action == "remove" and not dry_run:
         said = [Section("removed", [f"{one.name}, with {what_of(one)}" for one in recipients], Style.GOOD)]
     fields = share_fields("share-recipients", recipientsFile=str(file), action=action, dryRun=dry_run)
-    return Listing(fields, "share-recipient", items, columns, items, items_name="recipients", said=lambda _: said)
+    return Listing(fields, "share-recipient", items, columns, recipients, items_name="recipients", said=lambda _: said)
 
 
 def tokens_result(
@@ -65,72 +70,61 @@ def tokens_result(
     dry_run: bool | None = None,
     created: CreatedToken | None = None,
     profile: str | None = None,
-) -> Listing[JsonObject]:
+) -> Listing[Identity]:
     """Return tokens: those of recipients, or the one that was `created`, in clear text unless a profile has it."""
-    items = [
-        _token_item(one, token, now_ms, created, profile)
+    from deltacli.sharing.configuration.recipients import Identity, TokenState
+
+    rows = [
+        Identity(one, token)
         for one in recipients
         for token in one.tokens
         if created is None or token.token_id == created.record.token_id
     ]
+    secret = {} if created is None else {"token": created.text} if profile is None else {"profile": profile}
+    items = [{"recipient": one.recipient.name, **one.token.as_json(now_ms), **secret} for one in rows]
     fields = share_fields("share-tokens", recipientsFile=str(file), action=action, dryRun=dry_run)
     said = [] if items else [Section("tokens", ["none"])]
     if action == "revoke" and not dry_run:
-        revoked = [f"{one['id']} of {one['recipient']}" for one in items]
+        revoked = [f"{one.token.token_id} of {one.recipient.name}" for one in rows]
         said = [Section("revoked", revoked or ["nothing: no token is left"], Style.GOOD)]
     if created is not None:
-        said = _created_sections(items[0])
-    columns = _token_columns(now_ms, has_secret=created is not None)
-    return Listing(fields, "share-token", items, columns, items, items_name="tokens", said=lambda _: said)
-
-
-def _token_columns(now_ms: int, *, has_secret: bool) -> list[Column[JsonObject]]:
-    columns: list[Column[JsonObject]] = [
-        Column("recipient", lambda one: one["recipient"], priority=1),
-        Column("id", lambda one: one["id"], priority=1),
-        Column("state", lambda one: one["state"], priority=1, style=_style),
+        expires_ms = rows[0].token.expires_ms
+        expires = "never" if expires_ms is None else f"{format_moment(expires_ms)} UTC"
+        lines = {"recipient": rows[0].recipient.name, "id": rows[0].token.token_id, **secret, "expires": expires}
+        said = [Section(name, [text]) for name, text in lines.items()]
+    columns: list[Column[Identity]] = [
+        Column("recipient", lambda one: one.recipient.name, priority=1),
+        Column("id", lambda one: one.token.token_id, priority=1),
         Column(
-            "created", lambda one: one.get("created"), text=_age_of("createdMs", now_ms), priority=3, is_rounded=True
+            "state",
+            lambda one: one.token.state(now_ms),
+            priority=1,
+            style=lambda one: Style.PLAIN if one.token.state(now_ms) is TokenState.ACTIVE else Style.PROBLEM,
         ),
-        Column(
-            "expires", lambda one: one.get("expires"), text=_age_of("expiresMs", now_ms), priority=2, is_rounded=True
-        ),
-        Column("notBefore", lambda one: one.get("notBefore"), priority=4),
+        _time_column("created", lambda one: one.token.created_ms, now_ms, priority=3),
+        _time_column("expires", lambda one: one.token.expires_ms, now_ms, priority=2),
+        Column("notBefore", lambda one: _time(one.token.not_before_ms), priority=4),
     ]
-    if has_secret:
+    if created is not None:
         columns += [
-            Column("token", lambda one: one.get("token"), priority=1, on_screen=False),
-            Column("profile", lambda one: one.get("profile"), priority=4, on_screen=False),
+            Column("token", lambda _: secret.get("token"), priority=1, on_screen=False),
+            Column("profile", lambda _: secret.get("profile"), priority=4, on_screen=False),
         ]
-    return columns
+    return Listing(fields, "share-token", items, columns, rows, items_name="tokens", said=lambda _: said)
 
 
-def _token_item(
-    one: Recipient, token: TokenRecord, now_ms: int, created: CreatedToken | None, profile: str | None
-) -> dict[str, Json]:
-    item = {"recipient": one.name, **token.as_json(now_ms)}
-    if created is None:
-        return item
-    return {**item, **({"token": created.text} if profile is None else {"profile": profile})}
+def _time(ms: int | None) -> str | None:
+    return None if ms is None else format_timestamp(ms)
 
 
-def _created_sections(item: JsonObject) -> list[Section]:
-    expires = format_moment(item["expiresMs"]) + " UTC" if "expiresMs" in item else "never"
-    lines = {name: item.get(name) for name in ("recipient", "id", "token", "profile")}
-    sections = [Section(name, [text]) for name, text in lines.items() if text is not None]
-    return [*sections, Section("expires", [expires])]
+def _time_column(name: str, get: Callable[[Row], int | None], now_ms: int, priority: int) -> Column[Row]:
+    """Return a column of times, on a screen of ages."""
 
+    def age(one: Row) -> str:
+        ms = get(one)
+        return "never" if ms is None else format_age(ms, now_ms)
 
-def _age_of(name: str, now_ms: int) -> Any:  # Any: Callable[[JsonObject], str]
-    return lambda one: format_age(one[name], now_ms) if name in one else "never"
-
-
-def _count(recipient: JsonObject, state: str) -> int:
-    return sum(token["state"] == state for token in recipient["tokens"])
-
-
-def _style(one: JsonObject) -> Style:
-    return Style.PLAIN if one["state"] == "active" else Style.PROBLEM
+    return Column(name, lambda one: _time(get(one)), age, priority=priority, is_rounded=True)
 
 
 def what_of(recipient: Recipient) -> str:
@@ -138,35 +132,49 @@ def what_of(recipient: Recipient) -> str:
     return f"{plural(len(recipient.tokens), 'token')} and {plural(len(recipient.grants), 'grant')}"
 
 
-def keys_result(file: Path, keys: ServerKeys, now_ms: int, *, dry_run: bool) -> Listing[JsonObject]:
+def keys_result(file: Path, keys: ServerKeys, now_ms: int, *, dry_run: bool) -> Listing[_KeyRow]:
     """Return the keys after a rotation, newest first. The new one has no id before it is made."""
-    items = [_item(key, keys, now_ms) for key in keys.keys]
-    if dry_run:
-        items[0]["id"] = "new"
-    columns: list[Column[JsonObject]] = [
-        Column("id", lambda one: one["id"], priority=1),
-        Column("state", lambda one: one["state"], priority=1),
-        Column("starts", lambda one: one["starts"], text=_age_of("startsMs", now_ms), priority=2, is_rounded=True),
-        Column(
-            "retires", lambda one: one.get("retires"), text=_age_of("retiresMs", now_ms), priority=2, is_rounded=True
-        ),
+    signing = keys.signing("", now_ms).id
+    rows = [
+        _KeyRow(
+            "new" if dry_run and key is keys.keys[0] else key.id.hex(),
+            "signing" if key.id == signing else "starting" if key.starts_ms > now_ms else "accepted",
+            key.starts_ms,
+            key.retires_ms,
+        )
+        for key in keys.keys
+    ]
+    columns: list[Column[_KeyRow]] = [
+        Column("id", lambda one: one.id, priority=1),
+        Column("state", lambda one: one.state, priority=1),
+        _time_column("starts", lambda one: one.starts_ms, now_ms, priority=2),
+        _time_column("retires", lambda one: one.retires_ms, now_ms, priority=2),
     ]
     fields = share_fields("share-keys", keyFile=str(file), action="rotate", dryRun=dry_run)
-    return Listing(fields, "share-key", items, columns, items, items_name="keys")
+    return Listing(fields, "share-key", [one.as_json() for one in rows], columns, rows, items_name="keys")
 
 
-def _item(key: ServerKey, keys: ServerKeys, now_ms: int) -> dict[str, Json]:
-    is_signing = key.id == keys.signing("", now_ms).id
-    state = "signing" if is_signing else "starting" if key.starts_ms > now_ms else "accepted"
-    item = {"id": key.id.hex(), "state": state, "startsMs": key.starts_ms, "starts": format_timestamp(key.starts_ms)}
-    if key.retires_ms is None:
+class _KeyRow(NamedTuple):
+    id: str
+    state: str
+    starts_ms: int
+    retires_ms: int | None
+
+    def as_json(self) -> dict[str, Json]:
+        item: dict[str, Json] = {"id": self.id, "state": self.state}
+        times = {"starts": self.starts_ms, "retires": self.retires_ms}
+        for name, ms in times.items():
+            item |= {} if ms is None else {f"{name}Ms": ms, name: format_timestamp(ms)}
         return item
-    return {**item, "retiresMs": key.retires_ms, "retires": format_timestamp(key.retires_ms)}
 
 
-def profile_result(profile: Profile, problems: Sequence[Problem], now_ms: int) -> Listing[JsonObject]:
+def profile_result(profile: Profile, problems: Sequence[Problem], now_ms: int) -> Listing[Problem]:
     """Return a profile and its problems. CSV has a line for each problem."""
-    items = [problem.as_json() for problem in problems]
+    columns: list[Column[Problem]] = [
+        Column("code", lambda one: one.code),
+        Column("severity", lambda one: one.severity),
+        Column("message", lambda one: one.message),
+    ]
     fields = share_fields("share-profile") | profile.as_json()
     content = profile.as_json()
     last = {"type": "share-profile", "credentialsType": content.pop("type"), **content}
@@ -174,9 +182,9 @@ def profile_result(profile: Profile, problems: Sequence[Problem], now_ms: int) -
     return Listing(
         fields,
         "profile-problem",
-        items,
-        item_columns(("code", "severity", "message")),
-        items,
+        [problem.as_json() for problem in problems],
+        columns,
+        problems,
         items_name="problems",
         last=last,
         said=lambda _: sections,
@@ -206,21 +214,27 @@ def _problem_sections(problems: Sequence[Problem]) -> list[Section]:
     return [Section("problems", [f"{one.severity}: {one.message}" for one in problems], Style.PROBLEM)]
 
 
-def listing_result(profile: str, entries: Sequence[ListedEntry]) -> Listing[JsonObject]:
+def listing_result(profile: str, entries: Sequence[ListedEntry]) -> Listing[ListedEntry]:
     """Return what a profile gives access to. A share without schemas, and a schema without tables, has an entry."""
-    items = [_as_json(entry) for entry in entries]
-    columns = [*item_columns(("share", "schema", "table")), Column("id", lambda one: one.get("id"), on_screen=False)]
+    columns: list[Column[ListedEntry]] = [
+        Column("share", lambda one: one.share),
+        Column("schema", lambda one: one.schema),
+        Column("table", lambda one: one.table),
+        Column("id", lambda one: one.id, on_screen=False),
+    ]
     if any(entry.access_modes for entry in entries):
-        columns.append(Column("accessModes", lambda one: " ".join(one.get("accessModes", ())) or None))
-    for name in ("displayName", "comment"):
-        if any(name in item for item in items):
-            columns.append(Column(name, partial(_shown, name), on_screen=name == "displayName"))
+        columns.append(Column("accessModes", lambda one: " ".join(one.access_modes) or None))
+    if any(entry.about.display_name is not None for entry in entries):
+        columns.append(Column("displayName", lambda one: _shown(one.about.display_name)))
+    if any(entry.about.comment is not None for entry in entries):
+        columns.append(Column("comment", lambda one: _shown(one.about.comment), on_screen=False))
+    items = [_as_json(entry) for entry in entries]
     fields = share_fields("share-ls", profile=profile)
-    return _Tree(fields, "share-entry", items, columns, items, tree=partial(_draw, profile, entries))
+    return _Tree(fields, "share-entry", items, columns, entries, tree=partial(_draw, profile, entries))
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class _Tree(Listing[JsonObject]):
+class _Tree(Listing["ListedEntry"]):
     """A list that a terminal shows as a tree."""
 
     tree: Callable[[Canvas], None]
@@ -251,11 +265,11 @@ def _as_json(entry: ListedEntry) -> dict[str, Json]:
     return {name: value for name, value in found.items() if value is not None}
 
 
-def _shown(name: str, item: JsonObject) -> str | None:
+def _shown(text: str | None) -> str | None:
     """Return a text of a server on one line, without control characters, cut."""
     from deltacli.sharing.client.faults import clean
 
-    return clean(item[name])[:_LONGEST_SHOWN] if name in item else None
+    return None if text is None else clean(text)[:_LONGEST_SHOWN]
 
 
 def _draw(profile: str, entries: Sequence[ListedEntry], canvas: Canvas) -> None:
@@ -274,7 +288,7 @@ def _draw(profile: str, entries: Sequence[ListedEntry], canvas: Canvas) -> None:
                 is_directory = len(path) == 2 and not entry.access.has_urls
                 shown = f"{name} (shared by directory only)" if is_directory else name
                 if not path and entry.about.display_name:
-                    shown = f"{name} ({_shown('displayName', {'displayName': entry.about.display_name})})"
+                    shown = f"{name} ({_shown(entry.about.display_name)})"
                 branches[(*path, name)] = branches[path].add(canvas.text(shown, style))
             path = (*path, name)
     canvas.draw(root)
@@ -346,7 +360,7 @@ def _row_sections(table: str, written: WrittenRows) -> Sequence[Section]:
 _MOST_OF_ONE_CODE = 5
 
 
-class _CheckResult(Listing[JsonObject]):
+class _CheckResult(Listing["TableReport"]):
     """The tables, then the problems and a verdict."""
 
     def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
@@ -359,13 +373,13 @@ class _CheckResult(Listing[JsonObject]):
 def configuration_check_result(report: CheckReport) -> _CheckResult:
     """Return the tables of a configuration, and what is wrong."""
     items = [table.as_json() for table in report.tables]
-    columns: list[Column[JsonObject]] = [
-        Column("table", lambda one: one["name"], priority=1, folds=True, least=24),
-        Column("location", lambda one: one["location"], on_screen=False),
-        Column("version", lambda one: one.get("version"), right=True, priority=2),
+    columns: list[Column[TableReport]] = [
+        Column("table", lambda one: one.table.full_name, priority=1, folds=True, least=24),
+        Column("location", lambda one: one.location, on_screen=False),
+        Column("version", lambda one: one.version, right=True, priority=2),
         Column("history", _history, priority=3),
-        Column("formats", lambda one: " ".join(one.get("formats", ())), priority=3, least=13),
-        Column("features", lambda one: " ".join(one.get("features", ())), priority=3, folds=True),
+        Column("formats", lambda one: " ".join(one.formats), priority=3, least=13),
+        Column("features", lambda one: " ".join(one.needs.features), priority=3, folds=True),
         Column("clients", _clients, _clients_shown, priority=1, folds=True, least=12),
         Column("problems", _codes, _counts, _check_style, priority=1, least=10),
     ]
@@ -375,7 +389,7 @@ def configuration_check_result(report: CheckReport) -> _CheckResult:
     last = {"type": "share-check", "configuration": str(report.configuration.path), **content}
     said = _check_sections(report)
     return _CheckResult(
-        fields, "shared-table", items, columns, items, items_name="tables", last=last, said=lambda _: said
+        fields, "shared-table", items, columns, report.tables, items_name="tables", last=last, said=lambda _: said
     )
 
 
@@ -407,30 +421,30 @@ def _texts(problems: Iterable[Problem]) -> list[str]:
     return lines
 
 
-def _history(one: JsonObject) -> str:
-    if not one["historyShared"]:
+def _history(one: TableReport) -> str:
+    if not one.table.history_shared:
         return "newest only"
-    return f"from {one['startVersion']}" if one["startVersion"] else "all"
+    return f"from {one.table.start_version}" if one.table.start_version else "all"
 
 
-def _clients(one: JsonObject) -> str:
-    return " ".join(client["name"] for client in one["clients"] if client["reads"])
+def _clients(one: TableReport) -> str:
+    return " ".join(client.name for client in one.clients if client.reads)
 
 
-def _clients_shown(one: JsonObject) -> str:
-    reading = [client["reads"] for client in one["clients"]]
-    return "all" if reading and all(reading) else _clients(one) or "none"
+def _clients_shown(one: TableReport) -> str:
+    is_all = one.clients and all(client.reads for client in one.clients)
+    return "all" if is_all else _clients(one) or "none"
 
 
-def _codes(one: JsonObject) -> str:
-    return " ".join(dict.fromkeys(problem["code"] for problem in one["problems"]))
+def _codes(one: TableReport) -> str:
+    return " ".join(dict.fromkeys(problem.code for problem in one.problems))
 
 
-def _counts(one: JsonObject) -> str:
-    severities = [problem["severity"] for problem in one["problems"]]
+def _counts(one: TableReport) -> str:
+    severities = [problem.severity for problem in one.problems]
     counts = [(severities.count(name), name) for name in ("error", "warning")]
     return ", ".join(plural(count, name) for count, name in counts if count) or "none"
 
 
-def _check_style(one: JsonObject) -> Style:
-    return Style.PROBLEM if any(problem["severity"] == "error" for problem in one["problems"]) else Style.PLAIN
+def _check_style(one: TableReport) -> Style:
+    return Style.PROBLEM if any(problem.is_error for problem in one.problems) else Style.PLAIN

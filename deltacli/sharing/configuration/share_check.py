@@ -106,18 +106,29 @@ class TableReport:
         """Return True if it was opened, and nothing keeps all or some recipients from reading it."""
         return self.version is not None and not any(problem.is_error for problem in self.problems)
 
+    @property
+    def location(self) -> str:
+        return without_secrets(self.table.location)
+
+    @property
+    def formats(self) -> tuple[str, ...]:
+        """The formats in which the table can be shared."""
+        if self.version is None:
+            return ()
+        return ("delta",) if self.needs.not_in_parquet else ("parquet", "delta")
+
     def as_json(self) -> dict[str, Json]:
         known: dict[str, Json] = {
             "name": self.table.full_name,
             "id": self.table.table_id,
-            "location": without_secrets(self.table.location),
+            "location": self.location,
             "place": self.place,
             "historyShared": self.table.history_shared,
             "startVersion": self.table.start_version,
         }
         if self.version is not None:
-            formats = ["delta"] if self.needs.not_in_parquet else ["parquet", "delta"]
-            known |= {"version": self.version, "features": list(self.needs.features), "formats": formats}
+            features = list(self.needs.features)
+            known |= {"version": self.version, "features": features, "formats": list(self.formats)}
         clients = [client.as_json() for client in self.clients]
         return known | {"clients": clients, "problems": [problem.as_json() for problem in self.problems]}
 

@@ -14,12 +14,19 @@ from deltacli.cli.running.run import Run
 from deltacli.cli.terminal.term import Style
 from deltacli.core.documents import SCHEMA_VERSION, envelope
 from deltacli.core.errors import EXIT_FINDINGS, command
-from deltacli.core.typing import Json, JsonObject
+from deltacli.core.typing import Json
 from deltacli.core.units import format_age, format_size, plural
 
 if TYPE_CHECKING:
     from deltacli.catalogs.base import Listed
-    from deltacli.operations.catalog import CatalogStatus, Divergence, PublishOutcome, PublishPlan, StagedFiles
+    from deltacli.operations.catalog import (
+        CatalogStatus,
+        Divergence,
+        PublishOutcome,
+        PublishPlan,
+        StagedFile,
+        StagedFiles,
+    )
 
 EXIT_CODES = {
     "ls": (0, 2, 3, 7, 70),
@@ -126,29 +133,33 @@ def catalog_ls(
 # -- what is shown -----------------------------------------------------------------------------------------------------
 
 
-def listing_result(address: str, tables: Sequence[Listed]) -> Listing[JsonObject]:
+def listing_result(address: str, tables: Sequence[Listed]) -> Listing[Listed]:
     """Return the tables of a catalog or a schema, with their whole names."""
     items: list[dict[str, Json]] = [
         {
-            "name": str(one.name).removeprefix("uc://"),
+            "name": _short_name(one),
             "type": one.table_type,
             "format": one.data_format,
             "managed": one.is_managed,
         }
         for one in tables
     ]
-    columns: list[Column[JsonObject]] = [
-        Column("name", lambda one: one["name"], priority=1),
-        Column("type", lambda one: one["type"], priority=2),
-        Column("format", lambda one: one["format"], priority=3),
-        Column("managed", lambda one: one["managed"], on_screen=False),
+    columns: list[Column[Listed]] = [
+        Column("name", _short_name, priority=1),
+        Column("type", lambda one: one.table_type, priority=2),
+        Column("format", lambda one: one.data_format, priority=3),
+        Column("managed", lambda one: one.is_managed, on_screen=False),
     ]
     fields = {"kind": "deltacli.catalog-ls", "schemaVersion": SCHEMA_VERSION, "complete": True, "address": address}
     said = [] if items else [Section("tables", ["none"])]
-    return _Tables(fields, "catalog-table", items, columns, items, said=lambda _: said)
+    return _Tables(fields, "catalog-table", items, columns, tables, said=lambda _: said)
 
 
-class _Tables(Listing[JsonObject]):
+def _short_name(one: Listed) -> str:
+    return str(one.name).removeprefix("uc://")
+
+
+class _Tables(Listing["Listed"]):
     """Tables, whose type is `tableType` in lines, which have a `type` of their own."""
 
     def lines(self, emit: Emit) -> bool:
@@ -190,25 +201,21 @@ def _short(value: Json) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def staged_result(staged: StagedFiles) -> Listing[JsonObject]:
+def staged_result(staged: StagedFiles) -> Listing[StagedFile]:
     """Return the staged commits of a table."""
     items = staged.as_json()["items"]
-    columns: list[Column[JsonObject]] = [
-        Column("path", lambda one: one["path"], priority=3, folds=True, least=20),
-        Column("version", lambda one: one["version"], right=True, priority=1),
-        Column("class", lambda one: one["class"], priority=1),
+    columns: list[Column[StagedFile]] = [
+        Column("path", lambda one: one.path, priority=3, folds=True, least=20),
+        Column("version", lambda one: one.version, right=True, priority=1),
+        Column("class", lambda one: one.fate, priority=1),
         Column(
-            "sizeBytes",
-            lambda one: one["sizeBytes"],
-            lambda one: format_size(one["sizeBytes"]),
-            right=True,
-            title="size",
+            "sizeBytes", lambda one: one.size_bytes, lambda one: format_size(one.size_bytes), right=True, title="size"
         ),
-        Column("ageMs", lambda one: one["ageMs"], lambda one: _ago(one["ageMs"]), right=True, title="age"),
+        Column("ageMs", lambda one: one.age_ms, lambda one: _ago(one.age_ms), right=True, title="age"),
     ]
     fields = envelope("deltacli.catalog-staged", staged.table, complete=True)
     said = [] if items else [Section("staged", ["none"])]
-    return Listing(fields, "staged-commit", items, columns, items, said=lambda _: said)
+    return Listing(fields, "staged-commit", items, columns, staged.items, said=lambda _: said)
 
 
 def publish_result(table: str, outcome: PublishOutcome, *, dry_run: bool) -> Outcome:
