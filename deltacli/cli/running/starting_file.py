@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from deltacli.cli.command_tree import path_of
 from deltacli.cli.invocation import invocation
-from deltacli.cli.render.columns import Column, Section
+from deltacli.cli.render.columns import Column, Row, Section
 from deltacli.cli.render.fleet.check import FleetListing, fleet_fields
 from deltacli.cli.results import open_sink, require_directory, require_target
 from deltacli.cli.terminal.shell import again_with
@@ -153,7 +153,7 @@ def policy_result(
     others: Sequence[str],
     failures: Sequence[Failure],
     schema: str | None = None,
-) -> FleetListing[JsonObject]:
+) -> FleetListing[str]:
     """Return the tables of a new policy file, and what could not be searched. `schema` is its schema for editors."""
     items: list[JsonObject] = [{"table": without_secrets(table)} for table in tables]
     place = without_secrets(directory)
@@ -161,23 +161,25 @@ def policy_result(
     if others:
         first = ", ".join(map(without_secrets, others[:_MOST_NAMED])) + (", …" if len(others) > _MOST_NAMED else "")
         said += f"; {plural(len(others), 'table')} of another format left out: {first}"
-    columns: list[Column[JsonObject]] = [Column("table", lambda one: one["table"], keep_both=True)]
-    return _result("fleet-init", file, {"directory": place}, items, columns, len(others), failures, said, schema)
+    columns: list[Column[str]] = [Column("table", without_secrets, keep_both=True)]
+    return _result(
+        "fleet-init", file, {"directory": place}, items, columns, tables, len(others), failures, said, schema
+    )
 
 
 def configuration_result(
     file: str, tables: Sequence[StartedTable], others: int, failures: Sequence[Failure], schema: str | None = None
-) -> FleetListing[JsonObject]:
+) -> FleetListing[StartedTable]:
     """Return the tables of a new configuration, and what could not be searched. `schema` is its schema for editors."""
     items: list[JsonObject] = [{"table": one.full_name, "location": without_secrets(one.location)} for one in tables]
     said = f"{plural(len({one.share for one in tables}), 'share')} of {plural(len(items), 'table')}"
     if others:
         said += f"; {plural(others, 'table')} of another format left out"
-    columns: list[Column[JsonObject]] = [
-        Column("table", lambda one: one["table"], keep_both=True, priority=1),
-        Column("location", lambda one: one["location"], keep_both=True, priority=2),
+    columns: list[Column[StartedTable]] = [
+        Column("table", lambda one: one.full_name, keep_both=True, priority=1),
+        Column("location", lambda one: without_secrets(one.location), keep_both=True, priority=2),
     ]
-    return _result("share-init", file, {}, items, columns, others, failures, said, schema)
+    return _result("share-init", file, {}, items, columns, tables, others, failures, said, schema)
 
 
 def _result(
@@ -185,12 +187,13 @@ def _result(
     file: str,
     about: JsonObject,
     items: list[JsonObject],
-    columns: Sequence[Column[JsonObject]],
+    columns: Sequence[Column[Row]],
+    rows: Sequence[Row],
     others: int,
     failures: Sequence[Failure],
     said: str,
     schema: str | None,
-) -> FleetListing[JsonObject]:
+) -> FleetListing[Row]:
     failed = [(without_secrets(one.name), without_secrets(one.fault.message)) for one in failures]
     content = {
         **about,
@@ -207,7 +210,7 @@ def _result(
         f"{kind}-table",
         items,
         columns,
-        items,
+        rows,
         items_name="tables",
         last={"type": kind, "file": file, **content},
         said=lambda _: [section for section in sections if section.lines],

@@ -211,15 +211,15 @@ def of_row(column: Column[Row], of: Callable[[Any], Row] = lambda row: row, *, o
     )
 
 
-def policy_check_result(found: FleetFile) -> FleetListing[JsonObject]:
+def policy_check_result(found: FleetFile) -> FleetListing[Group]:
     """Return the groups of a policy file with their steps, and what is wrong."""
     items = [_item(group) for group in found.groups]
-    columns: list[Column[JsonObject]] = [
-        Column("group", lambda one: one["name"], priority=1),
-        Column("policy", lambda one: one["policy"], priority=2),
+    columns: list[Column[Group]] = [
+        Column("group", lambda one: one.name, priority=1),
+        Column("policy", lambda one: one.policy.name, priority=2),
         Column("includes", _includes, priority=2, folds=True, least=16),
-        Column("excludes", lambda one: " ".join(one["exclude"]), priority=4, folds=True, least=16),
-        Column("steps", lambda one: " ".join(one["steps"]), priority=1, folds=True, least=16),
+        Column("excludes", lambda one: " ".join(_texts(one.exclude)), priority=4, folds=True, least=16),
+        Column("steps", lambda one: " ".join(one.policy.steps), priority=1, folds=True, least=16),
         Column("alerts", _thresholds, priority=3, folds=True, least=16, in_pipe=False),
         Column("exempt", _exempt, priority=4, folds=True, least=16, in_pipe=False),
     ]
@@ -236,7 +236,7 @@ def policy_check_result(found: FleetFile) -> FleetListing[JsonObject]:
     last = {"type": "fleet-check", "file": str(found.path), **content}
     said = _sections(found)
     return FleetListing(
-        fields, "fleet-group", items, columns, items, items_name="groups", last=last, said=lambda _: said
+        fields, "fleet-group", items, columns, found.groups, items_name="groups", last=last, said=lambda _: said
     )
 
 
@@ -258,22 +258,20 @@ def _texts(entries: Sequence[Entry]) -> list[str]:
     return [without_secrets(entry.text) for entry in entries]
 
 
-def _includes(one: JsonObject) -> str:
-    return " ".join([*one["globs"], *one["prefixes"], *one["tables"]])
+def _includes(one: Group) -> str:
+    return " ".join(_texts((*one.globs, *one.prefixes, *one.tables)))
 
 
-def _thresholds(one: JsonObject) -> str | None:
-    return " ".join(name for name in one["alerts"] if name != _EXEMPTION) or None
+def _thresholds(one: Group) -> str | None:
+    return " ".join(name for name in one.policy.alerts_as_json() if name != "least-files") or None
 
 
-def _exempt(one: JsonObject) -> str | None:
+def _exempt(one: Group) -> str | None:
     """Return which tables have no alerts on shares of files."""
-    has_shares = not _OF_SHARES.isdisjoint(one["alerts"])
-    return f"tables with fewer than {plural(one['alerts'][_EXEMPTION], 'data file')}" if has_shares else None
-
-
-_EXEMPTION = "least-files"
-_OF_SHARES = frozenset({"small-files", "tombstones"})
+    alerts = one.policy.alerts
+    if alerts is None or (alerts.small_files is None and alerts.tombstones is None):
+        return None
+    return f"tables with fewer than {plural(alerts.least_files, 'data file')}"
 
 
 def _sections(found: FleetFile) -> list[Section]:
