@@ -12,10 +12,10 @@ from dataclasses import dataclass, field, replace
 from enum import Flag, auto
 from typing import TYPE_CHECKING, NamedTuple
 
-from deltacli.core.errors import NOTHING_CHANGED, FileMissing, Refused, command
+from deltacli.core.errors import NOTHING_CHANGED, FileMissing, Refusal, Refused, command
 from deltacli.core.process import new_digest
 from deltacli.core.units import CLOCK_SKEW_MS, format_size, format_timestamp
-from deltacli.delta.log.segment import LOG_DIRECTORY, LogFile, LogFileKind, LogListing, parse_log_path
+from deltacli.delta.log.segment import HINT_NAME, LOG_DIRECTORY, LogFile, LogFileKind, LogListing, parse_log_path
 from deltacli.delta.protocol.features import require_committable as require_committable_version
 from deltacli.table.find_log import list_log
 from deltacli.table.handle import managed_store
@@ -223,6 +223,30 @@ def require_same(basis: Basis, listing: LogListing) -> None:
             facts={"newest": f"version {listing.newest_version}"},
             hint=command("history", limit=10),
         )
+
+
+def lost_versions(storage: ReadStorage, listing: LogListing, hint_version: int) -> Refusal | None:
+    """Return the refusal if the hint or a checksum is of a version above the newest one, which was lost: what it added
+    looks uncommitted, what it took back looks removed, and a commit would take its number.
+    """
+    newest = listing.newest_version
+    if max(hint_version, *listing.checksums, -1) <= newest:
+        return None
+    now = list_log(storage, start_version=newest)  # once more: a writer may have added versions in between
+    checked = max(now.checksums, default=-1)
+    if max(hint_version, checked) <= max(newest, now.newest_version):
+        return None
+    from deltacli.rules.framework.repairs import undelete_command
+
+    is_hint = hint_version >= checked
+    code, what = ("hint.ahead-of-log", HINT_NAME) if is_hint else ("crc.without-commit", f"{checked:020d}.crc")
+    return Refusal(
+        code,
+        f"commits after version {newest} seem to be lost: {LOG_DIRECTORY}/{what} is of version "
+        f"{max(hint_version, checked)}, and the files that they named are unknown",
+        hint=undelete_command(storage.uri),
+        facts={"if they were never made": f"delete {LOG_DIRECTORY}/{what}"},
+    )
 
 
 def look_again(basis: Basis) -> LogListing | None:

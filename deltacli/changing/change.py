@@ -13,7 +13,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 
-from deltacli.changing.basis import Act, Basis, look_again, require_clock, require_past, require_same, require_unchanged
+from deltacli.changing.basis import (
+    Act,
+    Basis,
+    look_again,
+    lost_versions,
+    require_clock,
+    require_past,
+    require_same,
+    require_unchanged,
+)
 from deltacli.core.errors import (
     NOTHING_CHANGED,
     ConflictLost,
@@ -387,8 +396,9 @@ def plan_change(change: Change[P, O], table: TableHandle) -> P:
     """Plan a change of the newest version in the directory that the table is in now. The basis gets the cautions about
     what other engines keep beside the log, where the change commits.
 
-    Raises Refused where it builds on a protocol or metadata that the checksum file of the version has otherwise, and
-    where files of the log would be deleted by a clock that is behind it (`plan.clock`).
+    Raises Refused where it builds on a protocol or metadata that the checksum file of the version has otherwise, where
+    newer versions were lost, whose number its commit would take, and where files of the log would be deleted by a clock
+    that is behind it (`plan.clock`).
     """
     plan = change.plan(table.held())
     if change.act == Act.EXPIRE:
@@ -400,6 +410,10 @@ def plan_change(change: Change[P, O], table: TableHandle) -> P:
         from deltacli.table.checksum_guard import require_configuration_as_in_checksum
 
         require_configuration_as_in_checksum(snapshot)
+    if change.act & (Act.COMMIT | Act.ADD | Act.NAME):
+        lost = lost_versions(snapshot.table.storage, snapshot.listing, snapshot.log.hint_version)
+        if lost is not None:
+            raise Refused.by([lost])
     if change.act & _COMMITS:
         plan.basis.cautions.extend(views_of(snapshot))
     return plan

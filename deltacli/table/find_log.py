@@ -56,6 +56,8 @@ class Log(NamedTuple):
     hint_problems: tuple[str, ...] = ()
     listed_at: float = 0.0
     """When the listing began, by the monotonic clock of this process."""
+    hint_version: int = -1
+    """The version that the hint names; -1 where none can be trusted, or was read."""
 
 
 def find_log(
@@ -87,7 +89,7 @@ def find_log(
             began, listing = monotonic(), list_log(storage, progress=progress)
     if version is None and taken_name(storage, listing) is not None:
         raise not_a_file(listing)
-    return Log(listing, problems, began)
+    return Log(listing, problems, began, hint.version if isinstance(hint, Hint) else -1)
 
 
 def taken_name(storage: ReadStorage, listing: LogListing) -> str | None:

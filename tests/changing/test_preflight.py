@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -60,6 +60,32 @@ def test_errors_of_row_ids_stop_a_rewrite(value: int, bases: tuple[int | None, .
     with pytest.raises(Refused) as appended:
         append(table, table.snapshot().scan(limit=1).to_arrow())
     assert (rule, 1) == (appended.value.code, table.snapshot().version)
+
+
+@pytest.mark.parametrize("code", ["hint.ahead-of-log", "crc.without-commit"])
+def test_no_commit_takes_the_number_of_a_version_that_was_lost(code: str) -> None:
+    """It could not be brought back beside another commit of its number. A writer that commits meanwhile lost nothing."""
+    ids = tracked(5, 0, 3)
+    if code.startswith("hint"):
+        ids.builder.hint(2)
+    else:
+        ids.builder.file(f"_delta_log/{2:020d}.crc", b"{}")
+    table = ids.table()
+    changes: list[Callable[[], object]] = [
+        lambda: table.optimize(min_files=2),
+        lambda: table.set_properties({"a": "b"}),
+        lambda: table.restore(version=0),
+        lambda: append(table, table.snapshot().scan(limit=1).to_arrow()),
+    ]
+
+    for change in changes:
+        with pytest.raises(Refused) as refused:
+            change()
+        assert code == refused.value.code
+        assert "delete _delta_log/" in refused.value.facts["if they were never made"]
+    assert 1 == table.snapshot().version
+    ids.builder.commit(commit_info())
+    assert 3 == ids.table().set_properties({"a": "b"}).committed_version
 
 
 def test_the_mark_is_compared_with_files_outside_of_the_condition() -> None:

@@ -40,10 +40,8 @@ UNTRIED = {
     "relative_and_absolute_spelling": "the absolute path is not that of a copy",
     "stored_row_id_is_above_the_mark": "only rows tell it; a commit with new rows raises the mark",
 }
-STATED_ANEW = ("stats.", "data.partition-column-differs", "data.size-mismatch", "data.t", "dv.", "hint.ahead-of-log")
-"""What a rewritten file no longer has: it has its own size and statistics, the types of the table and no vector;
-and a hint that the log catches up with.
-"""
+STATED_ANEW = ("stats.", "data.partition-column-differs", "data.size-mismatch", "data.t", "dv.")
+"""What a rewritten file no longer has: it has its own size and statistics, the types of the table and no vector."""
 FOLLOWED_BY = {
     "checkpoint.without-commit": "log.checkpoint-commit-missing",
     "rowtracking.high-water-mark": "rowtracking.overlap",

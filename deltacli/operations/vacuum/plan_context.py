@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
 from deltacli.arrow.batches import grouped
-from deltacli.changing.basis import Basis, require_committable
+from deltacli.changing.basis import Basis, lost_versions, require_committable
 from deltacli.changing.change import files_of_manifests
 from deltacli.changing.plan import Amount
 from deltacli.core.errors import Refusal, Refused, StorageFailed, Unreadable, command, parameter
@@ -34,7 +34,7 @@ from deltacli.core.units import (
 )
 from deltacli.delta.data_files import MANIFESTS
 from deltacli.delta.listing import HiddenNames, PathKeys, binary_paths, is_among
-from deltacli.delta.log.segment import BEYOND_LOG, HINT_NAME, LOG_DIRECTORY, CheckpointInstance, Hint
+from deltacli.delta.log.segment import BEYOND_LOG, CheckpointInstance, Hint
 from deltacli.delta.log.state import (
     CHANGE_FEED,
     DELETED_FILE_RETENTION,
@@ -482,31 +482,6 @@ def checksum_refusals(setting: PlanContext) -> Iterator[Refusal]:
     yield Refusal(difference.rule, difference.message, hint=difference.hint)
 
 
-def lost_version_refusals(setting: PlanContext) -> Iterator[Refusal]:
-    """Yield a refusal if the hint or a checksum is of a version above the newest one, which was lost: what it added
-    looks uncommitted, and what it took back looks removed.
-    """
-    storage, newest = setting.table.storage, setting.references.listing.newest_version
-    hint = find_hint(storage)
-    named = hint.version if isinstance(hint, Hint) else -1
-    if max(named, *setting.references.listing.checksums, -1) <= newest:
-        return
-    now = list_log(storage, start_version=newest)  # once more: a writer may have added versions in between
-    checked = max(now.checksums, default=-1)
-    if max(named, checked) > max(newest, now.newest_version):
-        from deltacli.rules.framework.repairs import undelete_command
-
-        is_hint = named >= checked
-        code, what = ("hint.ahead-of-log", HINT_NAME) if is_hint else ("crc.without-commit", f"{checked:020d}.crc")
-        yield Refusal(
-            code,
-            f"commits after version {newest} seem to be lost: {LOG_DIRECTORY}/{what} is of version "
-            f"{max(named, checked)}, and the files that they named are unknown",
-            hint=undelete_command(storage.uri),
-            facts={"if they were never made": f"delete {LOG_DIRECTORY}/{what}"},
-        )
-
-
 def _checked_state(setting: PlanContext) -> Snapshot | None:
     """Return the newest version that has a checksum file and is rebuilt from the same checkpoint; None without one."""
     snapshot, used = setting.snapshot, setting.snapshot.segment.checkpoint
@@ -595,7 +570,10 @@ def contradiction_refusals(setting: PlanContext, rows: ArrowTable) -> Iterator[R
     if rows.num_rows:
         yield from retention_contradictions(setting)
         yield from checksum_refusals(setting)
-        yield from lost_version_refusals(setting)
+        hint = find_hint(setting.table.storage)
+        listing, named = setting.references.listing, hint.version if isinstance(hint, Hint) else -1
+        if (lost := lost_versions(setting.table.storage, listing, named)) is not None:
+            yield lost
 
 
 def make_plan(
