@@ -175,6 +175,23 @@ def test_what_lower_layers_name_are_options() -> None:
     assert [] == wrong
 
 
+def test_commands_that_stand_alone_name_the_table() -> None:
+    """Only in a sentence, or for help, is the table left out."""
+    wrong = []
+    for path in sorted(ROOT.rglob("*.py")):
+        text = path.read_text("utf-8")
+        tree = ast.parse(text) if "table=None" in text else ast.Module([], [])
+        within = {id(one) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for one in ast.walk(node)}
+        for node in ast.walk(tree):
+            match node:
+                case ast.Call(ast.Name("command"), [ast.Constant(str() as operation), *_]) if id(node) not in within:
+                    given = {ast.unparse(word) for word in node.keywords}
+                    if "table=None" in given and "help=True" not in given and not operation.startswith("fleet "):
+                        wrong.append(f"{path.relative_to(ROOT)}:{node.lineno}")
+
+    assert [] == wrong
+
+
 def test_what_lower_layers_name_are_parameters_of_the_api() -> None:
     wrong = []
     for place, operation, names in calls():

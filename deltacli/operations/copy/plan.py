@@ -804,7 +804,7 @@ def _lacks_files(paths: ArrowArray, version: int, *, is_newest: bool) -> Refusal
         INCOMPLETE,
         f"the source is incomplete: {plural(len(paths), 'file')} that version {version} needs {verbs} another size: "
         f"{_names(paths)}",
-        command("undelete", table=None, **of_version, sources=["COPY"]),
+        command("undelete", **of_version, sources=["COPY"]),
     )
 
 

@@ -270,7 +270,7 @@ def recover_command(table: str) -> str:
 def undelete_command(table: str, **options: object) -> str:
     """Return the command that shows what `undelete` would bring back, from a copy where the store keeps no versions."""
     sources = {} if may_keep(table) else {"sources": ["COPY"]}
-    return command("undelete", table=None, **options, **sources, dry_run=True)
+    return command("undelete", **options, **sources, dry_run=True)
 
 
 def depends_on_condition(rule: Rule) -> bool:
