@@ -15,7 +15,7 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar
 
 from deltacli.catalogs.base import Maintenance
-from deltacli.catalogs.lockstep import REQUIRED, require_managed, require_ratifiable, require_takes_commits
+from deltacli.catalogs.lockstep import REQUIRED, named_table, require_managed, require_ratifiable, require_takes_commits
 from deltacli.catalogs.publishing import is_published, publish, size_listed
 from deltacli.catalogs.ratified import (
     DIVERGED,
@@ -108,6 +108,7 @@ class ManagedStore:
         self._bases: dict[int, Base] = {}
         """The versions that the newest commits of this run follow; several, because threads commit at the same time."""
         self._ratifications: dict[tuple[int, bytes], Ratification] = {}
+        self._noted: str | None = None
         self._lacking: set[int] = set()
         """Versions whose staged file is gone and whose published one is read."""
 
@@ -124,6 +125,15 @@ class ManagedStore:
     def follow(self, base: Base) -> None:
         """Remember the version that the next commit follows. Its changes of metadata are derived from it."""
         self._bases = {**_newest(self._bases), base.version: base}
+
+    def note_table(self, properties: Mapping[str, str]) -> None:
+        """Note, once, a version with these properties that is of another table than the name in the catalog."""
+        named, own = named_table(properties), self.log.view.table
+        if named not in (None, own.uuid, self._noted):
+            self._noted = named
+            self.log.note(
+                f"the log is of table {named}, and {own.name} is table {own.uuid}: its rows may be of another table"
+            )
 
     def settle(self, version: int) -> None:
         """Publish a version that turned out to be ratified although no answer said so."""

@@ -131,6 +131,8 @@ def _rebuild(table: TableHandle, log: Log, version: int | None, rejected: dict[C
             table.note_version(log.listing.newest_version)
             if isinstance(table.storage, StoreWithBounds):
                 table.storage.require_announced(state.metadata.id, log.listing.newest_version)
+            if (managed := managed_store(table.storage)) is not None:
+                managed.note_table(state.properties)
             return state
         except CommitCorrupt as fault:
             broken = [file.version for file in segment.commits if file.name == fault.file]

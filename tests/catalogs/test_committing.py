@@ -22,7 +22,7 @@ from deltacli.core.errors import (
 from deltacli.table.rebuild import read_snapshot
 from tests.support.actions import add, commit_info, domain, remove, to_bytes
 from tests.support.builder import commit_path
-from tests.support.catalog_state import FEATURES, NAME, Fault, KilledError, MemoryCatalog, Row
+from tests.support.catalog_state import FEATURES, NAME, UUID, Fault, KilledError, MemoryCatalog, Row
 from tests.support.managed_tables import (
     PROPERTIES,
     ManagedTable,
@@ -526,7 +526,10 @@ def test_a_log_that_is_not_that_of_the_catalog_is_not_changed(
     features: tuple[str, ...], properties: dict[str, str], code: str
 ) -> None:
     table = ManagedTable([0], birth=lambda: managed_birth(features, properties))
-    assert read_snapshot(table.open()[0]).version == 0
+    handle = table.open()[0]
+    assert [read_snapshot(handle).version, read_snapshot(handle).version] == [0, 0]
+    of_another = f"the log is of table another, and {NAME} is table {UUID}: its rows may be of another table"
+    assert table.notes == [of_another] * ("another" in properties.values())
     with pytest.raises(Refused) as raised:
         _commit(table, table.catalog())
     assert (raised.value.code, table.now.latest) == (code, 0)
