@@ -56,8 +56,9 @@ class World:
 
 
 def switch_link(world: World) -> None:
-    world.place.unlink()
-    world.place.symlink_to(world.second)
+    link = world.root / "link"
+    link.symlink_to(world.second)
+    link.replace(world.place)  # at once: other threads find a directory at any time
 
 
 def rename_directories(world: World) -> None:
