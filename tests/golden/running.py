@@ -101,7 +101,7 @@ class _Interruption:
         signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
         waiting = threading.Event()
         for _ in range(int(_DEADLINE * 1_000)):
-            if term.is_interrupted():
+            if term._state.has_raised:
                 return
             waiting.wait(0.001)
         raise AssertionError("the main thread did not hear the signal")

@@ -523,7 +523,8 @@ class _State:
     first: int | None = None
     pager_is_running: Callable[[], bool] | None = None
     is_sending_again: bool = False
-    is_put_off: bool = False
+    has_raised: bool = False
+    """Whether it has become an Interrupted, and no tick is waited for."""
 
 
 _state = _State()
@@ -537,7 +538,7 @@ def signals_raise() -> Iterator[None]:
     """Turn the first signal into Interrupted; a second one ends the process. Signals that the parent ignores (`nohup`,
     a background job of a script) stay ignored.
     """
-    _state.first = None
+    _state.first, _state.has_raised = None, False
     before: dict[int, Any] = {}  # Any: the previous handler
     hook = sys.unraisablehook
     try:
@@ -552,7 +553,7 @@ def signals_raise() -> Iterator[None]:
         yield
     finally:
         sys.unraisablehook = hook
-        _state.is_put_off = False
+        _state.has_raised = True
         if hasattr(signal, "setitimer"):
             signal.setitimer(signal.ITIMER_REAL, 0)
         for number, handler in before.items():
@@ -591,7 +592,7 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
     if _state.is_sending_again or _is_locking(frame):  # on a busy machine the hook may still be running
         _send_again(number)
     else:
-        _state.is_put_off = False
+        _state.has_raised = True
         raise Interrupted(number)
 
 
@@ -669,7 +670,7 @@ def _send_again(number: int) -> None:
     the interruption is raised: a call that blocks as the first tick arrives would otherwise wait forever.
     """
     if hasattr(signal, "setitimer"):
-        _state.is_put_off = True
+        _state.has_raised = False
         if signal.getsignal(signal.SIGALRM) is not _on_tick:  # never taken back: a late tick without it is an error
             signal.signal(signal.SIGALRM, _on_tick)
         signal.setitimer(signal.ITIMER_REAL, _A_LITTLE_LATER, _A_LITTLE_LATER)
@@ -684,7 +685,7 @@ def _send_again(number: int) -> None:
 
 def _on_tick(_: int, frame: FrameType | None) -> None:
     signal.setitimer(signal.ITIMER_REAL, 0)
-    if _state.is_put_off and _state.first is not None:  # else a tick that another thread took, and told of too late
+    if not _state.has_raised and _state.first is not None:  # else a tick that another thread took, and told of too late
         _interrupt(_state.first, frame)
 
 
