@@ -168,7 +168,7 @@ def cut(batches: Iterable[pyarrow.RecordBatch], limit: int, written: Written) ->
 def _sound(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
     """The batches that have rows. Raises Unreadable for text that is no UTF-8, which no format could give back."""
     for batch in batches:
-        from deltacli.work.parquet_writing import require_valid_values
+        from deltacli.work.rows.data_files import require_valid_values
 
         require_valid_values(batch)
         if batch.num_rows:
