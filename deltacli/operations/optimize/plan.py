@@ -37,8 +37,7 @@ from deltacli.delta.log.commit_content import CommitRequest
 from deltacli.delta.log.file_actions import action_schemas, whole_actions
 from deltacli.delta.log.row_ids import mark_of
 from deltacli.delta.log.state import TableConfiguration, is_true, parse_integer
-from deltacli.delta.partitions.text import best_spelling, directory_of, is_text
-from deltacli.delta.partitions.values import with_spelled_keys
+from deltacli.delta.partitions.values import best_spelling, directory_of, is_text, with_spelled_keys
 from deltacli.delta.schema.to_arrow import iceberg_compat
 from deltacli.delta.schema.type_changes import require_readable_rows
 from deltacli.delta.schema.types import PrimitiveType
