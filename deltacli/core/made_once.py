@@ -1,5 +1,5 @@
 """Attributes and patterns that are made when they are first used, and modules that libraries import only then: a
-command uses few of those that it loads.
+command uses few of those that it loads. Digests of small data for which OpenSSL is not loaded.
 """
 
 from __future__ import annotations
@@ -169,3 +169,16 @@ class ImportedWhenUsed(ModuleType):
             return found
 
         return call
+
+
+# -- digests of small data, for which OpenSSL is not loaded ------------------------------------------------------------
+
+
+def new_digest(name: str, data: bytes = b"") -> Any:  # Any: an object of hashlib
+    """Return a digest of the interpreter itself where it has one, as `md5`: loading OpenSSL takes longer than the data.
+    It is no protection against who chooses the data.
+    """
+    try:
+        return getattr(import_module(f"_{name}"), name)(data, usedforsecurity=False)
+    except ImportError:
+        return getattr(import_module("hashlib"), name)(data, usedforsecurity=False)

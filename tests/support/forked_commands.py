@@ -151,8 +151,8 @@ def _prepare() -> None:
     with what draws on terminals, are left to the forks.
     """
     from deltacli.core import made_once
+    from deltacli.core.machine import choose_allocator
     from deltacli.core.made_once import skip_optional_packages
-    from deltacli.core.process import choose_allocator
 
     skip_optional_packages()
     choose_allocator()

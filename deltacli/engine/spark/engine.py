@@ -25,7 +25,6 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, TYPE_CHECKING, Any, NoReturn
 
-from deltacli.core.clock import system_clock
 from deltacli.core.errors import (
     ClusterFailed,
     DeltacliError,
@@ -36,6 +35,7 @@ from deltacli.core.errors import (
     parameter,
     spelling,
 )
+from deltacli.core.machine import system_clock
 from deltacli.core.made_once import allow_optional_packages
 from deltacli.core.progress import SILENT, Progress
 from deltacli.core.typing import ArrowSchema, RecordBatch, SparkFrame, SparkSession

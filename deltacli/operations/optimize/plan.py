@@ -24,8 +24,8 @@ from deltacli.arrow import compute as pc
 from deltacli.changing.basis import Act, Basis, basis_of
 from deltacli.changing.commit import require_possible
 from deltacli.changing.preflight import REMOVED_OTHERWISE, TWICE, errors_of_row_ids, reason_of
-from deltacli.core.clock import Machine
 from deltacli.core.errors import FileMissing, Refusal, Refused, command
+from deltacli.core.machine import Machine
 from deltacli.core.made_once import cached_property
 from deltacli.core.typing import ArrowArray, Json, JsonObject, RecordBatch
 from deltacli.core.units import format_size, plural, short_repr
