@@ -138,6 +138,22 @@ def digest_of(storage: ReadStorage, file: LogFile) -> str | None:
     return str(found.hexdigest())
 
 
+def lasting_basis(snapshot: Snapshot, listing: LogListing, now_ms: int) -> Basis:
+    """Return the basis of a plan that may be stored, for an act that cannot be taken back. Raises Refused where the
+    log, listed since, has another past.
+    """
+    basis = with_digest(replace(basis_of(snapshot), now_ms=now_ms, snapshot=None))
+    require_same(basis, listing)
+    return basis
+
+
+def digest_of_past(storage: ReadStorage, past: LogFile | None) -> str | None:
+    """Return the SHA-256 of what a plan stands on. Raises Refused where it has changed since it was listed."""
+    sha256 = None if past is None else digest_of(storage, past)
+    require_past(storage, past)
+    return sha256
+
+
 def past_of(listing: LogListing, version: int) -> LogFile | None:
     """Return the commit of a version, or its checkpoint where the commit has expired; None without both."""
     checkpoints = (one.files[0] for one in listing.checkpoints if one.version == version)
