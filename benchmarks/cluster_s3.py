@@ -35,7 +35,7 @@ if __package__ in (None, ""):
 from benchmarks.slots_plot import draw
 from benchmarks.synthetic import FILES_A_DIRECTORY, data_file, name_of, write_table
 from deltacli import open_table
-from deltacli.core.clock import system_clock
+from deltacli.core.machine import system_clock
 from deltacli.engine.base import EmbeddedEngine, Engine
 from deltacli.engine.spark.engine import SparkSettings, open_engine
 from deltacli.engine.spark.worker import _nothing

@@ -15,8 +15,8 @@ import sys
 import time
 from pathlib import Path
 
-from deltacli.core.clock import system_clock
 from deltacli.core.documents import dumps
+from deltacli.core.machine import system_clock
 from deltacli.core.units import DAY_MS
 from deltacli.fleet.running.journal import new_run_id
 from deltacli.fleet.running.run import summarize

@@ -31,7 +31,7 @@ from benchmarks.cluster_s3 import ENVIRONMENT, FOOTERS_A_PIECE, Bench, running_s
 from benchmarks.synthetic import data_file, name_of, write_table
 from deltacli import open_table
 from deltacli.api.table import Table
-from deltacli.core.clock import system_clock
+from deltacli.core.machine import system_clock
 from deltacli.engine.spark import engine as spark_module
 from deltacli.engine.spark.engine import SparkEngine, SparkSettings, open_session
 from deltacli.engine.spark.worker import _nothing

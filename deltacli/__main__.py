@@ -44,7 +44,7 @@ def main() -> None:
     gc.set_threshold(50_000, 20, 100)
     import signal
 
-    from deltacli.arrow.startup import imported_when_used, skip_optional_packages
+    from deltacli.core.made_once import imported_when_used, skip_optional_packages
 
     skip_optional_packages()
     # For reprs of classes, addresses and platforms, which are not ours: a tenth of a short command.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from deltacli.core.process import is_loopback
+from deltacli.core.machine import is_loopback
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from deltacli.api.care import Changes
-from deltacli.core.clock import Clock, system_clock
 from deltacli.core.errors import UsageError
+from deltacli.core.machine import Clock, system_clock
 from deltacli.core.progress import SILENT, Progress
 from deltacli.core.typing import JsonObject
 from deltacli.engine.base import Engine

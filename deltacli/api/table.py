@@ -9,8 +9,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 from deltacli.api.care import BeforeChange, Elsewhere, InCatalog, LogCare, Undo
-from deltacli.core.clock import Clock, system_clock
 from deltacli.core.errors import UsageError
+from deltacli.core.machine import Clock, system_clock
 from deltacli.core.progress import SILENT, Progress
 from deltacli.core.request_fields import Lazy, takes
 from deltacli.delta.log.actions import NO_METADATA

@@ -27,7 +27,6 @@ from deltacli.catalogs.ratified import (
     stat_of,
 )
 from deltacli.catalogs.ratifying import Content, Ratification, content_of, publish_after_commit, require_permission
-from deltacli.core.clock import MACHINE, Machine
 from deltacli.core.errors import (
     NOTHING_CHANGED,
     CommitCorrupt,
@@ -38,6 +37,7 @@ from deltacli.core.errors import (
     Refused,
     command,
 )
+from deltacli.core.machine import MACHINE, Machine
 from deltacli.core.typing import BinaryFile
 from deltacli.delta.log.segment import (
     AFTER_VERSIONED_NAMES,

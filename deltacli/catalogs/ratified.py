@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.catalogs.base import invalid
-from deltacli.core.clock import MACHINE, Machine
 from deltacli.core.errors import NOTHING_CHANGED, CatalogNameUnknown, LogIncomplete, Refused, command
+from deltacli.core.machine import MACHINE, Machine
 from deltacli.core.made_once import pattern
 from deltacli.delta.log.segment import (
     LOG_DIRECTORY,

@@ -13,7 +13,7 @@ from enum import Flag, auto
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.core.errors import NOTHING_CHANGED, FileMissing, Refusal, Refused, command
-from deltacli.core.process import new_digest
+from deltacli.core.made_once import new_digest
 from deltacli.core.units import CLOCK_SKEW_MS, format_size, format_timestamp
 from deltacli.delta.log.segment import HINT_NAME, LOG_DIRECTORY, LogFile, LogFileKind, LogListing, parse_log_path
 from deltacli.delta.protocol.features import require_committable as require_committable_version
@@ -136,6 +136,22 @@ def digest_of(storage: ReadStorage, file: LogFile) -> str | None:
     except FileMissing:
         return None
     return str(found.hexdigest())
+
+
+def lasting_basis(snapshot: Snapshot, listing: LogListing, now_ms: int) -> Basis:
+    """Return the basis of a plan that may be stored, for an act that cannot be taken back. Raises Refused where the
+    log, listed since, has another past.
+    """
+    basis = with_digest(replace(basis_of(snapshot), now_ms=now_ms, snapshot=None))
+    require_same(basis, listing)
+    return basis
+
+
+def digest_of_past(storage: ReadStorage, past: LogFile | None) -> str | None:
+    """Return the SHA-256 of what a plan stands on. Raises Refused where it has changed since it was listed."""
+    sha256 = None if past is None else digest_of(storage, past)
+    require_past(storage, past)
+    return sha256
 
 
 def past_of(listing: LogListing, version: int) -> LogFile | None:

@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, assert_never, cast
 import orjson
 
 from deltacli.changing.basis import FRESH_SECONDS, Act, OwnCommit, past_of, require_listed, require_past
-from deltacli.core.clock import Machine
 from deltacli.core.errors import (
     CommitCorrupt,
     ConflictLost,
@@ -34,6 +33,7 @@ from deltacli.core.errors import (
     command,
     not_text,
 )
+from deltacli.core.machine import Machine
 from deltacli.core.release import VERSION
 from deltacli.delta.log.actions import NO_METADATA, require_free
 from deltacli.delta.log.commit_content import (

@@ -20,7 +20,7 @@ from deltacli.changing.plan import Failures, Undone
 from deltacli.core.errors import DeltacliError, FileMissing, Refusal, Refused, command
 from deltacli.core.units import plural
 from deltacli.delta.data_files import MANIFESTS, are_absolute, decode_column, located_by
-from deltacli.delta.partitions.text import directory_of
+from deltacli.delta.partitions.values import directory_of
 from deltacli.storage import Failed, has_link
 from deltacli.table.find_log import list_log
 from deltacli.table.rebuild import read_snapshot

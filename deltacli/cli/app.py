@@ -97,7 +97,6 @@ from deltacli.cli.terminal.term import (
     visible,
 )
 from deltacli.core import tempfiles
-from deltacli.core.clock import Clock, fixed_clock, system_clock
 from deltacli.core.errors import (
     EXIT_BUG,
     DeltacliError,
@@ -109,7 +108,15 @@ from deltacli.core.errors import (
     nearest_name,
     spelled,
 )
-from deltacli.core.process import choose_allocator, exhausted_by, is_exhaustion, require_room
+from deltacli.core.machine import (
+    Clock,
+    choose_allocator,
+    exhausted_by,
+    fixed_clock,
+    is_exhaustion,
+    require_room,
+    system_clock,
+)
 from deltacli.core.progress import SILENT, Progress
 from deltacli.core.request_fields import Option
 from deltacli.core.typing import JsonObject, Toml

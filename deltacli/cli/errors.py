@@ -46,7 +46,7 @@ from deltacli.core.errors import (
     nearest_directory,
     option_of,
 )
-from deltacli.core.process import exhausted_by, is_exhaustion
+from deltacli.core.machine import exhausted_by, is_exhaustion
 from deltacli.core.typing import JsonObject
 from deltacli.core.units import without_middle
 

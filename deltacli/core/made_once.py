@@ -1,9 +1,18 @@
-"""Attributes and patterns that are made when they are first used: a command uses few of those that it loads."""
+"""Attributes and patterns that are made when they are first used, and modules that libraries import only then: a
+command uses few of those that it loads. Digests of small data for which OpenSSL is not loaded.
+"""
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from importlib import import_module
+from importlib.machinery import ModuleSpec, PathFinder
+from threading import active_count
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, AnyStr, cast
 
 # -- attributes that are computed on first use, without a lock ---------------------------------------------------------
@@ -56,3 +65,120 @@ class _Pattern:
 def pattern(text: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
     """Return a pattern that is compiled at its first use."""
     return cast("re.Pattern[AnyStr]", _Pattern(text, flags))
+
+
+# -- modules that libraries import for few programs --------------------------------------------------------------------
+
+_LEFT_OUT = ("cloudpickle", "numpy", "dateutil", "pytz")
+
+
+def skip_optional_packages() -> None:
+    """Keep pyarrow from searching for optional packages. For the command line, not for the library.
+
+    pyarrow searches for them whenever it converts Python values to an array or a scalar, and repeats the search on each
+    call if they are missing: 100 µs per call instead of 24 µs. If numpy and pandas are installed, importing them would
+    take longer than the command. It prefers cloudpickle to pickle, of whose stand-in older versions read constants.
+    """
+    for name in _LEFT_OUT:
+        sys.modules.setdefault(name, None)  # type: ignore[arg-type]  # None makes the import fail at once
+    sys.meta_path[:0] = (_NoPandas, _LightPyarrow)
+
+
+def allow_optional_packages(*names: str) -> None:
+    """Undo `skip_optional_packages` for some packages, or for all, for a library that needs them."""
+    for name in names or _LEFT_OUT:
+        if sys.modules.get(name, True) is None:
+            del sys.modules[name]
+    if not names and _NoPandas in sys.meta_path:
+        sys.meta_path.remove(_NoPandas)
+
+
+class _NoPandas:
+    """Import finder that makes the import of pandas fail.
+
+    A None in `sys.modules` does not work: pyarrow treats it as the pandas module when it converts the first timestamp
+    with a time zone.
+    """
+
+    @staticmethod
+    def find_spec(name: str, _path: object = None, _target: object = None) -> None:
+        if name == "pandas":
+            raise ModuleNotFoundError("pandas is left out", name=name)
+
+
+class _LightPyarrow:
+    """Import finder that lets pyarrow and its functions import `platform`, `socket`, `inspect` and `pickle`, which they
+    need for reports, for Flight, for signatures and for other processes, when they use them: 10 ms of a short command.
+    """
+
+    @staticmethod
+    def find_spec(name: str, path: Sequence[str] | None = None, _target: object = None) -> ModuleSpec | None:
+        if name != "pyarrow":
+            return None
+        sys.meta_path.remove(_LightPyarrow)
+        found = PathFinder.find_spec(name, path)
+        if found is None or found.loader is None:
+            return found
+        execute = found.loader.exec_module
+
+        def execute_lightly(module: ModuleType) -> None:
+            with imported_when_used("inspect", "pickle", "platform", "socket"):
+                execute(module)
+                with suppress(ImportError):
+                    import_module("pyarrow._compute")
+
+        found.loader.exec_module = execute_lightly  # type: ignore[method-assign]  # of this loader
+        return found
+
+
+@contextmanager
+def imported_when_used(*names: str) -> Iterator[None]:
+    """Let modules that are imported meanwhile import some others only when they use them. Not beside other threads,
+    which could import something that needs them meanwhile.
+
+    What they take from them by name meanwhile can only be called.
+    """
+    later = [ImportedWhenUsed(name) for name in names if name not in sys.modules and active_count() == 1]
+    sys.modules.update({module.__name__: module for module in later})
+    try:
+        yield
+    finally:
+        for module in later:
+            module.is_needed = True
+            if sys.modules.get(module.__name__) is module:
+                del sys.modules[module.__name__]
+
+
+class ImportedWhenUsed(ModuleType):
+    """The stand-in for a module."""
+
+    is_needed = False
+
+    def __getattr__(self, name: str) -> Any:  # Any: whatever a module has
+        if self.is_needed:
+            return getattr(import_module(self.__name__), name)
+        if name.startswith("__"):
+            raise AttributeError(name)
+        if (self.__name__, name) == ("platform", "system"):  # asked for by `uuid` while it is imported
+            return lambda: os.uname().sysname
+
+        def call(*arguments: object, **settings: object) -> object:
+            if sys.modules.get(self.__name__) is self:  # called while the other module is imported
+                del sys.modules[self.__name__]
+            found: object = getattr(import_module(self.__name__), name)(*arguments, **settings)
+            return found
+
+        return call
+
+
+# -- digests of small data, for which OpenSSL is not loaded ------------------------------------------------------------
+
+
+def new_digest(name: str, data: bytes = b"") -> Any:  # Any: an object of hashlib
+    """Return a digest of the interpreter itself where it has one, as `md5`: loading OpenSSL takes longer than the data.
+    It is no protection against who chooses the data.
+    """
+    try:
+        return getattr(import_module(f"_{name}"), name)(data, usedforsecurity=False)
+    except ImportError:
+        return getattr(import_module("hashlib"), name)(data, usedforsecurity=False)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from threading import Condition
 from typing import Generic, TypeVar
 
-from deltacli.arrow.startup import imported_when_used
+from deltacli.core.made_once import imported_when_used
 from deltacli.core.threads import POLL_SECONDS, is_collecting
 
 with imported_when_used("traceback"):  # for logging: 2 ms

@@ -14,7 +14,7 @@ from time import monotonic
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Protocol
 
-from deltacli.core.process import threads_within_limit
+from deltacli.core.machine import threads_within_limit
 
 if TYPE_CHECKING:
     from concurrent.futures import Future

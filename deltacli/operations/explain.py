@@ -322,7 +322,7 @@ def traits_of_version(snapshot: Snapshot) -> frozenset[str]:
     }
     if not spelled:
         return traits
-    from deltacli.delta.partitions.text import kernel_refuses
+    from deltacli.delta.partitions.values import kernel_refuses
     from deltacli.operations.change.widen_type import partition_values_of
 
     is_odd = any(

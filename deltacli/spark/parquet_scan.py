@@ -32,7 +32,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from zlib import crc32
 
 from deltacli.arrow import compute as pc
-from deltacli.core.clock import system_clock
 from deltacli.core.errors import (
     DataUnreadable,
     DeltacliError,
@@ -42,6 +41,7 @@ from deltacli.core.errors import (
     command,
     install_command,
 )
+from deltacli.core.machine import system_clock
 from deltacli.core.typing import ArrowArray, ArrowScalar, SparkFrame, SparkSession
 from deltacli.delta.data_files import canonical, decode
 from deltacli.delta.schema.types import StructField, simple_name

@@ -540,17 +540,12 @@ class ReadOnlyFiles(ABC):
 
 # -- limits on the location of files to open ---------------------------------------------------------------------------
 
-_MOST_KNOWN = 1 << 16
-"""Number of directories whose resolved path is cached."""
-
 _ROOT = r"(?:[A-Za-z][A-Za-z0-9+.-]*:)?/*"
 
 _WHY = "only files of the table itself are opened; if you trust the table, allow a prefix"
 
 _MOST_ESCAPES = 4
 """Maximum number of decodings of a path to find hidden `..`."""
-_LONGEST_PATH = 32_767
-"""Of Windows; of others it is 4,096."""
 
 
 class Allowed(NamedTuple):
@@ -596,12 +591,6 @@ class Allowed(NamedTuple):
 NOTHING = Allowed()
 
 
-def require_openable(path: str) -> None:
-    """Raise OSError for a path that is longer than any system opens, before each directory of it is looked at."""
-    if len(path) > _LONGEST_PATH:
-        raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG))
-
-
 def is_below(path: str, prefix: str) -> bool:
     """Return whether a path is a prefix or lies below it, compared by whole segments."""
     return path == prefix or path.startswith(f"{prefix.rstrip('/')}/")
@@ -615,57 +604,6 @@ def _may_climb(uri: str) -> bool:
             return False
         uri = decoded
     return True
-
-
-class LocalBounds:
-    """Resolves directories below a local root. Raises PathExternal for paths outside the root and the allowed
-    prefixes.
-    """
-
-    def __init__(self, root: str, allowed: Allowed) -> None:
-        self.allowed = allowed
-        self._root = root
-        self._real: dict[str, str] = {}
-
-    def directory_of(self, path: str) -> str:
-        """Return the resolved path of the directory that contains `path`, which is relative to the root."""
-        require_openable(path)
-        directory = path.rpartition("/")[0]
-        known = self._real.get(directory)
-        return known if known is not None else self._place(directory, path)
-
-    def file(self, path: str) -> str:
-        """Return the resolved path of a file."""
-        real = os.path.realpath(f"{self.directory_of(path)}/{path.rpartition('/')[2]}")
-        self._require(real, path)
-        return real
-
-    def _place(self, directory: str, path: str) -> str:
-        known = self._real.get("")
-        if known is None:
-            known = self._real[""] = os.path.realpath(self._root)
-        place = known
-        parts = directory.split("/") if directory else []
-        for count, name in enumerate(parts, 1):
-            above = "/".join(parts[:count])
-            if (real := self._real.get(above)) is None:
-                real = f"{place.rstrip('/')}/{name}"
-                if name in ("", ".", "..") or os.path.islink(real):
-                    real = os.path.realpath(real)
-                    self._require(real, path, is_directory=True)
-                if len(self._real) >= _MOST_KNOWN:
-                    self._real.clear()
-                self._real[above] = real
-            place = real
-        return place
-
-    def _require(self, real: str, path: str, *, is_directory: bool = False) -> None:
-        """Check that `real`, the resolved path of `path` or of a directory above it, is allowed."""
-        root = os.path.realpath(self._root)
-        if is_below(real, root) or self.allowed.has_directory(real):
-            return
-        self._real.clear()  # the root may be a link that was changed
-        raise path_external(f"{self._root}/{path}", self._root, real, is_directory=is_directory)
 
 
 def path_external(path: str, root: str, place: str, *, is_directory: bool = False) -> PathExternal:

@@ -23,7 +23,6 @@ from threading import Lock
 from typing import Any, NoReturn, TypeVar
 from urllib.parse import urlsplit
 
-from deltacli.arrow.startup import allow_optional_packages
 from deltacli.core.errors import (
     CredentialsMissing,
     FileMissing,
@@ -32,7 +31,7 @@ from deltacli.core.errors import (
     UsageError,
     install_command,
 )
-from deltacli.core.made_once import cached_property
+from deltacli.core.made_once import allow_optional_packages, cached_property
 from deltacli.storage.base import (
     CONNECT_SECONDS,
     PARALLEL_READS,

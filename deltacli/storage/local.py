@@ -1,4 +1,6 @@
-"""The local file system: its store, and listing without following links; and which store an address names."""
+"""The local file system: its store, listing without following links, and the limits within which files are opened; and
+which store an address names.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,6 @@ from deltacli.storage.base import (
     Capabilities,
     Draft,
     FileStat,
-    LocalBounds,
     PathKind,
     Place,
     ReadStorage,
@@ -37,10 +38,11 @@ from deltacli.storage.base import (
     Storage,
     WalkEntry,
     disk_fault,
+    is_below,
     is_no_file,
     other_place,
+    path_external,
     reason_of,
-    require_openable,
     running_kernel,
 )
 from deltacli.storage.outcomes import Creation, Deleted, Deletion, Failed, Missing
@@ -474,7 +476,10 @@ def will_read(storage: ReadStorage, path: str) -> None:
 
 def is_taken(storage: ReadStorage, path: str) -> bool:
     """Return whether a name of a local disk is taken by something else than a file, which no listing has."""
-    return isinstance(storage, LocalStorage) and is_no_file(storage._at(path))
+    if not isinstance(storage, LocalStorage):
+        return False
+    place = storage._at(path)
+    return os.path.lexists(place) and is_no_file(place)
 
 
 def has_link(storage: ReadStorage, directory: str, below: str) -> bool:
@@ -656,6 +661,72 @@ def leads_elsewhere(root: str, path: str) -> bool:
     return ".." in parts or any(
         os.path.islink(f"{root}/{'/'.join(parts[:count])}") for count in range(1, len(parts) + 1)
     )
+
+
+# -- limits on the location of files to open ---------------------------------------------------------------------------
+
+_MOST_KNOWN = 1 << 16
+"""Number of directories whose resolved path is cached."""
+
+_LONGEST_PATH = 32_767
+"""Of Windows; of others it is 4,096."""
+
+
+def require_openable(path: str) -> None:
+    """Raise OSError for a path that is longer than any system opens, before each directory of it is looked at."""
+    if len(path) > _LONGEST_PATH:
+        raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG))
+
+
+class LocalBounds:
+    """Resolves directories below a local root. Raises PathExternal for paths outside the root and the allowed
+    prefixes.
+    """
+
+    def __init__(self, root: str, allowed: Allowed) -> None:
+        self.allowed = allowed
+        self._root = root
+        self._real: dict[str, str] = {}
+
+    def directory_of(self, path: str) -> str:
+        """Return the resolved path of the directory that contains `path`, which is relative to the root."""
+        require_openable(path)
+        directory = path.rpartition("/")[0]
+        known = self._real.get(directory)
+        return known if known is not None else self._place(directory, path)
+
+    def file(self, path: str) -> str:
+        """Return the resolved path of a file."""
+        real = os.path.realpath(f"{self.directory_of(path)}/{path.rpartition('/')[2]}")
+        self._require(real, path)
+        return real
+
+    def _place(self, directory: str, path: str) -> str:
+        known = self._real.get("")
+        if known is None:
+            known = self._real[""] = os.path.realpath(self._root)
+        place = known
+        parts = directory.split("/") if directory else []
+        for count, name in enumerate(parts, 1):
+            above = "/".join(parts[:count])
+            if (real := self._real.get(above)) is None:
+                real = f"{place.rstrip('/')}/{name}"
+                if name in ("", ".", "..") or os.path.islink(real):
+                    real = os.path.realpath(real)
+                    self._require(real, path, is_directory=True)
+                if len(self._real) >= _MOST_KNOWN:
+                    self._real.clear()
+                self._real[above] = real
+            place = real
+        return place
+
+    def _require(self, real: str, path: str, *, is_directory: bool = False) -> None:
+        """Check that `real`, the resolved path of `path` or of a directory above it, is allowed."""
+        root = os.path.realpath(self._root)
+        if is_below(real, root) or self.allowed.has_directory(real):
+            return
+        self._real.clear()  # the root may be a link that was changed
+        raise path_external(f"{self._root}/{path}", self._root, real, is_directory=is_directory)
 
 
 # -- which store an address names, of which a path is a local one ------------------------------------------------------

@@ -7,7 +7,6 @@ import re
 from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
-from deltacli.core.clock import MACHINE
 from deltacli.core.errors import (
     DeltacliError,
     FileMissing,
@@ -22,6 +21,7 @@ from deltacli.core.errors import (
     command_of_paimon,
     parameter,
 )
+from deltacli.core.machine import MACHINE
 from deltacli.core.progress import SILENT, Progress, reported
 from deltacli.delta.log.segment import (
     AFTER_VERSIONED_NAMES,

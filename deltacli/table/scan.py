@@ -25,7 +25,6 @@ from deltacli.core.units import some_of
 from deltacli.delta.log.file_actions import num_records_column
 from deltacli.delta.log.row_ids import ENABLED, FEATURE, MATERIALIZED_NAMES
 from deltacli.delta.log.state import TableConfiguration
-from deltacli.delta.partitions.values import partition_columns
 from deltacli.delta.schema.column_path import nearest_place
 from deltacli.delta.schema.file_columns import FileColumns
 from deltacli.delta.schema.to_arrow import (
@@ -416,6 +415,16 @@ def live_data_files(
     return data_files(adds, config, selection.needed, version=version)
 
 
+def _partition_values(
+    actions: pyarrow.RecordBatch, config: TableConfiguration, names: Sequence[str]
+) -> dict[str, pyarrow.Array]:
+    if not names:  # a table without partitions is read before all of that would be loaded
+        return {}
+    from deltacli.delta.partitions.values import partition_columns
+
+    return partition_columns(actions, config, names)
+
+
 def data_files(
     actions: pyarrow.RecordBatch,
     config: TableConfiguration,
@@ -426,7 +435,7 @@ def data_files(
     """Return the files of actions with their partition values. Raises DataUnreadable (`partition.*`)."""
     names = {config.physical_name(column): column.name for column in needed}
     physical = [name for name in config.partition_columns if name in names]
-    values = partition_columns(actions, config, physical)
+    values = _partition_values(actions, config, physical)
     paths, sizes = actions.column("path").to_pylist(), actions.column("size").to_pylist()
     vectors = actions.column("deletionVector")
     has_vectors = vectors.null_count < len(vectors)

@@ -18,7 +18,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from deltacli.arrow import compute as pc
 from deltacli.core.errors import DataUnreadable, PathExternal, StorageFailed
-from deltacli.core.process import stop_if_exhausted
+from deltacli.core.machine import stop_if_exhausted
 from deltacli.core.typing import ArrowArray
 from deltacli.delta.encoding.arrow_json import json_column, moment_texts
 from deltacli.delta.footers.columns import FileSchema, read_schema

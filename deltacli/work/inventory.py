@@ -29,7 +29,7 @@ import orjson
 from deltacli.arrow import compute as pc
 from deltacli.arrow.batches import BUFFER_BYTES, ParquetReader
 from deltacli.core.errors import FileMissing, Unreadable
-from deltacli.core.process import stop_if_exhausted
+from deltacli.core.machine import stop_if_exhausted
 from deltacli.core.typing import ArrowArray, Json, RecordBatch
 from deltacli.core.units import some_of
 from deltacli.delta.data_files import decode_column

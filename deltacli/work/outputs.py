@@ -20,8 +20,8 @@ from deltacli.delta.log.file_actions import action_schemas
 from deltacli.storage import Created, Draft, Existed, Failed, ReadStorage, Storage, Unknown
 from deltacli.storage.base import writing_faults
 from deltacli.work.checkpoints.reading import CheckpointPiece, read_whole
-from deltacli.work.parquet_writing import ParquetStream, require_valid_values
-from deltacli.work.rows.data_files import DataFile, ReadSpec, open_data_file
+from deltacli.work.parquet_writing import ParquetStream
+from deltacli.work.rows.data_files import DataFile, ReadSpec, open_data_file, require_valid_values
 from deltacli.work.rows.row_reader import read_opened, read_rows
 from deltacli.work.task import TaskContext
 

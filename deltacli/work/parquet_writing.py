@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, Self
 
 from deltacli.arrow.batches import open_writer
-from deltacli.core.errors import Refused, Unreadable, UsageError, command, parameter
+from deltacli.core.errors import Refused, UsageError, command, parameter
 from deltacli.core.typing import RecordBatch
 from deltacli.delta.protocol.known_properties import CODEC, FORMAT_VERSION, PARQUET_VERSIONS
 
@@ -205,23 +205,6 @@ def write_parquet(sink: BinaryIO, schema: pyarrow.Schema, batches: Iterable[pyar
     with ParquetStream(sink, schema) as stream:
         for batch in batches:
             stream.add(batch)
-
-
-def require_valid_values(batch: pyarrow.RecordBatch) -> None:
-    """Raise Unreadable for a value that is not of its type, such as text that is not UTF-8, which no format could
-    reproduce.
-    """
-    from pyarrow import ArrowInvalid
-
-    for name, column in zip(batch.schema.names, batch.columns, strict=True):
-        try:
-            column.validate(full=True)
-        except ArrowInvalid as fault:
-            raise Unreadable(
-                f"column {name!r} holds a value that is not of its type",
-                code="data.bad-value",
-                facts={"found": str(fault)},
-            ) from fault
 
 
 def _unwritable(fault: Exception) -> UsageError:

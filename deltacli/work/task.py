@@ -13,7 +13,7 @@ from threading import Lock
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
-from deltacli.core.clock import MACHINE, Machine
+from deltacli.core.machine import MACHINE, Machine
 from deltacli.core.made_once import cached_property
 from deltacli.storage import NOTHING, Allowed, Storage, open_storage
 from deltacli.storage.base import StoreWithBounds

@@ -22,7 +22,6 @@ from deltacli.catalogs.unity.addresses import parse_container, parse_pattern, pa
 from deltacli.catalogs.unity.answers import columns_of
 from deltacli.catalogs.unity.calls import BODY_SECONDS, LARGEST_ANSWER
 from deltacli.catalogs.unity.unity import UnityCatalog, open_catalog
-from deltacli.core.clock import Machine
 from deltacli.core.errors import (
     CatalogAnswerInvalid,
     CatalogDenied,
@@ -32,6 +31,7 @@ from deltacli.core.errors import (
     NotATable,
     UsageError,
 )
+from deltacli.core.machine import Machine
 from deltacli.storage.objects.http import HttpFault, Request, Transport
 from deltacli.storage.retry import Retry
 from tests.support.catalog_state import NAME, Body

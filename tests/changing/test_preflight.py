@@ -64,7 +64,7 @@ def test_errors_of_row_ids_stop_a_rewrite(value: int, bases: tuple[int | None, .
 
 @pytest.mark.parametrize("code", ["hint.ahead-of-log", "crc.without-commit"])
 def test_no_commit_takes_the_number_of_a_version_that_was_lost(code: str) -> None:
-    """It could not be brought back beside another commit of its number. A writer that commits meanwhile lost nothing."""
+    """It could not be brought back beside another commit of its number. A version that is there was not lost."""
     ids = tracked(5, 0, 3)
     if code.startswith("hint"):
         ids.builder.hint(2)

@@ -10,8 +10,8 @@ import pytest
 from deltacli.api.table import Table
 from deltacli.changing import change as gate
 from deltacli.changing.change import Consent, Plan, carry_out, for_plan, plan_change, standing
-from deltacli.core.clock import Machine
 from deltacli.core.errors import ConflictLost, DeltacliError, Refused
+from deltacli.core.machine import Machine
 from deltacli.operations.optimize.execute import Optimize
 from deltacli.operations.optimize.request import OptimizeRequest
 from deltacli.operations.restore import restore as execute

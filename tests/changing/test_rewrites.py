@@ -14,8 +14,8 @@ import pytest
 from deltacli.api.table import Table
 from deltacli.changing import basis
 from deltacli.changing import commit as committing
-from deltacli.core.clock import Machine, fixed_clock
 from deltacli.core.errors import DeltacliError, FileMissing, PartlyDone, Refused
+from deltacli.core.machine import Machine, fixed_clock
 from deltacli.delta.log import conflicts
 from deltacli.engine.base import EmbeddedEngine
 from deltacli.fleet.policy_file.model import OptimizePolicy, Policy

@@ -7,8 +7,8 @@ import io
 import pyarrow as pa
 import pytest
 
-from deltacli.cli.render.aligned import write_aligned
 from deltacli.cli.render.columns import Column, pad
+from deltacli.cli.render.data.rows import write_aligned
 from deltacli.cli.terminal.term import cells, visible
 
 

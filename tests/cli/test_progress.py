@@ -18,7 +18,7 @@ from deltacli.cli.terminal import progress as progress_module
 from deltacli.cli.terminal.progress import BarPainter, JsonPainter, LiveProgress
 from deltacli.cli.terminal.steps import Eta, Shown, StepState
 from deltacli.cli.terminal.term import Terminal, cells, live_line, set_live_line
-from deltacli.core.clock import fixed_clock
+from deltacli.core.machine import fixed_clock
 from deltacli.core.progress import SILENT, reported, reported_weighed, weighed
 from tests.cli.support import ROOT, deltacli
 from tests.support.waiting import join

@@ -12,7 +12,7 @@ from deltacli.cli.results import TABLE
 from deltacli.cli.running.run import Run
 from deltacli.cli.terminal.shell import again, again_without, again_without_limit, fill_hint, quoted
 from deltacli.cli.terminal.term import Terminal
-from deltacli.core.clock import fixed_clock
+from deltacli.core.machine import fixed_clock
 from tests.cli.support import deltacli
 
 ODD = [

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import pytest
 
-from deltacli.arrow.startup import imported_when_used
+from deltacli.core.made_once import imported_when_used
 from tests.support.builder import TableBuilder
 from tests.support.checksums import with_checksum
 
@@ -58,7 +58,7 @@ def counted(module, name):
 
 for module, name in ((re._compiler, "compile"), (dataclasses, "dataclass"), (collections, "namedtuple")):
     counted(module, name)
-from deltacli.arrow.startup import skip_optional_packages
+from deltacli.core.made_once import skip_optional_packages
 skip_optional_packages()
 from deltacli.cli.app import run
 code = run(sys.argv[1:])
@@ -101,7 +101,7 @@ import sys
 import deltacli.__main__ as command_line
 
 def leave(code):
-    from deltacli.arrow.startup import ImportedWhenUsed
+    from deltacli.core.made_once import ImportedWhenUsed
     holders = sorted(
         {name.partition(".")[0] for name, module in sys.modules.items() for value in vars(module or sys).values()
          if isinstance(value, ImportedWhenUsed)}
@@ -149,7 +149,7 @@ def test_a_command_starts_beside_any_version_of_the_packages_that_pyarrow_prefer
 def test_a_stand_in_becomes_its_module(monkeypatch: pytest.MonkeyPatch) -> None:
     import colorsys
 
-    monkeypatch.setattr("deltacli.arrow.startup.active_count", lambda: 1)  # whatever earlier tests have left
+    monkeypatch.setattr("deltacli.core.made_once.active_count", lambda: 1)  # whatever earlier tests have left
     monkeypatch.delitem(sys.modules, "colorsys")
     with imported_when_used("colorsys"):
         import colorsys as later
@@ -166,7 +166,7 @@ def test_a_module_can_call_a_stand_in_while_it_is_imported(tmp_path: Path, monke
     """As modules do that ask `platform` for the kind of Python."""
     (tmp_path / "asks_at_import.py").write_text("import colorsys\nvalue = colorsys.rgb_to_hls(0.1, 0.2, 0.3)\n")
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr("deltacli.arrow.startup.active_count", lambda: 1)
+    monkeypatch.setattr("deltacli.core.made_once.active_count", lambda: 1)
     monkeypatch.delitem(sys.modules, "colorsys", raising=False)
 
     with imported_when_used("colorsys"):

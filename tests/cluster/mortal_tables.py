@@ -9,7 +9,7 @@ from typing import Any
 
 from deltacli.api.table import Table, open_table
 from deltacli.changing.change import carry_out
-from deltacli.core.clock import fixed_clock
+from deltacli.core.machine import fixed_clock
 from deltacli.operations.checkpoint.verify import CheckpointVerdict, verify_checkpoints
 from deltacli.operations.log.expire import ExpiryRequest, LogExpiry
 from deltacli.operations.vacuum.full_plan import plan_vacuum

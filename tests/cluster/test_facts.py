@@ -11,8 +11,8 @@ from typing import Any, cast
 import pytest
 
 from deltacli import open_table
-from deltacli.core.clock import fixed_clock
 from deltacli.core.errors import DeltacliError, UsageError
+from deltacli.core.machine import fixed_clock
 from deltacli.delta.log.file_actions import num_records_column
 from deltacli.engine.base import EmbeddedEngine
 from deltacli.fleet.planning.due import plan_fleet

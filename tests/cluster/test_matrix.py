@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 
 from deltacli.api.table import Table, open_table
-from deltacli.core.clock import fixed_clock
 from deltacli.core.errors import DeltacliError
+from deltacli.core.machine import fixed_clock
 from deltacli.delta.checkpoint.layout import Layout
 from deltacli.engine.base import EmbeddedEngine, Engine
 from deltacli.engine.spark.engine import SparkEngine

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from deltacli.api.table import Table, open_table
-from deltacli.core.clock import fixed_clock
 from deltacli.core.errors import ClusterFailed
+from deltacli.core.machine import fixed_clock
 from deltacli.engine.spark.engine import SparkEngine
 from deltacli.storage import LocalStorage
 from tests.cluster.commands import run

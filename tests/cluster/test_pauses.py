@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from deltacli.api.table import open_table
-from deltacli.core.clock import Machine
+from deltacli.core.machine import Machine
 from deltacli.engine.spark.engine import SparkEngine
 from deltacli.operations.vacuum.execute import execute_vacuum
 from deltacli.operations.vacuum.full_plan import plan_vacuum

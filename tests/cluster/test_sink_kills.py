@@ -19,7 +19,7 @@ import pytest
 
 from deltacli import open_table
 from deltacli.api.table import Table
-from deltacli.core.clock import fixed_clock
+from deltacli.core.machine import fixed_clock
 from deltacli.spark import register
 from deltacli.spark.source_options import has_stream_writers
 from deltacli.storage import LocalStorage

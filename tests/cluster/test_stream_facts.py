@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from deltacli import open_table
-from deltacli.core.clock import fixed_clock
+from deltacli.core.machine import fixed_clock
 from deltacli.spark import streams
 from tests.cli.support import make_sample
 from tests.cluster.test_facts import NOW, NOW_MS

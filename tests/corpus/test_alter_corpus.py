@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from deltacli.api.table import Table
-from deltacli.core.clock import fixed_clock
 from deltacli.core.errors import DataUnreadable, DeltacliError
+from deltacli.core.machine import fixed_clock
 from deltacli.delta.protocol.feature_changes import REMOVALS
 from deltacli.storage import open_storage
 from tests.corpus.test_checkpoints import NOW_MS, TABLES

@@ -13,8 +13,8 @@ import pytest
 
 from deltacli.api.table import Table
 from deltacli.cli import app
-from deltacli.core.clock import fixed_clock
 from deltacli.core.errors import DeltacliError
+from deltacli.core.machine import fixed_clock
 from deltacli.operations.read.snapshot import summarize
 from deltacli.storage import open_storage
 from tests.support import corpus

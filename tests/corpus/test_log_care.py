@@ -8,8 +8,8 @@ import pytest
 
 from deltacli.api.table import Table
 from deltacli.changing.change import carry_out
-from deltacli.core.clock import fixed_clock
 from deltacli.core.errors import Refused
+from deltacli.core.machine import fixed_clock
 from deltacli.engine.base import EmbeddedEngine
 from deltacli.operations.log.crc_and_compact import MOST_BYTES, Checksum, ChecksumStatus, LogCompaction
 from deltacli.operations.log.expire import ExpiryRequest, LogExpiry, plan_expiry

@@ -12,8 +12,8 @@ import pytest
 
 from deltacli.api.table import Table
 from deltacli.cli.app import run
-from deltacli.core.clock import fixed_clock
 from deltacli.core.errors import Unreadable
+from deltacli.core.machine import fixed_clock
 from deltacli.delta.log.segment import LogFileKind, parse_log_path
 from deltacli.operations.read.snapshot import summarize
 from deltacli.storage import LocalStorage

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from deltacli.api.table import Table
-from deltacli.core.clock import fixed_clock
 from deltacli.core.errors import Refused
+from deltacli.core.machine import fixed_clock
 from deltacli.engine.base import EmbeddedEngine
 from deltacli.operations.read.snapshot import summarize
 from deltacli.storage import open_storage

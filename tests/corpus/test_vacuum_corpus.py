@@ -14,8 +14,8 @@ import pyarrow as pa
 import pytest
 
 from deltacli.api.table import Table
-from deltacli.core.clock import fixed_clock
 from deltacli.core.errors import DataUnreadable, Refused
+from deltacli.core.machine import fixed_clock
 from deltacli.operations.vacuum.plan import Reason, VacuumPlan, VacuumResult
 from deltacli.rules.framework.base import Severity
 from deltacli.storage import open_storage

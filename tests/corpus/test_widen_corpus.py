@@ -15,8 +15,8 @@ import pytest
 
 from deltacli.api.table import Table
 from deltacli.changing.change import carry_out, plan_change
-from deltacli.core.clock import fixed_clock
 from deltacli.core.errors import DataUnreadable, DeltacliError, Refused
+from deltacli.core.machine import fixed_clock
 from deltacli.operations.change.widen_type import Widening, WidenRequest, refusal_error
 from deltacli.rules.framework.base import Severity
 from deltacli.storage import open_storage

@@ -13,7 +13,7 @@ import pytest
 
 from deltacli.delta.checkpoint.content import parse_statistics, stats_type
 from deltacli.delta.log.state import Metadata, TableConfiguration
-from deltacli.delta.partitions.text import parse_partition_values, partition_type
+from deltacli.delta.partitions.values import parse_partition_values, partition_type
 from deltacli.delta.protocol.features import Protocol
 from deltacli.delta.schema.types import parse_schema
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from deltacli.delta.partitions import values
-from deltacli.delta.partitions.text import kernel_refuses
-from deltacli.delta.partitions.values import lacking_values
+from deltacli.delta.partitions.values import kernel_refuses, lacking_values
 
 
 @pytest.mark.parametrize(

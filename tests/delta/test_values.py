@@ -9,7 +9,7 @@ import pytest
 
 from deltacli.delta.data_files import decode_z85, vector_file
 from deltacli.delta.encoding.value_text import ParsedMoment, parse_date, parse_moment
-from deltacli.delta.partitions.text import Spelling, may_be_equal, spelling_of
+from deltacli.delta.partitions.values import Spelling, may_be_equal, spelling_of
 from deltacli.delta.schema.types import PrimitiveType, decimal_parts
 from deltacli.delta.stats.columns import INFINITE, WRONG_TYPE, exact_decimal, read_bound
 from deltacli.delta.stats.schema import StatColumn, bound_kind

@@ -11,8 +11,8 @@ from urllib.parse import unquote
 import pytest
 
 from deltacli.api.table import Table
-from deltacli.core.clock import fixed_clock
 from deltacli.core.errors import DeltacliError
+from deltacli.core.machine import fixed_clock
 from deltacli.core.units import format_ranges
 from deltacli.storage import open_storage
 from tests.differential.known import DIFFERENCES

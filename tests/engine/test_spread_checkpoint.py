@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from deltacli.api.table import open_table
-from deltacli.core.clock import fixed_clock
 from deltacli.core.errors import StorageFailed
+from deltacli.core.machine import fixed_clock
 from deltacli.delta.checkpoint.content import Columns
 from deltacli.delta.checkpoint.layout import is_sidecar_of, sidecar_name
 from deltacli.delta.log.state import TableConfiguration

@@ -17,8 +17,8 @@ import pytest
 
 from deltacli.api.table import Table
 from deltacli.changing.change import carry_out
-from deltacli.core.clock import fixed_clock
 from deltacli.core.errors import ClusterFailed, DeltacliError
+from deltacli.core.machine import fixed_clock
 from deltacli.core.progress import SILENT
 from deltacli.delta.listing import HiddenNames, PathKeys, binary_paths
 from deltacli.engine.base import EmbeddedEngine, Engine

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from deltacli.core.clock import Machine, system_clock
 from deltacli.core.errors import ClusterFailed
+from deltacli.core.machine import Machine, system_clock
 from deltacli.engine.base import Engine
 from deltacli.fleet.policy_file.model import OptimizePolicy, Policy
 from deltacli.fleet.running.run import FleetReport

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from deltacli import open_paimon, open_table
-from deltacli.core.clock import fixed_clock
 from deltacli.core.errors import DeltacliError, Spelling, spelled
+from deltacli.core.machine import fixed_clock
 from tests.golden import places
 from tests.golden.places import Build
 from tests.golden.running import NOW_NS, disk

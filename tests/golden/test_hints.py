@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from deltacli import open_paimon, open_table
-from deltacli.core.clock import fixed_clock
 from deltacli.core.errors import DeltacliError, Spelling, spelled
+from deltacli.core.machine import fixed_clock
 from tests.golden import places as at
 from tests.golden import recording
 from tests.golden.cases import CHANGES

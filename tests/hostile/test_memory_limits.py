@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 from deltacli.core.errors import CheckpointUnreadable, MemoryExhausted
-from deltacli.core.process import is_exhaustion, stop_if_exhausted
+from deltacli.core.machine import is_exhaustion, stop_if_exhausted
 from tests.support.actions import add, birth
 from tests.support.builder import TableBuilder
 from tests.support.in_memory import MemoryStorage

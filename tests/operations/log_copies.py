@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from deltacli.changing.change import carry_out
-from deltacli.core.clock import fixed_clock
 from deltacli.core.errors import Unreadable
+from deltacli.core.machine import fixed_clock
 from deltacli.engine.base import EmbeddedEngine
 from deltacli.operations.log.log_backup import BackupResult, LogBackup
 from deltacli.operations.log.log_copy import read_list

@@ -16,8 +16,8 @@ import pytest
 
 from deltacli import open_table
 from deltacli.api.table import Table
-from deltacli.core.clock import fixed_clock
 from deltacli.core.errors import DeltacliError, OutcomeUnknown, PartlyDone, Refused, UsageError, VersionAbsent
+from deltacli.core.machine import fixed_clock
 from deltacli.core.units import format_timestamp
 from deltacli.delta.data_files import encoded_root
 from deltacli.operations.vacuum.clones import NOTES, CloneNote, address_of

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from deltacli.api.table import Table
-from deltacli.core.clock import fixed_clock
 from deltacli.core.errors import DeltacliError, OutcomeUnknown
+from deltacli.core.machine import fixed_clock
 from deltacli.storage import Storage, open_storage
 from tests.support.clocks import FakeClock
 from tests.support.cloud import Asked, Said

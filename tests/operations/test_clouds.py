@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from deltacli.api.table import Table
-from deltacli.core.clock import fixed_clock
 from deltacli.core.errors import DeltacliError, OutcomeUnknown
+from deltacli.core.machine import fixed_clock
 from deltacli.operations.read.snapshot import summarize
 from deltacli.storage import Creation
 from tests.support.cloud import (

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from deltacli.changing.commit import ENGINE_INFO, Committed, NothingToDo, commit, jittered_pause
-from deltacli.core.clock import Machine
 from deltacli.core.errors import (
     CommitCorrupt,
     ConflictLost,
@@ -18,6 +17,7 @@ from deltacli.core.errors import (
     Refused,
     StorageFailed,
 )
+from deltacli.core.machine import Machine
 from deltacli.delta.log.commit_content import CommitRequest
 from deltacli.storage import Created, Creation, Existed, Storage, Unknown
 from deltacli.table.handle import TableHandle

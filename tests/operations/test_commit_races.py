@@ -11,7 +11,7 @@ import pytest
 
 from deltacli.api.table import Table
 from deltacli.changing.commit import Committed, commit
-from deltacli.core.clock import system_clock
+from deltacli.core.machine import system_clock
 from deltacli.delta.log.commit_content import CommitRequest
 from deltacli.storage import open_storage
 from deltacli.table.version import Snapshot

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from deltacli.core.clock import fixed_clock
 from deltacli.core.errors import NotATable
+from deltacli.core.machine import fixed_clock
 from deltacli.operations.doctor import advice as found
 from deltacli.operations.doctor.storage import (
     PROBES,
@@ -49,7 +49,7 @@ def subject(storage: Storage) -> Subject:
 
 
 def probe(storage: Storage, now_ms: int | None = None) -> StorageReport:
-    from deltacli.core.clock import system_clock
+    from deltacli.core.machine import system_clock
 
     return probe_storage(storage.uri, subject(storage), system_clock if now_ms is None else fixed_clock(now_ms))
 

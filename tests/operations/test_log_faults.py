@@ -9,8 +9,8 @@ import pytest
 
 from deltacli.api.table import Table
 from deltacli.changing.change import carry_out
-from deltacli.core.clock import fixed_clock
 from deltacli.core.errors import DeltacliError
+from deltacli.core.machine import fixed_clock
 from deltacli.operations.log.crc_and_compact import Checksum, LogCompaction
 from deltacli.operations.log.expire import ExpiryRequest, LogExpiry
 from deltacli.storage import Storage

@@ -21,8 +21,8 @@ import deltacli
 import deltacli.spark
 from deltacli.api.paimon import Paimon, open_paimon
 from deltacli.api.table import Table
-from deltacli.core.clock import system_clock
 from deltacli.core.errors import DataUnreadable, DeltacliError, Spelling, UsageError, spelled
+from deltacli.core.machine import system_clock
 from deltacli.spark.care.delta_table import DeltaTable
 from tests.cli.support import make_sample
 

@@ -9,8 +9,8 @@ import pytest
 
 import deltacli
 from deltacli.api.table import Table
-from deltacli.core.clock import fixed_clock
 from deltacli.core.errors import NotATable
+from deltacli.core.machine import fixed_clock
 from deltacli.rules.framework.base import CATALOGUE, Area, Finding
 from deltacli.rules.framework.views import CommitView
 from deltacli.storage import open_storage

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from deltacli.api.table import Table
-from deltacli.core.clock import fixed_clock
 from deltacli.core.errors import PermissionRefused
+from deltacli.core.machine import fixed_clock
 from deltacli.operations.validate.validate import Validation
 from deltacli.storage import open_storage
 from tests.rules.table_builder import NOW_MS, Action, TableBuilder, column, struct

@@ -44,4 +44,5 @@ def test_internals_of_pyarrow_outside_their_package_are_reported() -> None:
         "deltacli.cli.x imports pyarrow.compute",
         "deltacli.cli.x imports pyarrow.lib",
         "deltacli.cli.x uses sys.modules",
+        "deltacli.arrow.x uses sys.modules",
     ] == found

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deltacli.changing.change import carry_out
-from deltacli.core.clock import Machine
 from deltacli.core.errors import DeltacliError, OutcomeUnknown, Refused, UsageError
+from deltacli.core.machine import Machine
 from deltacli.operations.paimon.alter import AlterOutcome, AlterRequest, SchemaAlteration
 from deltacli.paimon.conversions import parse_sql_type
 from deltacli.paimon.evolution.evolve import EvolutionSettings, evolve

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 import deltacli
-from deltacli.core.clock import fixed_clock
 from deltacli.core.errors import DeltacliError, Refused, UsageError
+from deltacli.core.machine import fixed_clock
 from deltacli.core.units import DAY_MS
 from deltacli.engine.base import EmbeddedEngine
 from deltacli.operations.paimon.table_files import find_schema_users, list_branches

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from deltacli.api.table import Table
 from deltacli.changing.change import carry_out
-from deltacli.core.clock import fixed_clock
 from deltacli.core.errors import Refused, Unreadable
+from deltacli.core.machine import fixed_clock
 from deltacli.operations.checkpoint.checkpoint import CheckpointRequest, plan_checkpoint, write_checkpoint
 from deltacli.operations.log.expire import ExpiryPlan, ExpiryRequest, LogExpiry, plan_expiry
 from tests.support import strategies as some

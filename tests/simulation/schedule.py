@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple, NoReturn
 
-from deltacli.core.clock import Machine
+from deltacli.core.machine import Machine
 
 START_MS = 1_780_000_000_000
 """When a history begins: later than all that was written before it."""

@@ -9,7 +9,7 @@ from threading import Lock, current_thread, main_thread
 from typing import Any, TypeVar
 
 from deltacli.api.table import Table
-from deltacli.core.clock import Machine, fixed_clock
+from deltacli.core.machine import Machine, fixed_clock
 from deltacli.storage import Capabilities, Creation, Existed, FileStat
 from tests.support.actions import add, commit_info, to_bytes
 from tests.support.builder import commit_path

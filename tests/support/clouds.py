@@ -18,7 +18,7 @@ import pytest
 
 from deltacli.api.table import Table
 from deltacli.changing.commit import commit
-from deltacli.core.clock import fixed_clock
+from deltacli.core.machine import fixed_clock
 from deltacli.storage import Storage, open_storage
 from deltacli.storage.retry import Retry
 from tests.cli.support import make_sample

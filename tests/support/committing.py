@@ -8,7 +8,7 @@ from typing import Any
 
 from deltacli.api.table import Table
 from deltacli.changing.commit import Committed, NothingToDo, commit
-from deltacli.core.clock import Machine, fixed_clock
+from deltacli.core.machine import Machine, fixed_clock
 from deltacli.delta.log.actions import read_actions
 from deltacli.delta.log.commit_content import CommitRequest
 from deltacli.storage import Creation, Draft, Storage

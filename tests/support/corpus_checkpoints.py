@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from deltacli.api.table import Table
-from deltacli.core.clock import fixed_clock
+from deltacli.core.machine import fixed_clock
 from deltacli.delta.checkpoint.layout import Layout, TopFile
 from deltacli.delta.log.segment import parse_log_path
 from deltacli.operations.checkpoint.checkpoint import (

@@ -11,8 +11,8 @@ from functools import cache
 from pathlib import Path
 
 from deltacli.api.table import Table
-from deltacli.core.clock import fixed_clock
 from deltacli.core.errors import DeltacliError, NotATable, Refused
+from deltacli.core.machine import fixed_clock
 from deltacli.delta.data_files import decode, vector_file
 from deltacli.operations.repair.plan import StepState
 from deltacli.operations.repair.repair import RepairOutcome, plan_repair

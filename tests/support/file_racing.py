@@ -20,8 +20,8 @@ import pyarrow.parquet as pq
 
 from deltacli.api.table import Table
 from deltacli.changing.commit import Committed, commit
-from deltacli.core.clock import system_clock
 from deltacli.core.errors import ConflictLost
+from deltacli.core.machine import system_clock
 from deltacli.delta.log.commit_content import CommitRequest, FilesAt
 from deltacli.storage import Created, Storage, open_storage
 from deltacli.table.version import Snapshot

@@ -150,9 +150,9 @@ def _prepare() -> None:
     """Import what commands on local tables need, as the command line does, and compile its patterns. Clouds, and rich
     with what draws on terminals, are left to the forks.
     """
-    from deltacli.arrow.startup import skip_optional_packages
     from deltacli.core import made_once
-    from deltacli.core.process import choose_allocator
+    from deltacli.core.machine import choose_allocator
+    from deltacli.core.made_once import skip_optional_packages
 
     skip_optional_packages()
     choose_allocator()

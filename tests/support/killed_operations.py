@@ -19,8 +19,8 @@ from botocore.httpsession import URLLib3Session
 
 from deltacli import open_table
 from deltacli.api.table import Table
-from deltacli.core.clock import fixed_clock
 from deltacli.core.errors import DeltacliError
+from deltacli.core.machine import fixed_clock
 from deltacli.storage import open_storage
 from deltacli.storage.objects.http import Transport
 from deltacli.storage.retry import Retry

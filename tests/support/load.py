@@ -10,8 +10,8 @@ from multiprocessing.synchronize import Event
 from typing import Any
 
 from deltacli.api.table import Table
-from deltacli.core.clock import system_clock
 from deltacli.core.errors import DeltacliError, OutcomeUnknown
+from deltacli.core.machine import system_clock
 from deltacli.storage import open_storage
 
 _DAY_MS = 86_400_000

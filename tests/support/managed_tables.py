@@ -9,8 +9,8 @@ from typing import Any
 
 from deltacli.api.table import Table
 from deltacli.catalogs.managed_store import ManagedStore, open_managed
-from deltacli.core.clock import Machine, fixed_clock, system_clock
 from deltacli.core.errors import Refused
+from deltacli.core.machine import Machine, fixed_clock, system_clock
 from deltacli.delta.log.commit_content import CommitRequest, FilesAt, body_lines
 from deltacli.storage import Storage
 from deltacli.table.version import Snapshot

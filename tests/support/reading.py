@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from deltacli.api.table import Table
-from deltacli.core.clock import fixed_clock
+from deltacli.core.machine import fixed_clock
 from deltacli.engine.base import Engine
 from deltacli.operations.read.snapshot import DISAGREE, EXCEEDS, TIGHT, summarize
 from deltacli.storage import Storage

@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 from deltacli import open_table
 from deltacli.api.table import Table
 from deltacli.changing.change import carry_out
-from deltacli.core.clock import fixed_clock
 from deltacli.core.errors import Refused
+from deltacli.core.machine import fixed_clock
 from deltacli.operations.log.expire import ExpiryRequest, LogExpiry, plan_expiry
 from tests.support.vacuum_model import HOUR_MS, Live, VacuumedTable, content, set_time
 from tests.support.vacuum_needs import Listing, Needs, files_of, listing

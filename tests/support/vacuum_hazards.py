@@ -9,7 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from deltacli.api.table import Table
-from deltacli.core.clock import Clock, fixed_clock
+from deltacli.core.machine import Clock, fixed_clock
 from deltacli.operations.vacuum.plan import VacuumPlan
 from deltacli.operations.vacuum.saved import read_plan, save_plan
 from deltacli.storage import Storage

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from deltacli.engine.base import EmbeddedEngine
-from deltacli.storage import base as bounds
-from deltacli.storage import open_storage
+from deltacli.storage import local, open_storage, path_external
 from deltacli.storage.secrets import without_secrets
 from deltacli.work.rows import table_files
 from deltacli.work.rows.table_files import TableFiles, read_prefixes
@@ -36,8 +35,8 @@ def test_the_effort_for_refused_files_does_not_grow_with_them(
         return call
 
     monkeypatch.setattr(os.path, "realpath", counted(os.path.realpath))
-    for module in (table_files, bounds):
-        monkeypatch.setattr(module, "path_external", counted(bounds.path_external))
+    for module in (table_files, local):
+        monkeypatch.setattr(module, "path_external", counted(path_external))
 
     found = validate_table(open_storage(str(root)), EmbeddedEngine(), level=level, now_ms=1)
 

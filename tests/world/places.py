@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Protocol, Self
 
 from deltacli.api.table import Table
-from deltacli.core.clock import Machine, system_clock
+from deltacli.core.machine import Machine, system_clock
 from deltacli.engine.base import EmbeddedEngine
 from deltacli.storage import Creation, Deletion, Draft, LocalStorage, Storage
 from deltacli.storage.base import Capabilities

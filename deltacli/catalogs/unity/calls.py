@@ -19,7 +19,6 @@ from urllib.parse import quote, quote_plus, urlencode, urlsplit
 import orjson
 
 from deltacli.catalogs.unity.addresses import ENDPOINT, is_header_text
-from deltacli.core.clock import Clock, system_clock
 from deltacli.core.errors import (
     CatalogAnswerInvalid,
     CatalogDenied,
@@ -31,7 +30,7 @@ from deltacli.core.errors import (
     command,
     install_command,
 )
-from deltacli.core.process import is_loopback
+from deltacli.core.machine import Clock, is_loopback, system_clock
 from deltacli.storage.objects.http import (
     CERTIFICATES_HINT,
     UNTRUSTED,

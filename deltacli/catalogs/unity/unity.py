@@ -39,8 +39,8 @@ from deltacli.catalogs.unity.answers import (
     text_of,
 )
 from deltacli.catalogs.unity.calls import NOT_DELTA, RENEWED, Calls, RefusedCall, path_of
-from deltacli.core.clock import MACHINE, Machine
 from deltacli.core.errors import CatalogAnswerInvalid, CatalogDenied, CatalogUnavailable, DeltacliError, NotATable
+from deltacli.core.machine import MACHINE, Machine
 from deltacli.storage.base import RETRY_BUDGET
 from deltacli.storage.objects.http import Fate, HttpFault
 from deltacli.storage.retry import Retry

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from deltacli.cli.render.terminal.console import Canvas
-    from deltacli.core.clock import Clock
+    from deltacli.core.machine import Clock
     from deltacli.delta.log.segment import CommitTime
     from deltacli.operations.read.history import ActionCounts
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from deltacli.cli.render.aligned import ROWS_PER_SCREEN, texts_of, write_aligned
 from deltacli.cli.render.columns import (
     Column,
     Labelled,
@@ -147,6 +146,8 @@ def _grid_blocks(plan: VacuumPlan, form: RowForm) -> Iterator[EncodedItems]:
 
 def _write_screens(sink: BinaryIO, terminal: Terminal, plan: VacuumPlan) -> None:
     """Write every candidate in screens of a thousand, each aligned by itself, the heading once."""
+    from deltacli.cli.render.data.rows import ROWS_PER_SCREEN, texts_of, write_aligned
+
     columns = _screen_columns()
     if terminal.width is None and not terminal.colour and all(is_text for _, is_text in _pieces(plan)):
         write_aligned(sink, columns, (texts_of(columns, piece) for piece, _ in _pieces(plan)), keep_empty=True)

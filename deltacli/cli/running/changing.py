@@ -17,8 +17,8 @@ from deltacli.cli.results import Outcome, Result
 from deltacli.cli.running.run import Run
 from deltacli.cli.terminal.shell import again, again_with, again_without
 from deltacli.cli.terminal.term import Interrupted, close_live_line, columns, for_screen, read_line, write_stderr
-from deltacli.core.clock import system_clock
 from deltacli.core.errors import EXIT_FINDINGS, NOTHING_CHANGED, PartlyDone, Refused
+from deltacli.core.machine import system_clock
 from deltacli.core.units import format_timestamp
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from deltacli.cli.terminal.shell import again, again_with
 from deltacli.cli.terminal.term import Interrupted, Style, encoded, safe_text, visible
 from deltacli.core.documents import SCHEMA_VERSION, dumps, loads
 from deltacli.core.errors import DeltacliError, PaimonTable, UsageError, is_shared
-from deltacli.core.process import raise_open_files
+from deltacli.core.machine import raise_open_files
 from deltacli.core.units import format_size, plural, some_of
 from deltacli.delta.log.segment import LOG_DIRECTORY
 from deltacli.storage.secrets import without_secrets

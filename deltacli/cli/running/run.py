@@ -30,9 +30,9 @@ from deltacli.cli.terminal.term import (
     say_json,
     visible,
 )
-from deltacli.core.clock import Clock
 from deltacli.core.documents import dumps
 from deltacli.core.errors import DeltacliError, PaimonTable, Refused, UsageError, quoted_table
+from deltacli.core.machine import Clock
 from deltacli.core.progress import SILENT, Progress
 from deltacli.core.units import format_size, format_timestamp, plural, some_of, without_middle
 

@@ -338,7 +338,7 @@ def parsed_columns(
     """Return the parsed columns of adds (`action_schemas().add`) for the types that are not None."""
     columns = {}
     if partition_values is not None:
-        from deltacli.delta.partitions.text import parse_partition_values
+        from deltacli.delta.partitions.values import parse_partition_values
 
         maps = adds.column("partitionValues")
         columns["partitionValues_parsed"] = parse_partition_values(maps, config, partition_values)

@@ -16,8 +16,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from deltacli.core.errors import LogIncomplete, NotATable, VersionAbsent, command
-from deltacli.core.made_once import cached_property, pattern
-from deltacli.core.process import new_digest
+from deltacli.core.made_once import cached_property, new_digest, pattern
 from deltacli.core.typing import Json
 from deltacli.core.units import EPOCH, format_ranges, format_timestamp, named_ranges, plural, ranges_of
 

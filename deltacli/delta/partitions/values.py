@@ -1,4 +1,5 @@
-"""Partition values in the types of the table, with an error instead of a silent null.
+"""Partition values. As text: which are valid, in which spelling, which value each is, and those of appended rows;
+elsewhere texts are copied as they are. In the types of the table: with an error instead of a silent null.
 
 Spec: Partition Value Serialization. A timestamp without a zone is read as UTC. An empty text is null for every type.
 """
@@ -6,22 +7,366 @@ Spec: Partition Value Serialization. A timestamp without a zone is read as UTC. 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from enum import StrEnum
+from math import isnan
 from typing import TYPE_CHECKING, Any
 
 from deltacli.arrow import compute as pc
-from deltacli.core.errors import DataUnreadable, command
-from deltacli.core.typing import ArrowArray, ArrowScalar
+from deltacli.core.errors import DataUnreadable, Refused, command
+from deltacli.core.made_once import pattern
+from deltacli.core.typing import ArrowArray, ArrowScalar, ArrowType
+from deltacli.delta.encoding.value_text import (
+    interval_microseconds,
+    months_of,
+    nanoseconds_of,
+    parse_date,
+    parse_moment,
+)
 from deltacli.delta.log.actions import Action
 from deltacli.delta.log.state import TableConfiguration
-from deltacli.delta.schema.to_arrow import arrow_type
+from deltacli.delta.schema.to_arrow import arrow_type, typed
 from deltacli.delta.schema.types import (
+    NANOSECONDS,
+    WHOLE_BITS,
+    YEAR_MONTH,
     NameIndex,
+    PrimitiveType,
     StructField,
+    decimal_parts,
+    interval_name,
     places_of,
 )
+from deltacli.delta.stats.columns import exact_decimal, fits_decimal
 
 if TYPE_CHECKING:
     import pyarrow
+
+# -- partition values as text ------------------------------------------------------------------------------------------
+
+HIVE_DEFAULT = "__HIVE_DEFAULT_PARTITION__"
+_HIVE_ESCAPED = pattern(r"""[\x00-\x1f\x7f"#%'*/:=?\\{}\[\]^]""")
+
+
+class Spelling(StrEnum):
+    """The result of parsing a text as the type of its column."""
+
+    PLAIN = "plain"
+    NOT_CANONICAL = "not canonical"
+    NO_ZONE = "no zone"
+    DATE_ONLY = "date only"
+    REFUSED_BY_KERNEL = "refused by kernels"
+    UNPARSABLE = "unparsable"
+
+
+_WHOLE = pattern(r"[+-]?[0-9]{1,400}")
+_PLAIN_WHOLE = pattern(r"0|-?[1-9][0-9]*")
+_PLAIN_DECIMAL = pattern(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?")
+_FLOAT = pattern(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?[fFdD]?")
+_PLAIN_FLOAT = pattern(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
+_PLAIN_DATE = pattern(r"[0-9]{4}-[0-9]{2}-[0-9]{2}|[+-][0-9]{5,6}-[0-9]{2}-[0-9]{2}")
+_PLAIN_NTZ = pattern(r"[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?")
+_WITHOUT_ZONE = pattern(r"[^T]* [0-9]+:[0-9]+:[0-9]+(\.[0-9]+)?")
+_WITH_ZONE = pattern(r"[^T]*[T ][0-9]+:[0-9]+:[0-9]+(\.[0-9]+)?(Z| UTC|[+-][0-9]{2}:?[0-9]{2})")
+_SPELLED_FLOATS = {"NaN", "Infinity", "-Infinity"}
+_OTHER_FLOATS = {"nan", "inf", "+inf", "-inf", "infinity", "+infinity", "-infinity"}
+
+_DAY = r"[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])"
+"A day that every month has. Other days are checked one by one."
+_CLOCK = r"([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]([.][0-9]{1,6})?"
+_SURE: Mapping[str, tuple[tuple[str, Spelling], ...]] = {
+    **{
+        name: ((rf"^(0|-?[1-9][0-9]{{0,{digits}}})$", Spelling.PLAIN),)
+        for name, digits in (("byte", 1), ("short", 3), ("integer", 8), ("long", 17))
+    },
+    **dict.fromkeys(("float", "double"), (("^-?(0|[1-9][0-9]*)([.][0-9]+)?$", Spelling.PLAIN),)),
+    "boolean": (("^(true|false)$", Spelling.PLAIN),),
+    "date": ((f"^{_DAY}$", Spelling.PLAIN),),
+    "timestamp": ((f"^{_DAY}[T ]{_CLOCK}Z$", Spelling.PLAIN), (f"^{_DAY} {_CLOCK}$", Spelling.NO_ZONE)),
+    "timestamp_ntz": ((f"^{_DAY} {_CLOCK}$", Spelling.PLAIN), (f"^{_DAY}$", Spelling.DATE_ONLY)),
+}
+
+
+def directory_of(values: Mapping[str, str | None]) -> str:
+    """Return the directory of a partition as Hive and Spark name it: `a=1/b=x%3Ay`; '' without columns. It is not
+    encoded yet, as paths in the log are.
+    """
+    return "/".join(f"{_escaped(name)}={_escaped(value or HIVE_DEFAULT)}" for name, value in values.items())
+
+
+def _escaped(text: str) -> str:
+    return _HIVE_ESCAPED.sub(lambda match: f"%{ord(match[0]):02X}", text)
+
+
+def sure_spellings(type_name: str) -> tuple[tuple[str, Spelling], ...]:
+    """Patterns, in Arrow's dialect, of texts that are certainly valid."""
+    return _SURE.get(type_name, ())
+
+
+def is_text(type_name: str) -> bool:
+    """Return True for types whose values are any text."""
+    return type_name in ("string", "binary") or type_name.startswith(("char(", "varchar("))
+
+
+def spelling_of(type_name: str, text: str) -> Spelling:
+    """Check a value that is neither null nor empty. Unrecognized types accept any text."""
+    bare = text.strip()
+    spelling = _spelling(type_name, bare)
+    if spelling is Spelling.PLAIN and bare != text and type_name in _JUDGES:
+        return Spelling.NOT_CANONICAL
+    return spelling
+
+
+def kernel_refuses(type_name: str, text: str) -> bool:
+    """Return True for a valid value that readers built on a Delta kernel (deltalake, DuckDB) do not parse: a decimal
+    with another number of digits than its scale, a time without seconds, `T` in a time without a zone, blanks around a
+    value, a suffix of a float. Measured with deltalake.
+    """
+    parts = decimal_parts(type_name)
+    if parts is None and type_name not in _JUDGES:
+        return False
+    if text != text.strip():
+        return True
+    if parts is not None:
+        number = exact_decimal(text)
+        return number is not None and number.as_tuple().exponent != -parts[1]
+    if type_name in ("timestamp", "timestamp_ntz"):
+        return not (_WITHOUT_ZONE.fullmatch(text) or (type_name == "timestamp" and _WITH_ZONE.fullmatch(text)))
+    return type_name in ("float", "double") and text[-1:] in tuple("fFdD") and text.lower() not in _OTHER_FLOATS
+
+
+def best_spelling(type_name: str, texts: Sequence[str | None]) -> str | None:
+    """Return one of the texts of the same value: the first that every reader parses, plain if there is such a one."""
+
+    def faults(text: str | None) -> tuple[bool, bool]:
+        return kernel_refuses(type_name, text or ""), spelling_of(type_name, text or "") is not Spelling.PLAIN
+
+    return min(texts, key=faults)
+
+
+def _spelling(type_name: str, text: str) -> Spelling:
+    if decimal_parts(type_name):
+        return _decimal(type_name, text)
+    judge = _JUDGES.get(type_name)
+    return judge(type_name, text) if judge else Spelling.PLAIN
+
+
+def _whole(type_name: str, text: str) -> Spelling:
+    limit = 1 << (WHOLE_BITS[type_name] - 1)
+    if not _WHOLE.fullmatch(text) or not -limit <= int(text) < limit:
+        return Spelling.UNPARSABLE
+    return Spelling.PLAIN if _PLAIN_WHOLE.fullmatch(text) else Spelling.NOT_CANONICAL
+
+
+def _float(_type_name: str, text: str) -> Spelling:
+    if text in _SPELLED_FLOATS or _PLAIN_FLOAT.fullmatch(text):
+        return Spelling.PLAIN
+    if text.lower() in _OTHER_FLOATS or _FLOAT.fullmatch(text):
+        return Spelling.NOT_CANONICAL
+    return Spelling.UNPARSABLE
+
+
+def _decimal(type_name: str, text: str) -> Spelling:
+    number = exact_decimal(text)
+    if number is None or not fits_decimal(number, *(decimal_parts(type_name) or (38, 0))):
+        return Spelling.UNPARSABLE
+    return Spelling.PLAIN if _PLAIN_DECIMAL.fullmatch(text) else Spelling.NOT_CANONICAL
+
+
+def _boolean(_type_name: str, text: str) -> Spelling:
+    if text in ("true", "false"):
+        return Spelling.PLAIN
+    return Spelling.NOT_CANONICAL if text.lower() in ("true", "false") else Spelling.UNPARSABLE
+
+
+def _date(_type_name: str, text: str) -> Spelling:
+    if parse_date(text) is None:
+        return Spelling.UNPARSABLE
+    return Spelling.PLAIN if _PLAIN_DATE.fullmatch(text) else Spelling.NOT_CANONICAL
+
+
+def _timestamp(_type_name: str, text: str) -> Spelling:
+    moment = parse_moment(text)
+    if moment is None:
+        return Spelling.UNPARSABLE
+    return Spelling.PLAIN if moment.has_zone else Spelling.NO_ZONE
+
+
+def _timestamp_ntz(_type_name: str, text: str) -> Spelling:
+    moment = parse_moment(text)
+    if moment is None:
+        return Spelling.UNPARSABLE
+    if moment.is_date_only:
+        return Spelling.DATE_ONLY
+    return Spelling.PLAIN if _PLAIN_NTZ.fullmatch(text) else Spelling.NOT_CANONICAL
+
+
+_JUDGES = {
+    **dict.fromkeys(WHOLE_BITS, _whole),
+    **dict.fromkeys(("float", "double"), _float),
+    "boolean": _boolean,
+    "date": _date,
+    "timestamp": _timestamp,
+    "timestamp_ntz": _timestamp_ntz,
+}
+
+
+def may_be_equal(type_name: str, one: str, other: str) -> bool:
+    """Return False if two texts certainly are different values of a type. Times may differ by the zone of their
+    writer.
+    """
+    if one == other:
+        return True
+    values = [_value(type_name, text.strip()) for text in (one, other)]
+    return None not in values and (type_name.startswith("timestamp") or values[0] == values[1])
+
+
+def _value(type_name: str, text: str) -> Any:  # Any: something to compare
+    if is_text(type_name):
+        return text
+    if _spelling(type_name, text) is Spelling.UNPARSABLE:
+        return None
+    if type_name == "boolean":
+        return text.lower()
+    if type_name == "date":
+        return parse_date(text)
+    if type_name in WHOLE_BITS or decimal_parts(type_name):
+        return Decimal(text)
+    if type_name in ("float", "double"):
+        number = float(text.rstrip("fFdD") if _FLOAT.fullmatch(text) else text)
+        return str(number + 0.0)  # one NaN for all of them, and one zero
+    return text
+
+
+def partition_text(value: Any, kind: PrimitiveType, column: str) -> str | None:
+    """Return the text of a Python value of a type; None for null, and for an empty text, which means null.
+
+    Times are UTC, with `Z` where they have a zone. Raises Refused (`append.partition-value`) for what no reader gets
+    back: binary values, and dates outside of the years 1 to 9999.
+    """
+    if value is None or value == "":
+        return None
+    text = _text(value, kind)
+    if text is None or spelling_of(kind.name, text) is not Spelling.PLAIN:
+        raise Refused(
+            f"partition column {column}: a {kind.name} cannot be written as a partition value",
+            code="append.partition-value",
+            facts={"column": column, "value": repr(value)[:120]},
+        )
+    return text
+
+
+def _text(value: Any, kind: PrimitiveType) -> str | None:
+    match value:
+        case bool():
+            return str(value).lower()
+        case int():
+            return str(value)
+        case float():
+            return _float_text(value)
+        case Decimal():
+            return f"{value:f}"
+        case datetime():
+            moment = value.astimezone(UTC).replace(tzinfo=None) if value.tzinfo is not None else value
+            parts = "auto" if moment.microsecond == 0 else "microseconds"
+            text = moment.isoformat(" ", "seconds" if parts == "auto" else parts)
+            return f"{text.replace(' ', 'T')}Z" if kind.name == "timestamp" else text
+        case date():
+            return value.isoformat()
+        case str():
+            return value
+    return None
+
+
+def _float_text(value: float) -> str:
+    if isnan(value):
+        return "NaN"
+    if value in (float("inf"), float("-inf")):
+        return "Infinity" if value > 0 else "-Infinity"
+    return repr(value).replace("e+", "E").replace("e", "E")
+
+
+# -- texts as values ---------------------------------------------------------------------------------------------------
+
+
+def partition_type(config: TableConfiguration) -> ArrowType:
+    """Return the type of `partitionValues_parsed`: fields by physical name, in the order of the partition columns."""
+    import pyarrow as pa
+
+    fields = [
+        pa.field(name, kind)
+        for name, column in config.partition_columns.items()
+        if column is not None and (kind := typed(column.data_type)) is not None
+    ]
+    return pa.struct(fields) if fields else None
+
+
+def parse_partition_values(
+    maps: Any, config: TableConfiguration, kind: Any
+) -> Any:  # Any: Arrow arrays and a struct type
+    """Return the typed `partitionValues` of adds. A text that is not a value of its type is null."""
+    import pyarrow as pa
+
+    columns = []
+    for field in kind:
+        column = config.partition_columns[field.name]
+        texts = pc.map_lookup(maps, query_key=pa.scalar(field.name), occurrence="first")
+        name = column.data_type.name if column and isinstance(column.data_type, PrimitiveType) else ""
+        encoded = pc.dictionary_encode(texts)
+        values = [None if text is None else _value_of(name, text) for text in encoded.dictionary.to_pylist()]
+        columns.append(pc.take(_array(values, field.type), encoded.indices))
+    return pa.StructArray.from_arrays(columns, fields=list(kind))
+
+
+def _array(values: list[Any], kind: Any) -> Any:
+    import pyarrow as pa
+
+    if not values:
+        return pa.nulls(0, kind)
+    if pa.types.is_temporal(kind):
+        unit = pa.int32() if pa.types.is_date(kind) else pa.int64()
+        return pa.array(values, unit).view(kind)
+    return pa.array(values, kind)
+
+
+def _value_of(type_name: str, text: str) -> Any:  # Any: what Arrow takes for the type
+    """Return a partition value: times as microseconds, dates as days since the epoch, None for an invalid value."""
+    if text == "":
+        return None
+    if type_name == "binary":
+        return text.encode("utf-8", "replace")
+    if is_text(type_name):
+        return text
+    bare = text.strip()
+    if spelling_of(type_name, text) is Spelling.UNPARSABLE:
+        return None
+    match type_name:
+        case "boolean":
+            return bare.lower() == "true"
+        case "date":
+            return parse_date(bare)
+        case "timestamp" | "timestamp_ntz":
+            moment = parse_moment(bare)
+            return moment.microseconds if moment and abs(moment.microseconds) < 1 << 63 else None
+        case "float" | "double":
+            return float(bare.rstrip("fFdD") if bare[-1:] in "fFdD" and bare[:1].isdigit() else bare)
+        case "byte" | "short" | "integer" | "long":
+            return int(bare)
+    return _other_value(type_name, bare)
+
+
+def _other_value(type_name: str, bare: str) -> Any:
+    if interval := interval_name(type_name):
+        return months_of(bare) if interval == YEAR_MONTH else interval_microseconds(bare)
+    if type_name in NANOSECONDS:
+        return nanoseconds_of(bare)
+    if not type_name.startswith("decimal"):
+        return None  # no text is a value of an array, a map, a struct or a variant
+    return Decimal(bare)
+
+
+# -- partition values in the types of the table ------------------------------------------------------------------------
 
 
 def partition_columns(
@@ -35,8 +380,6 @@ def partition_columns(
 
     if not wanted or not actions.num_rows:
         return {}
-    from deltacli.delta.partitions.text import parse_partition_values
-
     maps = actions.column("partitionValues")
     columns = {name: config.partition_columns[name] for name in wanted}
     kind = pa.struct(

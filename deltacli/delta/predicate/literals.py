@@ -22,7 +22,7 @@ from deltacli.arrow import compute as pc
 from deltacli.core.typing import ArrowArray, ArrowScalar
 from deltacli.core.units import has_bytes
 from deltacli.delta.encoding.value_text import MICROSECONDS_A_DAY, parse_date, parse_moment
-from deltacli.delta.partitions.text import Spelling, spelling_of
+from deltacli.delta.partitions.values import Spelling, spelling_of
 from deltacli.delta.predicate.columns import NUMBERS, TIMES, Column, refuse, refuse_value
 from deltacli.delta.schema.type_changes import canonical_name
 from deltacli.delta.schema.types import PLAIN_TYPES, WHOLE_BITS, Kind, decimal_parts

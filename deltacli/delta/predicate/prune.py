@@ -26,7 +26,7 @@ from deltacli.core.units import has_bytes
 from deltacli.delta.encoding.ndjson import read_lines
 from deltacli.delta.encoding.value_text import MICROSECONDS_A_DAY, parse_date, parse_moment
 from deltacli.delta.log.state import TableConfiguration
-from deltacli.delta.partitions.text import parse_partition_values
+from deltacli.delta.partitions.values import parse_partition_values
 from deltacli.delta.predicate.columns import Column, ColumnPath
 from deltacli.delta.predicate.conditions import (
     And,

@@ -29,7 +29,7 @@ from deltacli.delta.log.state import (
     plain_action,
     plain_metadata,
 )
-from deltacli.delta.partitions.text import Spelling, spelling_of
+from deltacli.delta.partitions.values import Spelling, spelling_of
 from deltacli.delta.protocol.feature_use import added_features, upgraded
 from deltacli.delta.protocol.features import (
     GENERATED_COLUMNS,

@@ -25,8 +25,6 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, TYPE_CHECKING, Any, NoReturn
 
-from deltacli.arrow.startup import allow_optional_packages
-from deltacli.core.clock import system_clock
 from deltacli.core.errors import (
     ClusterFailed,
     DeltacliError,
@@ -37,6 +35,8 @@ from deltacli.core.errors import (
     parameter,
     spelling,
 )
+from deltacli.core.machine import system_clock
+from deltacli.core.made_once import allow_optional_packages
 from deltacli.core.progress import SILENT, Progress
 from deltacli.core.typing import ArrowSchema, RecordBatch, SparkFrame, SparkSession
 from deltacli.core.units import format_timestamp

@@ -25,8 +25,8 @@ from threading import Event, Thread
 from types import FrameType
 from typing import Any, NamedTuple, TypeVar
 
-from deltacli.core.clock import system_clock
 from deltacli.core.errors import DeltacliError, FileMissing, Refused, Spelling, spelled, spelling
+from deltacli.core.machine import system_clock
 from deltacli.core.release import VERSION
 from deltacli.delta.log.segment import LOG_DIRECTORY
 from deltacli.engine.spark import orjson_stand_in

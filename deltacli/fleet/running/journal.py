@@ -30,9 +30,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from zlib import crc32
 from zlib import error as compression_error
 
-from deltacli.core.clock import Clock, system_clock
 from deltacli.core.documents import dumps, loads
 from deltacli.core.errors import DeltacliError, FileMissing, StorageFailed, UsageError
+from deltacli.core.machine import Clock, system_clock
 from deltacli.core.typing import Json, JsonObject
 from deltacli.core.units import DAY_MS, format_timestamp
 from deltacli.fleet.planning.due import NEVER_MS, LastRun, Past

@@ -16,7 +16,6 @@ from pathlib import Path
 from threading import Event, Lock, Semaphore
 from typing import TYPE_CHECKING, NamedTuple
 
-from deltacli.core.clock import fixed_clock, system_clock
 from deltacli.core.errors import (
     EXIT_BUG,
     EXIT_FINDINGS,
@@ -28,7 +27,7 @@ from deltacli.core.errors import (
     UsageError,
     command,
 )
-from deltacli.core.process import exhausted_by, is_exhaustion
+from deltacli.core.machine import exhausted_by, fixed_clock, is_exhaustion, system_clock
 from deltacli.core.typing import Json, JsonObject
 from deltacli.core.units import format_size, plural
 from deltacli.delta.log.segment import LOG_DIRECTORY
@@ -65,7 +64,7 @@ from deltacli.table.handle import TableHandle
 from deltacli.work.task import TableStores, TaskContext, light
 
 if TYPE_CHECKING:
-    from deltacli.core.clock import Clock
+    from deltacli.core.machine import Clock
     from deltacli.engine.base import Engine
     from deltacli.operations.validate.findings import Baseline
     from deltacli.operations.validate.validate import TableContents

@@ -45,7 +45,7 @@ from deltacli.delta.log.commit_content import CommitRequest, encoded_files
 from deltacli.delta.log.file_actions import action_schemas
 from deltacli.delta.log.row_ids import MATERIALIZED_NAMES
 from deltacli.delta.log.segment import LOG_DIRECTORY
-from deltacli.delta.partitions.text import HIVE_DEFAULT, Spelling, is_text, kernel_refuses, spelling_of
+from deltacli.delta.partitions.values import HIVE_DEFAULT, Spelling, is_text, kernel_refuses, spelling_of
 from deltacli.delta.protocol.feature_use import property_uses, schema_uses, upgraded
 from deltacli.delta.schema.type_changes import TYPE_CHANGES_KEY, digits_of_decimal, is_allowed_change
 from deltacli.delta.schema.types import ID, MODE, PHYSICAL_NAME, PLAIN_TYPES, parse_schema

@@ -18,8 +18,8 @@ from deltacli.arrow.batches import regrouped
 from deltacli.changing.change import Gate
 from deltacli.changing.commit import Committed, Dropped
 from deltacli.changing.preflight import ROW_ID_FIELDS, errors_of_row_ids, row_ids_of
-from deltacli.core.clock import Machine
 from deltacli.core.errors import ConflictLost, Refused, Unreadable
+from deltacli.core.machine import Machine
 from deltacli.core.typing import ArrowArray, JsonObject, RecordBatch
 from deltacli.delta.log.actions import FIELDS, Action
 from deltacli.delta.log.commit_content import CommitRequest, OnConflict, TouchedFiles, WatchedFiles, encoded_files

@@ -48,7 +48,7 @@ from deltacli.delta.log.segment import (
     read_hint,
 )
 from deltacli.delta.log.state import STATS_AS_JSON, STATS_AS_STRUCT, TableConfiguration, is_true
-from deltacli.delta.partitions.text import partition_type
+from deltacli.delta.partitions.values import partition_type
 from deltacli.delta.protocol.known_properties import CODEC
 from deltacli.delta.schema.to_arrow import table_schema
 from deltacli.operations.checkpoint.file_writer import CheckpointFile, CheckpointWriter, StateRows, WrittenCheckpoint

@@ -22,7 +22,7 @@ from deltacli.core.errors import (
     StorageFailed,
     UsageError,
 )
-from deltacli.core.process import raise_open_files
+from deltacli.core.machine import raise_open_files
 from deltacli.core.progress import WeighedStep, weighed
 from deltacli.core.typing import Json
 from deltacli.core.units import plural, short_repr

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from deltacli.arrow import compute as pc
 from deltacli.changing.basis import Basis, basis_of, digest_of, past_of
@@ -798,7 +798,7 @@ def _names(paths: ArrowArray) -> str:
 
 
 def _lacks_files(paths: ArrowArray, version: int, *, is_newest: bool) -> Refusal:
-    of_version = {} if is_newest else {"version": version}
+    of_version: dict[str, Any] = {} if is_newest else {"version": version}  # Any: an option of the command
     verbs = "is missing or has" if len(paths) == 1 else "are missing or have"
     return Refusal(
         INCOMPLETE,

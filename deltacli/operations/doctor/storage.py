@@ -15,7 +15,6 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 from uuid import uuid4
 
-from deltacli.core.clock import Clock
 from deltacli.core.errors import (
     CredentialsMissing,
     FileMissing,
@@ -25,6 +24,7 @@ from deltacli.core.errors import (
     command,
     parameter,
 )
+from deltacli.core.machine import Clock
 from deltacli.core.progress import SILENT, Progress, reported
 from deltacli.core.typing import Json
 from deltacli.core.units import CLOCK_SKEW_MS, plural

@@ -25,8 +25,7 @@ from deltacli.delta.encoding.many_values import repeated
 from deltacli.delta.log.file_actions import num_records_column
 from deltacli.delta.log.row_ids import FEATURE
 from deltacli.delta.log.state import TableConfiguration
-from deltacli.delta.partitions.text import is_text
-from deltacli.delta.partitions.values import partition_columns, with_spelled_keys
+from deltacli.delta.partitions.values import is_text, partition_columns, with_spelled_keys
 from deltacli.delta.schema.to_arrow import unread_type
 from deltacli.delta.schema.types import PrimitiveType
 from deltacli.table.live_files import Mask, file_keys, narrow_keys

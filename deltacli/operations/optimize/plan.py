@@ -24,8 +24,8 @@ from deltacli.arrow import compute as pc
 from deltacli.changing.basis import Act, Basis, basis_of
 from deltacli.changing.commit import require_possible
 from deltacli.changing.preflight import REMOVED_OTHERWISE, TWICE, errors_of_row_ids, reason_of
-from deltacli.core.clock import Machine
 from deltacli.core.errors import FileMissing, Refusal, Refused, command
+from deltacli.core.machine import Machine
 from deltacli.core.made_once import cached_property
 from deltacli.core.typing import ArrowArray, Json, JsonObject, RecordBatch
 from deltacli.core.units import format_size, plural, short_repr
@@ -37,8 +37,7 @@ from deltacli.delta.log.commit_content import CommitRequest
 from deltacli.delta.log.file_actions import action_schemas, whole_actions
 from deltacli.delta.log.row_ids import mark_of
 from deltacli.delta.log.state import TableConfiguration, is_true, parse_integer
-from deltacli.delta.partitions.text import best_spelling, directory_of, is_text
-from deltacli.delta.partitions.values import with_spelled_keys
+from deltacli.delta.partitions.values import best_spelling, directory_of, is_text, with_spelled_keys
 from deltacli.delta.schema.to_arrow import iceberg_compat
 from deltacli.delta.schema.type_changes import require_readable_rows
 from deltacli.delta.schema.types import PrimitiveType

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
-from deltacli.core.clock import Machine
 from deltacli.core.errors import Refused, UsageError, command, parameter
+from deltacli.core.machine import Machine
 from deltacli.core.typing import ArrowArray, RecordBatch
 from deltacli.delta.clustering.clustering_columns import (
     DOMAIN,

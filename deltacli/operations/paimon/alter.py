@@ -19,7 +19,6 @@ from deltacli.changing.basis import OTHER_PAST, Act, Basis
 from deltacli.changing.change import STALE_VIEW, Gate, views_of_paimon
 from deltacli.changing.commit import MAX_ASKED, require_text
 from deltacli.changing.plan import Whole
-from deltacli.core.clock import MACHINE, Machine
 from deltacli.core.errors import (
     NOTHING_CHANGED,
     ConflictLost,
@@ -33,6 +32,7 @@ from deltacli.core.errors import (
     Unreadable,
     command,
 )
+from deltacli.core.machine import MACHINE, Machine
 from deltacli.core.typing import Json
 from deltacli.core.units import short_repr
 from deltacli.engine.base import Engine

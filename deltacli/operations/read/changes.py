@@ -46,7 +46,6 @@ from deltacli.delta.log.state import (
     read_metadata,
     read_protocol,
 )
-from deltacli.delta.partitions.values import are_lacking_values_null, lacking_values, with_values
 from deltacli.delta.protocol.features import require_readable
 from deltacli.delta.schema.column_differences import columns_and_parts, exchanged
 from deltacli.delta.schema.to_arrow import plain_type, require_partitions
@@ -623,6 +622,10 @@ def with_partition_values(
     """Return the removes of a version with a value for each partition column (physical names): a missing one is null,
     or taken from the earlier add. A remove without any stays as it is where the earlier add is not known.
     """
+    if not names:
+        return removes
+    from deltacli.delta.partitions.values import are_lacking_values_null, lacking_values, with_values
+
     lacking = [remove for remove in removes if lacking_values(remove, names)]
     if not lacking:
         return removes

@@ -21,7 +21,7 @@ from deltacli.arrow import compute as pc
 from deltacli.arrow.batches import ParquetReader
 from deltacli.changing.plan import Amount
 from deltacli.core.errors import DataUnreadable, DeltacliError, Refused, StorageFailed, command
-from deltacli.core.process import stop_if_exhausted
+from deltacli.core.machine import stop_if_exhausted
 from deltacli.core.units import plural
 from deltacli.delta.data_files import canonical, decode, key_text
 from deltacli.delta.encoding.digests import MultisetDigest

@@ -21,7 +21,7 @@ from deltacli.delta.log.actions import Action
 from deltacli.delta.log.file_actions import FileBatch
 from deltacli.delta.log.segment import LogListing
 from deltacli.delta.log.state import deleted_file_retention_ms
-from deltacli.operations.vacuum.plan import Kept, Reason
+from deltacli.operations.vacuum.plan import Kept, Reason, of_protected
 from deltacli.storage import ReadStorage, link_targets
 from deltacli.table.file_history import FileHistory, FileReferences, NamedKeys, logical_keys, named_files
 from deltacli.table.find_log import list_log
@@ -419,8 +419,6 @@ def collect_references(
             if batch.adds is not None and batch.adds.num_rows:
                 collector.take_needed(batch.adds)
     for other in protect:
-        from deltacli.operations.vacuum.rechecking import of_protected
-
         with of_protected(other.table.uri):
             _protect_table(other, collector, window.cutoff_ms)
     return collector.finish(listing, metadata, faults)

@@ -9,17 +9,18 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from deltacli.arrow import compute as pc
 from deltacli.changing.basis import Act
 from deltacli.changing.change import carry_out
 from deltacli.changing.plan import Amount
-from deltacli.core.errors import Refusal, Unreadable
+from deltacli.core.errors import Refusal, Unreadable, command
 from deltacli.core.threads import ReadAhead
 from deltacli.core.typing import ArrowArray
-from deltacli.core.units import format_timestamp, plural
-from deltacli.delta.listing import HiddenNames, binary_paths
+from deltacli.core.units import format_size, format_timestamp, plural
+from deltacli.delta.data_files import MANIFESTS
+from deltacli.delta.listing import HiddenNames, binary_paths, is_among
 from deltacli.delta.log.actions import require_free
 from deltacli.delta.log.segment import LOG_DIRECTORY
 from deltacli.operations.vacuum.candidates import (
@@ -32,27 +33,32 @@ from deltacli.operations.vacuum.candidates import (
     rows_at_once,
     spare_linked,
 )
-from deltacli.operations.vacuum.plan import Mode, VacuumOutcome, VacuumPlan, VacuumRequest, VacuumResult
+from deltacli.operations.vacuum.plan import (
+    Mode,
+    TimeTravelRange,
+    VacuumOutcome,
+    VacuumPlan,
+    VacuumRequest,
+    VacuumResult,
+)
 from deltacli.operations.vacuum.plan_context import (
+    MISSING_SHARE,
     PlanContext,
     choice_of,
     common_refusals,
     contradiction_refusals,
-    find_horizon,
-    find_time_travel,
-    listing_refusals,
+    example_of,
+    is_or_are,
     log_notes,
     lost_notes,
     make_plan,
-    missing_notes,
     nested_refusals,
+    newest_among,
     own_formats,
     prepare,
+    reach_of,
     shared_refusals,
-    unread_note,
-    viewed_notes,
 )
-from deltacli.operations.vacuum.rechecking import adopted
 from deltacli.table.handle import TableHandle
 from deltacli.table.rebuild import read_snapshot
 from deltacli.table.walk import KeptWalk, TableWalk, hidden_names, tables_above
@@ -60,6 +66,8 @@ from deltacli.work.files.listing import ListedFiles
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    import pyarrow
 
     from deltacli.changing.change import Gate
     from deltacli.storage import ReadStorage
@@ -101,6 +109,7 @@ def vacuum(
     table elsewhere with the same past. Raises what `carry_out` raises.
     """
     from deltacli.operations.vacuum.execute import bound, note_progress
+    from deltacli.operations.vacuum.rechecking import adopted
 
     if plan is not None and (plan.made_from is None or accept_copy):
         plan = adopted(table, plan, accept_copy=accept_copy)
@@ -243,6 +252,97 @@ def _plan(
         directories=() if request.where else _removable(judge, walk, [*_below(tables), *setting.checkpoints]),
         reach=reach._replace(first_version=None, first_ms=None) if lost.files else reach,
         horizon=find_horizon(setting, judge) if setting.is_whole else None,
+    )
+
+
+def listing_refusals(listed: int, expected: Amount, actual: Amount) -> Iterator[Refusal]:
+    """Yield a refusal if the listing lacks files that the log names."""
+    if not expected.files:
+        return
+    missing = Amount(expected.files - actual.files, expected.size_bytes - actual.size_bytes)
+    if not listed:
+        yield Refusal(
+            "vacuum.empty-listing",
+            f"the listing is empty, but the log has {plural(expected.files, 'live file')}",
+            hint=command("validate", level="storage"),
+        )
+    elif missing.files > MISSING_SHARE * expected.files or missing.size_bytes > MISSING_SHARE * expected.size_bytes:
+        yield Refusal(
+            "vacuum.live-files-missing",
+            f"{missing.files:,} of {plural(expected.files, 'live file')} ({format_size(missing.size_bytes)} of "
+            f"{format_size(expected.size_bytes)}) are not in the listing, which is therefore incomplete",
+            hint=command("validate", level="storage"),
+        )
+
+
+def find_time_travel(setting: PlanContext, judge: CandidateClassifier, candidates: Any) -> TimeTravelRange:
+    """Return the remaining range of time travel and change feeds; `candidates` are hashes (Any: an int64 array).
+
+    A version is complete if every file that a later commit removed still exists. Without a listing of the whole table
+    only the deletions of this plan count.
+    """
+    removed = setting.references.removed
+    goes = pc.is_in(removed.hashes, value_set=candidates)
+    if setting.is_whole:
+        lost_before = pc.and_not(pc.invert(judge.removed_stays), goes)
+    else:
+        lost_before = pc.and_(goes, pc.invert(goes))
+    return reach_of(setting, newest_among(removed.other, lost_before), newest_among(removed.other, goes), candidates)
+
+
+def find_horizon(setting: PlanContext, judge: CandidateClassifier) -> int | None:
+    """Return the newest version up to which all eligible files are deleted after the plan: below every removal whose
+    file is kept although it is not live. None where there is none.
+    """
+    import pyarrow as pa
+
+    references = setting.references
+    end = references.window.last_before
+    if end is None or references.unknown_vector is not None:
+        return None
+    changes = references.changes
+    changes_stay = pc.is_in(changes.hashes, value_set=pa.concat_arrays([judge.needed, *judge.young]))
+    live = pa.concat_arrays([references.live, references.live_written, references.live_vectors])
+    for source, stays in ((references.removed, judge.removed_stays), (changes, changes_stay)):
+        is_late = pc.and_(stays, pc.fill_null(pc.less_equal(source.other, end), False))
+        late = pc.filter(source.hashes, is_late)
+        if not len(late):
+            continue
+        versions = pc.filter(pc.filter(source.other, is_late), pc.invert(is_among(late, live)))
+        first = pc.min(versions).as_py()
+        end = end if first is None else min(end, first - 1)
+    return end if end >= 0 else None
+
+
+def viewed_notes(setting: PlanContext, needed: ArrowArray) -> Iterator[str]:
+    """Yield a note where listed files are kept for a symlink manifest alone; `needed` are hashes of listed files."""
+    viewed = setting.references.viewed
+    kept = 0 if viewed is None else pc.sum(pc.is_in(viewed, value_set=needed)).as_py() or 0
+    if kept:
+        yield f"{plural(kept, 'file')} kept, because a manifest in {MANIFESTS} names {'it' if kept == 1 else 'them'}"
+
+
+def missing_notes(setting: PlanContext, lost: Amount) -> Iterator[str]:
+    """Return a note on live files that are not in the listing."""
+    if lost.files:
+        is_are, them = is_or_are(lost.files)
+        table = setting.table.address
+        way = f"to see and recover {them}: {command('repair', table=table, dry_run=True)}"
+        if setting.snapshot.protocol.is_catalog_managed:
+            way = f"to see which versions can be read: {command('reach', table=table)}"
+        yield (
+            f"{plural(lost.files, 'live file')} ({format_size(lost.size_bytes)}) {is_are} missing, so version "
+            f"{setting.snapshot.version} cannot be read completely; {way}"
+        )
+
+
+def unread_note(setting: PlanContext, rows: pyarrow.Table, fault: Unreadable | None) -> str:
+    """Return a note on files that were kept because an older checkpoint is damaged."""
+    count, (is_are, them) = rows.num_rows, is_or_are(rows.num_rows)
+    reason = "" if fault is None else f": {fault.message} [{fault.code}]"
+    return (
+        f"{plural(count, 'file')} {is_are} kept ({example_of(rows)}), because a damaged older checkpoint may name "
+        f"{them}{reason}; to see all damage: {command('validate', table=setting.table.address)}"
     )
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
 from deltacli.changing.plan import NO_FILES, Amount, Failures, Undone
-from deltacli.core.errors import Refusal, Refused, UsageError, adding, command, parameter, require_path
+from deltacli.core.errors import DeltacliError, Refusal, Refused, UsageError, adding, command, parameter, require_path
 from deltacli.core.made_once import cached_property, pattern
 from deltacli.core.request_fields import (
     ALLOW_STREAM_LOSS,
@@ -26,7 +26,7 @@ from deltacli.core.units import format_duration, format_size, format_timestamp, 
 from deltacli.delta.log.actions import NO_METADATA
 from deltacli.delta.log.segment import LOG_DIRECTORY
 from deltacli.delta.log.state import DEFAULT_DELETED_FILE_RETENTION_MS, DELETED_FILE_RETENTION
-from deltacli.table.api_arguments import version_number
+from deltacli.table.api_arguments import name_table, version_number
 
 if TYPE_CHECKING:
     import pyarrow
@@ -296,6 +296,18 @@ class ProtectedTable(NamedTuple):
     """SHA-256 of its commit of that version, or of the checkpoint where the commit has expired; None in saved plans of
     earlier releases.
     """
+
+
+@contextmanager
+def of_protected(uri: str) -> Iterator[None]:
+    """Make errors name the other table instead of the vacuumed one."""
+    try:
+        yield
+    except DeltacliError as fault:
+        fault.facts.setdefault("protected table", uri)
+        if not fault.code.startswith("vacuum."):  # which are about the plan
+            name_table(fault, uri)
+        raise
 
 
 @short_repr("version=snapshot_version", "files", "size_bytes", "refusals", "notes")

@@ -11,12 +11,24 @@ from __future__ import annotations
 import shlex
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
 from deltacli.arrow.batches import grouped
-from deltacli.changing.basis import Basis, lost_versions, require_committable
+from deltacli.changing.basis import (
+    CLOCK,
+    NEWER,
+    OTHER_PAST,
+    TOO_OLD,
+    Basis,
+    digest_of_past,
+    lasting_basis,
+    lost_versions,
+    past_of,
+    require_committable,
+)
 from deltacli.changing.change import files_of_manifests
 from deltacli.changing.plan import Amount
 from deltacli.core.errors import Refusal, Refused, StorageFailed, Unreadable, command, parameter
@@ -32,8 +44,7 @@ from deltacli.core.units import (
     gaps_in,
     plural,
 )
-from deltacli.delta.data_files import MANIFESTS
-from deltacli.delta.listing import HiddenNames, PathKeys, binary_paths, is_among
+from deltacli.delta.listing import HiddenNames, PathKeys, binary_paths
 from deltacli.delta.log.segment import BEYOND_LOG, CheckpointInstance, Hint
 from deltacli.delta.log.state import (
     CHANGE_FEED,
@@ -46,7 +57,6 @@ from deltacli.delta.log.state import (
 )
 from deltacli.operations.vacuum.candidates import (
     CandidateChoice,
-    CandidateClassifier,
     Doubts,
     References,
     Scope,
@@ -61,12 +71,12 @@ from deltacli.operations.vacuum.plan import (
     TimeTravelRange,
     VacuumPlan,
     VacuumRequest,
+    of_protected,
 )
-from deltacli.operations.vacuum.rechecking import basis_of_plan, find_clones, open_protected, protected_table
 from deltacli.storage import folds_names
 from deltacli.table.checksum_guard import contradiction
 from deltacli.table.file_history import RULE, NamedKeys, live_keys, logical_keys
-from deltacli.table.find_log import Log, find_hint, list_log
+from deltacli.table.find_log import Log, find_hint, has_clone_notes, list_log
 from deltacli.table.handle import TableHandle, managed_store
 from deltacli.table.rebuild import committed_at, last_commit_before, read_snapshot, rebuild
 from deltacli.table.version import Snapshot
@@ -157,7 +167,8 @@ def prepare(
         is_portable=table.engine.may_repeat,
     )
     listing = list_log(table.storage, progress=table.progress)
-    basis = basis_of_plan(snapshot, listing, now_ms)
+    with with_codes_of_vacuum():
+        basis = lasting_basis(snapshot, listing, now_ms)
     window = find_window(table, listing, cutoff_ms, snapshot)
     listed_until = None if listed_ms is None else last_commit_before(table, listing, listed_ms, known=snapshot)
     protect = [open_protected(table, uri) for uri in request.protect_from]
@@ -188,6 +199,58 @@ def prepare(
         first=first,
         streams=streams,
     )
+
+
+def open_protected(table: TableHandle, uri: str) -> Snapshot:
+    """Return the newest version of another table. Also raises Refused where its protocol prevents deltacli from finding
+    all files that it needs.
+    """
+    other = table.beside(uri, has_own_files=True)
+    with of_protected(other.uri):
+        snapshot = read_snapshot(other)
+        require_committable(snapshot)
+    return snapshot
+
+
+def find_clones(table: TableHandle, others: Sequence[TableHandle], known: Collection[str] = ()) -> Clones | None:
+    """Open the shallow clones that a table, or one of `others` that name its files, has notes of, but those whose table
+    ids are `known`; None without notes.
+    """
+    tables = [one for one in (table, *others) if has_clone_notes(one.storage)]
+    if not tables:
+        return None
+    from deltacli.operations.vacuum.clones import open_clones
+
+    return open_clones(tables, partial(open_protected, table), known, table.clock())
+
+
+def protected_table(snapshot: Snapshot) -> ProtectedTable:
+    """Return what a plan stores about it. Raises Refused where its newest commit has changed since it was read."""
+    storage, past = snapshot.table.storage, past_of(snapshot.listing, snapshot.version)
+    with of_protected(snapshot.table.uri), with_codes_of_vacuum():
+        sha256 = digest_of_past(storage, past)
+    return ProtectedTable(snapshot.table.uri, snapshot.metadata.id, snapshot.version, sha256)
+
+
+_CODES = {
+    OTHER_PAST: "vacuum.plan-other-past",
+    TOO_OLD: "vacuum.plan-too-old",
+    NEWER: "vacuum.plan-newer",
+    CLOCK: "vacuum.clock-skew",
+}
+
+
+@contextmanager
+def with_codes_of_vacuum() -> Iterator[None]:
+    """Give refusals of `changing.basis` the codes and the hint that a vacuum has."""
+    try:
+        yield
+    except Refused as refused:
+        if (code := _CODES.get(refused.code)) is not None:
+            refused.code = code
+            if code != _CODES[CLOCK]:
+                refused.hint = command("vacuum", dry_run=True)
+        raise
 
 
 def _guarded_streams(snapshot: Snapshot, request: VacuumRequest, others: Sequence[Snapshot]) -> StreamGuard | None:
@@ -305,26 +368,6 @@ def clock_refusals(snapshot: Snapshot, references: References, now_ms: int) -> I
                 "and files may be newer than they appear",
             )
             return
-
-
-def listing_refusals(listed: int, expected: Amount, actual: Amount) -> Iterator[Refusal]:
-    """Yield a refusal if the listing lacks files that the log names."""
-    if not expected.files:
-        return
-    missing = Amount(expected.files - actual.files, expected.size_bytes - actual.size_bytes)
-    if not listed:
-        yield Refusal(
-            "vacuum.empty-listing",
-            f"the listing is empty, but the log has {plural(expected.files, 'live file')}",
-            hint=command("validate", level="storage"),
-        )
-    elif missing.files > MISSING_SHARE * expected.files or missing.size_bytes > MISSING_SHARE * expected.size_bytes:
-        yield Refusal(
-            "vacuum.live-files-missing",
-            f"{missing.files:,} of {plural(expected.files, 'live file')} ({format_size(missing.size_bytes)} of "
-            f"{format_size(expected.size_bytes)}) are not in the listing, which is therefore incomplete",
-            hint=command("validate", level="storage"),
-        )
 
 
 def limit_refusals(request: VacuumRequest, candidates: Amount, live: Amount) -> Iterator[Refusal]:
@@ -647,21 +690,6 @@ def _copied_ms(setting: PlanContext) -> int | None:
     return max((file.modified_ms for file in references.listing.commits.values()), default=None)
 
 
-def find_time_travel(setting: PlanContext, judge: CandidateClassifier, candidates: Any) -> TimeTravelRange:
-    """Return the remaining range of time travel and change feeds; `candidates` are hashes (Any: an int64 array).
-
-    A version is complete if every file that a later commit removed still exists. Without a listing of the whole table
-    only the deletions of this plan count.
-    """
-    removed = setting.references.removed
-    goes = pc.is_in(removed.hashes, value_set=candidates)
-    if setting.is_whole:
-        lost_before = pc.and_not(pc.invert(judge.removed_stays), goes)
-    else:
-        lost_before = pc.and_(goes, pc.invert(goes))
-    return reach_of(setting, _newest(removed.other, lost_before), _newest(removed.other, goes), candidates)
-
-
 def reach_of(setting: PlanContext, lost_before: int | None, lost_now: int | None, candidates: Any) -> TimeTravelRange:
     """Return the range from the newest versions that removed a missing file and a candidate; Any: an int64 array."""
     references = setting.references
@@ -670,7 +698,7 @@ def reach_of(setting: PlanContext, lost_before: int | None, lost_now: int | None
         return TimeTravelRange()
     before = max(oldest, -1 if lost_before is None else lost_before)
     first = max(before, -1 if lost_now is None else lost_now)
-    lost_changes = _newest(references.changes.other, pc.is_in(references.changes.hashes, value_set=candidates))
+    lost_changes = newest_among(references.changes.other, pc.is_in(references.changes.hashes, value_set=candidates))
     feed_end = max(-1 if lost_now is None else lost_now, -1 if lost_changes is None else lost_changes)
     has_feed = is_true(setting.snapshot.properties, CHANGE_FEED) or lost_changes is not None
     first_commit = min(references.listing.commits, default=None)
@@ -707,41 +735,10 @@ def _lost(setting: PlanContext, candidates: Any, before: int, first: int) -> Ite
     yield from gaps_in(setting.request.keep_versions, start, min(end, first) - 1)
 
 
-def find_horizon(setting: PlanContext, judge: CandidateClassifier) -> int | None:
-    """Return the newest version up to which all eligible files are deleted after the plan: below every removal whose
-    file is kept although it is not live. None where there is none.
-    """
-    import pyarrow as pa
-
-    references = setting.references
-    end = references.window.last_before
-    if end is None or references.unknown_vector is not None:
-        return None
-    changes = references.changes
-    changes_stay = pc.is_in(changes.hashes, value_set=pa.concat_arrays([judge.needed, *judge.young]))
-    live = pa.concat_arrays([references.live, references.live_written, references.live_vectors])
-    for source, stays in ((references.removed, judge.removed_stays), (changes, changes_stay)):
-        is_late = pc.and_(stays, pc.fill_null(pc.less_equal(source.other, end), False))
-        late = pc.filter(source.hashes, is_late)
-        if not len(late):
-            continue
-        versions = pc.filter(pc.filter(source.other, is_late), pc.invert(is_among(late, live)))
-        first = pc.min(versions).as_py()
-        end = end if first is None else min(end, first - 1)
-    return end if end >= 0 else None
-
-
-def _newest(versions: ArrowArray, mask: ArrowArray) -> int | None:
+def newest_among(versions: ArrowArray, mask: ArrowArray) -> int | None:
+    """Return the newest of the versions that a mask selects; None if it selects none."""
     newest: int | None = pc.max(pc.filter(versions, mask)).as_py()
     return newest
-
-
-def viewed_notes(setting: PlanContext, needed: ArrowArray) -> Iterator[str]:
-    """Yield a note where listed files are kept for a symlink manifest alone; `needed` are hashes of listed files."""
-    viewed = setting.references.viewed
-    kept = 0 if viewed is None else pc.sum(pc.is_in(viewed, value_set=needed)).as_py() or 0
-    if kept:
-        yield f"{plural(kept, 'file')} kept, because a manifest in {MANIFESTS} names {'it' if kept == 1 else 'them'}"
 
 
 def lost_notes(setting: PlanContext, rows: pyarrow.Table) -> Iterator[str]:
@@ -773,44 +770,19 @@ def missing_commits(setting: PlanContext) -> str:
     return f"{'commit' if is_one else 'commits'} {format_spans(gaps)}"
 
 
-def missing_notes(setting: PlanContext, lost: Amount) -> Iterator[str]:
-    """Return a note on live files that are not in the listing."""
-    if lost.files:
-        is_are, them = _words(lost.files)
-        table = setting.table.address
-        way = f"to see and recover {them}: {command('repair', table=table, dry_run=True)}"
-        if setting.snapshot.protocol.is_catalog_managed:
-            way = f"to see which versions can be read: {command('reach', table=table)}"
-        yield (
-            f"{plural(lost.files, 'live file')} ({format_size(lost.size_bytes)}) {is_are} missing, so version "
-            f"{setting.snapshot.version} cannot be read completely; {way}"
-        )
-
-
-def unread_note(setting: PlanContext, rows: pyarrow.Table, fault: Unreadable | None) -> str:
-    """Return a note on files that were kept because an older checkpoint is damaged."""
-    count, (is_are, them) = rows.num_rows, _words(rows.num_rows)
-    reason = "" if fault is None else f": {fault.message} [{fault.code}]"
-    return (
-        f"{plural(count, 'file')} {is_are} kept ({_example(rows)}), because a damaged older checkpoint may name {them}"
-        f"{reason}; to see all damage: "
-        f"{command('validate', table=setting.table.address)}"
-    )
-
-
 def _lost_note(setting: PlanContext, rows: pyarrow.Table) -> str:
-    count, (is_are, _) = rows.num_rows, _words(rows.num_rows)
+    count, (is_are, _) = rows.num_rows, is_or_are(rows.num_rows)
     repair = _repair(setting, rows.column("hash").combine_chunks())
     return (
-        f"{plural(count, 'file')} that a checkpoint lost {is_are} kept ({_example(rows)}) [{RULE}]; to see why: "
+        f"{plural(count, 'file')} that a checkpoint lost {is_are} kept ({example_of(rows)}) [{RULE}]; to see why: "
         f"{command('validate', table=setting.table.address)}{repair}"
     )
 
 
 def _gap_note(setting: PlanContext, rows: pyarrow.Table) -> str:
-    count, (is_are, them) = rows.num_rows, _words(rows.num_rows)
+    count, (is_are, them) = rows.num_rows, is_or_are(rows.num_rows)
     return (
-        f"{plural(count, 'file')} {is_are} kept ({_example(rows)}), because it is not known whether "
+        f"{plural(count, 'file')} {is_are} kept ({example_of(rows)}), because it is not known whether "
         f"{missing_commits(setting)} removed {them} [log.gap]; to see more: "
         f"{command('validate', table=setting.table.address)}"
     )
@@ -868,10 +840,12 @@ def _lacks(setting: PlanContext, instance: CheckpointInstance, adds: NamedKeys) 
     return bool(pc.any(pc.invert(pc.is_in(keys, value_set=live))).as_py())
 
 
-def _words(files: int) -> tuple[str, str]:
+def is_or_are(files: int) -> tuple[str, str]:
+    """Return the verb and the pronoun for so many files."""
     return ("is", "it") if files == 1 else ("are", "them")
 
 
-def _example(rows: ArrowTable) -> str:
+def example_of(rows: ArrowTable) -> str:
+    """Return the path of the first file."""
     example: str = rows.column("path")[0].as_py().decode("utf-8", "replace")
     return example

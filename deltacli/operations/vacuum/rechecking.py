@@ -1,84 +1,41 @@
-"""Whether a plan still fits: its table and past, the commits made since, and the tables whose files it protects.
+"""Whether a plan still fits: its table and past, the commits made since, also those of the tables that it protects.
 
 Files that newer commits need again are spared. A saved plan is compared with its table first. Spec: Delta Log Entries.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
 from deltacli.changing.basis import (
-    CLOCK,
-    NEWER,
-    OTHER_PAST,
-    TOO_OLD,
     Basis,
-    basis_of,
     digest_of,
     past_of,
     require_clock,
     require_committable,
-    require_past,
     require_same,
-    with_digest,
 )
-from deltacli.core.errors import DeltacliError, Refused, adding, command, parameter
+from deltacli.core.errors import Refused, adding, command, parameter
 from deltacli.core.typing import ArrowArray
 from deltacli.core.units import format_duration, format_spans, format_timestamp, gaps_in, plural
 from deltacli.delta.data_files import encoded_root, key_text, made_absolute
 from deltacli.delta.listing import PathKeys, binary_paths
 from deltacli.delta.log.segment import LOG_DIRECTORY, LogFile, LogFileKind, LogListing, make_log_file
 from deltacli.delta.log.state import DELETED_FILE_RETENTION, deleted_file_retention_ms
-from deltacli.operations.vacuum.plan import ProtectedTable, VacuumPlan
+from deltacli.operations.vacuum.plan import ProtectedTable, VacuumPlan, of_protected
+from deltacli.operations.vacuum.plan_context import find_clones, open_protected, with_codes_of_vacuum
 from deltacli.storage import folds_names, is_address_of, link_targets
 from deltacli.storage.base import OTHER_PLACE
-from deltacli.table.api_arguments import name_table
 from deltacli.table.file_history import FileReferences, NamedFiles, commit_actions
-from deltacli.table.find_log import has_clone_notes, list_log
+from deltacli.table.find_log import list_log
 from deltacli.table.handle import TableHandle, managed_store
 from deltacli.table.rebuild import read_snapshot
 
 if TYPE_CHECKING:
     from deltacli.operations.streams.guard import StreamWatch
-    from deltacli.operations.vacuum.clones import Clones
     from deltacli.table.version import Snapshot
-
-
-def open_protected(table: TableHandle, uri: str) -> Snapshot:
-    """Return the newest version of another table. Also raises Refused where its protocol prevents deltacli from finding
-    all files that it needs.
-    """
-    other = table.beside(uri, has_own_files=True)
-    with of_protected(other.uri):
-        snapshot = read_snapshot(other)
-        require_committable(snapshot)
-    return snapshot
-
-
-def find_clones(table: TableHandle, others: Sequence[TableHandle], known: Collection[str] = ()) -> Clones | None:
-    """Open the shallow clones that a table, or one of `others` that name its files, has notes of, but those whose table
-    ids are `known`; None without notes.
-    """
-    tables = [one for one in (table, *others) if has_clone_notes(one.storage)]
-    if not tables:
-        return None
-    from deltacli.operations.vacuum.clones import open_clones
-
-    return open_clones(tables, partial(open_protected, table), known, table.clock())
-
-
-def protected_table(snapshot: Snapshot) -> ProtectedTable:
-    """Return what a plan stores about it. Raises Refused where its newest commit has changed since it was read."""
-    storage, past = snapshot.table.storage, past_of(snapshot.listing, snapshot.version)
-    with of_protected(snapshot.table.uri), with_codes_of_vacuum():
-        sha256 = None if past is None else digest_of(storage, past)
-        require_past(storage, past)
-    return ProtectedTable(snapshot.table.uri, snapshot.metadata.id, snapshot.version, sha256)
 
 
 def open_kept(table: TableHandle, kept: ProtectedTable) -> tuple[TableHandle, LogFile]:
@@ -104,23 +61,11 @@ def open_kept(table: TableHandle, kept: ProtectedTable) -> tuple[TableHandle, Lo
             if kept.sha256 is None
             else f"version {kept.version} of the protected table has changed since the plan was made, so the files it "
             "needs are unknown",
-            code=_CODES[OTHER_PAST],
+            code="vacuum.plan-other-past",
             facts=planned,
             hint=command("vacuum", dry_run=True),
         )
     return other, past
-
-
-@contextmanager
-def of_protected(uri: str) -> Iterator[None]:
-    """Make errors name the other table instead of the vacuumed one."""
-    try:
-        yield
-    except DeltacliError as fault:
-        fault.facts.setdefault("protected table", uri)
-        if not fault.code.startswith("vacuum."):  # which are about the plan
-            name_table(fault, uri)
-        raise
 
 
 _HARMLESS = frozenset({"add", "remove", "cdc", "txn", "commitInfo", "domainMetadata"})
@@ -130,37 +75,6 @@ _HARMLESS = frozenset({"add", "remove", "cdc", "txn", "commitInfo", "domainMetad
 _CHECKPOINTS = frozenset(
     {LogFileKind.CLASSIC_CHECKPOINT, LogFileKind.MULTI_PART_CHECKPOINT, LogFileKind.UUID_CHECKPOINT}
 )
-
-
-_CODES = {
-    OTHER_PAST: "vacuum.plan-other-past",
-    TOO_OLD: "vacuum.plan-too-old",
-    NEWER: "vacuum.plan-newer",
-    CLOCK: "vacuum.clock-skew",
-}
-
-
-@contextmanager
-def with_codes_of_vacuum() -> Iterator[None]:
-    """Give refusals of `changing.basis` the codes and the hint that a vacuum has."""
-    try:
-        yield
-    except Refused as refused:
-        if (code := _CODES.get(refused.code)) is not None:
-            refused.code = code
-            if code != _CODES[CLOCK]:
-                refused.hint = command("vacuum", dry_run=True)
-        raise
-
-
-def basis_of_plan(snapshot: Snapshot, listing: LogListing, now_ms: int) -> Basis:
-    """Return what a plan is made from, with the digest of its commit. Raises Refused where the log as listed since has
-    another past.
-    """
-    with with_codes_of_vacuum():
-        basis = with_digest(replace(basis_of(snapshot), now_ms=now_ms, snapshot=None))
-        require_same(basis, listing)
-    return basis
 
 
 class NewerCommits:

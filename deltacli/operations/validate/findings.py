@@ -13,8 +13,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.core.errors import UsageError, Worded, adding, command, parameter
+from deltacli.core.machine import stop_if_exhausted
 from deltacli.core.made_once import cached_property
-from deltacli.core.process import stop_if_exhausted
 from deltacli.core.request_fields import Kind, Option, option, require_known_word, shared
 from deltacli.core.typing import JsonObject
 from deltacli.delta.log.segment import Place

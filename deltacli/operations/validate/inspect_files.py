@@ -14,7 +14,7 @@ from math import ceil
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.core.errors import PathExternal, Unreadable
-from deltacli.core.process import stop_if_exhausted
+from deltacli.core.machine import stop_if_exhausted
 from deltacli.core.progress import Progress, WeighedStep, weighed
 from deltacli.core.units import plural
 from deltacli.delta.footers.columns import FileSchema, read_schema

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from deltacli.core.errors import FileMissing, PathExternal
-from deltacli.core.process import stop_if_exhausted
+from deltacli.core.machine import stop_if_exhausted
 from deltacli.core.progress import Progress, weighed
 from deltacli.delta.data_files import sidecar_location
 from deltacli.delta.log.actions import Action

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from enum import StrEnum
 from functools import cache, partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from deltacli.core.errors import command, is_shared
 from deltacli.core.made_once import pattern
@@ -267,10 +267,10 @@ def recover_command(table: str) -> str:
     return command("repair", table=table, **kept, dry_run=True)
 
 
-def undelete_command(table: str, **options: object) -> str:
+def undelete_command(table: str, **options: Any) -> str:  # Any: options of the command
     """Return the command that shows what `undelete` would bring back, from a copy where the store keeps no versions."""
-    sources = {} if may_keep(table) else {"sources": ["COPY"]}
-    return command("undelete", **options, **sources, dry_run=True)
+    options |= {} if may_keep(table) else {"sources": ["COPY"]}
+    return command("undelete", **options, dry_run=True)
 
 
 def depends_on_condition(rule: Rule) -> bool:

@@ -16,7 +16,7 @@ from deltacli.core.typing import ArrowArray
 from deltacli.core.units import format_count, format_size
 from deltacli.delta.data_files import decode
 from deltacli.delta.log.state import TableConfiguration
-from deltacli.delta.partitions.text import (
+from deltacli.delta.partitions.values import (
     HIVE_DEFAULT,
     Spelling,
     is_text,

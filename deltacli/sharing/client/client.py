@@ -9,8 +9,8 @@ from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal
 
 from deltacli.api.table import Table
-from deltacli.core.clock import Clock, system_clock
 from deltacli.core.errors import UsageError
+from deltacli.core.machine import Clock, system_clock
 from deltacli.core.made_once import cached_property
 from deltacli.core.progress import SILENT, Progress
 from deltacli.sharing.client.addresses import AccessChoice, OpenOptions, ShareAddress, TableName, parse_table_name

@@ -20,7 +20,7 @@ from deltacli.core.errors import (
     UsageError,
     install_command,
 )
-from deltacli.core.process import is_loopback
+from deltacli.core.machine import is_loopback
 from deltacli.core.typing import Json
 
 if TYPE_CHECKING:

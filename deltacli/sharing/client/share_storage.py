@@ -31,8 +31,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 import orjson
 
 from deltacli.arrow.batches import ParquetReader
-from deltacli.core.clock import Clock, system_clock
 from deltacli.core.errors import DataUnreadable, DeltacliError, FileMissing, UsageError
+from deltacli.core.machine import Clock, system_clock
 from deltacli.core.made_once import cached_property
 from deltacli.core.progress import SILENT, Progress
 from deltacli.core.typing import ArrowArray, BinaryFile, Json

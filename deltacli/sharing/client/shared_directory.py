@@ -19,8 +19,8 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 from urllib.parse import quote
 
-from deltacli.core.clock import Clock, system_clock
 from deltacli.core.errors import StorageFailed, UsageError, adding, parameter
+from deltacli.core.machine import Clock, system_clock
 from deltacli.core.units import format_timestamp
 from deltacli.sharing.client.addresses import AccessChoice, OpenOptions, ShareAddress
 from deltacli.sharing.client.faults import (

@@ -23,10 +23,9 @@ from urllib.parse import quote_plus, urlencode, urljoin, urlsplit
 
 import orjson
 
-from deltacli.core.clock import Clock, system_clock
 from deltacli.core.errors import DeltacliError, UsageError, command
+from deltacli.core.machine import Clock, is_loopback, system_clock
 from deltacli.core.made_once import cached_property
-from deltacli.core.process import is_loopback
 from deltacli.core.typing import Json, JsonObject
 from deltacli.sharing.client.faults import (
     DEFAULTS,

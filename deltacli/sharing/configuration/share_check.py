@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
 from deltacli.core.errors import DeltacliError, command, parameter
+from deltacli.core.machine import is_loopback
 from deltacli.core.pools import ThreadPool
-from deltacli.core.process import is_loopback
 from deltacli.core.progress import SILENT, Progress
 from deltacli.core.typing import Json
 from deltacli.core.units import format_ranges, plural

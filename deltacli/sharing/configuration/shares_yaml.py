@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from urllib.parse import urlsplit
 
 from deltacli.core.errors import FileMissing
+from deltacli.core.machine import is_loopback
 from deltacli.core.pools import ThreadPool
-from deltacli.core.process import is_loopback
 from deltacli.sharing.configuration.directory_access import (
     Inherited,
     read_about,

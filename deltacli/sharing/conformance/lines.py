@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
+from deltacli.core.machine import is_loopback
 from deltacli.core.made_once import cached_property
-from deltacli.core.process import is_loopback
 from deltacli.core.typing import JsonObject
 from deltacli.core.units import some_of
 from deltacli.rules.framework.base import Level, Rule

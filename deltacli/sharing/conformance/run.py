@@ -9,9 +9,8 @@ from functools import lru_cache, partial
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from deltacli.core.clock import Clock
 from deltacli.core.errors import StorageFailed, Unreadable, UsageError, command, parameter
-from deltacli.core.process import stop_if_exhausted
+from deltacli.core.machine import Clock, stop_if_exhausted
 from deltacli.core.progress import SILENT, Progress
 from deltacli.operations.validate.findings import CHECK_CRASHED, COULD_NOT_BE_READ
 from deltacli.rules.framework.base import Area, Finding, Level, Rule

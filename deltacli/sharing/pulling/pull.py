@@ -16,8 +16,8 @@ from deltacli.changing.basis import LOOK_SECONDS, Act, Basis, basis_of
 from deltacli.changing.commit import Committed
 from deltacli.changing.plan import Whole
 from deltacli.changing.preflight import require_trusted
-from deltacli.core.clock import Clock, system_clock
 from deltacli.core.errors import ConflictLost, DataUnreadable, DeltacliError, NoSpace, OutcomeUnknown, Refused, command
+from deltacli.core.machine import Clock, system_clock
 from deltacli.core.pools import ThreadPool
 from deltacli.core.progress import SILENT, Progress
 from deltacli.core.request_fields import Kind, option

@@ -31,7 +31,7 @@ from prometheus_client.multiprocess import MultiProcessCollector
 from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from deltacli.core.process import raise_open_files
+from deltacli.core.machine import raise_open_files
 from deltacli.core.units import format_size, format_timestamp
 from deltacli.sharing.configuration.recipients import TokenState
 from deltacli.sharing.configuration.shares_yaml import Limits, Settings

@@ -22,8 +22,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from deltacli.core.clock import Clock, system_clock
 from deltacli.core.errors import DeltacliError, StorageFailed, UsageError
+from deltacli.core.machine import Clock, system_clock
 from deltacli.core.made_once import cached_property
 from deltacli.core.typing import JsonObject
 from deltacli.core.units import plural

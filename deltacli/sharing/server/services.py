@@ -15,8 +15,8 @@ from typing import Any
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from deltacli.core.clock import Clock, system_clock
 from deltacli.core.errors import UsageError
+from deltacli.core.machine import Clock, system_clock
 from deltacli.core.typing import JsonObject
 from deltacli.sharing.configuration.share_check import refusals_to_start
 from deltacli.sharing.configuration.shares_yaml import Configuration, Limits, Settings, read_configuration

@@ -18,8 +18,8 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Generic, TextIO, TypeVar
 
 from deltacli.api.table import Table, open_table
-from deltacli.core.clock import Clock, fixed_clock, system_clock
 from deltacli.core.errors import DeltacliError, Refused, UsageError, command
+from deltacli.core.machine import Clock, fixed_clock, system_clock
 from deltacli.core.progress import SILENT
 from deltacli.core.units import format_count
 from deltacli.spark.care import facts

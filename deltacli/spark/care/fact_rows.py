@@ -14,8 +14,8 @@ from functools import cache, partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from deltacli.core.clock import fixed_clock
 from deltacli.core.errors import DeltacliError, UsageError
+from deltacli.core.machine import fixed_clock
 from deltacli.core.typing import ArrowArray, ArrowType, RecordBatch
 from deltacli.engine.base import EmbeddedEngine
 from deltacli.engine.spark.worker import context_of

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from deltacli.api.table import open_table
-from deltacli.core.clock import system_clock
 from deltacli.core.errors import DeltacliError, UsageError
+from deltacli.core.machine import system_clock
 from deltacli.core.made_once import pattern
 from deltacli.core.typing import RecordBatch, SparkFrame, SparkSchema
 from deltacli.delta.log.segment import LOG_DIRECTORY

@@ -17,8 +17,8 @@ from datetime import date, datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn
 
-from deltacli.core.clock import Clock
 from deltacli.core.errors import FileMissing, UsageError
+from deltacli.core.machine import Clock
 from deltacli.core.made_once import cached_property
 from deltacli.core.typing import RecordBatch, SparkSchema
 from deltacli.core.units import format_timestamp

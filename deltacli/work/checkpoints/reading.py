@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from deltacli.arrow import compute as pc
 from deltacli.arrow.batches import BUFFER_BYTES, ParquetReader, read_footer_bytes
 from deltacli.core.errors import CheckpointUnreadable, CommitCorrupt, FileMissing, command
-from deltacli.core.process import stop_if_exhausted
+from deltacli.core.machine import stop_if_exhausted
 from deltacli.core.typing import ArrowArray, BinaryFile, RecordBatch
 from deltacli.delta.checkpoint.content import SMALL_ACTIONS, CheckpointColumns, RowGroup
 from deltacli.delta.data_files import (

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from deltacli.arrow import compute as pc
 from deltacli.core.errors import CheckpointUnreadable, CommitCorrupt
-from deltacli.core.process import stop_if_exhausted
+from deltacli.core.machine import stop_if_exhausted
 from deltacli.core.typing import ArrowArray, RecordBatch
 from deltacli.delta.checkpoint.content import SMALL_ACTIONS
 from deltacli.delta.data_files import sidecar_location

@@ -11,8 +11,8 @@ from enum import IntEnum
 from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from deltacli.core.clock import Clock, system_clock
 from deltacli.core.errors import Refused
+from deltacli.core.machine import Clock, system_clock
 from deltacli.storage import Deleted, Failed, Missing, PathKind, ReadStorage, Storage
 from deltacli.storage.base import RETRY_BUDGET, Place, StoreWithPlace
 from deltacli.storage.retry import sending_while

@@ -26,8 +26,7 @@ from deltacli.core.tempfiles import forget, remember
 from deltacli.core.typing import ArrowArray, ArrowField, ArrowScalar, ArrowType, RecordBatch
 from deltacli.delta.encoding.digests import Digest, RowDigest
 from deltacli.delta.log.state import TableConfiguration
-from deltacli.delta.partitions.text import directory_of, partition_text
-from deltacli.delta.partitions.values import constants_of
+from deltacli.delta.partitions.values import constants_of, directory_of, partition_text
 from deltacli.delta.schema.to_arrow import keeps_partition_columns
 from deltacli.delta.schema.types import PrimitiveType, StructField
 from deltacli.delta.stats.collect import StatisticsCollector

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from deltacli.arrow.batches import BUFFER_BYTES, ParquetReader
-from deltacli.core.errors import DataUnreadable, FileMissing, command
-from deltacli.core.process import stop_if_exhausted
+from deltacli.core.errors import DataUnreadable, FileMissing, Unreadable, command
+from deltacli.core.machine import stop_if_exhausted
 from deltacli.core.typing import ArrowField, ArrowScalar, ArrowType, BinaryFile
 from deltacli.delta.data_files import decode, fault_of, inline_bytes, unique_id, vector_file
 from deltacli.delta.encoding.roaring import PORTABLE, BitmapFaultError, DeletedRows, parse_bitmap
@@ -330,6 +330,23 @@ def data_faults(file: DataFile) -> Iterator[None]:
 def _facts(file: DataFile) -> dict[str, str]:
     version = {} if file.version is None else {"version": str(file.version)}
     return {"file": file.path} | version
+
+
+def require_valid_values(batch: pyarrow.RecordBatch) -> None:
+    """Raise Unreadable for a value that is not of its type, such as text that is not UTF-8, which no format could
+    reproduce.
+    """
+    from pyarrow import ArrowInvalid
+
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        try:
+            column.validate(full=True)
+        except ArrowInvalid as fault:
+            raise Unreadable(
+                f"column {name!r} holds a value that is not of its type",
+                code="data.bad-value",
+                facts={"found": str(fault)},
+            ) from fault
 
 
 class OpenDataFile(NamedTuple):

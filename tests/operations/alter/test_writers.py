@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from deltacli.api.table import Table
-from deltacli.core.clock import system_clock
 from deltacli.core.errors import DeltacliError, Refused, StorageFailed
+from deltacli.core.machine import system_clock
 from deltacli.storage import open_storage
 from tests.operations.test_file_contention import deltalake
 from tests.support.actions import add as add_file

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from deltacli.api.table import Table
-from deltacli.core.clock import fixed_clock
 from deltacli.core.errors import PartlyDone, StorageFailed
+from deltacli.core.machine import fixed_clock
 from deltacli.engine.base import EmbeddedEngine
 from deltacli.operations.optimize import plan as plans
 from deltacli.operations.optimize.execute import OptimizeOutcome

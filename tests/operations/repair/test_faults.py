@@ -14,8 +14,8 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from deltacli.api.table import Table
-from deltacli.core.clock import fixed_clock
 from deltacli.core.errors import DeltacliError
+from deltacli.core.machine import fixed_clock
 from deltacli.operations.repair.plan import StepState
 from deltacli.operations.repair.repair import RepairOutcome, plan_repair
 from deltacli.storage import Storage, open_storage

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from deltacli.api.table import Table
-from deltacli.core.clock import fixed_clock
+from deltacli.core.machine import fixed_clock
 from deltacli.core.typing import ArrowArray
 from deltacli.delta.encoding.many_values import KeyIndex
 from deltacli.engine.base import EmbeddedEngine

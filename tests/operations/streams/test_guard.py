@@ -12,8 +12,8 @@ import pytest
 
 from deltacli.api.table import Table, open_table
 from deltacli.changing.change import carry_out
-from deltacli.core.clock import fixed_clock
 from deltacli.core.errors import Refused, UsageError
+from deltacli.core.machine import fixed_clock
 from deltacli.operations.log.expire import LogExpiry
 from deltacli.operations.vacuum.explain import explain_file
 from deltacli.operations.vacuum.full_plan import vacuum

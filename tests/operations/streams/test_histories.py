@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from deltacli.api.table import Table
-from deltacli.core.clock import fixed_clock
+from deltacli.core.machine import fixed_clock
 from deltacli.operations.streams.checkpoints import Verdict, find_checkpoints, worst
 from deltacli.operations.streams.judge import judge
 from deltacli.operations.streams.needs import read_history

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from deltacli.api.table import Table
-from deltacli.core.clock import fixed_clock
 from deltacli.core.errors import Refused
+from deltacli.core.machine import fixed_clock
 from deltacli.operations.vacuum.plan import VacuumPlan
 from deltacli.operations.vacuum.rechecking import adopted, digest_commit, with_past
 from deltacli.storage import Storage

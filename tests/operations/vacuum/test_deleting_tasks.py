@@ -20,8 +20,8 @@ from deltacli.api.table import Table
 from deltacli.changing.change import carry_out
 from deltacli.changing.plan import Amount
 from deltacli.cli.terminal.term import Interrupted
-from deltacli.core.clock import Machine, fixed_clock
 from deltacli.core.errors import Refused, StorageFailed
+from deltacli.core.machine import Machine, fixed_clock
 from deltacli.engine.base import EmbeddedEngine, Engine
 from deltacli.operations.log.expire import ExpiryOutcome, ExpiryRequest, LogExpiry, plan_expiry
 from deltacli.operations.vacuum import execute as deleting

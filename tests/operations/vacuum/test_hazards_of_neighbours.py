@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from deltacli.api.table import Table
-from deltacli.core.clock import fixed_clock
 from deltacli.core.errors import Refused, UsageError
+from deltacli.core.machine import fixed_clock
 from deltacli.core.units import format_timestamp
 from deltacli.operations.vacuum.execute import execute_vacuum
 from deltacli.operations.vacuum.explain import explain_file

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from deltacli.core.clock import system_clock
 from deltacli.core.errors import CommitCorrupt, DeltacliError, PartlyDone, Refused, Unreadable
+from deltacli.core.machine import system_clock
 from deltacli.operations.vacuum.execute import execute_vacuum
 from deltacli.operations.vacuum.plan import VacuumRequest
 from deltacli.storage import Creation, Deletion, Failed, FileStat, Storage

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from deltacli.core.clock import Machine
 from deltacli.core.errors import DeltacliError, Refused
+from deltacli.core.machine import Machine
 from deltacli.operations.vacuum.execute import execute_vacuum
 from deltacli.operations.vacuum.plan import VacuumPlan, VacuumRequest
 from deltacli.storage import LocalStorage, open_storage

@@ -22,7 +22,6 @@ from deltacli.api.table import Table
 from deltacli.changing.change import require_complete
 from deltacli.changing.plan import Amount
 from deltacli.cli.terminal.term import Interrupted, signals_raise
-from deltacli.core.clock import Machine, fixed_clock
 from deltacli.core.errors import (
     ConflictLost,
     DeltacliError,
@@ -32,6 +31,7 @@ from deltacli.core.errors import (
     Refused,
     StorageFailed,
 )
+from deltacli.core.machine import Machine, fixed_clock
 from deltacli.operations.vacuum import execute as deleting
 from deltacli.operations.vacuum.execute import execute_vacuum
 from deltacli.operations.vacuum.full_plan import plan_vacuum

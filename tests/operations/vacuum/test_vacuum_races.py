@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from deltacli.api.table import Table
-from deltacli.core.clock import fixed_clock
+from deltacli.core.machine import fixed_clock
 from deltacli.operations.vacuum import execute as deleting
 from deltacli.storage import Created, open_storage
 from tests.support.actions import Line, add, birth, commit_info, remove, to_bytes

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from deltacli.api.table import Table
-from deltacli.core.clock import fixed_clock
 from deltacli.core.errors import PermissionRefused
+from deltacli.core.machine import fixed_clock
 from deltacli.operations.vacuum.full_plan import plan_vacuum
 from deltacli.operations.vacuum.plan import VacuumPlan
 from deltacli.storage import open_storage

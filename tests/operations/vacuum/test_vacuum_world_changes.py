@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from deltacli.api.table import Table
-from deltacli.core.clock import Machine, fixed_clock, system_clock
 from deltacli.core.errors import DeltacliError, PartlyDone, Refused
+from deltacli.core.machine import Machine, fixed_clock, system_clock
 from deltacli.operations.vacuum import execute as deleting
 from deltacli.operations.vacuum.execute import execute_vacuum
 from deltacli.operations.vacuum.plan import VacuumRequest

@@ -10,7 +10,7 @@ import json
 import sys
 from pathlib import Path
 
-from deltacli.core.clock import system_clock
+from deltacli.core.machine import system_clock
 from tests.sharing.client.vending import vending
 from tests.support.s3 import S3Server
 

@@ -13,8 +13,8 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from deltacli.cli.app import run
-from deltacli.core.clock import fixed_clock
 from deltacli.core.errors import UsageError
+from deltacli.core.machine import fixed_clock
 from deltacli.sharing.client import connections
 from deltacli.sharing.conformance.run import read_server_target, split_names
 from tests.cli.support import ROOT

@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from deltacli import open_table
-from deltacli.core.clock import fixed_clock
 from deltacli.core.errors import DataUnreadable, Refused, UsageError
+from deltacli.core.machine import fixed_clock
 from deltacli.sharing import Client
 from deltacli.sharing.client import share_storage as downloads
 from deltacli.sharing.pulling.pull import Pull

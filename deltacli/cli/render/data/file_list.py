@@ -7,9 +7,16 @@ from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from deltacli.cli.render.aligned import ROWS_PER_SCREEN, texts_of, write_aligned
 from deltacli.cli.render.columns import Column, Section, file_amount, named
-from deltacli.cli.render.data.rows import FramedResult, Written, cut, json_blocks
+from deltacli.cli.render.data.rows import (
+    ROWS_PER_SCREEN,
+    FramedResult,
+    Written,
+    cut,
+    json_blocks,
+    texts_of,
+    write_aligned,
+)
 from deltacli.cli.render.data.values import size_texts, timestamp_texts
 from deltacli.cli.results import (
     BatchGrid,

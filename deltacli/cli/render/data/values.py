@@ -10,8 +10,9 @@ import binascii
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import orjson
+
 from deltacli.arrow import compute as pc
-from deltacli.core.documents import dumps
 from deltacli.core.typing import ArrowType
 from deltacli.core.units import SIZE_UNITS, format_timestamp
 from deltacli.delta.encoding.arrow_json import (
@@ -105,7 +106,7 @@ def json_objects(
     parts: list[Any] = []  # Any: texts all rows share, and columns
     shared = opening
     for index, (name, column) in enumerate(fields):
-        shared += f"{',' if index else ''}{dumps(name).decode()}:"
+        shared += f"{',' if index else ''}{orjson.dumps(name).decode()}:"
         column = _stored(column)
         if pa.types.is_string(column.type) and column.null_count == 0:
             parts += [shared + '"', escaped(column)]
