@@ -448,7 +448,7 @@ def _schema_of(config: TableConfiguration, raw_metadata: Action) -> StructType:
             code="schema.bad-json",
             hint=command("validate"),
         )
-    return parse_schema(text)
+    return config.schema if config.schema and text == config.metadata.schema_string else parse_schema(text)
 
 
 def _resolved(schema: StructType, changes: Sequence[tuple[str, str]]) -> list[Widened]:
