@@ -699,6 +699,7 @@ class Refusal(NamedTuple):
 
 
 NOTHING_CHANGED = "nothing was changed: "
+CONTINUE = "run the same command to continue"
 
 
 class Refused(DeltacliError):
