@@ -67,7 +67,7 @@ def texts_as_long_as_their_type() -> TableBuilder:
 @edge()
 def texts_beyond_their_type_that_wide_bounds_may_have_of_deleted_rows() -> TableBuilder:
     table = table_of_codes("varchar(5)", "abcdef", "abcdef")
-    table.set_stats(3, table.stats(3) | {"tightBounds": False})
+    table.set_stats(3, table.stats(3) | {"tightBounds": False, "nullCount": {}})
     return table
 
 
