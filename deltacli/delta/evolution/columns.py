@@ -53,6 +53,7 @@ from deltacli.delta.log.state import TYPE_WIDENING_ENABLED
 from deltacli.delta.protocol.features import GENERATED_COLUMNS, READER_FEATURES_VERSION
 from deltacli.delta.schema.column_path import CODE, ColumnPlace, PathPart, names_in
 from deltacli.delta.schema.types import (
+    CHAR_VARCHAR_KEY,
     ArrayType,
     DataType,
     MapType,
@@ -66,7 +67,7 @@ from deltacli.delta.schema.types import (
     types_within,
 )
 from deltacli.delta.schema.widened_schema import Widened, at, widen
-from deltacli.delta.schema.widening import CHAR_VARCHAR_KEY, Caution, plan_widening
+from deltacli.delta.schema.widening import Caution, plan_widening
 from deltacli.delta.sql.stored import DEFAULT_KEY, GENERATION_KEY
 from deltacli.delta.stats.schema import STATS_COLUMNS
 

@@ -27,6 +27,7 @@ from deltacli.delta.protocol.property_changes import CHANGE_COLUMNS
 from deltacli.delta.schema.column_path import ColumnFinder, ColumnPlace, PathPart
 from deltacli.delta.schema.type_changes import named_fields
 from deltacli.delta.schema.types import (
+    CHAR_VARCHAR_KEY,
     ID,
     MAX_COLUMN_ID,
     MODE,
@@ -43,7 +44,7 @@ from deltacli.delta.schema.types import (
     ways_to_parts,
 )
 from deltacli.delta.schema.widened_schema import Verbatim, at, read_exactly, write_exactly
-from deltacli.delta.schema.widening import CHAR_VARCHAR_KEY, IDENTITY_PREFIX
+from deltacli.delta.schema.widening import IDENTITY_PREFIX
 from deltacli.delta.sql.parser import Form, parse_expression
 from deltacli.delta.sql.stored import DEFAULT_KEY, Reference, StoredKind, refers_to, stored_sql
 

@@ -332,6 +332,7 @@ MAX_COLUMN_ID = "delta.columnMapping.maxColumnId"
 ID = "delta.columnMapping.id"
 NESTED_IDS = "delta.columnMapping.nested.ids"
 PHYSICAL_NAME = "delta.columnMapping.physicalName"
+CHAR_VARCHAR_KEY = "__CHAR_VARCHAR_TYPE_STRING"
 
 
 def physical_name(field: StructField, mode: str) -> str:

@@ -12,7 +12,7 @@ from deltacli.core.made_once import pattern
 from deltacli.core.typing import ArrowArray, ArrowSchema, Json
 from deltacli.core.units import format_count, plural
 from deltacli.delta.schema.to_arrow import iceberg_compat, keeps_partition_columns
-from deltacli.delta.schema.widening import CHAR_VARCHAR_KEY
+from deltacli.delta.schema.types import CHAR_VARCHAR_KEY
 from deltacli.delta.stats.columns import Z85, Leaf, StatsBlock, dig, read_bound, read_json
 from deltacli.delta.stats.schema import BOUNDS, NULL_COUNT, PER_COLUMN, ColumnPath, StatColumn, StatKind
 from deltacli.rules.framework.base import Area, Finding, Severity
@@ -404,7 +404,8 @@ _CUT_CHARACTERS = 32
 @AREA.check(FilesView, TEXT_TOO_LONG)
 def texts_beyond_their_length(view: FilesView) -> Iterator[Finding]:
     """Report bounds that are longer than char(n) and varchar(n) allow; a cut one is no longer than its value."""
-    declared = {name: str(one.metadata.get(CHAR_VARCHAR_KEY)) for name, one in view.config.columns.items()}
+    columns = view.config.columns.items()
+    declared = {name: str(one.metadata[CHAR_VARCHAR_KEY]) for name, one in columns if CHAR_VARCHAR_KEY in one.metadata}
     limits = {name: (int(match[1]), text) for name, text in declared.items() if (match := _LENGTH.fullmatch(text))}
     for block, part, leaf in _leaves_of(view, BOUNDS) if limits else ():
         if leaf.column is None or leaf.column.kind is not StatKind.TEXT or leaf.path[0] not in limits:
