@@ -645,8 +645,11 @@ def _of_memory(error: DeltacliError) -> DeltacliError | None:
 
 def _report_interruption(interruption: Interrupted, arguments: Sequence[str]) -> None:
     """Report on one line that the run was interrupted and what it did."""
-    if invocation.is_reporting and interruption.outcome == Interrupted.outcome:
-        interruption.outcome = "the change was probably made; run the same command again to see what is left"
+    if interruption.outcome == Interrupted.outcome:
+        if invocation.is_reporting:
+            interruption.outcome = "the change was probably made; run the same command again to see what is left"
+        elif invocation.output is not None and invocation.output[1]():
+            interruption.outcome = f"{invocation.output[0]} was written completely"
     if not wants_json(arguments):
         say(visible(interruption.message))
         return

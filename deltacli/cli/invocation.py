@@ -6,7 +6,7 @@ import io
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TextIO
 
 # -- the command line of this run --------------------------------------------------------------------------------------
@@ -29,6 +29,8 @@ class Invocation:
     """Whether the user has agreed to a change."""
     is_reporting: bool = False
     """Whether the run reports on a change to which the user has agreed: the change is made, or could not be made."""
+    output: tuple[str, Callable[[], bool]] | None = None
+    """What `--output` names, and whether the result of this run is there as a whole."""
     directories: Sequence[str] = ()
     """The values of `-C`, which are not among the arguments: the run is in that directory."""
     began: float | None = None
@@ -38,7 +40,7 @@ class Invocation:
         """Reset the state of an earlier run."""
         self.directories = directories
         self.arguments, self.log_is_json, self.verbosity = arguments, None, 0
-        self.has_agreed = self.is_reporting = False
+        self.has_agreed, self.is_reporting, self.output = False, False, None
         self.began = time.monotonic()
 
 

@@ -93,6 +93,8 @@ def open_sink(output: str | None, screen: Screen | None = None) -> Iterator[Bina
     except OSError as fault:
         raise unwritable(output, fault) from fault
     with replacement(output) as sink:
+        written = os.fstat(sink.fileno())
+        invocation.output = output, lambda: os.path.exists(output) and os.path.samestat(os.stat(output), written)
         yield sink
 
 

@@ -690,7 +690,7 @@ class Refusal(NamedTuple):
     hint: str | None = None
     override: str | None = None
     files: tuple[str, ...] = ()
-    facts: Mapping[str, str] = MappingProxyType({})
+    facts: Mapping[str, str] = {}
 
     def as_json(self, *parts: str) -> dict[str, Json]:
         """Return it as in a document that also has these parts: `override`, `wayOut`, `files`."""
@@ -699,6 +699,7 @@ class Refusal(NamedTuple):
 
 
 NOTHING_CHANGED = "nothing was changed: "
+CONTINUE = "run the same command to continue"
 
 
 class Refused(DeltacliError):

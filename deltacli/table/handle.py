@@ -82,6 +82,10 @@ class TableHandle:
         }
         return sorted(set(super().__dir__()) - parts - {"require_writable", "storage", "stores", "writable"})
 
+    def __deepcopy__(self, _: dict[int, object]) -> Self:
+        """Return the handle itself: copies of a result share the open table."""
+        return self
+
     @property
     def storage(self) -> ReadStorage:
         """The store of the table, to be read."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from deltacli.arrow import compute as pc
 from deltacli.arrow.batches import ParquetReader
 from deltacli.core.documents import dumps
 from deltacli.core.errors import DataUnreadable
@@ -31,6 +32,9 @@ _LEAST = Protocol(1, 2)
 _SPARK_ROWS = b"org.apache.spark.sql.parquet.row.metadata"
 _FIELD_ID = b"PARQUET:field_id"
 _VARIANT = re.compile(r"(\S+) \(Variant")
+PARTS = (("elementType", "element"), ("keyType", "key"), ("valueType", "value"))
+_MICROSECONDS = {"milliseconds": 1_000, "days": 86_400_000_000}
+_ROWS_AT_ONCE = 65_536
 
 
 class ForeignFile(NamedTuple):
@@ -46,10 +50,20 @@ class ForeignFile(NamedTuple):
     variant: str = ""
     ids: tuple[tuple[str, int | None], ...] = ()
     """The ids of fields, by their place, as `a.element.b`."""
+    beyond: tuple[tuple[str, str], ...] = ()
+    """Columns, by their place, with a time whose microseconds do not fit into 64 bits, and that time."""
 
 
-def read_foreign(storage: ReadStorage, path: str, size_bytes: int, apart: Collection[str] = ()) -> ForeignFile:
-    """Return what the footer of a file says, but for the columns `apart`. Raises FileMissing and StorageFailed."""
+def read_foreign(
+    storage: ReadStorage,
+    path: str,
+    size_bytes: int,
+    apart: Collection[str] = (),
+    wanted: Mapping[str, str] | None = None,
+) -> ForeignFile:
+    """Return what the footer of a file says, but for the columns `apart`. `wanted` are the places to be read and their
+    types in the table, None if all are. Raises FileMissing and StorageFailed.
+    """
     if not size_bytes:
         return ForeignFile(fault="it has 0 bytes")
     try:
@@ -57,7 +71,10 @@ def read_foreign(storage: ReadStorage, path: str, size_bytes: int, apart: Collec
             reader = ParquetReader(source)
             stored, metadata = reader.schema_arrow, reader.metadata
             leaves = [metadata.schema.column(leaf).physical_type for leaf in range(metadata.num_columns)]
-            text = _schema(stored, leaves, frozenset(apart))
+            described = _schema(stored, leaves)
+            places = [place for one in described["fields"] for place, _ in leaves_within(one["name"], one["type"])]
+            described["fields"] = [one for one in described["fields"] if one["name"] not in apart]
+            text = dumps(described).decode()
             footer, _ = footer_of(source, FooterReader())
             found = () if footer is None else statistics_of_footers(_wanted(text), footer.schema, [footer], [None])
             statistics = next(
@@ -70,6 +87,7 @@ def read_foreign(storage: ReadStorage, path: str, size_bytes: int, apart: Collec
                 mark=_mark(metadata),
                 variant=_variant(metadata),
                 ids=tuple(_ids(stored)),
+                beyond=tuple(_beyond(reader, places, frozenset(apart), wanted)),
             )
     except DataUnreadable as fault:
         return ForeignFile(fault=fault.facts.get("reason", fault.message))
@@ -124,7 +142,52 @@ def _wanted(schema: str) -> WantedStatistics:
     return WantedStatistics(config, tuple(indexed_columns(config)))
 
 
-def _schema(stored: pyarrow.Schema, leaves: list[str], apart: frozenset[str]) -> str:
+def _beyond(
+    reader: ParquetReader, places: Sequence[str], apart: frozenset[str], wanted: Mapping[str, str] | None
+) -> Iterator[tuple[str, str]]:
+    """Yield `ForeignFile.beyond`. Values are read only where the bounds of a row group do not show that they fit."""
+    import pyarrow as pa
+
+    footer = reader.metadata
+    for leaf, (place, names) in enumerate(zip(places, reader.paths, strict=False)):  # other types may have more leaves
+        stored = str(footer.schema.column(leaf).logical_type)
+        unit = "days" if stored == "Date" else "milliseconds"
+        is_stored = unit == "days" or (stored.startswith("Timestamp") and unit in stored)
+        name = wanted.get(place, "") if wanted is not None else "date" if unit == "days" else "timestamp"
+        if names[0] in apart or not is_stored or not name.startswith("timestamp"):
+            continue
+        most = ((1 << 63) - 1) // _MICROSECONDS[unit]
+        for group in range(footer.num_row_groups):
+            bounds = footer.row_group(group).column(leaf).statistics
+            if bounds is not None and bounds.has_min_max and -most <= bounds.min_raw <= bounds.max_raw <= most:
+                continue
+            found = {0}
+            for batch in reader.read_leaves(_ROWS_AT_ONCE, group, [leaf]):
+                values = batch.column(0)
+                while values.type.num_fields:
+                    inside = values.flatten()
+                    values = inside[0] if isinstance(inside, list) else inside
+                numbers = values.view(pa.int32() if unit == "days" else pa.int64())
+                found.update(number or 0 for number in pc.min_max(numbers).as_py().values())
+            if abs(number := max(found, key=abs)) > most:
+                yield place, f"a time {number:,} {unit} from 1970"
+                break
+
+
+def leaves_within(place: str, kind: Any) -> Iterator[tuple[str, str]]:  # Any: a type as in a schemaString
+    """Yield the types without parts within a type, by place."""
+    if isinstance(kind, str):
+        yield place, kind
+    elif kind["type"] == "struct":
+        for part in kind["fields"]:
+            yield from leaves_within(f"{place}.{part['name']}", part["type"])
+    else:
+        for key, name in PARTS:
+            if key in kind:
+                yield from leaves_within(f"{place}.{name}", kind[key])
+
+
+def _schema(stored: pyarrow.Schema, leaves: list[str]) -> Any:
     """Return the columns as in a schemaString. INT96 are instants, and times in nanoseconds keep their name in Arrow,
     because no table has them.
     """
@@ -132,8 +195,7 @@ def _schema(stored: pyarrow.Schema, leaves: list[str], apart: frozenset[str]) ->
     physical = iter(leaves)
     for place, field in zip(described["fields"], stored, strict=True):
         place["type"] = _exact(field.type, place["type"], physical)
-    described["fields"] = [one for one in described["fields"] if one["name"] not in apart]
-    return dumps(described).decode()
+    return described
 
 
 def _exact(kind: Any, described: Any, physical: Iterator[str]) -> Json:

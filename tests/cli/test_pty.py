@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pydoc
 import re
 import shutil
 import signal
@@ -225,6 +226,43 @@ def test_an_interruption_behind_a_change_does_not_deny_it(
 
     assert 130 == run([words[0], str(tmp_path / "tbl"), *words[1:]])
     assert f"interrupted; {said}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("place", "moment", "output", "is_whole"),
+    [
+        ("pathlib.Path.replace", "before", "rows.csv", False),
+        ("pathlib.Path.replace", "behind", "rows.csv", True),
+        ("deltacli.cli.running.run.Run._say_where", "before", "rows.csv", True),
+        ("deltacli.cli.running.run.Run.write", "before", "rows/", True),
+        ("deltacli.table.output._OutputRun.finish", "before", "rows/", False),
+    ],
+)
+def test_an_interruption_behind_a_written_output_says_that_it_is_whole(
+    place: str,
+    moment: str,
+    output: str,
+    is_whole: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    owner, _, name = place.rpartition(".")
+    original = getattr(pydoc.locate(owner), name)
+
+    def interrupt(*arguments: object) -> None:
+        if moment == "behind":
+            original(*arguments)
+        raise Interrupted(signal.SIGINT)
+
+    make_sample(tmp_path / "tbl")
+    monkeypatch.setattr(place, interrupt)
+    wanted = f"{tmp_path}/{output}"
+
+    assert 130 == run(["read", str(tmp_path / "tbl"), "--columns", "trip", "--output", wanted])
+    said = f"{wanted} was written completely" if is_whole else "nothing was changed"
+    assert f"interrupted; {said}\n" in capsys.readouterr().err
+    assert is_whole == os.path.exists(wanted)
 
 
 def test_a_signal_that_the_parent_ignores_stays_ignored(sample: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pydoc
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,14 +11,17 @@ from typing import Any
 import pytest
 
 from deltacli.api.table import Table, open_table
+from deltacli.cli.app import run
+from deltacli.cli.terminal.term import Interrupted
 from deltacli.core.errors import StorageFailed
 from deltacli.core.pools import ThreadPool
-from deltacli.core.units import DAY_MS
+from deltacli.core.units import DAY_MS, format_timestamp
 from deltacli.storage import open_storage
 from tests.fleet.lake import DAMAGED, HEALTHY, NOW_MS, data_files, live_digest, tree_of, write_lake
 from tests.fleet.sessions import session_of, session_on
 from tests.fleet.test_killed_runs import effects
 
+NOW = format_timestamp(NOW_MS)
 HOUR_MS = DAY_MS // 24
 
 
@@ -125,3 +130,34 @@ def test_an_interruption_while_tables_are_handed_out_begins_no_more_of_them(
     assert session.report is not None
     assert session.report.left > 0
     assert tables[2].cancelled()
+
+
+@pytest.mark.parametrize(
+    ("place", "said"),
+    [
+        ("deltacli.fleet.running.run.plan_fleet", "no step was started"),
+        ("deltacli.fleet.running.run.FleetRunner._collect", "done; run the same command with --resume to continue"),
+        ("deltacli.cli.running.run.Run.write", "has ended, "),
+    ],
+)
+def test_an_interrupted_run_says_what_it_has_done(
+    place: str,
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    owner, _, name = place.rpartition(".")
+    original = getattr(pydoc.locate(owner), name)
+
+    def interrupt(*arguments: Any, **options: Any) -> None:
+        original(*arguments, **options)
+        raise Interrupted(signal.SIGINT)
+
+    write_lake(tmp_path)
+    monkeypatch.setattr(place, interrupt)
+
+    assert 130 == run(["fleet", "run", str(tmp_path / "fleet.toml"), "--yes", "--now", NOW])
+    found = capsys.readouterr().err
+    assert said in found
+    assert "nothing was changed" not in found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 import pickle
 import pydoc
@@ -23,8 +24,11 @@ from deltacli.api.paimon import Paimon, open_paimon
 from deltacli.api.table import Table
 from deltacli.core.errors import DataUnreadable, DeltacliError, Spelling, UsageError, spelled
 from deltacli.core.machine import system_clock
+from deltacli.rules.framework.base import CATALOGUE
+from deltacli.rules.paimon.catalogue import PAIMON_CATALOGUE
 from deltacli.spark.care.delta_table import DeltaTable
 from tests.cli.support import make_sample
+from tests.support.stream_checkpoints import offset, write_checkpoint
 
 
 @pytest.fixture(scope="module")
@@ -369,6 +373,43 @@ def test_results_are_shown_in_one_short_line(name: str, table: Table, tmp_path: 
     assert shown.endswith(")")
     assert "\n" not in shown
     assert len(shown) <= 200
+
+
+COPIED = RESULTS | {
+    "Changes": lambda table, _: table.changes(from_version=13),
+    "Scan": lambda table, _: table.snapshot().scan(),
+    "Snapshot": lambda table, _: table.snapshot(),
+    "StatsOutcome": lambda table, _: table.stats(dry_run=True),
+    "StreamsReport": lambda table, there: (
+        write_checkpoint(Path(there), [offset(table.snapshot().raw_metadata["id"], 13)]),
+        table.streams(checkpoints=[there]),
+    )[1],
+    "refused": lambda table, _: table.plan_restore(version=0),
+}
+SENT = {"History", "HistoryItem", "Validation"}
+"""Results without an open table, which another process can get."""
+
+
+@pytest.mark.parametrize("name", COPIED)
+def test_results_are_copied_and_those_without_an_open_table_are_sent(name: str, table: Table, tmp_path: Path) -> None:
+    result = COPIED[name](table, str(tmp_path / "there"))
+
+    assert repr(result) == repr(copy.deepcopy(result))
+    if name in SENT:
+        assert repr(result) == repr(pickle.loads(pickle.dumps(result)))
+    else:
+        with pytest.raises(TypeError, match="open stores cannot be sent to another process"):
+            pickle.dumps(result)
+
+
+def test_every_rule_of_a_finding_is_sent_with_its_sentence() -> None:
+    rules = [*CATALOGUE.rules.values(), *PAIMON_CATALOGUE.rules.values()]
+
+    sent = pickle.loads(pickle.dumps(rules))
+
+    assert [(one.id, one.checks, one.fix.as_json()) for one in rules] == [
+        (one.id, one.checks, one.fix.as_json()) for one in sent
+    ]
 
 
 def test_the_line_of_an_optimization_has_its_files_and_version(table: Table) -> None:

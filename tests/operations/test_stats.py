@@ -697,6 +697,48 @@ def test_bounds_that_hold_for_all_rows_stay_and_others_do_not(
         assert parsed == json.loads(bounds(*rows), parse_float=Decimal)
 
 
+@pytest.mark.parametrize("has_vector", [False, True])
+@pytest.mark.parametrize(
+    ("kind", "low", "high", "nulls"),
+    [
+        ("long", 9, 1, 0),
+        ("double", 1.5, -2e300, 0),
+        ("decimal(20,2)", 1.02, 1.0, 0),
+        ("string", "b", "a", 0),
+        ("boolean", True, False, 0),
+        ("date", "2026-01-02", "2026-01-01", 0),
+        ("timestamp", "2026-01-01T00:00:00.002Z", "2026-01-01T00:00:00.001Z", 0),
+        ("long", 1, 9, 3),
+        ("long", 1, 9, -1),
+    ],
+)
+@pytest.mark.parametrize("is_known", [False, True])
+def test_what_contradicts_itself_is_replaced_or_left_out(
+    is_known: bool, kind: str, low: Any, high: Any, nulls: int, has_vector: bool
+) -> None:
+    """
+    Footers have no bounds, or those of all rows, which are not tight behind a deletion vector.
+    """
+
+    def text(low: Any, high: Any, nulls: int | None) -> str:
+        ends = {"minValues": {"b": 1}, "maxValues": {"b": 2}, "nullCount": {"b": 0}}
+        for part, value in zip(ends, (low, high, nulls), strict=True):
+            ends[part] |= {} if value is None else {"a": value}
+        return json.dumps({"numRecords": 2, **ends})
+
+    types: dict[tuple[str, ...], DataType] = {("a",): PrimitiveType(kind), ("b",): PrimitiveType("long")}
+    new = text(high, low, 1) if is_known else text(None, None, None)
+
+    found = merged(text(low, high, nulls), new, types, has_vector=has_vector, from_rows=False)
+
+    if is_known and not has_vector:
+        assert json.loads(new) == json.loads(found or "")
+    elif nulls:
+        assert json.loads(text(low, high, None)) == json.loads(found or "")
+    else:
+        assert json.loads(text(None, None, nulls)) == json.loads(found or "")
+
+
 @pytest.mark.parametrize("from_rows", [False, True])
 def test_claims_of_columns_go_where_rows_tell_nothing_of_them(from_rows: bool) -> None:
     """

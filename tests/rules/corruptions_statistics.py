@@ -125,6 +125,28 @@ def nested_minimum_above_the_maximum() -> TableBuilder:
     return table_with(struct(column("y", "string")), {"y": "b"}, {"y": "a"}, nulls={"y": 0})
 
 
+def table_of_codes(kind: str, minimum: str, maximum: str) -> TableBuilder:
+    """A table with a column `x` of `kind`, of which version 3 has statistics."""
+    codes = column("x", "string", __CHAR_VARCHAR_TYPE_STRING=kind)
+    table = TableBuilder(schema=struct(column("id", "long"), column("name", "string"), column("p", "string"), codes))
+    stats = table.stats(3)
+    stats["minValues"]["x"], stats["maxValues"]["x"] = minimum, maximum
+    table.set_stats(3, stats)
+    return table
+
+
+@damage("stats.text-too-long")
+def text_of_one_character_more_than_its_type() -> TableBuilder:
+    """Characters count, not bytes: those of the minimum are enough."""
+    return table_of_codes("varchar(5)", "äöüäö", "äöüäöü")
+
+
+@damage("stats.text-too-long")
+def cut_text_that_is_too_long() -> TableBuilder:
+    """A cut maximum has one character more, which may be none of its value."""
+    return table_of_codes("char(31)", "a" * 31, "b" * 32 + "\ufffd")
+
+
 @damage("stats.timestamp-precision")
 def maximum_cut_to_milliseconds() -> TableBuilder:
     return table_with("timestamp", "2026-01-01T00:00:00.000999Z", "2026-01-01T00:00:00.000Z")

@@ -35,6 +35,7 @@ ADDED = {
     "data.manifest-stale": (Severity.WARNING, Level.STORAGE),
     "dv.names-nothing": (Severity.ERROR, Level.LOG),
     "catalog.diverged": (Severity.ERROR, Level.LOG),
+    "stats.text-too-long": (Severity.WARNING, Level.LOG),
 }
 """Rules that the reference does not have."""
 

@@ -25,6 +25,7 @@ from tests.rules.corruptions_partitions import table_by
 from tests.rules.corruptions_row_tracking import PROTOCOL as TRACKING
 from tests.rules.corruptions_row_tracking import again, mark, tagged, tracked_table
 from tests.rules.corruptions_schema import changed_schema, usual_fields, with_columns
+from tests.rules.corruptions_statistics import table_of_codes
 from tests.rules.corruptions_widening import FEATURE, change, changed, narrow_table, protocol_of, schema_text
 from tests.rules.table_builder import DEFAULT_SCHEMA, NOW_MS, Action, TableBuilder, column, struct
 from tests.support.validating import validate_table
@@ -56,6 +57,24 @@ def without_statistics(table: TableBuilder) -> TableBuilder:
 
 
 # -- history ---------------------------------------------------------------------------------------------------------
+
+
+@edge()
+def texts_as_long_as_their_type() -> TableBuilder:
+    return table_of_codes("varchar(5)", "äöüäö", "äöüäö")
+
+
+@edge()
+def texts_beyond_their_type_that_wide_bounds_may_have_of_deleted_rows() -> TableBuilder:
+    table = table_of_codes("varchar(5)", "abcdef", "abcdef")
+    table.set_stats(3, table.stats(3) | {"tightBounds": False, "nullCount": {}})
+    return table
+
+
+@edge()
+def cut_maximum_of_a_text_as_long_as_its_type() -> TableBuilder:
+    """What follows the 32 characters may be none of its value."""
+    return table_of_codes("varchar(32)", "a" * 32, "b" * 32 + "\ufffd")
 
 
 @edge()

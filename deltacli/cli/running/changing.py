@@ -17,7 +17,7 @@ from deltacli.cli.results import Outcome, Result
 from deltacli.cli.running.run import Run
 from deltacli.cli.terminal.shell import again, again_with, again_without
 from deltacli.cli.terminal.term import Interrupted, close_live_line, columns, for_screen, read_line, write_stderr
-from deltacli.core.errors import EXIT_FINDINGS, NOTHING_CHANGED, PartlyDone, Refused
+from deltacli.core.errors import CONTINUE, EXIT_FINDINGS, NOTHING_CHANGED, PartlyDone, Refused
 from deltacli.core.machine import system_clock
 from deltacli.core.units import format_timestamp
 
@@ -326,7 +326,7 @@ def _told(gates: list[Gate[P, O]], interruption: Interrupted) -> str:
     """Return what was done before an interruption, with the commit that was in flight."""
     notes = [*getattr(interruption, "__notes__", ())]
     if gates and gates[0].has_begun:
-        notes = [*dict.fromkeys([gates[0].outcome.so_far(), *notes])]
+        notes.insert(0, gates[0].outcome.so_far())
         if not gates[0].has_ended:
-            notes.append("run the same command to continue")
-    return "; ".join(notes) or interruption.outcome
+            notes.append(CONTINUE)
+    return "; ".join(dict.fromkeys(notes)) or interruption.outcome

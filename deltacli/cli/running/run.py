@@ -693,9 +693,11 @@ def write_directory(
 ) -> None:
     """Write rows to the directory of `--output`, and show what was written. `limit`: as in `Run.limit`."""
     from deltacli.cli.render.data.rows import DirectoryResult
+    from deltacli.storage.secrets import without_secrets
 
     assert run.directory is not None
     written = write(run.directory)
+    invocation.output = without_secrets(run.directory), lambda: True
     run.write(DirectoryResult(table, content, versions, written))
     if written.was_cut:
         run.note(f"wrote the first {limit:,} rows; to write all: {again_without_limit(invocation.arguments)}")

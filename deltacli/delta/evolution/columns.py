@@ -21,7 +21,6 @@ from deltacli.delta.evolution.draft import (
     Effect,
     Forbidden,
     Settings,
-    at,
     fields_within,
     forbid,
     metadata_of,
@@ -50,9 +49,11 @@ from deltacli.delta.evolution.requests import (
     parse_sql_type,
     sql_text,
 )
+from deltacli.delta.log.state import TYPE_WIDENING_ENABLED
 from deltacli.delta.protocol.features import GENERATED_COLUMNS, READER_FEATURES_VERSION
 from deltacli.delta.schema.column_path import CODE, ColumnPlace, PathPart, names_in
 from deltacli.delta.schema.types import (
+    CHAR_VARCHAR_KEY,
     ArrayType,
     DataType,
     MapType,
@@ -65,7 +66,8 @@ from deltacli.delta.schema.types import (
     type_json,
     types_within,
 )
-from deltacli.delta.schema.widening import CHAR_VARCHAR_KEY, Caution, plan_widening
+from deltacli.delta.schema.widened_schema import Widened, at, widen
+from deltacli.delta.schema.widening import Caution, plan_widening
 from deltacli.delta.sql.stored import DEFAULT_KEY, GENERATION_KEY
 from deltacli.delta.stats.schema import STATS_COLUMNS
 
@@ -100,7 +102,7 @@ def add_column(draft: Draft, change: AddColumn, settings: Settings) -> Changed:
     }
     recorded = number_new_field(draft, field, settings.new_name)
     root = draft.root()
-    fields = at(root, parent.address)["fields"]
+    fields = at(root, (*parent.address, "fields"))
     place = len(fields) if change.position is None else place_at(fields, change.position, parent)
     fields.insert(place, field)
     words = None if fields[-1] is field else after_words(fields, fields.index(field))
@@ -133,7 +135,7 @@ def _as_it_is(draft: Draft, change: AddColumn, parent: ColumnPlace, known: Struc
     if change.comment and change.comment != known.metadata.get("comment"):
         forbid("alter.column-exists", f"{text} already exists, with another comment", _way_to("comment", text, "TEXT"))
     if change.position is not None:
-        fields = at(draft.root(), parent.address)["fields"]
+        fields = at(draft.root(), (*parent.address, "fields"))
         names = [field["name"] for field in fields]
         move_to(fields, names.index(known.name), change.position, parent)
         if names != [field["name"] for field in fields]:
@@ -448,10 +450,13 @@ def change_type(draft: Draft, change: ChangeType, settings: Settings) -> Changed
     effect = Effect(change, place.text, planned.from_type, planned.to_type, place.text, cautions=plan.warnings)
     if plan.all_refusals:
         raise Forbidden(plan.all_refusals)
-    if plan.metadata_after is None:
+    if plan.is_noop:
         return draft, effect
-    protocol = plan.protocol_after or draft.protocol
-    return replace(draft, metadata=plan.metadata_after, protocol=protocol), effect
+    root = draft.root()
+    widen(root, Widened(planned.place, planned.from_type, planned.to_type), plan.table_version)
+    enabled = {TYPE_WIDENING_ENABLED: "true"} if plan.enables_property else {}
+    changed = draft.with_schema(root).with_properties(enabled)
+    return replace(changed, protocol=plan.protocol_after or draft.protocol), effect
 
 
 def _of_void(draft: Draft, place: ColumnPlace, change: ChangeType) -> Changed:

@@ -31,7 +31,6 @@ from deltacli.delta.evolution.draft import (
     Effect,
     Forbidden,
     Settings,
-    at,
     enable_mapping,
     forbid,
     require_field,
@@ -62,6 +61,7 @@ from deltacli.delta.protocol.features import FEATURES, FeatureKind
 from deltacli.delta.schema.column_differences import differences, exchanged
 from deltacli.delta.schema.column_path import CODE, PathPart, nearest_place
 from deltacli.delta.schema.types import StructType
+from deltacli.delta.schema.widened_schema import at
 from deltacli.delta.schema.widening import Caution
 from deltacli.delta.sql.parser import parse_expression
 from deltacli.delta.sql.stored import CONSTRAINT_PREFIX, unknown_column

@@ -17,7 +17,6 @@ import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from functools import lru_cache
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
@@ -564,7 +563,7 @@ def json_type(value: object) -> str:
 
 # -- keys with texts that a user adds to the commitInfo of a commit ----------------------------------------------------
 
-NO_METADATA: Mapping[str, str] = MappingProxyType({})
+NO_METADATA: Mapping[str, str] = {}
 
 _WRITTEN = "deltacli writes this key"
 _NUMBER, _OBJECT = "Delta-Spark expects a number there", "Delta-Spark expects an object there"

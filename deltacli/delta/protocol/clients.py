@@ -9,7 +9,6 @@ of `OTHERS`.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from types import MappingProxyType
 from typing import NamedTuple
 
 from deltacli.core.typing import Json
@@ -65,7 +64,7 @@ class Client(NamedTuple):
     facts: Mapping[str, Fact]
     day: str
     notes: tuple[str, ...] = ()
-    reasons: Mapping[str, str] = MappingProxyType({})
+    reasons: Mapping[str, str] = {}
 
     def fact(self, trait: str) -> Fact | None:
         """Return what is known of a trait; of the use of a feature, what is documented for the feature."""

@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
 from deltacli.core.errors import Unreadable, command
-from deltacli.core.made_once import pattern
+from deltacli.core.made_once import cached_property, pattern
 from deltacli.core.typing import Json, JsonObject
 
 # -- the types of a table schema, parsed from its schemaString ---------------------------------------------------------
@@ -218,7 +218,8 @@ def struct_fields(data_type: DataType) -> Iterator[StructField]:
     for part in parts_of(data_type):
         if isinstance(data_type, StructType):
             yield part
-        yield from struct_fields(part.data_type)
+        if type(part.data_type) is not PrimitiveType:  # half the time of a table without nested columns
+            yield from struct_fields(part.data_type)
 
 
 def holds(data_type: DataType, wanted: DataType) -> bool:
@@ -331,6 +332,7 @@ MAX_COLUMN_ID = "delta.columnMapping.maxColumnId"
 ID = "delta.columnMapping.id"
 NESTED_IDS = "delta.columnMapping.nested.ids"
 PHYSICAL_NAME = "delta.columnMapping.physicalName"
+CHAR_VARCHAR_KEY = "__CHAR_VARCHAR_TYPE_STRING"
 
 
 def physical_name(field: StructField, mode: str) -> str:
@@ -352,17 +354,25 @@ class NameIndex:
     """
 
     def __init__(self, names: Iterable[str | None]) -> None:
-        self._exact: dict[str, list[int]] = {}
-        self._lower: dict[str, list[int]] = {}
-        for place, name in enumerate(names):
-            if name is not None:
-                self._exact.setdefault(name, []).append(place)
-                self._lower.setdefault(name.lower(), []).append(place)
+        self._names = tuple(names)
+        self._exact = _places(self._names)
+
+    @cached_property
+    def _lower(self) -> dict[str, list[int]]:
+        return _places(name if name is None else name.lower() for name in self._names)
 
     def places_of(self, name: str) -> Sequence[int]:
         """Return all positions of a name, in order."""
         exact = self._exact.get(name)
         return exact if exact is not None else self._lower.get(name.lower(), ())
+
+
+def _places(names: Iterable[str | None]) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = {}
+    for place, name in enumerate(names):
+        if name is not None:
+            found.setdefault(name, []).append(place)
+    return found
 
 
 def places_of(name: str, names: Iterable[str | None]) -> Sequence[int]:

@@ -80,16 +80,16 @@ def possible_targets(from_type: str) -> str:
 _ORDER = ("short", "integer", "long", "double", "timestamp_ntz")
 
 
-class _Verbatim(str):
-    """The text of a number."""
+class Verbatim(str):
+    """The text of a number, or of another value that is already written."""
 
     __slots__ = ()
 
 
 def read_exactly(text: str) -> Json:
-    """Return the value of a JSON text, numbers as `_Verbatim`. Raises Unreadable (`schema.bad-json`)."""
+    """Return the value of a JSON text, numbers as `Verbatim`. Raises Unreadable (`schema.bad-json`)."""
     try:
-        return json.loads(text, parse_float=_Verbatim, parse_int=_Verbatim)
+        return json.loads(text, parse_float=Verbatim, parse_int=Verbatim)
     except (ValueError, RecursionError) as fault:
         raise Unreadable(
             f"the schema cannot be read: {str(fault)[:200]}",
@@ -111,7 +111,7 @@ def write_exactly(value: Json) -> str:
 
 
 def _written(value: Any, quote: Any) -> str:  # Any: JSON values, and what writes a text
-    if isinstance(value, _Verbatim):
+    if isinstance(value, Verbatim):
         return str(value)
     if isinstance(value, dict):
         return "{" + ",".join([f"{quote(key)}:{_written(item, quote)}" for key, item in value.items()]) + "}"
@@ -135,15 +135,22 @@ def widened_schema(schema_string: str, changes: Sequence[Widened], table_version
     """
     root = read_exactly(schema_string)
     for change in changes:
-        *above, last = change.place.address
-        _at(root, above)[last] = change.to_type
-        _record(_at(root, change.place.field_address), change, table_version)
+        widen(root, change, table_version)
     return write_exactly(root)
 
 
-def _at(root: Json, address: Sequence[str | int]) -> Json:
+def widen(root: Json, change: Widened, table_version: int | None) -> None:
+    """Make one change in the JSON of a schema, and record it."""
+    *above, last = change.place.address
+    at(root, above)[last] = change.to_type
+    _record(at(root, change.place.field_address), change, table_version)
+
+
+def at(root: Any, address: Sequence[str | int]) -> Any:  # Any: JSON values
+    """Return a part of a schema, to be edited: the parts along the way become copies, all others may be shared."""
     part = root
     for step in address:
+        part[step] = part[step].copy()
         part = part[step]
     return part
 
@@ -155,9 +162,7 @@ def _record(field: dict[str, Any], change: Widened, table_version: int | None) -
         entry["fieldPath"] = change.place.field_path
     if table_version is not None:
         entry["tableVersion"] = table_version
-    metadata = field.get("metadata")
-    if metadata is None:
-        metadata = field["metadata"] = {}
+    metadata = {} if field.get("metadata") is None else field["metadata"]
     entries = (metadata.get(TYPE_CHANGES_KEY) or []) if isinstance(metadata, dict) else None
     if not isinstance(entries, list):
         raise Unreadable(
@@ -165,7 +170,7 @@ def _record(field: dict[str, Any], change: Widened, table_version: int | None) -
             code="typewidening.bad-entry",
             hint=command("validate", select=["typewidening.*"]),
         )
-    metadata[TYPE_CHANGES_KEY] = [*entries, entry]
+    field["metadata"] = {**metadata, TYPE_CHANGES_KEY: [*entries, entry]}
 
 
 class History(NamedTuple):

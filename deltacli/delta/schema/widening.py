@@ -46,7 +46,7 @@ from deltacli.delta.schema.type_changes import (
     is_iceberg_change,
     refused_change,
 )
-from deltacli.delta.schema.types import PrimitiveType, StructType, parse_schema, simple_name
+from deltacli.delta.schema.types import CHAR_VARCHAR_KEY, PrimitiveType, StructType, parse_schema, simple_name
 from deltacli.delta.schema.widened_schema import Widened, history_of, parse_type, possible_targets, widened_schema
 from deltacli.delta.sql.parser import Form, Node, parse_expression
 from deltacli.delta.sql.stored import (
@@ -66,7 +66,6 @@ PartitionValues = Callable[[str], Iterable[str | None]]
 """The distinct texts of a partition column in the live files, by its name in partitionValues."""
 
 UNIFORM_KEY = "delta.universalFormat.enabledFormats"
-CHAR_VARCHAR_KEY = "__CHAR_VARCHAR_TYPE_STRING"
 IDENTITY_PREFIX = "delta.identity."
 _ICEBERG = ("icebergCompatV1", "icebergCompatV2", "icebergCompatV3", "icebergWriterCompatV1", "icebergWriterCompatV3")
 _SHOWN_TEXTS = 3
@@ -448,7 +447,7 @@ def _schema_of(config: TableConfiguration, raw_metadata: Action) -> StructType:
             code="schema.bad-json",
             hint=command("validate"),
         )
-    return parse_schema(text)
+    return config.schema if config.schema and text == config.metadata.schema_string else parse_schema(text)
 
 
 def _resolved(schema: StructType, changes: Sequence[tuple[str, str]]) -> list[Widened]:

@@ -14,7 +14,7 @@ from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.protocol.features import GENERATED_COLUMNS
 from deltacli.delta.schema.column_path import ColumnPlace, PathPart
 from deltacli.delta.schema.type_changes import named_fields
-from deltacli.delta.schema.types import DataType, StructType
+from deltacli.delta.schema.types import DataType, PrimitiveType, StructField, StructType
 from deltacli.delta.sql.parser import NILADIC, Form, Node, parse_expression
 
 CONSTRAINT_PREFIX = "delta.constraints."
@@ -62,13 +62,18 @@ def stored_sql(config: TableConfiguration) -> Iterator[StoredSql]:
         if key.lower().startswith(CONSTRAINT_PREFIX):
             yield StoredSql(StoredKind.CONSTRAINT, key[len(CONSTRAINT_PREFIX) :], text)
     is_generated = not config.is_inert(GENERATED_COLUMNS)
-    for named in named_fields(config.schema):
+    columns = (one for one in config.schema.fields if type(one.data_type) is not PrimitiveType or _keeps_sql(one))
+    for named in named_fields(StructType(tuple(columns))):
         metadata = named.field.metadata
         if metadata.get(INVARIANT_KEY) is not None:
             yield StoredSql(StoredKind.INVARIANT, named.path, _condition_of(metadata[INVARIANT_KEY]))
         if is_generated and metadata.get(GENERATION_KEY) is not None:
             text = metadata[GENERATION_KEY]
             yield StoredSql(StoredKind.GENERATION, named.path, text if isinstance(text, str) else None)
+
+
+def _keeps_sql(column: StructField) -> bool:
+    return INVARIANT_KEY in column.metadata or GENERATION_KEY in column.metadata
 
 
 def invariant_sql(value: object) -> str | None:

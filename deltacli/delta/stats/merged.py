@@ -36,7 +36,8 @@ def merged(
     """Return the statistics of a file with what is missing or wrong taken from those that were computed; None where
     nothing is. `types` are those of the columns.
 
-    Of a file with deleted rows, footers prove nothing wrong, and add nothing to bounds that claim to be tight.
+    Of a file with deleted rows, footers prove nothing wrong, and add nothing to bounds that claim to be tight. What
+    contradicts itself is left out where it cannot be replaced.
     """
     ours = _parsed(old, _exactly) if old else None
     theirs = None if ours is None else _parsed(new, _exactly)
@@ -47,6 +48,12 @@ def merged(
     if not any(ours.leaves.values()):
         is_same = ours.value == theirs.value or (is_counted and not any(theirs.leaves.values()))
         return None if is_same else _joined(old, new, PER_COLUMN)
+    wrong = [
+        (parts, path)
+        for parts in (BOUNDS, (NULL_COUNT,))
+        for path, data_type in types.items()
+        if _is_impossible([ours.leaves[part].get(path) for part in parts], data_type, theirs.value["numRecords"])
+    ]
     edits: dict[tuple[str, ColumnPath], bool] = {}  # whether it is taken, or left out
     # Of a column whose values were read and that has no statistics now, those that are there are wrong, or say nothing.
     read = [path for path, data_type in types.items() if from_rows and _is_told_by_rows(data_type)]
@@ -57,14 +64,45 @@ def merged(
             if None in has:
                 if from_rows and is_bounded and any(one is not None for one in had):
                     edits |= dict.fromkeys(((part, path) for part in parts), False)
-            elif (None in had and (proves or is_wide)) or (
+            elif ((None in had or (parts, path) in wrong) and (proves or is_wide)) or (
                 proves and None not in had and not _agree(parts, had, has, types.get(path) if parts is BOUNDS else None)
             ):
                 edits |= dict.fromkeys(((part, path) for part in parts), True)
+    for parts, path in wrong:
+        edits = dict.fromkeys(((part, path) for part in parts), False) | edits
     is_tight_before_deletion = has_vector and from_rows and not is_wide
     if not edits and not is_tight_before_deletion and is_counted:
         return None
     return _joined(old, new, (), edits, is_wide=is_tight_before_deletion)
+
+
+def _is_impossible(had: Sequence[Any], data_type: DataType, rows: int) -> bool:
+    """Return whether a minimum is above its maximum, or a null count is not one of so many rows."""
+    if None in had:
+        return False
+    if len(had) == 1:
+        return type(had[0]) is int and not 0 <= had[0] <= rows
+    kind = bound_kind(data_type)
+    if kind in (StatKind.TEXT, StatKind.BOOLEAN):
+        return all(isinstance(one, str | bool) for one in had) and type(had[0]) is type(had[1]) and had[0] > had[1]
+    if kind in (StatKind.DATE, StatKind.TIMESTAMP):  # a maximum may be cut to its millisecond
+        moments = [one for one in (parse_moment(str(text)) for text in had) if one is not None]
+        low, *high = [one.microseconds // 1_000 for one in moments] or [0]
+        return bool(high) and low > high[0]
+    try:
+        least, most = (_number(one, data_type) for one in had)
+        return least > most
+    except (InvalidOperation, OverflowError):
+        return False
+
+
+def _number(value: Any, data_type: DataType | None) -> Decimal:
+    """Return a number as a column has it. Raises InvalidOperation and OverflowError."""
+    number = Decimal(str(value))
+    if data_type is None or bound_kind(data_type) is not StatKind.FLOAT:
+        return number
+    # The same double has more than one shortest text.
+    return Decimal(as_single(float(number)) if getattr(data_type, "name", "") == "float" else float(number))
 
 
 def _is_told_by_rows(data_type: DataType) -> bool:
@@ -165,10 +203,6 @@ def _is_same(old: Any, new: Any, data_type: DataType | None, *, is_high: bool) -
     if isinstance(old, bool) or isinstance(new, bool):
         return old is new
     try:
-        numbers = [Decimal(str(one)) for one in (old, new)]
-        if kind is StatKind.FLOAT:  # the same double has more than one shortest text
-            is_single = getattr(data_type, "name", "") == "float"
-            numbers = [Decimal(as_single(float(one)) if is_single else float(one)) for one in numbers]
+        return _number(old, data_type) == _number(new, data_type)
     except (InvalidOperation, OverflowError):
         return False
-    return numbers[0] == numbers[1]

@@ -431,6 +431,8 @@ class FleetSession:
     expand: Expander | None = None
     """Lists the tables of catalogs."""
     report: FleetReport | None = field(default=None, init=False)
+    has_ended: bool = field(default=False, init=False)
+    """All that was due was done, or left for the next run."""
 
     @property
     def state(self) -> Path:
@@ -554,7 +556,7 @@ class FleetSession:
         try:
             runner.run(report)
             self._judge(report)
-            is_whole = True
+            is_whole = self.has_ended = True
             return report
         finally:
             left = report.left if is_whole else max(report.left, 1)

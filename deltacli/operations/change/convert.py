@@ -54,7 +54,7 @@ from deltacli.storage import LocalStorage
 from deltacli.storage.base import StoreOfPrefix, require_writable
 from deltacli.table.find_log import list_log, refuse_paimon, table_around
 from deltacli.table.handle import managed_store
-from deltacli.work.foreign_files import ForeignFile, read_foreign
+from deltacli.work.foreign_files import PARTS, ForeignFile, leaves_within, read_foreign
 
 if TYPE_CHECKING:
     import pyarrow
@@ -67,8 +67,7 @@ if TYPE_CHECKING:
 
 _LEAST_PROTOCOL = {"minReaderVersion": 1, "minWriterVersion": 2}
 _WHOLE = ("byte", "short", "integer")
-_PARTS = (("elementType", "element"), ("keyType", "key"), ("valueType", "value"))
-_ELEMENTS = tuple(key for key, _ in _PARTS)
+_ELEMENTS = tuple(key for key, _ in PARTS)
 _INFERRED = ("integer", "long", "date")
 _FORBIDDEN = frozenset(" ,;{}()\n\t=")
 """Characters that Spark refuses in the names of columns."""
@@ -154,6 +153,11 @@ class _Wanted(NamedTuple):
             return {"type": "struct", "fields": list(parts)}
         return kind | {key: self.stored(kind[key]) for key in _ELEMENTS if key in kind}
 
+    def leaves(self) -> Iterator[tuple[str, str]]:
+        """Yield the types without parts, by their places in files."""
+        for one in self.fields:
+            yield from leaves_within(self.physical(one), self.stored(one["type"]))
+
     def fits(self, column: Mapping[str, Any], kind: Any, dropped: list[str]) -> bool:
         """Return whether values of a type in a file are those of a column, whose type may have been widened. `dropped`
         gets the fields of a mapped table that the column does not have.
@@ -169,7 +173,7 @@ class _Wanted(NamedTuple):
         if kind["type"] != "struct":
             return all(
                 self._fits(kind[key], stored[key], f"{place}.{name}", dropped, is_widened=is_widened)
-                for key, name in _PARTS
+                for key, name in PARTS
                 if key in kind
             )
         fields = {self.physical(one): one for one in kind["fields"]}
@@ -488,9 +492,10 @@ class _Converting:
         storage, engine = self._table.storage, self._table.engine
         files = self._listed.files
         apart = {*names, *(physical for physical, name in self._spelled.items() if name in names)}
+        types = None if self._wanted is None else dict(self._wanted.leaves())
 
         def read(path: str) -> tuple[str, ForeignFile]:
-            return path, read_foreign(storage, path, files[path][0], apart)
+            return path, read_foreign(storage, path, files[path][0], apart, types)
 
         at_once = storage.capabilities.parallel_reads
         reads = engine.run(read, files, at_once=at_once if at_once > 1 else None)
@@ -529,6 +534,8 @@ class _Converting:
         """Yield what the columns of a file have against them that their types do not say."""
         if file.variant:
             yield Conflict(path, file.variant, "variant", "a type whose values this command can name")
+        for place, seen in file.beyond:
+            yield Conflict(path, place, seen, "times whose microseconds fit into 64 bits")
         for place, found in file.ids if self._ids else ():
             expected = self._ids.get(place, found)
             if found is None or found != expected:
@@ -629,7 +636,7 @@ class _Converting:
         return [dict(one) for one in wanted.fields]
 
     def _judge_type(self, path: str, column: str, kind: Any) -> None:
-        for place, part in _leaves(column, kind):
+        for place, part in leaves_within(column, kind):
             if part not in PLAIN_TYPES and part != "binary" and not _is_decimal(part):
                 self._conflicts.append(Conflict(path, place, part, "a type of Delta tables"))
 
@@ -818,25 +825,13 @@ def _common(one: Any, other: Any) -> Any:
     return None if None in found.values() else found
 
 
-def _leaves(place: str, kind: Any) -> Iterator[tuple[str, str]]:
-    if isinstance(kind, str):
-        yield place, kind
-    elif kind["type"] == "struct":
-        for part in kind["fields"]:
-            yield from _leaves(f"{place}.{part['name']}", part["type"])
-    else:
-        for key, name in _PARTS:
-            if key in kind:
-                yield from _leaves(f"{place}.{name}", kind[key])
-
-
 def _structs(place: str, kind: Any) -> Iterator[tuple[str, Sequence[Mapping[str, Any]]]]:
     """Yield the fields of the structs that a type consists of, but not those inside them, by place."""
     if isinstance(kind, str):
         return
     if kind["type"] == "struct":
         yield place, kind["fields"]
-    for key, name in _PARTS:
+    for key, name in PARTS:
         if key in kind:
             yield from _structs(f"{place}.{name}", kind[key])
 

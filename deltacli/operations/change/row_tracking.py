@@ -10,7 +10,6 @@ Spec: Row Tracking; Delta-Spark: ROW TRACKING BACKFILL.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
@@ -60,7 +59,7 @@ class Backlog(NamedTuple):
 
     files: int
     uncounted: int
-    counts: Mapping[_File, int] = MappingProxyType({})
+    counts: Mapping[_File, int] = {}
     """The rows that the footers of uncounted files state."""
     rows: int = 0
     """How many rows get ids."""

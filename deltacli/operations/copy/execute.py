@@ -15,6 +15,7 @@ from deltacli.changing.basis import LOOK_SECONDS, Act
 from deltacli.changing.commit import Committed, commit
 from deltacli.changing.plan import Amount, Shortfall
 from deltacli.core.errors import (
+    CONTINUE,
     ConflictLost,
     DeltacliError,
     FileMissing,
@@ -75,15 +76,17 @@ class CopyResult:
     committed_version: int | None = None
     differences: Sequence[Difference] = ()
     dry_run: bool = False
-    can_continue: bool = True
-    """False after an error that running it again does not mend."""
+    can_continue: bool | None = None
+    """After an error: whether running it again continues the copy."""
     is_out_of_time: bool = False
     """Whether files were left to copy when the time was up."""
 
     def so_far(self) -> str:
         """Return how many files were copied."""
-        way = "run it again to continue" if self.can_continue else "running it again does not mend this"
-        return f"{plural(self.copied.files, 'file')} copied; {way}"
+        copied = f"{plural(self.copied.files, 'file')} copied"
+        if self.can_continue is None and not self.is_out_of_time:
+            return copied
+        return f"{copied}; {CONTINUE if self.can_continue is not False else 'running it again does not mend this'}"
 
     def shortfall(self) -> Shortfall | None:
         """Return that the time was up: an error ends a copy otherwise."""

@@ -48,7 +48,7 @@ class CopyRequest:
     threads: int | None = option("Files to copy at a time.  [default: by the stores]", "N", Kind.COUNT)
     rate: str | int | None = option("Bytes to copy per second, such as 50MiB/s.", "SIZE/s", Kind.TEXT)
     time_budget_ms: int | None = option(
-        "Begin no file after this time, such as 30m; run again to continue.", "DURATION", Kind.DURATION
+        "Begin no file after this time, such as 30m; run the same command to continue.", "DURATION", Kind.DURATION
     )
     dry_run: bool = False
 

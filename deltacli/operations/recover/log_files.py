@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow import compute as pc
@@ -520,7 +519,7 @@ class OpenedSource(NamedTuple):
     has_log: bool = False
     is_same: bool = False
     refusal: Refused | None = None
-    cut: Mapping[str, StoredFile] = MappingProxyType({})
+    cut: Mapping[str, StoredFile] = {}
     """Commits of the table that are cut off, which this source has completely."""
 
 

@@ -17,7 +17,6 @@ import json
 import zlib
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
@@ -106,7 +105,7 @@ class Named(NamedTuple):
         return found
 
 
-NOTHING: Mapping[bytes, str] = MappingProxyType({})
+NOTHING: Mapping[bytes, str] = {}
 
 
 class Looked(NamedTuple):
@@ -119,9 +118,9 @@ class Looked(NamedTuple):
     notes: Sequence[str] = ()
     renamed: Mapping[bytes, str] = NOTHING
     """Missing files that are there under names that no log has."""
-    sizes: Mapping[bytes, int] = MappingProxyType({})
+    sizes: Mapping[bytes, int] = {}
     """The bytes of the files of which only the size differs from the log."""
-    descriptors: Mapping[int, JsonObject] = MappingProxyType({})
+    descriptors: Mapping[int, JsonObject] = {}
     """The vectors of adds as their bitmaps are, where only the descriptors differ."""
 
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow import compute as pc
@@ -88,7 +87,7 @@ class FilesPlan(NamedTuple):
     whole_directories: tuple[str, ...] = ()
     returned: tuple[str, ...] = ()
     """Files that the listing lacked and that are there when they are asked for."""
-    renamed: Mapping[str, str] = MappingProxyType({})
+    renamed: Mapping[str, str] = {}
     """Live files that are missing, and the files under other names that are what the log says of them."""
 
 

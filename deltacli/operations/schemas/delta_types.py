@@ -12,8 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from deltacli.core.errors import in_backticks, sql_name
 from deltacli.core.typing import Json
 from deltacli.delta.schema import types as delta
-from deltacli.delta.schema.types import ID, PHYSICAL_NAME, decimal_parts
-from deltacli.delta.schema.widening import CHAR_VARCHAR_KEY
+from deltacli.delta.schema.types import CHAR_VARCHAR_KEY, ID, PHYSICAL_NAME, decimal_parts
 from deltacli.delta.sql.stored import DEFAULT_KEY
 from deltacli.paimon.conversions import ConversionLoss, Report
 from deltacli.paimon.schema_changes import Change, ChangeKind, Path, SqlType

@@ -15,8 +15,7 @@ from functools import partial
 from deltacli.core.errors import Unreadable, in_backticks
 from deltacli.core.typing import Json, JsonObject
 from deltacli.delta.schema import types as delta
-from deltacli.delta.schema.types import StructType, parse_schema
-from deltacli.delta.schema.widening import CHAR_VARCHAR_KEY
+from deltacli.delta.schema.types import CHAR_VARCHAR_KEY, StructType, parse_schema
 from deltacli.delta.sql.stored import DEFAULT_KEY, GENERATION_KEY
 from deltacli.operations.paimon.facts import PaimonSnapshot
 from deltacli.operations.paimon.table_files import read_limited

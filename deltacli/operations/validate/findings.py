@@ -230,6 +230,10 @@ class SelectedRules(Set[str]):
     def _from_iterable(cls, ids: Iterable[str]) -> frozenset[str]:  # type: ignore[override]
         return frozenset(ids)
 
+    def __reduce__(self) -> tuple[type[frozenset[str]], tuple[list[str]]]:
+        """Return a copy as the ids alone."""
+        return frozenset, ([*self._ids],)
+
 
 class Collector:
     """Runs the selected checks over views and collects their findings, at most `most` per rule (0: all)."""

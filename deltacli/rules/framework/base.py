@@ -92,13 +92,13 @@ def from_a_copy(sentence: str, **options: str) -> Worded:
 
 def by_repair(what: str, **options: str) -> Worded:
     """Return a repair that brings `what` back from a copy, or gives up rows, after a dry run that shows which."""
+    return Worded("{}", partial(_with_repair, what, options))
 
-    def spelled() -> str:
-        source, loss = parameter("repair.sources", "COPY"), parameter("repair.accept_loss")
-        shown = command("repair", **options, dry_run=True)
-        return f"bring {what} back with {source}, or give up the rows of the file with {loss}; look first: {shown}"
 
-    return Worded("{}", spelled)
+def _with_repair(what: str, options: Mapping[str, str]) -> str:
+    source, loss = parameter("repair.sources", "COPY"), parameter("repair.accept_loss")
+    shown = command("repair", **options, dry_run=True)
+    return f"bring {what} back with {source}, or give up the rows of the file with {loss}; look first: {shown}"
 
 
 class Rule(NamedTuple):

@@ -103,7 +103,7 @@ RULES: Mapping[Risk, str] = {
     Risk.WRITES_FAIL: """
         domain.without-feature metadata.all-columns-partitioned property.compression-codec property.parquet-version
         protocol.exclusive schema.empty-struct schema.void-in-complex
-        constraint.bad-sql invariant.bad-json generated.bad-sql default.bad-sql
+        constraint.bad-sql invariant.bad-json generated.bad-sql default.bad-sql stats.text-too-long
         identity.incomplete identity.step-zero identity.immutable-changed identity.high-water-mark
         catalog.txnid-missing clustering.partitioned iceberg.versions-conflict typewidening.property-missing
         """,
@@ -510,6 +510,7 @@ _NO_STEP: tuple[tuple[str, str], ...] = (
         schema.type-changed-illegally schema.case-only-change schema.bad-json schema.field-missing-key
         schema.unknown-type schema.decimal-bounds schema.char-varchar schema.duplicate-column schema.empty-name
         schema.invalid-chars schema.empty-struct schema.map-key-null schema.void-in-complex schema.metadata-reserved
+        stats.text-too-long
         mapping.mode-change-illegal mapping.physical-name-changed mapping.id-reused mapping.physical-path-reused
         mapping.max-id-decreased mapping.mode-invalid mapping.mode-without-protocol mapping.id-missing
         mapping.name-missing mapping.id-duplicate mapping.physical-path-duplicate mapping.id-out-of-range

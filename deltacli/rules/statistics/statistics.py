@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 from deltacli.arrow import compute as pc
+from deltacli.core.errors import Worded, command
+from deltacli.core.made_once import pattern
 from deltacli.core.typing import ArrowArray, ArrowSchema, Json
 from deltacli.core.units import format_count, plural
 from deltacli.delta.schema.to_arrow import iceberg_compat, keeps_partition_columns
+from deltacli.delta.schema.types import CHAR_VARCHAR_KEY
 from deltacli.delta.stats.columns import Z85, Leaf, StatsBlock, dig, read_bound, read_json
 from deltacli.delta.stats.schema import BOUNDS, NULL_COUNT, PER_COLUMN, ColumnPath, StatColumn, StatKind
 from deltacli.rules.framework.base import Area, Finding, Severity
@@ -326,6 +330,14 @@ MIN_GREATER_MAX = AREA.error(
     repair=_RECOMMIT,
     example='"stats":"{\\"numRecords\\":10,\\"minValues\\":{\\"id\\":9},\\"maxValues\\":{\\"id\\":1}}"',
 )
+TEXT_TOO_LONG = AREA.warning(
+    "stats.text-too-long",
+    "A bound of a char(n) or varchar(n) column has more than n characters.",
+    spec="Delta-Spark: char and varchar columns",
+    broken="Spark fails to write such rows again, in an UPDATE or MERGE",
+    repair=Worded("give the column a type for longer texts: {}", partial(command, "alter", "type", "COLUMN", "string")),
+    example='"maxValues":{"code":"abcdef"} where code is a varchar(5)',
+)
 TIMESTAMP_PRECISION = AREA.info(
     "stats.timestamp-precision",
     "The maximum of a timestamp column was truncated to milliseconds and is therefore below its minimum.",
@@ -382,6 +394,29 @@ def _compare(view: FilesView, block: StatsBlock, low: Leaf, high: Leaf) -> Itera
             text = f"the minimum of column {name} is above its maximum"
             seen = "true to false" if low.column.kind is StatKind.BOOLEAN else f"{minimum} to {maximum}"
             yield MIN_GREATER_MAX.at(place, text, seen=seen, expected="minimum to maximum")
+
+
+_LENGTH = pattern(r"\s*(?:var)?char\s*\(\s*(\d+)\s*\)\s*")
+_CUT_CHARACTERS = 32
+"Longer texts are cut to so many characters, and a maximum gets one more."
+
+
+@AREA.check(FilesView, TEXT_TOO_LONG)
+def texts_beyond_their_length(view: FilesView) -> Iterator[Finding]:
+    """Report bounds that are longer than char(n) and varchar(n) allow; a cut one is no longer than its value."""
+    columns = view.config.columns.items()
+    declared = {name: str(one.metadata[CHAR_VARCHAR_KEY]) for name, one in columns if CHAR_VARCHAR_KEY in one.metadata}
+    limits = {name: (int(match[1]), text) for name, text in declared.items() if (match := _LENGTH.fullmatch(text))}
+    for block, part, leaf in _leaves_of(view, BOUNDS) if limits else ():
+        if leaf.column is None or leaf.column.kind is not StatKind.TEXT or leaf.path[0] not in limits:
+            continue
+        most, text = limits[leaf.path[0]]
+        longest = most + (part == BOUNDS[1] and most >= _CUT_CHARACTERS)
+        is_value = pc.coalesce(block.is_tight, True)  # else it may be that of a deleted row
+        for index in _rows(pc.and_(pc.greater(pc.utf8_length(leaf.values), longest), is_value)):
+            found = leaf.values[index].as_py()
+            said = f"{part} of column {leaf.column.name}, a {text.strip()}, has {plural(len(found), 'character')}"
+            yield TEXT_TOO_LONG.at(view.place(block.row(index)), said, seen=found, expected=f"at most {most}")
 
 
 def _was_cut(low: Leaf, high: Leaf, index: int) -> bool:

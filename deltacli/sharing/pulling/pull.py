@@ -16,7 +16,16 @@ from deltacli.changing.basis import LOOK_SECONDS, Act, Basis, basis_of
 from deltacli.changing.commit import Committed
 from deltacli.changing.plan import Whole
 from deltacli.changing.preflight import require_trusted
-from deltacli.core.errors import ConflictLost, DataUnreadable, DeltacliError, NoSpace, OutcomeUnknown, Refused, command
+from deltacli.core.errors import (
+    CONTINUE,
+    ConflictLost,
+    DataUnreadable,
+    DeltacliError,
+    NoSpace,
+    OutcomeUnknown,
+    Refused,
+    command,
+)
 from deltacli.core.machine import Clock, system_clock
 from deltacli.core.pools import ThreadPool
 from deltacli.core.progress import SILENT, Progress
@@ -542,8 +551,9 @@ class _Received:
             if self.files:
                 stop.facts["kept"] = f"{said}; they are not downloaded again"
         elif stop is not None and not isinstance(stop, Exception):
-            committed = "" if self.may_have_committed else "nothing was committed; "
-            stop.add_note(f"{said}; {committed}run the same command again to continue")
+            committed = "" if self.may_have_committed else "; nothing was committed"
+            stop.add_note(f"{said}{committed}")
+            stop.add_note(CONTINUE)
 
 
 def _require_space(directory: str, needed: int) -> None:

@@ -148,6 +148,63 @@ def test_files_that_disagree_are_listed_by_file_and_column(
     assert text != open_table(tmp_path / "t").plan_convert().conflicts[0].expected.partition(", as in ")[0]
 
 
+_MOST = 9_223_372_036_854_775
+"""The last millisecond whose microseconds fit into 64 bits."""
+
+
+@pytest.mark.parametrize("has_bounds", [True, False])
+@pytest.mark.parametrize("unit", ["ms", "s"])
+@pytest.mark.parametrize("within", ["v", "v.element", "v.key", "v.value", "v.x"])
+def test_times_beyond_64_bits_of_microseconds_are_refused_and_those_before_are_read(
+    within: str, unit: str, has_bounds: bool, tmp_path: Path
+) -> None:
+    """Bounds that are missing do not show that values fit."""
+    place, most = tmp_path / "t", _MOST // (1 if unit == "ms" else 1_000)
+
+    def write(path: str, *numbers: int) -> None:
+        times, ones = pa.array(numbers, pa.timestamp(unit, "UTC")), pa.array([1] * len(numbers))
+        offsets = pa.array(range(len(numbers) + 1), pa.int32())
+        columns = {
+            "v": times,
+            "v.element": pa.ListArray.from_arrays(offsets, times),
+            "v.key": pa.MapArray.from_arrays(offsets, times, ones),
+            "v.value": pa.MapArray.from_arrays(offsets, ones, times),
+            "v.x": pa.StructArray.from_arrays([times], names=["x"]),
+        }
+        settings = {"write_statistics": has_bounds, "row_group_size": 1}
+        put(place, path, settings, w=pa.array([[1, 2]] * len(numbers)), v=columns[within])
+
+    write("fits.parquet", most, 0, -most)
+    write("late.parquet", 0, most + 1)
+    write("early.parquet", -most - 1)
+
+    found = conflicts(place)
+
+    assert [("early.parquet", within), ("late.parquet", within)] == [(path, column) for path, column, _ in found]
+    open_table(place).convert(exclude=("early*", "late*"))
+    assert 3 == open_table(place).snapshot().scan(columns=["v"]).to_arrow().num_rows
+
+
+@pytest.mark.parametrize(("day", "is_refused"), [(106_751_991, False), (106_751_992, True), (-106_751_992, True)])
+def test_dates_beyond_64_bits_of_microseconds_are_refused_where_the_column_was_widened(
+    day: int, is_refused: bool, tmp_path: Path
+) -> None:
+    place, given = tmp_path / "t", tmp_path / "schema.json"
+    put(place, "x.parquet", v=pa.array([day], pa.int32()).view(pa.date32()), w=pa.array([day], pa.int32()))
+    changes = {"delta.typeChanges": [{"fromType": "date", "toType": "timestamp_ntz"}]}
+    fields = [
+        {"name": "v", "type": "timestamp_ntz", "nullable": True, "metadata": changes},
+        {"name": "w", "type": "integer", "nullable": True, "metadata": {}},
+    ]
+    given.write_text(json.dumps({"type": "struct", "fields": fields}))
+
+    if is_refused:
+        assert ["v"] == [column for _, column, _ in conflicts(place, schema=str(given))]
+    else:
+        open_table(place).convert(schema=str(given))
+        assert 1 == len(rows(place, "w"))
+
+
 def test_files_that_cannot_be_read_are_named_and_may_be_left_out(tmp_path: Path) -> None:
     place = lake(tmp_path / "t")
     whole = (place / "day=2026-01-01/c=A%2FB/a.parquet").read_bytes()

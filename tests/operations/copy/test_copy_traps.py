@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from deltacli import open_table
-from deltacli.core.errors import PartlyDone, VersionAbsent
+from deltacli.core.errors import CONTINUE, PartlyDone, VersionAbsent
 from deltacli.operations.checkpoint.checkpoint import CheckpointRequest, LayoutChoice, plan_checkpoint, write_checkpoint
 from deltacli.operations.copy import execute
 from deltacli.operations.copy.execute import CopyResult
@@ -193,6 +193,17 @@ def test_a_file_of_other_bytes_is_found_by_each_run_and_never_published(source: 
     assert note_of(target).failed_level is None
 
 
+def test_a_copy_says_once_how_to_continue(source: Path, target: Path) -> None:
+    """
+    An interruption is followed by the sentence of every command.
+    """
+    plan = open_table(source).plan_copy(str(target))
+
+    assert "0 files copied" == CopyResult(plan).so_far()
+    assert f"0 files copied; {CONTINUE}" == CopyResult(plan, can_continue=True).so_far()
+    assert f"0 files copied; {CONTINUE}" == CopyResult(plan, is_out_of_time=True).so_far()
+
+
 def test_what_repeating_cannot_mend_does_not_ask_for_it(source: Path, target: Path) -> None:
     copy(source, target, replica=True)
     (target / files_named_by(source, 1)[0]).unlink()
@@ -200,7 +211,7 @@ def test_what_repeating_cannot_mend_does_not_ask_for_it(source: Path, target: Pa
 
     fault = refused(source, target, replica=True)
 
-    assert "run it again to continue" not in fault.facts["so far"]
+    assert CONTINUE not in fault.facts["so far"]
     assert "delete" in fault.facts["way out"]
 
 

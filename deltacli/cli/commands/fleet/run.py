@@ -141,7 +141,17 @@ def _saying_what_was_done(session: FleetSession) -> Iterator[None]:
     try:
         yield
     except Interrupted as interruption:
-        if session.report is not None and interruption.outcome == Interrupted.outcome:
-            done = session.report.summary()["done"]
-            interruption.outcome = f"{plural(done, 'step')} done; run the same command with --resume to continue"
+        if interruption.outcome == Interrupted.outcome:
+            interruption.outcome = _done_so_far(session)
         raise
+
+
+def _done_so_far(session: FleetSession) -> str:
+    if (report := session.report) is None:
+        return "no step was started"
+    summary = report.summary()
+    partly = f", {summary['partly']} partly" if summary["partly"] else ""
+    done = f"{plural(summary['done'], 'step')} done{partly}"
+    if session.has_ended and not report.left:
+        return f"run {report.run} has ended, {done}"
+    return f"{done}; run the same command with --resume to continue"

@@ -15,6 +15,7 @@ from deltacli.core.units import has_bytes
 from deltacli.delta.encoding.value_text import parse_date, parse_moment
 from deltacli.delta.predicate.columns import Column, PredicateColumns
 from deltacli.delta.schema.types import (
+    CHAR_VARCHAR_KEY,
     WHOLE_BITS,
     DataType,
     Kind,
@@ -346,7 +347,6 @@ def moment_literal(text: str, data_type: PrimitiveType) -> Value:
 
 
 _PADDED = re.compile(r"(?<!var)char\(")
-_CHAR_KEY = "__CHAR_VARCHAR_TYPE_STRING"
 
 
 class Asked(NamedTuple):
@@ -405,7 +405,7 @@ class ColumnNames:
         for name in column.path:
             assert isinstance(data_type, StructType)
             field = next(field for field in data_type.fields if field.name == name)
-            if _PADDED.search(str(field.metadata.get(_CHAR_KEY, ""))):
+            if _PADDED.search(str(field.metadata.get(CHAR_VARCHAR_KEY, ""))):
                 return True
             data_type = field.data_type
         return False
