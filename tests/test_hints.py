@@ -175,6 +175,7 @@ def test_what_lower_layers_name_are_options() -> None:
     assert [] == wrong
 
 
+@pytest.mark.halved
 def test_what_lower_layers_name_are_parameters_of_the_api() -> None:
     wrong = []
     for place, operation, names in calls():

@@ -111,6 +111,7 @@ def ill(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return home
 
 
+@pytest.mark.halved
 def test_every_form_has_the_same_advice(ill: Path) -> None:
     whole = document(ill)
     lines = [json.loads(line) for line in doctor(ill, "--format", "ndjson").out.splitlines()]
@@ -247,6 +248,7 @@ def test_what_is_negative_is_a_cost_and_what_rounds_to_0_is_left_out() -> None:
     assert "costs about $1.50 more per month" == saves(found)
 
 
+@pytest.mark.halved
 def test_every_form_has_the_costs_of_an_advice(tmp_path: Path) -> None:
     table = corpus.table("derived/dv-inline-a")
     shutil.copytree(table.path(corpus.unpacked()), tmp_path / "tbl")

@@ -420,6 +420,7 @@ def test_the_value_of_a_forgotten_option_is_no_table_and_nothing_is_done(
 # -- formats -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.halved
 def test_eight_tables_are_one_document_one_stream_and_one_table(sample: Path, tmp_path: Path) -> None:
     names = [f"t{number}" for number in range(8)]
     for name in names:
@@ -460,6 +461,7 @@ def test_text_has_a_heading_for_each_table(several: Path) -> None:
     assert 1 == check.code
 
 
+@pytest.mark.halved
 @pytest.mark.parametrize(("hard", "code", "made"), [(200, 0, 15), (60, 2, 14)])
 def test_the_limit_of_open_files_is_raised_or_refused_before_anything_is_done(
     hard: int, code: int, made: int, several: Path

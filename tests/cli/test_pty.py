@@ -75,6 +75,7 @@ def test_progress_appears_on_a_terminal_and_is_erased(sample: Path) -> None:
     assert rest.startswith("version  committed (UTC)")
 
 
+@pytest.mark.halved
 def test_progress_is_shown_while_the_result_is_written_to_a_file_or_a_pipe(sample: Path, tmp_path: Path) -> None:
     arguments = ("snapshot", f"gated://{sample}", "--files", "--format", "ndjson")
     with gate(SLOW) as slow, Session(*arguments, "--output", tmp_path / "out", gate=slow) as session:
@@ -177,6 +178,7 @@ def test_a_second_control_c_exits_at_once_even_if_a_thread_hangs(sample: Path, t
     assert [] == list(tmp_path.iterdir())
 
 
+@pytest.mark.halved
 @pytest.mark.parametrize(
     ("number", "code", "words"),
     [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated"), (signal.SIGHUP, 129, "hung up")],
@@ -282,6 +284,7 @@ except term.Interrupted as interruption:
     assert (143, b"") == (done.returncode, done.stderr)
 
 
+@pytest.mark.halved
 @pytest.mark.parametrize(
     ("work", "apart", "tick"), [("pool", "7", "1e-3"), ("process", "1", "1e-3"), ("pool", "7", "3e-5")]
 )
@@ -485,6 +488,7 @@ def in_shell(command: str, *arguments: str | Path) -> tuple[int, str, str]:
     return done.returncode, done.stdout, done.stderr
 
 
+@pytest.mark.halved
 def test_streams_closed_from_the_start_do_not_crash(sample: Path, tmp_path: Path) -> None:
     usual = in_shell('"$@"', "history", sample, "--columns", "version")
     without_stdin = in_shell('"$@" <&-', "history", sample, "--columns", "version")

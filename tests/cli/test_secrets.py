@@ -136,6 +136,7 @@ def run_all(place: Path, table: str, capture: CAPTURE, store: dict[str, Any] | N
             assert {True} == {secret.encode() in store["said"] for secret in (KEY_ID, TOKEN)}, arguments
 
 
+@pytest.mark.halved
 @pytest.mark.parametrize(
     "answer", [pytest.param(name, marks=[pytest.mark.long] if number else []) for number, name in enumerate(ANSWERS)]
 )

@@ -61,6 +61,7 @@ def digest(*batches: pa.RecordBatch) -> tuple[int, ...]:
     return whole.answer()
 
 
+@pytest.mark.halved
 @given(ROWS, ROWS)
 def test_digests_are_equal_exactly_for_the_same_rows(rows: list[dict[str, Any]], others: list[dict[str, Any]]) -> None:
     first, second = batch(rows), batch(others)

@@ -115,6 +115,7 @@ def codes_of_the_source() -> set[str]:
     return given | {text for text in like if text.partition(".")[0] in areas}
 
 
+@pytest.mark.halved
 def test_every_error_code_of_the_source_is_explained_and_no_other() -> None:
     explained = set(ERRORS)
     problems_only = set(EXPLAINED) - explained
@@ -128,6 +129,7 @@ def test_every_error_code_of_the_source_is_explained_and_no_other() -> None:
     assert codes_of_the_source() - problems_only - warnings_only - diagnosed - advised - {FLEET_FILE} == explained
 
 
+@pytest.mark.halved
 def test_errors_have_the_exit_code_that_is_declared() -> None:
     """Of each `Refused(…, code="…")`: a class of errors that is called with a code."""
     classes = {name: kind.exit_code for name, kind in vars(errors).items() if hasattr(kind, "exit_code")}

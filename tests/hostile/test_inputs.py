@@ -174,6 +174,7 @@ def test_no_value_in_a_file_is_a_bug(kind: str, place: Place) -> None:
     assert "" == "\n".join(wrong)
 
 
+@pytest.mark.halved
 def test_no_value_in_a_saved_plan_is_a_bug(place: Place, in_turn: InTurn) -> None:
     hint = Path("tbl/_delta_log/_last_checkpoint")
     damaged = hint.read_bytes()[:-3]

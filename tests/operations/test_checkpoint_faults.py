@@ -227,6 +227,7 @@ def test_a_byte_that_flips_in_the_json_top_is_found(monkeypatch: pytest.MonkeyPa
     assert [] == [path for path in inner._files if "checkpoint" in path]
 
 
+@pytest.mark.halved
 def test_no_byte_of_a_draft_slips_through(monkeypatch: pytest.MonkeyPatch) -> None:
     form = FORMS[0]
     builder = any_form_table(form)

@@ -193,6 +193,7 @@ def test_a_damaged_commit_is_replaced_on_request(tear: str) -> None:
     assert log_of(builder.in_memory()) == log_of(table)
 
 
+@pytest.mark.halved
 @pytest.mark.parametrize("fault", list(Fault))
 def test_a_replacement_that_was_cut_reads_as_before_as_after_or_not_at_all(fault: Fault) -> None:
     builder = builder_of()

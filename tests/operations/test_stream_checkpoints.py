@@ -230,6 +230,7 @@ _OF_ALL_KINDS: Mapping[str, Mapping[str, bytes]] = {
 _NONE = ("chk/offsets", "chk/table")
 
 
+@pytest.mark.quartered
 @pytest.mark.parametrize(
     ("pattern", "keys", "fewest"),
     [("chk/*", 0, 16), ("chk/*", 7, 1), ("chk/*", 40, 2), ("**", 200, 16), ("*/[q-u]*", 30, 1), ("chk/*/*", 25, 1)],
@@ -293,6 +294,7 @@ def test_a_page_is_not_believed_where_a_commit_is_ahead_or_a_directory_has_no_ba
     assert ["chk/q3", "chk/q3", "chk/q5", "chk/q5"] == _listed_alone(s3)
 
 
+@pytest.mark.halved
 @pytest.mark.parametrize("fault", [says("403 FORBIDDEN", "AccessDenied"), says("400 BAD REQUEST", "InvalidArgument")])
 def test_where_pages_of_all_keys_are_refused_each_directory_is_listed(fault: Fault, s3: S3Server) -> None:
     root = _put(s3, _many())

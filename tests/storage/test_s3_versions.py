@@ -63,6 +63,7 @@ def deleted_file(store: ObjectStorage, path: str = "a", *, times: int = 1) -> Ob
     return next(version for version in listed(store, path) if version.is_readable)
 
 
+@pytest.mark.halved
 @pytest.mark.parametrize("limit", [1, 2, 1_000])
 def test_versions_are_listed_by_pages_of_any_size(
     limit: int, store: ObjectStorage, monkeypatch: pytest.MonkeyPatch
@@ -90,6 +91,7 @@ def test_versions_are_listed_by_pages_of_any_size(
             assert version.size_bytes == len(of(store).read(version))
 
 
+@pytest.mark.halved
 def test_files_with_odd_names_come_back(store: ObjectStorage) -> None:
     for name in ODD_NAMES:
         gone = deleted_file(store, name)

@@ -88,7 +88,7 @@ def let_many_take_turns(items: Sequence[pytest.Item]) -> None:
         test, is_broad = item.nodeid.partition("[")[0], item.nodeid.startswith(folders)
         if any(word in test.partition("::")[0] for word in WHOLE) or item.get_closest_marker("matrix"):
             continue
-        if not is_broad and item.get_closest_marker("long"):
+        if not is_broad and (item.get_closest_marker("long") or item.get_closest_marker("in_turn")):
             continue
         for mark, least in MANY.items():
             if counts[test] >= least and (is_broad or mark == "halved"):

@@ -212,6 +212,7 @@ def test_clustering_columns_get_their_names() -> None:
 SCHEMA_OF_CLUSTERED = pa.schema({"a": pa.int32(), "s": pa.struct({"x": pa.int32()})})
 
 
+@pytest.mark.halved
 @pytest.mark.parametrize(
     "winner",
     [
@@ -300,6 +301,7 @@ def test_a_run_that_stops_half_way_says_how_to_go_on() -> None:
 NAMES = ("a", "b", "c", "D", "e")
 
 
+@pytest.mark.halved
 @examples(6)
 @given(st.lists(st.tuples(st.integers(0, 9), st.sampled_from(NAMES), st.booleans()), max_size=7))
 def test_any_names_give_the_same_rows(steps: list[tuple[int, str, bool]]) -> None:
@@ -321,6 +323,7 @@ def test_any_names_give_the_same_rows(steps: list[tuple[int, str, bool]]) -> Non
     assert [] == errors(storage)
 
 
+@pytest.mark.halved
 @pytest.mark.parametrize("peer", PEERS)
 def test_other_engines_read_the_newest_version_and_no_old_one_wrong(peer: str, tmp_path: Path) -> None:
     """Clients that do not know column mapping read the table again; old versions they refuse."""

@@ -62,6 +62,7 @@ def test_a_directory_costs_few_requests_in_a_plan_and_in_a_look_again(s3: S3Serv
     assert not [path for _, path, query in s3.requests if "state" in f"{path}{query}"]
 
 
+@pytest.mark.halved
 @pytest.mark.parametrize("checkpoint", [DEAD, standing("v9")], ids=["dead", "unreadable"])
 def test_a_refusal_adds_at_most_two_requests_per_query(checkpoint: Checkpoint, s3: S3Server, tmp_path: Path) -> None:
     plans: list[VacuumPlan] = []
@@ -86,6 +87,7 @@ def _cost(s3: S3Server, pattern: str) -> tuple[int, int, int]:
     return reads, len(pages), len(listings) - len(pages) - len(one_key)
 
 
+@pytest.mark.halved
 @pytest.mark.parametrize(("checkpoint", "each"), [(standing(delta(15)), 3), (standing(delta(15), batch=0), 2)])
 def test_small_directories_cost_their_reads_and_a_listing_per_page(
     checkpoint: Checkpoint, each: int, s3: S3Server
@@ -95,12 +97,14 @@ def test_small_directories_cost_their_reads_and_a_listing_per_page(
     assert [(20 * each, 1, 1), (40 * each, 1, 1)] == costs
 
 
+@pytest.mark.halved
 def test_directories_of_several_pages_cost_a_listing_per_page(s3: S3Server) -> None:
     pattern = _queries(s3, 100, standing(delta(15)), state=20)
 
     assert (300, 3, 1) == _cost(s3, pattern)  # of 2,600 keys
 
 
+@pytest.mark.halved
 def test_large_directories_cost_no_more_than_before(s3: S3Server) -> None:
     pattern = _queries(s3, 60, standing(delta(15)), state=150)
 
@@ -111,6 +115,7 @@ def test_large_directories_cost_no_more_than_before(s3: S3Server) -> None:
     assert pages + listings <= 2 * 60 + 1
 
 
+@pytest.mark.halved
 def test_other_objects_between_the_directories_are_not_listed(s3: S3Server) -> None:
     pattern = _queries(s3, 20, standing(delta(15)))
     bucket = pattern.split("/")[2]
