@@ -26,7 +26,7 @@ BROAD = (
 WHOLE = ("vacuum", "commit", "conflict", "races")
 """Words in the paths of tests that decide about them, wherever they are: every run has all of their cases."""
 
-MANY = {"halved": 4, "quartered": 12}
+MANY = {"halved": 2, "quartered": 8}
 """From so many cases on, a test of these folders has the mark. In other folders it is halved at most."""
 
 SEED = 1
