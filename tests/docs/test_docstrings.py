@@ -8,6 +8,8 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
+import pytest
+
 import deltacli
 
 ROOT = Path(deltacli.__file__).parent
@@ -119,6 +121,7 @@ def exists(name: str) -> bool:
     return plain in places() if is_of_ours else {first, *rest} <= words()
 
 
+@pytest.mark.halved
 def test_names_in_docstrings_exist_and_none_was_damaged_by_wrapping() -> None:
     gone = ["operations.commit.commit", "delta.rules.file_views.py", "rules/file_views.py", "unheard_of", "UnheardOf()"]
     here = ["changing.commit.commit", "Snapshot.scan", "widen-type"]
