@@ -23,8 +23,8 @@ BROAD = (
 )
 """Folders of tests that try a sentence on many cases, and do not decide about deletions and commits."""
 
-WHOLE = ("vacuum", "commit", "conflict", "races")
-"""Words in the paths of tests that decide about them, wherever they are: every run has all of their cases."""
+WHOLE = ("vacuum", "commit", "conflict", "races", "tests/cluster/")
+"""Words in the paths of tests that decide about them, or have turns of their own: no mark is given to those."""
 
 MANY = {"halved": 2, "quartered": 8}
 """From so many cases on, a test of these folders has the mark. In other folders it is halved at most."""
