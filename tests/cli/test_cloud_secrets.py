@@ -207,7 +207,6 @@ def by_key_in_a_file(request: pytest.FixtureRequest, home: Path) -> Planted:
 IN_FILES = {"service account": by_service_account, "account key": by_key_in_a_file}
 
 
-@pytest.mark.halved
 @pytest.mark.parametrize("cloud", IN_FILES)
 def test_secrets_of_files_are_in_no_command_line_and_no_environment_while_they_are_used(
     cloud: str, request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

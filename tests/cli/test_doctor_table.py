@@ -63,7 +63,6 @@ def measured(home: Path, code: str) -> Json:
     return found | {"vectors": files.deletion_vectors, "withoutStatistics": files.files_without_records}
 
 
-@pytest.mark.halved
 @pytest.mark.parametrize("sick", SICK, ids=repr)
 def test_the_advice_is_taken_and_reaches_what_it_promises(sick: Sick, tmp_path: Path) -> None:
     sick.build().write(tmp_path / "tbl")

@@ -853,7 +853,6 @@ def test_a_configuration_of_the_environment_is_left_out_by_the_hint(sample: Path
     assert "hint: env -u DELTACLI_CONFIG deltacli history trips" == result.err.splitlines()[-1]
 
 
-@pytest.mark.halved
 @pytest.mark.parametrize(
     ("line", "code"),
     [

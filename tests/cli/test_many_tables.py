@@ -461,7 +461,6 @@ def test_text_has_a_heading_for_each_table(several: Path) -> None:
     assert 1 == check.code
 
 
-@pytest.mark.halved
 @pytest.mark.parametrize(("hard", "code", "made"), [(200, 0, 15), (60, 2, 14)])
 def test_the_limit_of_open_files_is_raised_or_refused_before_anything_is_done(
     hard: int, code: int, made: int, several: Path

@@ -115,7 +115,6 @@ def test_a_result_is_not_written_into_a_log_or_a_missing_directory(name: str, sa
     assert (2, False) == (done.code, name != "" and Path(target).exists())
 
 
-@pytest.mark.halved
 @pytest.mark.parametrize(("name", "code"), [("pipe", 141), ("/dev/full", 7)])
 def test_an_unreadable_version_number_does_not_crash(name: str, code: int) -> None:
     if name == "pipe":

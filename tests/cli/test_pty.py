@@ -178,7 +178,6 @@ def test_a_second_control_c_exits_at_once_even_if_a_thread_hangs(sample: Path, t
     assert [] == list(tmp_path.iterdir())
 
 
-@pytest.mark.halved
 @pytest.mark.parametrize(
     ("number", "code", "words"),
     [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated"), (signal.SIGHUP, 129, "hung up")],
@@ -284,7 +283,6 @@ except term.Interrupted as interruption:
     assert (143, b"") == (done.returncode, done.stderr)
 
 
-@pytest.mark.halved
 @pytest.mark.parametrize(
     ("work", "apart", "tick"), [("pool", "7", "1e-3"), ("process", "1", "1e-3"), ("pool", "7", "3e-5")]
 )
@@ -460,6 +458,7 @@ def test_objects_of_interrupted_frames_are_released_before_the_end_is_reported()
 # Streams that somebody closed
 
 
+@pytest.mark.halved
 @pytest.mark.parametrize("format_", ["ndjson", "csv", "table", "json"])
 def test_a_reader_that_leaves_in_the_middle_ends_the_run_quietly(many_files: Path, format_: str) -> None:
     with subprocess.Popen(

@@ -69,7 +69,6 @@ sys.stderr.write(json.dumps([code, *found]))
 """
 
 
-@pytest.mark.quartered
 @pytest.mark.parametrize("command", MOST)
 def test_a_command_starts_with_few_modules_patterns_and_classes(command: str, tmp_path: Path) -> None:
     name, *options = command.split()

@@ -110,7 +110,6 @@ def test_with_vv_library_logs_use_the_log_format_and_contain_no_secrets(talking:
     assert {"talking.client", "UserWarning", "python"} == {line["logger"] for line in lines}
 
 
-@pytest.mark.halved
 @pytest.mark.parametrize("words", _WRITES, ids=[" ".join(words[:2]) for words in _WRITES])
 def test_a_command_that_writes_is_refused_before_a_read_only_store_is_asked(
     words: list[str], talking: Callable[..., Result], tmp_path: Path
@@ -121,7 +120,6 @@ def test_a_command_that_writes_is_refused_before_a_read_only_store_is_asked(
     assert not (tmp_path / "talking.py.made").exists()
 
 
-@pytest.mark.halved
 @pytest.mark.parametrize("words", [["vacuum", "TABLE"], ["checkpoint", "TABLE"], ["log", "expire", "TABLE"]])
 def test_a_dry_run_still_asks_a_read_only_store(words: list[str], talking: Callable[..., Result]) -> None:
     done = talking(*("talking://store/t" if word == "TABLE" else word for word in words), "--dry-run", "--json")
@@ -139,7 +137,6 @@ def far(s3: S3Server, tmp_path: Path) -> str:
     return f"s3://{bucket}/t"
 
 
-@pytest.mark.halved
 @pytest.mark.parametrize("arguments", [["history"], ["snapshot", "--counts"], ["read"], ["validate"]])
 def test_commands_succeed_when_some_requests_fail(
     arguments: list[str],

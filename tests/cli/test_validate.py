@@ -348,7 +348,6 @@ def test_findings_are_written_before_the_run_ends(lake: Path) -> None:
     assert ["finding", "summary", "end"] == [json.loads(line)["type"] for line in rest.splitlines()]
 
 
-@pytest.mark.halved
 @pytest.mark.parametrize("form", ["table", "ndjson"])
 def test_a_closed_pipe_ends_the_run_quietly(form: str, lake: Path) -> None:
     Path("lake/bad/_delta_log/00000000000000000015.json").write_text(BAD * 20_000)
@@ -365,7 +364,6 @@ def test_a_closed_pipe_ends_the_run_quietly(form: str, lake: Path) -> None:
     assert (141, "") == (done.returncode, done.stderr)
 
 
-@pytest.mark.halved
 @pytest.mark.parametrize("form", ["table", "ndjson"])
 def test_an_interruption_reports_that_nothing_was_changed(form: str, lake: Path) -> None:
     with gate("00000000000000000015.json") as slow:

@@ -86,7 +86,6 @@ def test_order_batches_and_slices_do_not_matter(rows: list[dict[str, Any]], rand
     assert (0, 0, 0) == digest(batch([]))
 
 
-@pytest.mark.quartered
 @pytest.mark.parametrize("size", [*range(1, 18), 24, 33, 100, 300])
 def test_every_byte_of_a_text_counts_wherever_it_lies(size: int) -> None:
     text = bytes(range(1, 256)) * 20

@@ -99,7 +99,6 @@ def test_sarif_is_written_to_a_file_and_a_baseline_accepts_findings(lake: Path, 
     assert ["commit.bad-json"] == [result["ruleId"] for result in document["runs"][0]["results"]]
 
 
-@pytest.mark.halved
 @pytest.mark.parametrize(
     "inputs",
     [

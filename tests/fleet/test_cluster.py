@@ -61,7 +61,6 @@ def result_of(report: FleetReport, root: Path) -> object:
     return steps, files, logs, {name: tree_of(lake / name) for name in DAMAGED}
 
 
-@pytest.mark.halved
 @pytest.mark.parametrize(
     ("others", "sent"),
     [

@@ -66,7 +66,6 @@ def undisturbed(tmp_path: Path) -> dict[str, Any]:
     return state_of(tmp_path / "undisturbed")
 
 
-@pytest.mark.halved
 @pytest.mark.parametrize("is_listing", [True, False])
 def test_tables_whose_store_fails_are_told_and_served_by_the_next_run(
     tmp_path: Path, undisturbed: dict[str, Any], is_listing: bool
@@ -94,7 +93,6 @@ def test_tables_whose_store_fails_are_told_and_served_by_the_next_run(
     assert {1} == set(effects(tmp_path).values())
 
 
-@pytest.mark.halved
 @pytest.mark.parametrize("moved_ms", [HOUR_MS, -HOUR_MS, 40 * DAY_MS])
 def test_after_a_run_with_another_clock_nothing_is_done_twice(
     tmp_path: Path, undisturbed: dict[str, Any], moved_ms: int

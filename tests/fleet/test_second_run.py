@@ -91,7 +91,6 @@ def test_a_budget_that_ends_before_the_second_validation_leaves_the_deletions(tm
     assert 0 == resumed.exit_code
 
 
-@pytest.mark.halved
 @pytest.mark.parametrize("commits", [1, 2, 8])
 def test_the_second_run_does_nothing(tmp_path: Path, commits: int) -> None:
     chance = random.Random(commits)

@@ -212,7 +212,6 @@ def places() -> Iterator[Places]:
         yield places
 
 
-@pytest.mark.quartered
 @pytest.mark.parametrize("name", [*REFUSALS, "golden runs"])
 def test_hints_of_refusals_lead_on(name: str, places: Places) -> None:
     build, lines = REFUSALS.get(name, (at.sample, ""))

@@ -35,7 +35,6 @@ def bomb(place: Path, rows: int, *, store_schema: bool = False) -> Path:
     return write(place, adds, rows=rows, store_schema=store_schema)
 
 
-@pytest.mark.halved
 @pytest.mark.parametrize(
     ("rows", "store_schema"), [(400, False), (400, True), pytest.param(10_000, False, marks=pytest.mark.soak)]
 )

@@ -36,7 +36,6 @@ def with_deep_statistics(place: Path, depth: int, **configuration: str) -> Path:
     return TableBuilder().commit(*head, *sound[:50], deep, *sound[50:]).write(place)
 
 
-@pytest.mark.halved
 @pytest.mark.parametrize("depth", DEPTHS)
 def test_statistics_nested_30_000_deep_are_a_finding(tmp_path: Path, depth: int) -> None:
     table = with_deep_statistics(tmp_path, depth)
@@ -48,7 +47,6 @@ def test_statistics_nested_30_000_deep_are_a_finding(tmp_path: Path, depth: int)
     assert ["stats.bad-json"] == [finding["rule"] for finding in findings]
 
 
-@pytest.mark.halved
 @pytest.mark.parametrize("depth", DEPTHS)
 @pytest.mark.parametrize("by_property", [True, False])
 def test_a_checkpoint_with_structs_leaves_out_statistics_nested_deeply(
@@ -95,7 +93,6 @@ thread = threading.Thread(target=read); thread.start(); thread.join()
     assert (0, b"1\n") == (done.returncode, done.stdout)
 
 
-@pytest.mark.halved
 @pytest.mark.parametrize("levels", [95, 96, 190])
 def test_a_schema_nested_deeply_can_have_a_checkpoint_with_structs(tmp_path: Path, levels: int) -> None:
     """

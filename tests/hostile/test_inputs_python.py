@@ -142,7 +142,6 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     os.chdir(before)
 
 
-@pytest.mark.halved
 @pytest.mark.parametrize("owner", OWNERS)
 def test_no_argument_of_a_method_is_a_bug(owner: str, place: Place) -> None:
     wrong = []

@@ -141,7 +141,6 @@ def test_commands_with_little_data_run_within_a_low_memory_limit(tmp_path: Path,
     assert (0, "") == (run.returncode, run.stderr)
 
 
-@pytest.mark.halved
 @LINUX
 @pytest.mark.parametrize(
     ("command", "code"),

@@ -304,7 +304,6 @@ def test_what_another_writer_made_meanwhile_stays() -> None:
     check_table(inner2, builder)
 
 
-@pytest.mark.halved
 @pytest.mark.parametrize("parts_there", [(1,), (3,), (1, 3), (1, 2)])
 @pytest.mark.parametrize("content", ["ours", "others", "nothing", "noise"])
 def test_parts_that_were_left_over_are_kept_or_replaced(parts_there: tuple[int, ...], content: str) -> None:

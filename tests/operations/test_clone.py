@@ -287,7 +287,6 @@ def attempt(home: Path, at: int, fault: Fault, *, on_source: bool) -> tuple[Faul
     return faulty, None
 
 
-@pytest.mark.halved
 @pytest.mark.parametrize("on_source", [False, True])
 def test_a_fault_at_any_call_leaves_a_whole_clone_or_none(tmp_path: Path, on_source: bool) -> None:
     undisturbed, _ = attempt(tmp_path / "undisturbed", 0, Fault.BEFORE, on_source=on_source)

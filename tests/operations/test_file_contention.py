@@ -93,7 +93,6 @@ def verify(uri: str, told: list[Any], others: list[int], capfd: pytest.CaptureFi
         )
 
 
-@pytest.mark.halved
 @pytest.mark.parametrize(
     ("racers", "others", "count"),
     [(3, 1, 28), pytest.param(8, 2, COMMITS, marks=pytest.mark.soak)],

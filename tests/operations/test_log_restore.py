@@ -67,7 +67,6 @@ LOSSES: dict[str, Callable[[MemoryStorage], MemoryStorage]] = {
 QUICK = ("the newest commit", "commits in the middle", "sidecars and odd names")
 
 
-@pytest.mark.halved
 @pytest.mark.parametrize("kind", [CheckpointKind.CLASSIC, CheckpointKind.MULTI_PART, CheckpointKind.V2_PARQUET])
 @pytest.mark.parametrize("loss", LOSSES)
 def test_lost_files_are_restored_byte_for_byte(loss: str, kind: CheckpointKind) -> None:
@@ -193,7 +192,6 @@ def test_a_damaged_commit_is_replaced_on_request(tear: str) -> None:
     assert log_of(builder.in_memory()) == log_of(table)
 
 
-@pytest.mark.halved
 @pytest.mark.parametrize("fault", list(Fault))
 def test_a_replacement_that_was_cut_reads_as_before_as_after_or_not_at_all(fault: Fault) -> None:
     builder = builder_of()

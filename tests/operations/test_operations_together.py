@@ -383,7 +383,6 @@ def first_table(seed: int, place: Path) -> Together:
     return Together(str(place), chooser, columns)
 
 
-@pytest.mark.halved
 @pytest.mark.parametrize("seed", SEEDS)
 def test_every_version_has_the_rows_of_the_model(seed: int, tmp_path: Path) -> None:
     of = first_table(seed, tmp_path / "table")

@@ -575,7 +575,6 @@ def test_statistics_that_are_right_stay(old: str | None, has_vector: bool, expec
         assert json.loads(FULL) == json.loads(found or "")
 
 
-@pytest.mark.halved
 @pytest.mark.parametrize(("racers", "count"), [(2, 20), pytest.param(8, 2_000, marks=pytest.mark.soak)])
 def test_beside_writers(racers: int, count: int, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """

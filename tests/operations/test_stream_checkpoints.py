@@ -294,7 +294,6 @@ def test_a_page_is_not_believed_where_a_commit_is_ahead_or_a_directory_has_no_ba
     assert ["chk/q3", "chk/q3", "chk/q5", "chk/q5"] == _listed_alone(s3)
 
 
-@pytest.mark.halved
 @pytest.mark.parametrize("fault", [says("403 FORBIDDEN", "AccessDenied"), says("400 BAD REQUEST", "InvalidArgument")])
 def test_where_pages_of_all_keys_are_refused_each_directory_is_listed(fault: Fault, s3: S3Server) -> None:
     root = _put(s3, _many())

@@ -56,7 +56,6 @@ def calls_of(change: Callable[[Table, int], None], columns: int, count: int) -> 
     return calls
 
 
-@pytest.mark.halved
 @pytest.mark.parametrize("change", [widen, skip_statistics_of])
 def test_a_further_column_costs_the_same_in_a_wide_table(change: Callable[[Table, int], None]) -> None:
     change(table_of(2), 1)  # what is imported or cached once

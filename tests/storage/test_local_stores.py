@@ -242,7 +242,6 @@ class Late(FaultyStorage):
         return super().read(path)
 
 
-@pytest.mark.halved
 @pytest.mark.parametrize("calls", [1, 20, 10_000])
 def test_a_commit_of_another_client_that_is_visible_late_is_never_overwritten_nor_followed_unread(
     calls: int, table: Path, monkeypatch: pytest.MonkeyPatch

@@ -63,7 +63,6 @@ def deleted_file(store: ObjectStorage, path: str = "a", *, times: int = 1) -> Ob
     return next(version for version in listed(store, path) if version.is_readable)
 
 
-@pytest.mark.halved
 @pytest.mark.parametrize("limit", [1, 2, 1_000])
 def test_versions_are_listed_by_pages_of_any_size(
     limit: int, store: ObjectStorage, monkeypatch: pytest.MonkeyPatch

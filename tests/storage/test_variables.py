@@ -83,7 +83,6 @@ def test_the_named_profile_is_the_one_whose_credentials_are_used(without_variabl
     assert [("default", "default"), ("night", "night"), ("night", "night")] == names
 
 
-@pytest.mark.halved
 @pytest.mark.parametrize("name", EFFECTS)
 def test_a_variable_that_documents_name_has_its_effect(name: str, without_variables: pytest.MonkeyPatch) -> None:
     value, effect = EFFECTS[name]

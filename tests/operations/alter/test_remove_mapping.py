@@ -212,7 +212,6 @@ def test_clustering_columns_get_their_names() -> None:
 SCHEMA_OF_CLUSTERED = pa.schema({"a": pa.int32(), "s": pa.struct({"x": pa.int32()})})
 
 
-@pytest.mark.halved
 @pytest.mark.parametrize(
     "winner",
     [
@@ -323,7 +322,6 @@ def test_any_names_give_the_same_rows(steps: list[tuple[int, str, bool]]) -> Non
     assert [] == errors(storage)
 
 
-@pytest.mark.halved
 @pytest.mark.parametrize("peer", PEERS)
 def test_other_engines_read_the_newest_version_and_no_old_one_wrong(peer: str, tmp_path: Path) -> None:
     """Clients that do not know column mapping read the table again; old versions they refuse."""

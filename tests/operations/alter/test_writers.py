@@ -40,7 +40,6 @@ def _alter(uri: str, racer: int, count: int, together: Barrier, answers: Any) ->
     answers.put(found)
 
 
-@pytest.mark.halved
 @pytest.mark.parametrize(("racers", "count"), [(4, 3), pytest.param(8, 25, marks=pytest.mark.soak)])
 def test_columns_that_processes_add_together_are_all_there(racers: int, count: int, tmp_path: Path) -> None:
     builder = table_of("a int", features=["columnMapping"], properties={"delta.columnMapping.mode": "none"})

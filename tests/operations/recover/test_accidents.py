@@ -17,7 +17,6 @@ from tests.support.s3 import S3Server
 KINDS = [*LOSSES, *DAMAGES]
 
 
-@pytest.mark.halved
 @pytest.mark.parametrize("seed", in_turn(range(10)))
 def test_an_accident_on_s3(seed: int, tmp_path: Path, s3: S3Server) -> None:
     kind = KINDS[seed % len(KINDS)]

@@ -62,7 +62,6 @@ def test_a_directory_costs_few_requests_in_a_plan_and_in_a_look_again(s3: S3Serv
     assert not [path for _, path, query in s3.requests if "state" in f"{path}{query}"]
 
 
-@pytest.mark.halved
 @pytest.mark.parametrize("checkpoint", [DEAD, standing("v9")], ids=["dead", "unreadable"])
 def test_a_refusal_adds_at_most_two_requests_per_query(checkpoint: Checkpoint, s3: S3Server, tmp_path: Path) -> None:
     plans: list[VacuumPlan] = []
@@ -87,7 +86,6 @@ def _cost(s3: S3Server, pattern: str) -> tuple[int, int, int]:
     return reads, len(pages), len(listings) - len(pages) - len(one_key)
 
 
-@pytest.mark.halved
 @pytest.mark.parametrize(("checkpoint", "each"), [(standing(delta(15)), 3), (standing(delta(15), batch=0), 2)])
 def test_small_directories_cost_their_reads_and_a_listing_per_page(
     checkpoint: Checkpoint, each: int, s3: S3Server

@@ -122,7 +122,6 @@ def test_expire_keeps_the_log_from_the_checkpoint_below_the_oldest_query(tmp_pat
 DEAD = standing(delta(15), delta(13), batch=9).without("offsets/8")
 
 
-@pytest.mark.halved
 @pytest.mark.parametrize("name", [QUERY_ID, "{checkpoint}", "{checkpoint}/"])
 def test_a_dead_query_refuses_until_its_loss_is_allowed(name: str, tmp_path: Path) -> None:
     root, checkpoint = _written(tmp_path, checkpoint=DEAD)
