@@ -33,15 +33,19 @@ from tests.support.s3 import S3Server, running
 LONG_FOLDERS = ("tests/property/", "tests/differential/")
 SLOWEST = (
     "tests/completions/test_completions.py",
+    "tests/docs/test_docstrings.py",
     "tests/hostile/test_inputs_python.py",
+    "tests/operations/copy/test_killed.py",
+    "tests/operations/optimize/test_order.py",
     "tests/operations/repair/test_faults.py",
+    "tests/simulation/test_simulation.py",
     "tests/sharing/client/test_corpus.py",
     "tests/spark/test_stored_conditions.py",
     "tests/sharing/pulling/test_corpus.py",
     "tests/sharing/test_client.py",
     "tests/spark/test_checkpoints.py",
 )
-"""Files with tests of half a minute, which begin before all others, so that none of them is the last one."""
+"""Files with the longest tests, which begin before all others, so that none of them is the last one."""
 
 
 @pytest.hookimpl(trylast=True)  # after pytest-randomly, which chooses the seed
@@ -73,6 +77,7 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: not item.nodeid.startswith(SLOWEST))
     let_many_take_turns(items)
     left = left_to_soaking(items)
     if left:

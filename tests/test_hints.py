@@ -192,6 +192,7 @@ def test_commands_that_stand_alone_name_the_table() -> None:
     assert [] == wrong
 
 
+@pytest.mark.halved
 def test_what_lower_layers_name_are_parameters_of_the_api() -> None:
     wrong = []
     for place, operation, names in calls():

@@ -81,6 +81,7 @@ def test_few_places_besides_the_gate_write_to_a_table() -> None:
     assert found == BESIDE_GATES
 
 
+@pytest.mark.halved
 def test_only_named_modules_decide_about_consent_staleness_partial_failure_and_exit_codes() -> None:
     found: dict[str, set[str]] = defaultdict(set)
     words = re.compile("|".join({"PartlyDone", "run_change", *_EXITS}.union(*_NAMES.values())))

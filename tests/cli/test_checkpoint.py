@@ -80,7 +80,6 @@ def test_a_second_run_does_nothing(home: Path) -> None:
     assert "checkpoint classic, written and read back" in without_sizes(checkpoint(home, "--force").out)
 
 
-@pytest.mark.halved
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: form.name)
 @pytest.mark.parametrize(
     "options", [(), ("--dry-run",), ("--verify",)], ids=lambda options: " ".join(options) or "write"

@@ -176,6 +176,7 @@ def check_lines(
         assert files_below(open_storage(local[name])) == files_below(open_storage(remote[name], cloud.options))
 
 
+@pytest.mark.halved
 def test_commands_by_the_uris_of_a_cloud_say_and_do_the_same_as_on_a_local_disk(
     request: pytest.FixtureRequest, tmp_path: Path, capsysbinary: Capture
 ) -> None:

@@ -63,7 +63,6 @@ def measured(home: Path, code: str) -> Json:
     return found | {"vectors": files.deletion_vectors, "withoutStatistics": files.files_without_records}
 
 
-@pytest.mark.halved
 @pytest.mark.parametrize("sick", SICK, ids=repr)
 def test_the_advice_is_taken_and_reaches_what_it_promises(sick: Sick, tmp_path: Path) -> None:
     sick.build().write(tmp_path / "tbl")
@@ -111,6 +110,7 @@ def ill(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return home
 
 
+@pytest.mark.halved
 def test_every_form_has_the_same_advice(ill: Path) -> None:
     whole = document(ill)
     lines = [json.loads(line) for line in doctor(ill, "--format", "ndjson").out.splitlines()]
@@ -247,6 +247,7 @@ def test_what_is_negative_is_a_cost_and_what_rounds_to_0_is_left_out() -> None:
     assert "costs about $1.50 more per month" == saves(found)
 
 
+@pytest.mark.halved
 def test_every_form_has_the_costs_of_an_advice(tmp_path: Path) -> None:
     table = corpus.table("derived/dv-inline-a")
     shutil.copytree(table.path(corpus.unpacked()), tmp_path / "tbl")

@@ -46,7 +46,6 @@ def faults_in(out: str, form: str) -> list[str]:
     return [fault for line in lines for fault in line_faults(line, is_cut=True)]
 
 
-@pytest.mark.halved
 @pytest.mark.parametrize("name", sorted(COMMANDS))
 def test_every_format_of_every_command_is_written(name: str, places: Path, tmp_path: Path, in_turn: InTurn) -> None:
     place = tmp_path / "place"

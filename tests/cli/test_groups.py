@@ -98,6 +98,7 @@ def modules_of(*arguments: str) -> set[str]:
     return set(done.stderr.split())
 
 
+@pytest.mark.halved
 def test_only_the_modules_of_the_command_are_imported(sample: Path) -> None:
     in_group = {home for name, home in COMMANDS.items() if name.startswith("log ")}
     others = {home for name, home in COMMANDS.items() if " " not in name}

@@ -411,6 +411,7 @@ def test_values_of_options_behind_a_word_are_no_words(given: list[str], words: l
     assert deltacli("help", *words).out == shown.out
 
 
+@pytest.mark.halved
 def test_help_is_found_behind_global_options_and_names_the_kinds_of_its_words() -> None:
     assert deltacli("help", "config").out == deltacli("--no-pager", "help", "config").out
     shown = deltacli("help").out.split("\nHelp:\n")[1]

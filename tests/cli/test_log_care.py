@@ -255,7 +255,6 @@ WRONG_VALUES = (
 )
 
 
-@pytest.mark.quartered
 @pytest.mark.parametrize("field", FIELDS)
 @pytest.mark.parametrize("value", WRONG_VALUES, ids=lambda value: value[:20])
 def test_a_checksum_with_wrong_types_differs(field: str, value: str, home: Path) -> None:

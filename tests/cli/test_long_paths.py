@@ -31,7 +31,6 @@ def place(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.halved
 @pytest.mark.parametrize("command", COMMANDS)
 def test_texts_for_people_leave_the_middle_out_and_documents_nothing(command: str, place: Path) -> None:
     words = [str(place / word) if word in ("tbl", "copy") else word for word in command.split()]

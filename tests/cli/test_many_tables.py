@@ -420,6 +420,7 @@ def test_the_value_of_a_forgotten_option_is_no_table_and_nothing_is_done(
 # -- formats -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.halved
 def test_eight_tables_are_one_document_one_stream_and_one_table(sample: Path, tmp_path: Path) -> None:
     names = [f"t{number}" for number in range(8)]
     for name in names:

@@ -87,6 +87,7 @@ def test_what_does_not_go_together_ends_with_2(mapped: Path, arguments: tuple[st
     assert (2, True) == (result.code, expected in result.err)
 
 
+@pytest.mark.halved
 def test_names_with_commas_are_quoted(mapped: Path) -> None:
     log = mapped / "_delta_log" / f"{0:020}.json"
     kept = [line for line in log.read_text().splitlines() if "clusteringColumns" not in line]

@@ -169,7 +169,6 @@ def test_examples_are_parsed(words: list[list[str]]) -> None:
         check_words(command)
 
 
-@pytest.mark.halved
 @pytest.mark.parametrize("page", sorted(page for page, found in PAGES.items() if found))
 def test_examples_can_be_pasted(page: str, places: Path, tmp_path: Path) -> None:
     place = tmp_path / "place"
@@ -377,7 +376,6 @@ def commands_of_errors(said: str) -> Iterator[str]:
     yield from (error["command"] for error in errors if error["command"])
 
 
-@pytest.mark.halved
 @pytest.mark.parametrize("part", range(4))
 def test_commands_of_messages_can_be_pasted(part: int, places: Path, tmp_path: Path, in_turn: InTurn) -> None:
     place = tmp_path / "place"

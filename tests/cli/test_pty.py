@@ -76,6 +76,7 @@ def test_progress_appears_on_a_terminal_and_is_erased(sample: Path) -> None:
     assert rest.startswith("version  committed (UTC)")
 
 
+@pytest.mark.halved
 def test_progress_is_shown_while_the_result_is_written_to_a_file_or_a_pipe(sample: Path, tmp_path: Path) -> None:
     arguments = ("snapshot", f"gated://{sample}", "--files", "--format", "ndjson")
     with gate(SLOW) as slow, Session(*arguments, "--output", tmp_path / "out", gate=slow) as session:
@@ -495,6 +496,7 @@ def test_objects_of_interrupted_frames_are_released_before_the_end_is_reported()
 # Streams that somebody closed
 
 
+@pytest.mark.halved
 @pytest.mark.parametrize("format_", ["ndjson", "csv", "table", "json"])
 def test_a_reader_that_leaves_in_the_middle_ends_the_run_quietly(many_files: Path, format_: str) -> None:
     with subprocess.Popen(
@@ -523,6 +525,7 @@ def in_shell(command: str, *arguments: str | Path) -> tuple[int, str, str]:
     return done.returncode, done.stdout, done.stderr
 
 
+@pytest.mark.halved
 def test_streams_closed_from_the_start_do_not_crash(sample: Path, tmp_path: Path) -> None:
     usual = in_shell('"$@"', "history", sample, "--columns", "version")
     without_stdin = in_shell('"$@" <&-', "history", sample, "--columns", "version")

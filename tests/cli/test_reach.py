@@ -42,6 +42,7 @@ def document(home: Path, *arguments: str) -> Json:
     return parsed
 
 
+@pytest.mark.halved
 def test_every_form_tells_the_same_ranges(home: Path) -> None:
     whole = document(home, "--retention", "7d")
     lines = reach(home, "--format", "ndjson").out.splitlines()
@@ -132,6 +133,7 @@ def is_read(path: Path, version: int) -> bool:
     return True
 
 
+@pytest.mark.halved
 def test_versions_go_when_it_says(home: Path) -> None:
     path = home / "tbl"
     found = open_table(path).reach()

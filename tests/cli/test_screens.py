@@ -396,6 +396,7 @@ print(*sorted(name for name in sys.modules if name.split(".")[0] == "rich"), fil
 """
 
 
+@pytest.mark.halved
 def test_a_run_without_a_terminal_never_imports_rich(tables: Path) -> None:
     import subprocess
 

@@ -153,7 +153,6 @@ def test_a_store_that_echoes_the_request_leaks_no_secret(
     run_all(place, "s3://bucket/t", capsysbinary, settings)
 
 
-@pytest.mark.halved
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\nx", " x", "\x7f"])
 @pytest.mark.parametrize("name", ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"])
 def test_credentials_with_invalid_header_characters_are_not_printed(
@@ -179,7 +178,6 @@ def test_credentials_with_invalid_header_characters_are_not_printed(
         )
 
 
-@pytest.mark.halved
 @pytest.mark.parametrize(
     "table",
     [

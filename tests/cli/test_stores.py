@@ -110,7 +110,6 @@ def test_with_vv_library_logs_use_the_log_format_and_contain_no_secrets(talking:
     assert {"talking.client", "UserWarning", "python"} == {line["logger"] for line in lines}
 
 
-@pytest.mark.halved
 @pytest.mark.parametrize("words", _WRITES, ids=[" ".join(words[:2]) for words in _WRITES])
 def test_a_command_that_writes_is_refused_before_a_read_only_store_is_asked(
     words: list[str], talking: Callable[..., Result], tmp_path: Path

@@ -53,6 +53,7 @@ def on_terminal(width: int, *arguments: str | Path, **environment: str) -> tuple
     return process.wait(), received.decode().replace("\r\n", "\n").splitlines()
 
 
+@pytest.mark.halved
 def test_every_line_fits_the_terminal_at_every_width(sample: Path) -> None:
     for width in (40, 80, 160):
         for arguments in (("history",), ("snapshot",), ("snapshot", "--files"), ("snapshot", "--schema")):

@@ -55,6 +55,7 @@ def test_a_saved_plan_is_applied_into_its_quarantine_and_taken_back(table: Path)
     assert is_sound(table)
 
 
+@pytest.mark.halved
 def test_a_vacuumed_optimization_is_undone_from_the_quarantine_and_done_again(table: Path) -> None:
     before, quarantine = rows(table), table.parent / "quarantine"
     for _ in range(2):

@@ -90,6 +90,7 @@ def test_an_interruption_is_reported_and_the_same_command_resumes(name: str, hom
     assert COMMITS - REMOVED == left(home)
 
 
+@pytest.mark.halved
 @pytest.mark.parametrize(
     ("moment", "said"),
     [
@@ -159,6 +160,7 @@ VACUUM = ("vacuum", "tbl", "--yes")
 CLONE = ("clone", "tbl", "other", "--yes")
 
 
+@pytest.mark.halved
 @pytest.mark.parametrize(
     ("moment", "arguments", "said"),
     [
@@ -188,6 +190,7 @@ def test_an_interruption_says_what_was_changed(moment: str, arguments: tuple[str
     assert 0 == deltacli(*arguments, cwd=home).code
 
 
+@pytest.mark.halved
 @pytest.mark.parametrize("moment", ["_make 1 after", "LocalDraft.__exit__ 1 before", "sweep 1 before"])
 def test_an_interruption_leaves_no_temporary_file(moment: str, home: Path) -> None:
     done = interrupted_at(home, f"deltacli.storage.local_write {moment}", *ALTER)

@@ -143,6 +143,7 @@ def test_an_unsuitable_trend_path_is_refused(name: str, said: str, lake: Path, v
     assert said in result.err
 
 
+@pytest.mark.halved
 def test_runs_that_end_together_do_not_mix_their_lines(tmp_path: Path) -> None:
     path = tmp_path / "trend.ndjson"
     program = (

@@ -231,6 +231,7 @@ def test_a_day_has_a_fixed_length() -> None:
     )
 
 
+@pytest.mark.halved
 @given(
     st.lists(
         st.fixed_dictionaries(

@@ -177,6 +177,7 @@ def test_a_grown_tree(shell: str, home: Path) -> None:
     assert HOSTILE in listed(shell, "deltacli log expire -", home, files)
 
 
+@pytest.mark.quartered
 def test_names_that_the_product_knows_are_completed(matches: Matches) -> None:
     assert ["dv.magic"] == matches("deltacli validate tbl --select dv.mag")
     assert ["paimon.id-differs"] == matches("deltacli validate tbl --ignore paimon.id-d")
@@ -195,6 +196,7 @@ def test_names_that_the_product_knows_are_completed(matches: Matches) -> None:
     assert ["exit-codes"] == matches("deltacli help exit")
 
 
+@pytest.mark.quartered
 def test_versions_and_columns_of_a_local_table_are_completed(matches: Matches, home: Path) -> None:
     for name in ("tbl", "my table"):
         table_of("id bigint, `c d` int, ride struct<city: string, far: int>").commits(11).write(home / "here" / name)
@@ -221,6 +223,7 @@ def ends(words: list[str]) -> set[str]:
     return {word.rpartition("=")[2] for word in words}
 
 
+@pytest.mark.quartered
 def test_words_of_a_table_depend_on_the_arguments_before_them(matches: Matches, home: Path) -> None:
     properties = {"owner": "ops", "delta.appendOnly": "false"}
     own = ["appendOnly", "deletionVectors", "invariants"]

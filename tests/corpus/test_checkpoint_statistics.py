@@ -7,7 +7,6 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pytest
 
 from deltacli.operations.checkpoint.checkpoint import CheckpointResult, StatsForm, write_checkpoint
 from tests.corpus.test_checkpoints import LARGE, REFUSED, WRITABLE, each, known_versions
@@ -51,7 +50,6 @@ def adds_of(place: Path, result: CheckpointResult) -> tuple[Any, list[dict[str, 
     return kind, rows
 
 
-@pytest.mark.quartered
 @each(CHOSEN)
 def test_parsed_columns_have_the_types_and_the_values_of_the_texts(
     table: CorpusTable, root: Path, tmp_path: Path
@@ -85,7 +83,6 @@ def compare(texts: Any, parsed: Any, kind: Any) -> None:  # Any: JSON values, a 
         assert same(expected, found), (path, expected, found)
 
 
-@pytest.mark.quartered
 @each(CHOSEN)
 def test_statistics_only_in_columns_are_read_as_the_same_values(table: CorpusTable, root: Path, tmp_path: Path) -> None:
     number = known_versions(table)[-1]["version"]
@@ -108,7 +105,6 @@ def key_of(file: dict[str, Any]) -> tuple[str, str]:
     return file["path"], repr(file["deletionVector"])
 
 
-@pytest.mark.quartered
 @each([table for table in CHOSEN if known_versions(table)[-1]["base_checkpoint"] is not None])
 def test_without_properties_a_checkpoint_has_the_columns_of_the_last_one(
     table: CorpusTable, root: Path, tmp_path: Path

@@ -117,7 +117,6 @@ def each(tables: list[CorpusTable]) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("table", chosen)
 
 
-@pytest.mark.quartered
 @cases(whole=False)
 def test_the_newest_version_can_be_read_from_its_checkpoint_alone(
     table: CorpusTable, form: Form, root: Path, tmp_path: Path
@@ -212,7 +211,6 @@ def test_newer_commits_go_on_from_the_checkpoint_of_an_old_version(
     assert expected == facts_of_snapshot(document, list(expected))
 
 
-@pytest.mark.quartered
 @each([table for table in WRITABLE if table.entry.get("latest_tombstones") and table.id not in LARGE])
 def test_a_later_clock_drops_the_expired_tombstones_and_no_others(
     table: CorpusTable, root: Path, tmp_path: Path
@@ -262,7 +260,6 @@ def test_tables_that_must_not_be_written_are_refused_and_stay_as_they_are(
     assert before == digest_of(place)
 
 
-@pytest.mark.quartered
 @each([table for table in WRITABLE if table.id not in LARGE and not is_refused(table)][::6])
 def test_validate_has_nothing_against_a_classic_checkpoint(table: CorpusTable, root: Path, tmp_path: Path) -> None:
     prove_sound(table, CLASSIC, root, tmp_path)

@@ -125,7 +125,6 @@ def test_the_tables_of_exceptions_name_tables_of_the_corpus(root: Path) -> None:
     assert must_be_refused == {table for table, version in UNREADABLE if version is None}
 
 
-@pytest.mark.halved
 @each_table()
 def test_every_version_matches_the_manifest(table: CorpusTable, root: Path) -> None:
     opened = open_corpus(table, root)
@@ -142,7 +141,6 @@ def test_every_version_matches_the_manifest(table: CorpusTable, root: Path) -> N
         assert expected == facts_of_snapshot(document, list(expected))
 
 
-@pytest.mark.halved
 @each_table()
 def test_the_newest_version_is_read_or_refused_as_the_manifest_allows(table: CorpusTable, root: Path) -> None:
     opened = open_corpus(table, root)
@@ -156,7 +154,6 @@ def test_the_newest_version_is_read_or_refused_as_the_manifest_allows(table: Cor
     assert PROBLEMS.get(table.id, ()) == snapshot.problems
 
 
-@pytest.mark.halved
 @each_table(long=LARGE)
 def test_counting_and_listing_agree_with_the_manifest(table: CorpusTable, root: Path) -> None:
     opened = open_corpus(table, root)
@@ -194,7 +191,6 @@ def newest_readable(table: CorpusTable) -> int | None:
     return None if (table.id, number) in UNREADABLE else number
 
 
-@pytest.mark.halved
 @each_table(table for table in TABLES if "latest_live_paths" in table.entry and newest_readable(table) is not None)
 def test_the_newest_files_and_tombstones_are_those_of_the_manifest(table: CorpusTable, root: Path) -> None:
     snapshot = open_corpus(table, root).snapshot(version=newest_readable(table))
@@ -211,7 +207,6 @@ def test_the_newest_files_and_tombstones_are_those_of_the_manifest(table: Corpus
     assert table.entry["latest_tombstones"] == tombstones
 
 
-@pytest.mark.halved
 @each_table()
 def test_history_matches_the_manifest(table: CorpusTable, root: Path) -> None:
     opened = open_corpus(table, root)
@@ -230,7 +225,6 @@ def test_history_matches_the_manifest(table: CorpusTable, root: Path) -> None:
     assert ({3: "commit.bad-json"} if table.id == "derived/commit-truncated-a" else {}) == broken
 
 
-@pytest.mark.quartered
 @each_table()
 def test_snapshot_on_the_command_line(
     table: CorpusTable, root: Path, capsysbinary: pytest.CaptureFixture[bytes]
@@ -251,7 +245,6 @@ def test_snapshot_on_the_command_line(
     assert list(PROBLEMS.get(table.id, ())) == document["logSegment"]["problems"]
 
 
-@pytest.mark.quartered
 @each_table()
 def test_history_on_the_command_line(
     table: CorpusTable, root: Path, capsysbinary: pytest.CaptureFixture[bytes]

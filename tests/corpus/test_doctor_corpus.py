@@ -31,6 +31,7 @@ def check(table: CorpusTable, root: Path) -> bool:
     return True
 
 
+@pytest.mark.halved
 def test_a_sample_is_examined(root: Path) -> None:
     assert sum(check(table, root) for table in tables()[::4]) > 30
 

@@ -48,7 +48,6 @@ def is_odd(table: CorpusTable, version: int) -> bool:
     return (table.id, version) in REFUSED or (table.id, version) in TWO_STATES
 
 
-@pytest.mark.quartered
 @each
 def test_a_checksum_that_was_missing_is_what_validate_asks_for(table: CorpusTable, root: Path, tmp_path: Path) -> None:
     version = known_versions(table)[-1]["version"]
@@ -66,7 +65,6 @@ def test_a_checksum_that_was_missing_is_what_validate_asks_for(table: CorpusTabl
     assert found_in(place, "crc.*") <= before
 
 
-@pytest.mark.quartered
 @each
 def test_a_compaction_is_what_its_commits_come_to(table: CorpusTable, root: Path, tmp_path: Path) -> None:
     known = [version["version"] for version in known_versions(table)]
@@ -83,7 +81,6 @@ def test_a_compaction_is_what_its_commits_come_to(table: CorpusTable, root: Path
     assert found_in(place, "compaction.*") - before <= {"compaction.stale"}
 
 
-@pytest.mark.quartered
 @each
 def test_a_cleaned_log_has_the_same_newest_version(table: CorpusTable, root: Path, tmp_path: Path) -> None:
     place = copy_log(table, root, tmp_path / "t")

@@ -88,7 +88,6 @@ def optimized(name: str, root: Path, place: Path, *, is_sorted: bool = False, **
     return None
 
 
-@pytest.mark.halved
 @pytest.mark.parametrize("name", CHOSEN)
 def test_the_rows_stay(name: str, root: Path, tmp_path: Path) -> None:
     why = optimized(name, root, tmp_path / "t")

@@ -26,7 +26,6 @@ SLOW = "delta-rs/COVID-19_NYT"
 """A million rows, compared one by one: 19 s."""
 
 
-@pytest.mark.quartered
 @pytest.mark.parametrize(
     "table",
     [pytest.param(table, id=table.id, marks=pytest.mark.long if table.id == SLOW else ()) for table in TABLES],

@@ -39,6 +39,7 @@ def check(table: CorpusTable, root: Path) -> tuple[int, int]:
     return len(readable), len(found.versions) - len(readable)
 
 
+@pytest.mark.halved
 def test_a_sample_is_readable_exactly_where_it_can_be_read(root: Path) -> None:
     chosen = [one for one in tables() if one.id.startswith("derived/") or len(one.versions) <= FEW_VERSIONS][::4]
     counts = [check(table, root) for table in chosen]

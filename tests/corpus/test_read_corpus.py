@@ -79,7 +79,6 @@ def test_every_published_row_is_compared(root: Path) -> None:
     assert 63 == len(EXPECTATIONS)
 
 
-@pytest.mark.halved
 @each_expectation(large=False)
 def test_rows_are_those_that_the_source_publishes(expected: Expected, root: Path) -> None:
     """
@@ -153,7 +152,6 @@ def each_table() -> pytest.MarkDecorator:
     return pytest.mark.parametrize("table", chosen)
 
 
-@pytest.mark.halved
 @each_table()
 def test_the_row_count_matches_the_manifest_or_is_clearly_refused(table: CorpusTable, root: Path) -> None:
     newest = sound_versions(table)[-1]

@@ -40,7 +40,6 @@ def findings(place: Path) -> set[str]:
     return {finding.rule.id for finding in found.findings}
 
 
-@pytest.mark.quartered
 @each
 def test_settings_change_and_nothing_else(table: CorpusTable, root: Path, tmp_path: Path) -> None:
     place = copy_log(table, root, tmp_path / "t")

@@ -56,7 +56,6 @@ def computed(name: str, root: Path, place: Path, read: str) -> str | None:
     return None
 
 
-@pytest.mark.halved
 @pytest.mark.parametrize("read", ["footers", "rows"])
 @pytest.mark.parametrize("name", CHOSEN)
 def test_nothing_is_wrong_afterwards(name: str, read: str, root: Path, tmp_path: Path) -> None:

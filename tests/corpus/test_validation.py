@@ -80,7 +80,6 @@ TOO_MANY_FILES = {"kernel-rs/300k-add-files-100-col-partitioned"}
 TABLES = corpus.tables()
 
 
-@pytest.mark.quartered
 @pytest.mark.parametrize("table", [one for one in TABLES if one.id not in TOO_MANY_FILES], ids=lambda table: table.id)
 def test_known_faults_of_a_table_are_found(table: CorpusTable) -> None:
     require_explained(table, "data")

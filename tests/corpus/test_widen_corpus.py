@@ -129,7 +129,6 @@ def rules_of(opened: Table, *, infos: bool) -> set[str]:
     return {finding.rule.id for finding in found if (finding.rule.severity is Severity.INFO) == infos}
 
 
-@pytest.mark.quartered
 @each(WIDENED)
 def test_rows_stay_and_their_values_have_the_wider_types(table: CorpusTable, root: Path, tmp_path: Path) -> None:
     opened = open_copy(table, root, tmp_path / "t")

@@ -61,6 +61,7 @@ def digest(*batches: pa.RecordBatch) -> tuple[int, ...]:
     return whole.answer()
 
 
+@pytest.mark.halved
 @given(ROWS, ROWS)
 def test_digests_are_equal_exactly_for_the_same_rows(rows: list[dict[str, Any]], others: list[dict[str, Any]]) -> None:
     first, second = batch(rows), batch(others)
@@ -85,7 +86,6 @@ def test_order_batches_and_slices_do_not_matter(rows: list[dict[str, Any]], rand
     assert (0, 0, 0) == digest(batch([]))
 
 
-@pytest.mark.quartered
 @pytest.mark.parametrize("size", [*range(1, 18), 24, 33, 100, 300])
 def test_every_byte_of_a_text_counts_wherever_it_lies(size: int) -> None:
     text = bytes(range(1, 256)) * 20

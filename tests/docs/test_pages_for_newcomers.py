@@ -74,6 +74,7 @@ def test_the_versions_of_the_systems_are_those_of_the_project() -> None:
     assert set() == {version for version in measured if version not in text}
 
 
+@pytest.mark.halved
 def test_a_command_on_a_local_table_uses_no_socket(tmp_path: Path) -> None:
     make_sample(tmp_path / "tbl")
     lines = ("history tbl", "validate tbl --level data", "doctor table tbl", "optimize tbl --yes")

@@ -150,7 +150,6 @@ def test_the_sample_table_matches(sample: Path, command: str, capsysbinary: Capt
     assert [] == check_output(sample / "nothing", command, capsysbinary)
 
 
-@pytest.mark.halved
 @pytest.mark.parametrize("name", TABLES)
 def test_real_tables_match(name: str, capsysbinary: Capture) -> None:
     table = corpus.table(name)
@@ -222,7 +221,6 @@ def check_findings(table: Path, capture: Capture) -> list[str]:
     )
 
 
-@pytest.mark.halved
 @pytest.mark.parametrize("name", TABLES)
 def test_findings_on_real_tables_match(name: str, capsysbinary: Capture) -> None:
     table = corpus.table(name)

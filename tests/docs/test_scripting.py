@@ -115,6 +115,7 @@ def codes_of_the_source() -> set[str]:
     return given | {text for text in like if text.partition(".")[0] in areas}
 
 
+@pytest.mark.halved
 def test_every_error_code_of_the_source_is_explained_and_no_other() -> None:
     explained = set(ERRORS)
     problems_only = set(EXPLAINED) - explained
@@ -128,6 +129,7 @@ def test_every_error_code_of_the_source_is_explained_and_no_other() -> None:
     assert codes_of_the_source() - problems_only - warnings_only - diagnosed - advised - {FLEET_FILE} == explained
 
 
+@pytest.mark.halved
 def test_errors_have_the_exit_code_that_is_declared() -> None:
     """Of each `Refused(…, code="…")`: a class of errors that is called with a code."""
     classes = {name: kind.exit_code for name, kind in vars(errors).items() if hasattr(kind, "exit_code")}
@@ -177,7 +179,6 @@ def test_every_variable_of_ours_that_the_docs_name_is_read() -> None:
     assert {name for name in read_environment(read_tree()) if name.startswith("DELTACLI_")} == named
 
 
-@pytest.mark.halved
 @pytest.mark.parametrize("number", range(len(BLOCKS)))
 def test_examples_of_the_pages_run_and_print_the_shown_output(number: int, tmp_path: Path) -> None:
     language, text = BLOCKS[number]
@@ -230,6 +231,7 @@ def test_the_snippets_for_ci_are_command_lines_that_work(tmp_path: Path) -> None
     assert ["usage.scheme"] == [done.error["code"] for done in parsed]
 
 
+@pytest.mark.halved
 def test_every_option_and_every_error_of_a_cluster_is_on_its_page() -> None:
     given = {code for code in codes_of_the_source() if code.startswith("cluster.")}
 

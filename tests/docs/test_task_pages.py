@@ -99,7 +99,6 @@ def newcomer() -> Iterator[Newcomer]:
         yield Newcomer(Path(directory), free_port(), at_the_end)
 
 
-@pytest.mark.halved
 @pytest.mark.parametrize("page", PAGES)
 def test_the_commands_of_a_page_run_and_show_its_output(page: str, newcomer: Newcomer) -> None:
     shown = ""

@@ -127,6 +127,7 @@ def test_extras_are_names(lake: Path, tmp_path: Path) -> None:
     assert (2, "::error::extras are names with commas between them\n") == (done.code, done.out)
 
 
+@pytest.mark.halved
 def test_the_hook_checks_tables_below_and_arguments_name_others(lake: Path) -> None:
     (hook,) = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"))
     entry = [*shlex.split(hook["entry"]), "--select=commit.*"]
@@ -144,6 +145,7 @@ def test_the_hook_checks_tables_below_and_arguments_name_others(lake: Path) -> N
     ]
 
 
+@pytest.mark.halved
 def test_the_snippets_of_the_page_use_the_action_and_the_hook_as_they_are(lake: Path, tmp_path: Path) -> None:
     page = (ROOT / "docs" / "validate.md").read_text(encoding="utf-8")
     documents = [yaml.safe_load(block) for block in re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)]

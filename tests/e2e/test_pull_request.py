@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 import yaml
 
 from deltacli import open_table
@@ -17,6 +18,7 @@ STORED = Path(__file__).with_name("pull_request.md")
 TODAY = "2026-02-10"
 
 
+@pytest.mark.halved
 def test_the_comment_reads_as_stored(tmp_path: Path) -> None:
     for name in ("production", "staging"):
         make_sample(tmp_path / name)

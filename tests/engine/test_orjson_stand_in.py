@@ -62,6 +62,7 @@ def test_texts_are_read_or_refused_as_by_orjson(data: bytes) -> None:
     assert repr(_outcome(orjson, data)) == repr(_outcome(orjson_stand_in, data))
 
 
+@pytest.mark.halved
 def test_tasks_need_pyarrow_and_the_standard_library_only(tmp_path: Path) -> None:
     script = f"""
 import sys, sysconfig, pkgutil

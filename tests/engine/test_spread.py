@@ -136,6 +136,7 @@ def answer_of(operation: Callable[[Table], Any], uri: str, engine: Engine) -> ob
         return type(fault), fault.code, fault.message
 
 
+@pytest.mark.halved
 @pytest.mark.sampled
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=() if name in QUICK else pytest.mark.long) for name in OPERATIONS]

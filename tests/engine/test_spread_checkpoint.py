@@ -140,7 +140,6 @@ def test_rows_of_row_groups_and_of_newer_commits_get_sidecars_of_their_own(engin
     assert {CheckpointVerdict.AGREES} == {found.verdict for found in verify_checkpoints(open_at(storage))}
 
 
-@pytest.mark.halved
 @ENGINES
 @pytest.mark.parametrize("fault", [Fault.BEFORE, Fault.AFTER, Fault.UNSENT])
 def test_a_sidecar_that_cannot_be_published_leaves_no_others_and_the_hint_where_it_was(

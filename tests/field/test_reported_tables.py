@@ -121,6 +121,7 @@ def test_a_condition_finds_the_rows_that_statistics_could_hide(name: str, built:
     assert (count, count) == (scan.to_arrow().num_rows, scan.count())
 
 
+@pytest.mark.quartered
 @pytest.mark.parametrize("peer", PEERS)
 def test_another_engine_reads_the_same_rows_or_none(peer: str, built: Built, tmp_path: Path) -> None:
     """

@@ -24,7 +24,6 @@ def places() -> Iterator[Places]:
         yield places
 
 
-@pytest.mark.halved
 @pytest.mark.parametrize("change", COMMANDS, ids=lambda change: change.name)
 def test_a_sample_of_golden_runs_is_as_it_was(change: Change, places: Places) -> None:
     sample = SHOWN if change in READINGS else SAMPLE

@@ -212,7 +212,6 @@ def places() -> Iterator[Places]:
         yield places
 
 
-@pytest.mark.halved
 @pytest.mark.parametrize("name", [*REFUSALS, "golden runs"])
 def test_hints_of_refusals_lead_on(name: str, places: Places) -> None:
     build, lines = REFUSALS.get(name, (at.sample, ""))
@@ -267,6 +266,7 @@ def commands_of(advice: str) -> Iterator[list[str]]:
         yield [word for at, word in enumerate(words) if "--now" not in words[max(at - 1, 0) : at + 1]]
 
 
+@pytest.mark.halved
 def test_hints_of_python_lead_on(places: Places) -> None:
     problems, led = list[str](), 0
     for call in CALLS:

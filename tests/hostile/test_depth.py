@@ -47,7 +47,6 @@ def test_statistics_nested_30_000_deep_are_a_finding(tmp_path: Path, depth: int)
     assert ["stats.bad-json"] == [finding["rule"] for finding in findings]
 
 
-@pytest.mark.halved
 @pytest.mark.parametrize("depth", DEPTHS)
 @pytest.mark.parametrize("by_property", [True, False])
 def test_a_checkpoint_with_structs_leaves_out_statistics_nested_deeply(

@@ -56,7 +56,6 @@ def shared_cases() -> list[Case]:
     return [*{case.parameter + case.form: case for case in turn}.values()]
 
 
-@pytest.mark.halved
 @pytest.mark.parametrize("command", COMMANDS)
 def test_no_value_of_a_parameter_is_a_bug(command: str, place: Place) -> None:
     own = [case for case in cases(shared=False) if case.command == command]
@@ -153,7 +152,6 @@ DOCUMENTS = {
 """Kind of a file -> the command that reads it, and contents with a place for a value."""
 
 
-@pytest.mark.halved
 @pytest.mark.parametrize("kind", DOCUMENTS)
 def test_no_value_in_a_file_is_a_bug(kind: str, place: Place) -> None:
     line, contents = DOCUMENTS[kind]
@@ -174,6 +172,7 @@ def test_no_value_in_a_file_is_a_bug(kind: str, place: Place) -> None:
     assert "" == "\n".join(wrong)
 
 
+@pytest.mark.halved
 def test_no_value_in_a_saved_plan_is_a_bug(place: Place, in_turn: InTurn) -> None:
     hint = Path("tbl/_delta_log/_last_checkpoint")
     damaged = hint.read_bytes()[:-3]
@@ -302,7 +301,6 @@ def test_a_directory_with_a_byte_that_is_not_utf_8_is_protected(place: Place) ->
     assert 0 == ended.code, ended.err
 
 
-@pytest.mark.halved
 @pytest.mark.parametrize("command", ["read", "changes --from 0", "repair --dry-run", "validate --level storage"])
 @pytest.mark.parametrize("path", ["d/" * 500_000, "x" * 1_000_000])
 def test_a_path_of_a_megabyte_costs_little(command: str, path: str, tmp_path: Path) -> None:

@@ -63,6 +63,7 @@ def test_a_commit_of_zeros_is_refused_however_long_it_is(size: int, tmp_path: Pa
     assert [] == [run for run in (history, snapshot) if run.extra_mib > EXTRA_MIB]
 
 
+@pytest.mark.halved
 def test_a_line_above_the_limit_is_refused(tmp_path: Path) -> None:
     place = table_of(tmp_path)
     sparse(place / commit_path(2), 132 * MIB, b'{"add":{"path":"a","size":1,"stats":"')
@@ -81,6 +82,7 @@ def test_a_line_of_two_gigabytes_is_refused(tail: bytes, tmp_path: Path) -> None
     (place / commit_path(2)).unlink()
 
 
+@pytest.mark.halved
 def test_a_line_below_the_limit_is_read(tmp_path: Path) -> None:
     place = table_of(tmp_path)
     filled(place / commit_path(2), b'{"add":{"path":"a","size":1,"stats":"', 48 * MIB, b'"}}\n')
@@ -147,6 +149,7 @@ def test_a_log_of_200_000_commits_is_listed_and_replayed(tmp_path: Path) -> None
     assert snapshot.seconds < 60
 
 
+@pytest.mark.halved
 def test_names_with_control_characters_are_escaped_for_the_eye_and_exact_for_programs(tmp_path: Path) -> None:
     odd = "a\x00b\n\x1b[31mc\u202ed\x9be"
     schema = json.dumps({"type": "struct", "fields": [{"name": odd, "type": odd, "nullable": True, "metadata": {}}]})

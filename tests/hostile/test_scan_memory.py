@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pyarrow as pa
+import pytest
 
 from tests.support.peak import deltacli
 from tests.support.rows import parquet_bytes, schema_of, table_of
@@ -22,6 +23,7 @@ def a_table(place: Path, files: int) -> Path:
     return table_of(dict.fromkeys(names, data), schema_of(rows), vectors=dict.fromkeys(names, vector)).write(place)
 
 
+@pytest.mark.halved
 def test_memory_does_not_grow_with_the_table(tmp_path: Path) -> None:
     some, many = a_table(tmp_path / "some", 12), a_table(tmp_path / "many", 60)  # with 3 not every buffer is filled
 

@@ -309,6 +309,7 @@ def test_files_of_another_schema_are_not_committed(tmp_path: Path) -> None:
     assert [(1,)] == _rows(table)
 
 
+@pytest.mark.halved
 def test_rows_of_real_tables_can_be_appended_to_them(tmp_path: Path) -> None:
     outcomes: dict[str, list[str]] = {}
     for entry in corpus.tables()[::7]:

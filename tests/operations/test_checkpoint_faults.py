@@ -227,6 +227,7 @@ def test_a_byte_that_flips_in_the_json_top_is_found(monkeypatch: pytest.MonkeyPa
     assert [] == [path for path in inner._files if "checkpoint" in path]
 
 
+@pytest.mark.halved
 def test_no_byte_of_a_draft_slips_through(monkeypatch: pytest.MonkeyPatch) -> None:
     form = FORMS[0]
     builder = any_form_table(form)
@@ -303,7 +304,6 @@ def test_what_another_writer_made_meanwhile_stays() -> None:
     check_table(inner2, builder)
 
 
-@pytest.mark.halved
 @pytest.mark.parametrize("parts_there", [(1,), (3,), (1, 3), (1, 2)])
 @pytest.mark.parametrize("content", ["ours", "others", "nothing", "noise"])
 def test_parts_that_were_left_over_are_kept_or_replaced(parts_there: tuple[int, ...], content: str) -> None:

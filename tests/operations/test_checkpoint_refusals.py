@@ -202,6 +202,7 @@ def test_an_empty_checksum_file_blocks_nothing(data: bytes) -> None:
     assert 2 == open_at(builder.in_memory()).checkpoint().hint_version
 
 
+@pytest.mark.halved
 def test_rows_per_file_do_not_need_more_parts_than_can_be_open() -> None:
     storage = TableBuilder().commit(protocol(), metadata(), *(add(f"f{n}", records=1) for n in range(200))).in_memory()
 

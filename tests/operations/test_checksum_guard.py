@@ -41,7 +41,6 @@ def restored(table: Table) -> object:
     return table.restore(version=0, trust_listing=True)
 
 
-@pytest.mark.halved
 @pytest.mark.parametrize("command", [Table.checkpoint, vacuumed, altered, with_property, restored])
 @pytest.mark.parametrize("kind", FIELDS)
 def test_a_change_that_reads_it_is_refused_where_the_checkpoint_contradicts_it_until_a_repair(

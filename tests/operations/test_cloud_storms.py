@@ -99,6 +99,7 @@ def run(operation: str, table: Table) -> str:
     return "done"
 
 
+@pytest.mark.halved
 def test_five_minutes_of_503_end_a_commit_truthfully_and_lose_nothing(
     request: pytest.FixtureRequest, sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -82,7 +82,6 @@ def told(table: Table, now_ms: int) -> list[object]:
     return found
 
 
-@pytest.mark.halved
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=pytest.mark.long) if name in EMULATED else name for name in CLOUDS]
 )

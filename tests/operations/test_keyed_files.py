@@ -15,7 +15,6 @@ from tests.support.reading import open_at
 from tests.support.storage import RecordingStorage
 
 
-@pytest.mark.halved
 @pytest.mark.parametrize("width", [8, KEY_BYTES])
 @pytest.mark.parametrize("shared", [90_000, 10, 0])
 def test_of_many_keys_those_that_differ_are_found(width: int, shared: int) -> None:

@@ -67,7 +67,6 @@ LOSSES: dict[str, Callable[[MemoryStorage], MemoryStorage]] = {
 QUICK = ("the newest commit", "commits in the middle", "sidecars and odd names")
 
 
-@pytest.mark.halved
 @pytest.mark.parametrize("kind", [CheckpointKind.CLASSIC, CheckpointKind.MULTI_PART, CheckpointKind.V2_PARQUET])
 @pytest.mark.parametrize("loss", LOSSES)
 def test_lost_files_are_restored_byte_for_byte(loss: str, kind: CheckpointKind) -> None:

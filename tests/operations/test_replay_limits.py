@@ -20,7 +20,6 @@ def test_large_commits_are_converted_to_columns(monkeypatch: pytest.MonkeyPatch)
     assert 2 == len(snapshot._tail.adds)
 
 
-@pytest.mark.halved
 @pytest.mark.parametrize("is_twice", [False, True], ids=["named once", "named twice"])
 @pytest.mark.parametrize("many_keys", [0, 1 << 20], ids=["index", "table"])
 @pytest.mark.parametrize("start", ["checkpoint", "commits"])

@@ -217,7 +217,6 @@ def plain(value: Any) -> Any:  # Any: an Arrow scalar
     return value.value if pa.types.is_temporal(value.type) else value.as_py()
 
 
-@pytest.mark.halved
 @pytest.mark.parametrize(("extremes", "form"), cases())
 def test_bounds_at_the_ends_of_a_type_lose_no_row(tmp_path: Path, extremes: Extremes, form: str) -> None:
     write_table(tmp_path, extremes, form)
@@ -227,7 +226,6 @@ def test_bounds_at_the_ends_of_a_type_lose_no_row(tmp_path: Path, extremes: Extr
     assert [[plain(array_of(extremes, value)[0])] for value in extremes.values] == found
 
 
-@pytest.mark.halved
 @pytest.mark.parametrize(("extremes", "form"), cases())
 def test_a_new_checkpoint_has_the_bounds_of_the_last_one(tmp_path: Path, extremes: Extremes, form: str) -> None:
     write_table(tmp_path, extremes, form)

@@ -230,6 +230,7 @@ _OF_ALL_KINDS: Mapping[str, Mapping[str, bytes]] = {
 _NONE = ("chk/offsets", "chk/table")
 
 
+@pytest.mark.quartered
 @pytest.mark.parametrize(
     ("pattern", "keys", "fewest"),
     [("chk/*", 0, 16), ("chk/*", 7, 1), ("chk/*", 40, 2), ("**", 200, 16), ("*/[q-u]*", 30, 1), ("chk/*/*", 25, 1)],

@@ -128,6 +128,7 @@ def test_text_and_tags_that_no_column_takes_end_nothing(
     assert begins_with_checkpoint or "checkpoint.missing-add" in rules_of(found)
 
 
+@pytest.mark.halved
 def test_a_rule_is_heard_though_another_of_its_check_floods(tmp_path: Path) -> None:
     table = TableBuilder().derive(checkpoint=False, checksums=False, files=False)
     twice = [table.new_add("b", number, 3) for number in range(10_000, 20_200)]

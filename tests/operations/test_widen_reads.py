@@ -62,6 +62,7 @@ def without_pages(data: bytes, readable: tuple[str, ...]) -> bytes:
     return bytes(found)
 
 
+@pytest.mark.halved
 def test_another_column_needs_no_file_action(built: TableBuilder) -> None:
     asked = widened(built, "id", "long", readable=())
 

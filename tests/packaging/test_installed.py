@@ -16,6 +16,7 @@ INSTALLATIONS = os.environ.get("DELTACLI_INSTALLATIONS", sys.executable).split()
 """Interpreters, each with what else is installed, such as `pyarrow==20.0.0`, after a comma."""
 
 
+@pytest.mark.halved
 @pytest.mark.parametrize("installation", INSTALLATIONS)
 def test_the_wheel_is_installed_without_an_index_and_answers(installation: str, wheel: Path, tmp_path: Path) -> None:
     python, *others = installation.split(",")

@@ -48,6 +48,7 @@ def test_mandoc_finds_nothing_to_complain_about(page: Path) -> None:
     assert [] == complaints(page)
 
 
+@pytest.mark.halved
 def test_man_pages_contain_everything_in_the_help() -> None:
     need("man", "man-db")
 

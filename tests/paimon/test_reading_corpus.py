@@ -6,6 +6,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from deltacli.core.errors import Unreadable
 from deltacli.engine.base import EmbeddedEngine
 from deltacli.operations.paimon.table_files import (
@@ -132,6 +134,7 @@ def _expected(fact: dict[str, Any]) -> tuple[ChangeKind, tuple[str, ...], int | 
     return kind, tuple(path), fact.get("id"), fact["java"]["alter"] if kind is ChangeKind.TYPE else None
 
 
+@pytest.mark.halved
 def test_every_reference_to_a_schema_is_found(corpus: Path) -> None:
     engine, seen = EmbeddedEngine(), 0
     for branch in branches():

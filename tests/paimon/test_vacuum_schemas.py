@@ -344,6 +344,7 @@ def errors_of(capsys: Capture, root: Path) -> set[tuple[str, str, str]]:
     return set(found)
 
 
+@pytest.mark.halved
 def test_tables_of_the_corpus_are_the_same_after_the_cleanup(
     corpus: Path, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch, in_turn: InTurn
 ) -> None:

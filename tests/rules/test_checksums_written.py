@@ -35,7 +35,6 @@ def written_by_us(root: Path) -> str | None:
     return checksum_path(report.version) if report.status is ChecksumStatus.WRITTEN else None
 
 
-@pytest.mark.halved
 @pytest.mark.parametrize("damage", CONTRADICTING, ids=lambda damage: f"{damage.rule}-{damage.name}")
 def test_a_checksum_is_written_only_where_validate_reports_nothing_about_it(damage: Damage, tmp_path: Path) -> None:
     root = damage.make().write(tmp_path / "t")

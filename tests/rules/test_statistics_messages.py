@@ -485,7 +485,6 @@ def statistics_of_two_files_under_the_logical_name() -> TableBuilder:
     return table
 
 
-@pytest.mark.halved
 @pytest.mark.parametrize(("rule", "what", "make"), TOLD, ids=lambda value: getattr(value, "__name__", ""))
 def test_a_finding_names_the_actual_values(
     rule: str, what: dict[str, str | None], make: Callable[[], TableBuilder], tmp_path: Path

@@ -55,6 +55,7 @@ def test_copies_and_clones_go_right_in_a_world_that_changes(seed: int) -> None:
     assert [] == outcome.violations, "\n".join(told(shrunk(outcome)))
 
 
+@pytest.mark.halved
 @pytest.mark.parametrize("count", [_TWICE, pytest.param(_OFTEN, marks=pytest.mark.long)])
 def test_a_seed_has_the_same_history_in_every_process(count: int) -> None:
     """Byte for byte, whatever Python's hashes are."""

@@ -126,7 +126,6 @@ def test_a_file_has_its_size(storage: Storage) -> None:
     assert stat.md5 in ("", hashlib.md5(bytes(range(256))).hexdigest())
 
 
-@pytest.mark.halved
 def test_a_big_file_is_read_across_any_boundary(place: Place) -> None:
     data = random.Random(1).randbytes(1 << 20) * 64
     storage = place.holding({"big": data})

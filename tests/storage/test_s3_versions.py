@@ -90,6 +90,7 @@ def test_versions_are_listed_by_pages_of_any_size(
             assert version.size_bytes == len(of(store).read(version))
 
 
+@pytest.mark.halved
 def test_files_with_odd_names_come_back(store: ObjectStorage) -> None:
     for name in ODD_NAMES:
         gone = deleted_file(store, name)

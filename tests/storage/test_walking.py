@@ -44,7 +44,6 @@ def paths(walked: Iterable[WalkEntry]) -> list[str]:
     return [f"{found.directory}/{name}" if found.directory else name for found in walked for name in found.names]
 
 
-@pytest.mark.halved
 @pytest.mark.parametrize("files", [FILES, FILES[:1], FILES[3:4], FILES[9:10]], ids=["many", "root", "level", "deep"])
 def test_a_walk_finds_each_file_once_however_deep(files: Sequence[str], place: Place) -> None:
     storage = place.holding(dict.fromkeys(files, b"1"))
@@ -67,7 +66,6 @@ def test_a_walk_starts_at_the_given_directory_and_yields_paths_below_the_root(pl
     assert Counter(path for path in FILES if path.startswith("p=1/")) == found
 
 
-@pytest.mark.halved
 def test_skipped_directories_are_not_yielded(place: Place) -> None:
     storage = place.holding(dict.fromkeys(FILES, b"1"))
     asked: dict[str, list[str]] = {}
@@ -83,7 +81,6 @@ def test_skipped_directories_are_not_yielded(place: Place) -> None:
     assert not {path for path in asked if path.startswith(("_delta_log", "p=2"))}
 
 
-@pytest.mark.halved
 def test_sizes_and_times_are_those_of_the_files(place: Place) -> None:
     storage = place.holding({f"p={number}/f{number}": b"x" * number for number in range(30)})
 
@@ -169,7 +166,6 @@ def test_a_directory_is_removed_when_it_is_empty_and_never_with_its_files(writab
     assert expected == outcomes
 
 
-@pytest.mark.halved
 def test_pieces_may_be_deleted_by_several_threads(writable: Place) -> None:
     """
     A busy emulator breaks connections. The repeated request then finds some files missing.

@@ -7,6 +7,7 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -53,6 +54,7 @@ def _shown(version: Version) -> Rows:
     return Counter(plain(row) for row in version.counted().elements())
 
 
+@pytest.mark.halved
 @given(st.data(), st.integers(0, 2**32), st.integers(1, 3))
 @examples(60)
 def test_a_change_feed_has_the_changes_of_the_model(data: st.DataObject, seed: int, most_files: int) -> None:
@@ -67,6 +69,7 @@ def test_a_change_feed_has_the_changes_of_the_model(data: st.DataObject, seed: i
         assert rows == Counter({row: count for row, count in changes.items() if row[-2] < end})  # type: ignore[operator]
 
 
+@pytest.mark.halved
 @given(st.data(), st.integers(0, 2**32), st.integers(1, 3))
 @examples(40)
 def test_a_stream_begins_with_the_rows_of_the_newest_version(data: st.DataObject, seed: int, most_files: int) -> None:

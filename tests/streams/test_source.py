@@ -26,6 +26,7 @@ from tests.support.builder import TableBuilder
 SECRET = "nobody-may-see-this"
 
 
+@pytest.mark.halved
 def test_the_carried_modules_are_those_that_are_needed_and_few() -> None:
     content = carried_package().content
 
@@ -151,6 +152,7 @@ import deltacli.spark.source_plans
     return done.stdout or done.stderr
 
 
+@pytest.mark.halved
 def test_a_process_finds_modules_of_the_archive_beside_the_carried_ones(tmp_path: Path) -> None:
     archive = write_package(tmp_path)
     then = f"""
@@ -162,6 +164,7 @@ print(found.__spec__.origin)
     assert in_a_process(then, tmp_path).startswith(str(archive))
 
 
+@pytest.mark.halved
 def test_a_process_finds_the_rules_that_the_plan_of_an_append_asks(tmp_path: Path) -> None:
     place = TableBuilder().commit(protocol(), metadata()).write(tmp_path / "t")
     then = f"""

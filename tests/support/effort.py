@@ -17,12 +17,17 @@ from hypothesis import HealthCheck, settings
 SHARES = {"matrix": 20, "quartered": 4, "halved": 2}
 """The gate runs one in so many cases of what has a mark."""
 
-BROAD = ("cli", "completions", "corpus", "docs", "field", "golden", "paimon", "sharing", "storage", "streams")
-"""Folders of tests that try a sentence on many cases, and do not decide about deletions and commits, apart from
-files about vacuum."""
+BROAD = (
+    *("catalogs", "cli", "completions", "corpus", "delta", "docs", "field", "golden", "hostile", "paimon", "rules"),
+    *("sharing", "storage", "streams", "work"),
+)
+"""Folders of tests that try a sentence on many cases, and do not decide about deletions and commits."""
 
-MANY = {"halved": 4, "quartered": 12}
-"""From so many cases on, a test of these folders has the mark."""
+WHOLE = ("vacuum", "commit", "conflict", "races", "tests/cluster/")
+"""Words in the paths of tests that decide about them, or have turns of their own: no mark is given to those."""
+
+MANY = {"halved": 2, "quartered": 8}
+"""From so many cases on, a test of these folders has the mark. In other folders it is halved at most."""
 
 SEED = 1
 """Of the samples that the gate takes of what is tried in full by `dev.py soak`, unless they take turns."""
@@ -78,14 +83,15 @@ def turn_of(item: pytest.Item) -> int:
 def let_many_take_turns(items: Sequence[pytest.Item]) -> None:
     """Give the cases of tests that have many the marks of those that take turns."""
     folders = tuple(f"tests/{name}/" for name in BROAD)
-    of_tests = [(item, item.nodeid.partition("[")[0]) for item in items if item.nodeid.startswith(folders)]
-    counts = Counter(test for _, test in of_tests)
-    for item, test in of_tests:
-        if "vacuum" in item.path.name or item.get_closest_marker("matrix"):
+    counts = Counter(item.nodeid.partition("[")[0] for item in items)
+    for item in items:
+        test, is_broad = item.nodeid.partition("[")[0], item.nodeid.startswith(folders)
+        if any(word in test.partition("::")[0] for word in WHOLE) or item.get_closest_marker("matrix"):
             continue
-        count = counts[test]
+        if not is_broad and (item.get_closest_marker("long") or item.get_closest_marker("in_turn")):
+            continue
         for mark, least in MANY.items():
-            if count >= least:
+            if counts[test] >= least and (is_broad or mark == "halved"):
                 item.add_marker(mark)
 
 

@@ -110,7 +110,7 @@ def _take_terminal() -> None:
     fcntl.ioctl(next(number for number in (0, 1, 2) if os.isatty(number)), termios.TIOCSCTTY, 0)
 
 
-def _serve(channel: socket.socket, listener: socket.socket) -> None:
+def _serve(channel: socket.socket, listener: socket.socket, plain: socket.socket) -> None:
     """Answer the orders of the channel one after the other, and those of programs each in a fork that waits for it."""
     with listener:
         while True:
@@ -119,10 +119,11 @@ def _serve(channel: socket.socket, listener: socket.socket) -> None:
                 connection, _ = listener.accept()
                 if os.fork() == 0:
                     channel.close()
+                    plain.close()
                     channel = connection
                     break
                 connection.close()
-            elif (found := receive(channel)) is None or _is_fork(found, channel):
+            elif (found := receive(channel)) is None or _is_fork(found, channel, plain):
                 return
             with suppress(ChildProcessError):
                 while os.waitpid(-1, os.WNOHANG)[0]:
@@ -131,24 +132,31 @@ def _serve(channel: socket.socket, listener: socket.socket) -> None:
         os._exit(0)
 
 
-def _is_fork(found: tuple[Order, list[int]], channel: socket.socket) -> bool:
-    """Run an order in a fork and send its exit code; return True in the fork, once it is done."""
+def _is_fork(found: tuple[Order, list[int]], channel: socket.socket, plain: socket.socket | None = None) -> bool:
+    """Run an order in a fork and send its exit code; return True in the fork, once it is done. One without rich is run
+    by the process at the other end of `plain`, where there is one.
+    """
     order, outputs = found
-    process = os.fork()
+    other = plain if "WITHOUT_RICH" in order.environment else None
+    process = 1 if other else os.fork()
     if process == 0:
         channel.close()
+        if plain:
+            plain.close()
         _become(order, outputs)
         return True
+    if other:
+        send(other, order, *outputs)
     for output in outputs:
         os.close(output)
-    _, status = os.waitpid(process, 0)
-    channel.sendall(os.waitstatus_to_exitcode(status).to_bytes(4, signed=True))
+    code = exit_code(other) if other else os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+    channel.sendall(code.to_bytes(4, signed=True))
     return False
 
 
-def _prepare() -> None:
-    """Import what commands on local tables need, as the command line does, and compile its patterns. Clouds, and rich
-    with what draws on terminals, are left to the forks.
+def _prepare() -> socket.socket:
+    """Import what commands on local tables need, as the command line does, and compile its patterns. Clouds are left to
+    the forks. Return the channel of a process that has not imported rich, and what draws on terminals with it.
     """
     from deltacli.core import made_once
     from deltacli.core.machine import choose_allocator
@@ -160,6 +168,7 @@ def _prepare() -> None:
     for module in ("compute", "dataset", "fs", "json", "parquet"):
         import_module(f"pyarrow.{module}")
     sys.modules["rich"] = None  # type: ignore[assignment]  # importing it fails
+    drawing = []
     for part in ("cli", "changing", "delta", "fleet", "work", "operations", "rules", "sharing", "api"):
         package = import_module(f"deltacli.{part}")
         for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
@@ -168,20 +177,39 @@ def _prepare() -> None:
             except ModuleNotFoundError as fault:
                 if (fault.name or "").partition(".")[0] != "rich":
                     raise
+                drawing.append(found.name)
     from tests.support.built_commands import build_commands, keep_commands
 
     keep_commands()
     build_commands()
     del sys.modules["rich"]
     assert not [name for name in sys.modules if name.partition(".")[0] == "rich"]
+    plain = _without_rich()
+    for name in drawing:
+        import_module(name)
     compiled = [one.pattern for one in gc.get_objects() if type(one) is made_once._Pattern]
     assert compiled
     gc.collect()
     gc.freeze()
     threads = os.listdir("/proc/self/task")
     assert 1 == len(threads), "a lock of another thread would never be released in a fork"
+    return plain
+
+
+def _without_rich() -> socket.socket:
+    """Fork this process as it is, and return the channel on which the fork takes orders."""
+    ours, theirs = socket.socketpair()
+    if os.fork():
+        theirs.close()
+        return ours
+    ours.close()
+    gc.freeze()
+    while (found := receive(theirs)) is not None:
+        _is_fork(found, theirs)
+    os._exit(0)
 
 
 if __name__ == "__main__":
-    _prepare()
-    _serve(*(socket.socket(fileno=int(descriptor)) for descriptor in sys.argv[1:]))
+    prepared = _prepare()
+    orders, programs = (socket.socket(fileno=int(descriptor)) for descriptor in sys.argv[1:])
+    _serve(orders, programs, prepared)

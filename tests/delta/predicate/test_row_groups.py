@@ -184,6 +184,7 @@ def test_a_contradictory_footer_is_ignored(what: str) -> None:
     assert [0] == kept_row_groups(predicate, metadata, leaves, footer_of(data))
 
 
+@pytest.mark.halved
 def test_no_flipped_bit_of_a_footer_ends_the_process() -> None:
     table = pa.table({
         "i": pa.array([1, 2, 3, 4], pa.int32()), "s": ["a", "b", "c", "d"], "d": [1.0, 2, 3, 4],

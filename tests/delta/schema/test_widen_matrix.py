@@ -117,7 +117,6 @@ def _table(shape: Shape, changed_to: dict[str, tuple[str, str | None]], *, mappe
     return found
 
 
-@pytest.mark.quartered
 @pytest.mark.parametrize("iceberg", [None, "icebergCompatV1", "icebergCompatV2", "icebergCompatV3"])
 @pytest.mark.parametrize("mapped", [False, True])
 @pytest.mark.parametrize("place", PLACES)

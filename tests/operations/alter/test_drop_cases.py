@@ -79,7 +79,6 @@ HISTORIES: list[tuple[str, list[Step], list[str], bool]] = [
 ]
 
 
-@pytest.mark.halved
 @pytest.mark.parametrize(("case", "steps", "verdicts", "is_protected"), HISTORIES, ids=[one[0] for one in HISTORIES])
 def test_histories(case: str, steps: list[Step], verdicts: list[str], is_protected: bool, tmp_path: Path) -> None:
     storage, now = on_disk(tmp_path)

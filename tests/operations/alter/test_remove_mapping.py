@@ -300,6 +300,7 @@ def test_a_run_that_stops_half_way_says_how_to_go_on() -> None:
 NAMES = ("a", "b", "c", "D", "e")
 
 
+@pytest.mark.halved
 @examples(6)
 @given(st.lists(st.tuples(st.integers(0, 9), st.sampled_from(NAMES), st.booleans()), max_size=7))
 def test_any_names_give_the_same_rows(steps: list[tuple[int, str, bool]]) -> None:

@@ -292,6 +292,7 @@ def test_a_file_that_changes_between_plan_and_commit_is_named(change: str, tmp_p
     assert not (place / "_delta_log").exists()
 
 
+@pytest.mark.halved
 def test_a_run_that_dies_leaves_no_table_or_all_of_it(tmp_path: Path) -> None:
     counting = MortalStorage(LocalStorage(str(lake(tmp_path / "counted"))))
     carry_out(Convert(ConvertRequest()), open_at(counting))

@@ -27,7 +27,6 @@ def encoded(data: bytes) -> tuple[str, int]:
     return column.compression, {b"\x15\x00": 1, b"\x15\x06": 2}[head]
 
 
-@pytest.mark.halved
 @pytest.mark.parametrize(
     ("codec", "expected", "ending"),
     [

@@ -186,6 +186,7 @@ def small_files(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("deltacli.work.rewrite.new_files._LEAST_GROUP", 1 << 10)
 
 
+@pytest.mark.halved
 @pytest.mark.usefixtures("small_files")
 def test_queries_on_the_columns_open_fewer_files() -> None:
     points = Points()

@@ -136,6 +136,7 @@ def test_a_store_notes_the_tags_of_its_own_copies(tmp_path: Path, s3: S3Server) 
     assert ["1 file has no checksum in the quarantine, or was written"] == [note[:56] for note in plan.notes[:1]]
 
 
+@pytest.mark.halved
 def test_what_passes_through_this_process_is_noted_by_its_bytes(tmp_path: Path, s3: S3Server) -> None:
     root, bucket = tmp_path / "t", s3.make_bucket()
     paths = table_at(root)

@@ -28,6 +28,7 @@ def undelete(storage: Storage, *sources: str) -> None:
     carry_out(Undelete(UndeleteRequest(sources=sources)), open_at(storage))
 
 
+@pytest.mark.halved
 def test_a_run_that_dies_before_a_call_is_ended_by_the_next(tmp_path: Path) -> None:
     table_at(tmp_path / "copy")
     before = content_of(tmp_path / "copy")

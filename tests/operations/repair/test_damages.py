@@ -61,7 +61,6 @@ def test_what_gives_rows_up_is_the_last_step_of_its_rule() -> None:
     assert [] == [rule for rule, row in STEPS.items() if StepKind.REMOVE_REFERENCE in row.steps[:-1]]
 
 
-@pytest.mark.halved
 @pytest.mark.parametrize(
     "damage", [one for one in TABLE_DAMAGES if one.name not in IN_COMMITS], ids=lambda damage: damage.name
 )
@@ -80,7 +79,6 @@ def test_a_damage_is_repaired_from_a_copy_without_loss(damage: TableDamage, tmp_
         assert LAST == done.plan.version
 
 
-@pytest.mark.halved
 @pytest.mark.parametrize("damage", TABLE_DAMAGES, ids=lambda damage: damage.name)
 def test_without_a_copy_nothing_is_invented(damage: TableDamage, tmp_path: Path) -> None:
     damage.apply(damaged := DamagedTable())

@@ -46,6 +46,7 @@ def test_the_rows_of_repaired_tables(tmp_path: Path) -> None:
         assert [] == [one.task.table for one in answers if rows != rows_in(one)]
 
 
+@pytest.mark.halved
 def test_the_rows_of_every_version_around_a_commit_that_was_written_anew(tmp_path: Path) -> None:
     """
     In tables with features. What an engine refuses of the healthy table it refuses of the repaired one.

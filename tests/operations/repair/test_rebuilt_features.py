@@ -105,7 +105,6 @@ HEALTHY: dict[str, Callable[[], DamagedTable]] = {
 }
 
 
-@pytest.mark.halved
 @pytest.mark.parametrize(
     ("feature", "version"),
     [

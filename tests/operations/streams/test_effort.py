@@ -95,12 +95,14 @@ def test_small_directories_cost_their_reads_and_a_listing_per_page(
     assert [(20 * each, 1, 1), (40 * each, 1, 1)] == costs
 
 
+@pytest.mark.halved
 def test_directories_of_several_pages_cost_a_listing_per_page(s3: S3Server) -> None:
     pattern = _queries(s3, 100, standing(delta(15)), state=20)
 
     assert (300, 3, 1) == _cost(s3, pattern)  # of 2,600 keys
 
 
+@pytest.mark.halved
 def test_large_directories_cost_no_more_than_before(s3: S3Server) -> None:
     pattern = _queries(s3, 60, standing(delta(15)), state=150)
 
@@ -111,6 +113,7 @@ def test_large_directories_cost_no_more_than_before(s3: S3Server) -> None:
     assert pages + listings <= 2 * 60 + 1
 
 
+@pytest.mark.halved
 def test_other_objects_between_the_directories_are_not_listed(s3: S3Server) -> None:
     pattern = _queries(s3, 20, standing(delta(15)))
     bucket = pattern.split("/")[2]

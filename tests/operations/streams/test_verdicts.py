@@ -27,7 +27,6 @@ def _judged(root: Path, checkpoint: Path) -> tuple[StreamCheckpoint, list[Source
     return found, [judge(history, *one) for one in own]
 
 
-@pytest.mark.halved
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.number} {case.what}")
 def test_given_cases(case: Case, tmp_path: Path) -> None:
     found, judged = _judged(case.table.write(tmp_path / "table"), case.checkpoint.write(tmp_path / "checkpoint"))
@@ -47,7 +46,6 @@ def test_given_cases(case: Case, tmp_path: Path) -> None:
         assert [case.feed] == [one.feed.verdict for one in judged if one.feed is not None]
 
 
-@pytest.mark.halved
 @pytest.mark.parametrize("seed", range(160))
 def test_a_verdict_is_what_the_restart_does(seed: int, tmp_path: Path) -> None:
     made = make(seed)

@@ -45,7 +45,6 @@ def test_every_rule_has_a_deviation() -> None:
     assert DEVIATIONS.keys() | PLANTED.keys() == conformance_rules().keys()
 
 
-@pytest.mark.halved
 @pytest.mark.parametrize("rule", DEVIATIONS)
 def test_a_deviation_is_reported_by_its_rule(proxy: Proxy, rule: str) -> None:
     deviation = DEVIATIONS[rule]

@@ -63,7 +63,6 @@ def test_well_behaved_servers_together_show_every_rule(served: Served) -> None:
     assert conformance_rules().keys() == checked
 
 
-@pytest.mark.halved
 @pytest.mark.parametrize(
     "rule, planted",
     [*PLANTED.items(), *((f"share.{rule}", planted) for rule, planted in MORE)],

@@ -100,7 +100,6 @@ OTHERS = {
 }
 
 
-@pytest.mark.halved
 @pytest.mark.parametrize("what", OTHERS)
 def test_queries_that_differ_get_what_each_gets_alone(asking: Asking, what: str) -> None:
     caller, body, wishes = OTHERS[what]

@@ -104,6 +104,7 @@ def test_a_refresh_token_reads_its_version_again(served: Served, tmp_path: Path)
     assert (200, "9") == (again.status, again.headers["delta-table-version"])
 
 
+@pytest.mark.halved
 def test_a_token_with_any_bit_changed_is_refused(served: Served, in_turn: InTurn) -> None:
     end = served.query(_body(maxFiles=2, includeRefreshToken=True)).lines[-1]["endStreamAction"]
     cases = [("pageToken", end["nextPageToken"]), ("refreshToken", end["refreshToken"])]

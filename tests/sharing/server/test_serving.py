@@ -110,6 +110,7 @@ def test_the_profile_is_readable_by_its_owner_only(table: Path) -> None:
     assert document["endpoint"].startswith("http://127.0.0.1:")
 
 
+@pytest.mark.quartered
 @pytest.mark.parametrize(
     "arguments, code, message",
     [

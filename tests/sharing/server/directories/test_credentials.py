@@ -110,7 +110,6 @@ OUTSIDE = [
 ]  # fmt: skip
 
 
-@pytest.mark.halved
 @pytest.mark.parametrize("place", OUTSIDE)
 def test_a_directory_outside_is_refused_without_being_quoted(
     served: Served, services: TokenServices, bucket: str, place: str
