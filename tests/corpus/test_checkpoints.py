@@ -59,6 +59,7 @@ EXPLAINED: dict[str, str] = {
     "property.stats-struct-unset": "the table has a checkpoint now, to which the unset property applies",
     "checkpoint.replay-unavailable": "the commits below had been cleaned up: nothing can be compared with them",
     "sidecar.orphan": "the classic checkpoint that named the sidecar was replaced",
+    "checkpoint.several-forms": "the version has a checkpoint of another form already",
 }
 ONLY_IN: dict[str, set[tuple[str, str]]] = {
     # Rules of the above that may only do so here, as (table, form).

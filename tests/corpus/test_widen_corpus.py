@@ -76,6 +76,7 @@ REFUSED = {
     "golden/deltalog-state-reconstruction-from-checkpoint-missing-metadata": "schema.bad-json",
     "golden/deltalog-state-reconstruction-without-protocol": "protocol.missing",
     "golden/update-deleted-directory": "schema.bad-json",
+    "derived/last-checkpoint-dangling-a": "hint.ahead-of-log",
     "kernel-java/catalog-owned-preview": "catalog.managed",
     "kernel-rs-uc/catalog_managed_0": "catalog.managed",
     "kernel-rs/crc-malformed": "log.not-a-table",
@@ -217,10 +218,10 @@ def test_every_table_is_widened_or_refused(root: Path) -> None:
             kinds[one.place][one.kind] += one.path not in GUARDED.get(table.id, {})
 
     assert (194, 188) == (len(corpus.tables()), len(CHOSEN))
-    assert (161, 5, 18, 4) == (len(WIDENED), len(WHOLLY_GUARDED), len(REFUSED), len(NOTHING_TO_WIDEN))
+    assert (160, 5, 19, 4) == (len(WIDENED), len(WHOLLY_GUARDED), len(REFUSED), len(NOTHING_TO_WIDEN))
     assert len(CHOSEN) == len(WIDENED) + len(WHOLLY_GUARDED) + len(REFUSED) + len(NOTHING_TO_WIDEN)
     assert {
-        "top": {"byte": 7, "short": 9, "integer": 74, "long": 81, "decimal": 13, "float": 7, "date": 28},
+        "top": {"byte": 7, "short": 9, "integer": 74, "long": 80, "decimal": 13, "float": 7, "date": 28},
         "nested": {"byte": 2, "short": 3, "integer": 12, "long": 9, "decimal": 2, "float": 2},
         "partition": {"byte": 1, "short": 1, "integer": 9, "long": 3, "decimal": 1, "float": 1, "date": 1},
     } == kinds
