@@ -41,7 +41,7 @@ from deltacli.delta.log.state import (
     has_in_commit_timestamps,
 )
 from deltacli.delta.protocol.features import Protocol
-from deltacli.delta.schema.types import PHYSICAL_NAME, StructType, parse_schema
+from deltacli.delta.schema.types import NO_COLUMNS, PHYSICAL_NAME, StructType, parse_schema
 from deltacli.storage.secrets import without_secrets
 from deltacli.table.api_arguments import named, named_items
 from deltacli.table.find_log import Log, list_log
@@ -139,7 +139,7 @@ class Snapshot:
     @cached_property
     def schema(self) -> StructType:
         """The table schema, parsed; empty where the metaData has none. Raises Unreadable (`schema.bad-json`)."""
-        return parse_schema(self.metadata.schema_string or '{"type":"struct","fields":[]}')
+        return parse_schema(self.metadata.schema_string or NO_COLUMNS)
 
     @cached_property
     def config(self) -> TableConfiguration:

@@ -241,6 +241,13 @@ def test_the_version_that_a_change_would_leave_is_judged(
     assert is_refused == bool([*broken_rules(1, before.config, after.config, act)])
 
 
+def test_a_version_without_a_schema_comes_back_as_it_was() -> None:
+    bare = {key: value for key, value in metadata()["metaData"].items() if key != "schemaString"}
+    builder = TableBuilder().commit(protocol(1, 2), {"metaData": bare}).commit(metadata())
+
+    assert 2 == Restoring(builder).restore(0).committed_version
+
+
 def test_a_restore_to_a_sound_version_is_not_stopped_by_the_metadata_of_now() -> None:
     sound, bad = ({"metaData": one.metadata} for one in (SOUND, AMBIGUOUS))
     builder = TableBuilder().commit(commit_info(), protocol(2, 5), sound, add("a", records=1, size=7))

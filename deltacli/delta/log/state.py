@@ -20,7 +20,7 @@ from deltacli.core.typing import Json, JsonObject
 from deltacli.core.units import DAY_MS, LONGEST_MS, UNITS_MS
 from deltacli.delta.log.actions import Action, missing, shown, wrong_type
 from deltacli.delta.protocol.features import READER_FEATURES_VERSION, WRITER_FEATURES_VERSION, Protocol
-from deltacli.delta.schema.types import StructField, StructType, parse_schema, physical_name
+from deltacli.delta.schema.types import NO_COLUMNS, StructField, StructType, parse_schema, physical_name
 
 if TYPE_CHECKING:
     from deltacli.delta.log.segment import Place
@@ -518,7 +518,7 @@ def configuration_of(metadata: Action, protocol: Action, schema: StructType | No
     and what `parse_schema` raises.
     """
     read = read_protocol(protocol, "the protocol"), read_metadata(metadata, "the metadata")
-    schema = schema or parse_schema(str(metadata["schemaString"]))
+    schema = schema or parse_schema(str(metadata.get("schemaString") or NO_COLUMNS))
     return TableConfiguration(*read, schema, raw_protocol=protocol, raw_metadata=metadata)
 
 

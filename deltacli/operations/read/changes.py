@@ -52,6 +52,7 @@ from deltacli.delta.schema.to_arrow import plain_type, require_partitions
 from deltacli.delta.schema.type_changes import canonical_name, fits_type, require_readable_rows
 from deltacli.delta.schema.types import (
     MODE,
+    NO_COLUMNS,
     DataType,
     PrimitiveType,
     StructField,
@@ -92,7 +93,6 @@ if TYPE_CHECKING:
 # -- versions not readable as the last ---------------------------------------------------------------------------------
 
 MAPPING = "columnMapping"
-_NO_COLUMNS = '{"type":"struct","fields":[]}'
 
 
 class Break(NamedTuple):
@@ -128,7 +128,7 @@ def find_break(table: TableHandle, files: Sequence[LogFile], first: TableConfigu
                 config = replace(config, protocol=read_protocol(action, f"commit {version}"))
             elif kind == "metaData":
                 metadata = read_metadata(action, f"commit {version}")
-                schema = parse_schema(metadata.schema_string or _NO_COLUMNS)
+                schema = parse_schema(metadata.schema_string or NO_COLUMNS)
                 config = TableConfiguration(config.protocol, metadata, schema)
         if config is not before:
             found = break_at(table, by_version[version], before, config) or found
@@ -238,7 +238,6 @@ CHANGE_COLUMNS = (
     StructField(COMMIT_VERSION, PrimitiveType("long"), False, {}),
     StructField(COMMIT_TIMESTAMP, PrimitiveType("timestamp"), False, {}),
 )
-NO_COLUMNS = '{"type":"struct","fields":[]}'
 
 
 class ChangeType(StrEnum):
