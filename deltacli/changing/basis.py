@@ -241,7 +241,7 @@ def require_same(basis: Basis, listing: LogListing) -> None:
         )
 
 
-def lost_versions(storage: ReadStorage, listing: LogListing, hint_version: int) -> Refusal | None:
+def refusal_of_lost_versions(storage: ReadStorage, listing: LogListing, hint_version: int) -> Refusal | None:
     """Return the refusal if the hint or a checksum is of a version above the newest one, which was lost: what it added
     looks uncommitted, what it took back looks removed, and a commit would take its number.
     """

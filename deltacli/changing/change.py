@@ -17,7 +17,7 @@ from deltacli.changing.basis import (
     Act,
     Basis,
     look_again,
-    lost_versions,
+    refusal_of_lost_versions,
     require_clock,
     require_past,
     require_same,
@@ -411,7 +411,7 @@ def plan_change(change: Change[P, O], table: TableHandle) -> P:
 
         require_configuration_as_in_checksum(snapshot)
     if change.act & (Act.COMMIT | Act.ADD | Act.NAME):
-        lost = lost_versions(snapshot.table.storage, snapshot.listing, snapshot.log.hint_version)
+        lost = refusal_of_lost_versions(snapshot.table.storage, snapshot.listing, snapshot.log.hint_version)
         if lost is not None:
             raise Refused.by([lost])
     if change.act & _COMMITS:

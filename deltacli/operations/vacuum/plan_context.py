@@ -25,8 +25,8 @@ from deltacli.changing.basis import (
     Basis,
     digest_of_past,
     lasting_basis,
-    lost_versions,
     past_of,
+    refusal_of_lost_versions,
     require_committable,
 )
 from deltacli.changing.change import files_of_manifests
@@ -615,7 +615,7 @@ def contradiction_refusals(setting: PlanContext, rows: ArrowTable) -> Iterator[R
         yield from checksum_refusals(setting)
         hint = find_hint(setting.table.storage)
         listing, named = setting.references.listing, hint.version if isinstance(hint, Hint) else -1
-        if (lost := lost_versions(setting.table.storage, listing, named)) is not None:
+        if (lost := refusal_of_lost_versions(setting.table.storage, listing, named)) is not None:
             yield lost
 
 

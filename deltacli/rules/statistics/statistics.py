@@ -403,7 +403,7 @@ _CUT_CHARACTERS = 32
 
 @AREA.check(FilesView, TEXT_TOO_LONG)
 def texts_beyond_their_length(view: FilesView) -> Iterator[Finding]:
-    """Report bounds that are longer than char(n) and varchar(n) allow; a cut one is no longer than its value."""
+    """Report bounds that are longer than char(n) and varchar(n) allow. One that was cut proves it of its value, too."""
     columns = view.config.columns.items()
     declared = {name: str(one.metadata[CHAR_VARCHAR_KEY]) for name, one in columns if CHAR_VARCHAR_KEY in one.metadata}
     limits = {name: (int(match[1]), text) for name, text in declared.items() if (match := _LENGTH.fullmatch(text))}

@@ -13,7 +13,15 @@ from deltacli.cli.results import Document, Emit, Grid, Result, RowGrid, emit_lin
 from deltacli.cli.terminal.term import Style, Terminal, encoded, for_screen, shorten, visible
 from deltacli.core.documents import envelope
 from deltacli.core.typing import Json
-from deltacli.delta.schema.types import PHYSICAL_NAME, DataType, PrimitiveType, StructField, simple_name, walk
+from deltacli.delta.schema.types import (
+    NO_COLUMNS,
+    PHYSICAL_NAME,
+    DataType,
+    PrimitiveType,
+    StructField,
+    simple_name,
+    walk,
+)
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -178,7 +186,7 @@ class SchemaResult(Result):
 
     def _stored(self) -> dict[str, Json]:
         _ = self.found.schema
-        schema: dict[str, Any] = json.loads(self.found.metadata.schema_string or '{"type":"struct","fields":[]}')
+        schema: dict[str, Any] = json.loads(self.found.metadata.schema_string or NO_COLUMNS)
         return schema
 
 
