@@ -1,12 +1,14 @@
 """Simulates: `python -m tests.simulation --seeds A..B [--commands A,B] [--events A,B] [--chain A,B] [--jobs N]`,
 `--night DATE` plays the seeds of a night, `--replay SEED` tells one history, in its smallest form, `--without MUTANT`
-turns a check of the product off. `dev.py simulate` calls it.
+turns a check of the product off, `--kept FILE` goes on with a run that was ended. `dev.py simulate` calls it.
 """
 
 from __future__ import annotations
 
 import argparse
 import gc
+import hashlib
+import json
 import multiprocessing
 import os
 import re
@@ -34,7 +36,10 @@ _SEEDS_OF_A_NIGHT = 20_000
 "About twenty minutes on two cores."
 _BEFORE_NIGHTS = 1_000_000
 _FIRST_NIGHT = date(2026, 1, 1)
-_PRODUCT = Path(__file__).parents[2] / "deltacli"
+_EACH_TIME = 200
+"A run that can be ended keeps its figures so often."
+_ROOT = Path(__file__).parents[2]
+_PRODUCT = _ROOT / "deltacli"
 _CODE = re.compile(
     r"""\bcode="([a-z]+\.[a-z0-9.-]+)"|^[A-Z_]+(?:, [A-Z_]+)* = "([a-z]+\.[a-z0-9.-]+)\"""", re.MULTILINE
 )
@@ -72,6 +77,7 @@ class Summary:
 
     seeds: int = 0
     steps: int = 0
+    seconds: float = 0.0
     cpu_seconds: float = 0.0
     answers: Counter[str] = field(default_factory=Counter)
     codes: Counter[str] = field(default_factory=Counter)
@@ -87,11 +93,11 @@ class Summary:
         if result.violations:
             self.wrong.append(result.seed)
 
-    def lines(self, seconds: float) -> Iterator[str]:
+    def lines(self) -> Iterator[str]:
         """The figures as text."""
         cpu_ms = 1_000 * self.cpu_seconds / max(self.seeds, 1)
         yield (
-            f"{self.seeds} seeds in {seconds:.0f} s: {60 * self.seeds / max(seconds, 0.01):.0f} a minute, "
+            f"{self.seeds} seeds in {self.seconds:.0f} s: {60 * self.seeds / max(self.seconds, 0.01):.0f} a minute, "
             f"{cpu_ms:.0f} ms of a core each; {self.steps} steps, {self.answers.total()} acts, "
             f"{len(self.wrong)} histories are wrong"
         )
@@ -152,18 +158,55 @@ def keep_modules() -> None:
     typing._get_protocol_attrs = known  # type: ignore[attr-defined]  # Python 3.11 finds them at each isinstance
 
 
-def simulate(theme: Theme, seeds: Sequence[int], jobs: int, *, stops: bool) -> Summary:
+class Kept(NamedTuple):
+    """A file with the figures of a run, so that it goes on where it was ended; `what` says which run it is."""
+
+    path: Path
+    what: str
+
+    def read(self) -> Summary:
+        """The figures so far; ends the process where the file is that of another run."""
+        if not self.path.exists():
+            return Summary()
+        found = json.loads(self.path.read_text("utf-8"))
+        if found["what"] != self.what:
+            sys.exit(f"error: {self.path} is of other seeds or of another state of the sources")
+        figures = found["figures"]
+        counted = {name: Counter(figures[name]) for name in ("answers", "codes")}
+        return Summary(**{**figures, **counted})
+
+    def write(self, summary: Summary) -> None:
+        """Keep the figures."""
+        beside = self.path.with_name(f"{self.path.name}.new")
+        beside.write_text(json.dumps({"what": self.what, "figures": vars(summary)}), "utf-8")
+        beside.replace(self.path)
+
+
+def kept_at(path: Path, theme: Theme, seeds: range) -> Kept:
+    """The file of a run of these seeds with the sources as they are."""
+    digest = hashlib.sha256()
+    for room in ("deltacli", "tests/simulation", "tests/support"):
+        for source in sorted((_ROOT / room).rglob("*.py")):
+            digest.update(source.read_bytes())
+    return Kept(path, f"{seeds} {tuple(theme)} {digest.hexdigest()}")
+
+
+def simulate(theme: Theme, seeds: Sequence[int], jobs: int, *, stops: bool, kept: Kept | None = None) -> Summary:
     """Play histories, and print those that are wrong and the figures."""
-    begun, summary = time.monotonic(), Summary()
-    for result in results(theme, seeds, jobs):
+    summary = kept.read() if kept else Summary()
+    begun = time.monotonic() - summary.seconds
+    for result in results(theme, seeds[summary.seeds :], jobs):
         summary.add(result)
+        summary.seconds = time.monotonic() - begun
+        if kept and (summary.seeds % _EACH_TIME == 0 or summary.seeds == len(seeds)):
+            kept.write(summary)
         if result.violations:
             _say(f"seed {result.seed} ({result.items})")
             for one in result.violations[:3]:
                 _say(f"  {one[:300]}")
             if stops:
                 break
-    for line in summary.lines(time.monotonic() - begun):
+    for line in summary.lines():
         _say(line)
     return summary
 
@@ -191,6 +234,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--replay", type=int, metavar="SEED", help="tell the history of a seed, in its smallest form")
     parser.add_argument("--all-calls", action="store_true", help="with --replay: also the calls that read")
     parser.add_argument("--stop", action="store_true", help="end at the first history that is wrong")
+    parser.add_argument("--kept", type=Path, metavar="FILE", help="keep the figures here, and go on with them")
     known = {mutant.name: mutant for mutant in mutants()}
     parser.add_argument("--without", choices=known, metavar="MUTANT", help="one of tools/safety_mutants.toml")
     given = parser.parse_args(arguments)
@@ -202,7 +246,8 @@ def main(arguments: Sequence[str]) -> int:
     if given.replay is not None:
         return replay(theme, given.replay, is_whole=given.all_calls)
     seeds = seeds_of_night(date.fromisoformat(given.night)) if given.night else seeds_between(given.seeds)
-    return 1 if simulate(theme, seeds, given.jobs, stops=given.stop).wrong else 0
+    kept = kept_at(given.kept, theme, seeds) if given.kept else None
+    return 1 if simulate(theme, seeds, given.jobs, stops=given.stop, kept=kept).wrong else 0
 
 
 def seeds_between(text: str) -> range:
