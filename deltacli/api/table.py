@@ -142,7 +142,7 @@ def _prefixes(allow_external: Sequence[str]) -> Allowed:
     """Return the prefixes below which files outside the table may be opened. Raises UsageError."""
     if not allow_external:
         return NOTHING
-    from deltacli.work.rows.table_files import read_prefixes
+    from deltacli.work.task import read_prefixes
 
     return read_prefixes(allow_external)
 

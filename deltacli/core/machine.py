@@ -1,4 +1,5 @@
-"""The machine of a run: its clock, which is read here only, waiting, random numbers; its memory; which hosts are it.
+"""The machine of a run: its clock, which is read here only, waiting, random numbers; its memory; which hosts are it;
+whether its garbage is being collected.
 
 A limit of the address space (`ulimit -v`, `prlimit --as`) is the one that shows as failed allocations. Where a
 container limits memory the kernel ends the process, and nothing can be reported.
@@ -7,6 +8,7 @@ container limits memory the kernel ends the process, and nothing can be reported
 from __future__ import annotations
 
 import errno
+import gc
 import os
 import re
 import sys
@@ -14,6 +16,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from threading import get_ident
 
 from deltacli.core.errors import MemoryExhausted
 
@@ -230,3 +233,30 @@ def _physical_bytes() -> int:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):
         return 1 << 40
+
+
+# -- waiting for threads -----------------------------------------------------------------------------------------------
+
+POLL_SECONDS = 0.1
+"""Seconds of a single wait.
+
+A signal that arrives just before the main thread starts to wait does not wake it, and on Windows no signal does.
+"""
+_collector = [0]
+"""The thread that collects garbage; 0 if none does."""
+
+
+def is_collecting() -> bool:
+    """Return True if this thread is collecting garbage, so that the caller runs as a finalizer.
+
+    A generator that nobody closes can be part of a cycle, which the collector ends: in any thread, in the middle of any
+    call, while that thread holds any lock. Waiting for other threads there can wait for ever.
+    """
+    return _collector[0] == get_ident()
+
+
+def _note(phase: str, _: dict[str, int]) -> None:
+    _collector[0] = get_ident() if phase == "start" else 0
+
+
+gc.callbacks.append(_note)

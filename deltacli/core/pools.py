@@ -1,4 +1,4 @@
-"""Pools of threads, and their tasks, that are waited for at the end, whoever ends them (`threads.py`)."""
+"""Pools of threads, and their tasks, that are waited for at the end, whoever ends them."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Callable
 from threading import Condition
 from typing import Generic, TypeVar
 
+from deltacli.core.machine import POLL_SECONDS, is_collecting
 from deltacli.core.made_once import imported_when_used
-from deltacli.core.threads import POLL_SECONDS, is_collecting
 
 with imported_when_used("traceback"):  # for logging: 2 ms
     from concurrent.futures import CancelledError, ThreadPoolExecutor

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote, unquote_to_bytes
 from uuid import UUID
 
@@ -273,25 +273,18 @@ def _content(column: pyarrow.Array) -> bytes:
 # -- deletion vector descriptors ---------------------------------------------------------------------------------------
 
 
-class DescriptorFault(NamedTuple):
-    """The fault of a descriptor that does not name a vector: a rule id, and the message."""
-
-    code: str
-    text: str
-
-
-def fault_of(descriptor: object) -> DescriptorFault | None:
-    """Return the fault of a raw descriptor that prevents an id, or None."""
+def fault_of(descriptor: object) -> tuple[str, str] | None:
+    """Return the fault of a raw descriptor that prevents an id, as a rule id and the message; or None."""
     if not isinstance(descriptor, dict):
-        return DescriptorFault("action.wrong-type", "deletionVector has the wrong type")
+        return ("action.wrong-type", "deletionVector has the wrong type")
     for name in ("storageType", "pathOrInlineDv"):
         value = descriptor.get(name)
         if value is None:
-            return DescriptorFault("action.missing-required", f"deletionVector.{name} is missing")
+            return ("action.missing-required", f"deletionVector.{name} is missing")
         if not isinstance(value, str):
-            return DescriptorFault("action.wrong-type", f"deletionVector.{name} has the wrong type")
+            return ("action.wrong-type", f"deletionVector.{name} has the wrong type")
     if not isinstance(descriptor.get("offset"), int | None):
-        return DescriptorFault("action.wrong-type", "deletionVector.offset has the wrong type")
+        return ("action.wrong-type", "deletionVector.offset has the wrong type")
     return None
 
 

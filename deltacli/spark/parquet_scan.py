@@ -49,14 +49,13 @@ from deltacli.engine.spark.jobs import local_frame
 from deltacli.storage.secrets import without_secrets
 from deltacli.table.scan import Selection, live_data_files
 from deltacli.work.rows.data_files import DataFile, read_vector
-from deltacli.work.rows.table_files import TableFiles
+from deltacli.work.task import TableFiles
 
 if TYPE_CHECKING:
     import pyarrow
 
     from deltacli.storage import ReadStorage
     from deltacli.table.version import Snapshot
-    from deltacli.work.rows.table_files import TableFiles
 
 # -- settings of a session that change what Spark's Parquet scan returns -----------------------------------------------
 

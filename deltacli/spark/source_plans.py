@@ -51,8 +51,7 @@ from deltacli.table.version import Snapshot
 from deltacli.work.outputs import plan_row_pieces
 from deltacli.work.rewrite.new_files import AppendedFile, AppendRows, AppendSpec
 from deltacli.work.rows.data_files import DataFile, ReadSpec
-from deltacli.work.rows.table_files import read_prefixes
-from deltacli.work.task import TaskContext
+from deltacli.work.task import TaskContext, read_prefixes
 
 if TYPE_CHECKING:
     import pyarrow

@@ -77,7 +77,8 @@ class NamedFiles:
             if not isinstance(path, str):
                 raise _unnamed(file, f"{kind}.path is missing or not a string", "action.missing-required")
             if vector is not None and (fault := fault_of(vector)):
-                raise _unnamed(file, f"{kind}: {fault.text}", fault.code)
+                code, reason = fault
+                raise _unnamed(file, f"{kind}: {reason}", code)
             self._rows[kind].append(
                 (
                     path,

@@ -16,12 +16,11 @@ from deltacli.core.progress import SILENT, Progress
 from deltacli.engine.base import EmbeddedEngine, Engine
 from deltacli.storage import NOTHING, Allowed, ReadStorage, Storage, open_storage
 from deltacli.storage.base import Place, StoreOfVersions, StoreWithBounds, StoreWithPlace, held, require_writable
-from deltacli.work.task import TableStores
+from deltacli.work.task import TableFiles, TableStores, read_prefixes
 
 if TYPE_CHECKING:
     from deltacli.catalogs.managed_store import ManagedStore
     from deltacli.storage.location import StoreLocation
-    from deltacli.work.rows.table_files import TableFiles
 
 
 def managed_store(storage: ReadStorage) -> ManagedStore | None:
@@ -131,8 +130,6 @@ class TableHandle:
         """
         storage, location, allowed = self.open_other(uri), self.stores.location, self.allowed
         if has_own_files:
-            from deltacli.work.rows.table_files import read_prefixes
-
             own = read_prefixes((self.uri,))
             allowed = Allowed(allowed.directories + own.directories, allowed.uris + own.uris)
         return TableHandle(

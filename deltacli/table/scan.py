@@ -44,7 +44,7 @@ from deltacli.storage.secrets import without_secrets
 from deltacli.table.api_arguments import VersionEnds, count_number, named_items, optional_count
 from deltacli.work.rows.data_files import DataFile, ReadSpec, row_id_fields, split_file
 from deltacli.work.rows.row_reader import read_rows
-from deltacli.work.rows.table_files import TableFiles
+from deltacli.work.task import TableFiles
 
 if TYPE_CHECKING:
     import pyarrow

@@ -42,8 +42,7 @@ from deltacli.work.rows.data_files import (
     stored_data,
 )
 from deltacli.work.rows.row_reader import read_opened
-from deltacli.work.rows.table_files import TableFiles, inner_path
-from deltacli.work.task import TaskContext
+from deltacli.work.task import TableFiles, TaskContext, inner_path
 
 if TYPE_CHECKING:
     import pyarrow

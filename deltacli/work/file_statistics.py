@@ -20,7 +20,7 @@ from deltacli.arrow import compute as pc
 from deltacli.core.errors import DataUnreadable, PathExternal, StorageFailed
 from deltacli.core.machine import stop_if_exhausted
 from deltacli.core.typing import ArrowArray
-from deltacli.delta.encoding.arrow_json import json_column, moment_texts
+from deltacli.delta.encoding.value_text import json_column, moment_texts
 from deltacli.delta.footers.columns import FileSchema, read_schema
 from deltacli.delta.footers.parse import Footer
 from deltacli.delta.log.file_actions import action_schemas

@@ -23,12 +23,10 @@ from deltacli.work.checkpoints.reading import CheckpointPiece, read_whole
 from deltacli.work.parquet_writing import ParquetStream
 from deltacli.work.rows.data_files import DataFile, ReadSpec, open_data_file, require_valid_values
 from deltacli.work.rows.row_reader import read_opened, read_rows
-from deltacli.work.task import TaskContext
+from deltacli.work.task import TableFiles, TaskContext
 
 if TYPE_CHECKING:
     import pyarrow
-
-    from deltacli.work.rows.table_files import TableFiles
 
 # -- the files of a directory ------------------------------------------------------------------------------------------
 

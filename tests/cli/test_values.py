@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deltacli.cli.render.data.values import (
+from deltacli.cli.render.data.rows import (
     json_column,
     json_objects,
     size_texts,

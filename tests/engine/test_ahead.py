@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from deltacli.core.threads import ReadAhead
+from deltacli.engine.base import ReadAhead
 
 
 def test_items_come_in_order_and_a_few_ahead() -> None:

@@ -25,7 +25,7 @@ from deltacli.delta.data_files import (
     without_dots,
     without_dots_column,
 )
-from deltacli.delta.encoding.arrow_json import json_column, json_lines
+from deltacli.delta.encoding.value_text import json_column, json_lines
 from deltacli.delta.log.file_actions import TouchedFiles, file_key, key_column, num_records_column, parse_num_records
 from tests.support import strategies as some
 from tests.support.effort import examples

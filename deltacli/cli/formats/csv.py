@@ -15,7 +15,7 @@ from deltacli.cli.render.columns import exact
 from deltacli.cli.results import EncodedItems, block_of
 from deltacli.cli.terminal.term import CONTROL, Terminal, encoded, visible
 from deltacli.core.typing import ArrowType
-from deltacli.delta.encoding.arrow_json import characters, escaped, escaped_objects, map_parts
+from deltacli.delta.encoding.value_text import characters, escaped, escaped_objects, map_parts
 
 if TYPE_CHECKING:
     import pyarrow
@@ -105,7 +105,7 @@ def _field(column: pyarrow.Array) -> tuple[str, pyarrow.Array, str]:
     """Return values as fields of CSV in three parts: the common prefix, the values, the common suffix."""
     import pyarrow as pa
 
-    from deltacli.cli.render.data.values import text_column
+    from deltacli.cli.render.data.rows import text_column
 
     if pa.types.is_map(column.type) and column.null_count == 0 and (field := _map_of_one_key(column)):
         return field
@@ -239,7 +239,7 @@ class MarkdownForm:
         import pyarrow as pa
 
         from deltacli.arrow import compute as pc
-        from deltacli.cli.render.data.values import text_column
+        from deltacli.cli.render.data.rows import text_column
 
         missing = pa.scalar(null)
         cells = [pc.coalesce(_cells(text_column(column)), missing) for column in columns]

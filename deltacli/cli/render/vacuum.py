@@ -165,7 +165,7 @@ def _reason(row: Row) -> str:
 def _screen_columns() -> list[Column[Row]]:
     """The columns for the eye; the path last, because it is longest."""
     from deltacli.arrow import compute as pc
-    from deltacli.cli.render.data.values import size_texts, timestamp_texts
+    from deltacli.cli.render.data.rows import size_texts, timestamp_texts
 
     def moments(values: pyarrow.Array) -> pyarrow.Array:
         return timestamp_texts(pc.if_else(pc.equal(values, 0), None, values))

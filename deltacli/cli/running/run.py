@@ -165,7 +165,7 @@ class Run:
 
         if not self.allow_external:
             return NOTHING
-        from deltacli.work.rows.table_files import read_prefixes
+        from deltacli.work.task import read_prefixes
 
         return read_prefixes(self.allow_external)
 

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from deltacli.arrow import compute as pc
 from deltacli.core.typing import ArrowArray, ArrowType, Json
 from deltacli.delta.data_files import canonical_column, unique_id_column
-from deltacli.delta.encoding.arrow_json import date_texts, json_column
 from deltacli.delta.encoding.many_values import fingerprints, repeated
-from deltacli.delta.encoding.value_text import parse_moment
+from deltacli.delta.encoding.value_text import date_texts, json_column, parse_moment
 from deltacli.delta.log.actions import FIELDS, FieldType
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.schema.types import simple_name

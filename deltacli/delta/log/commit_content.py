@@ -517,7 +517,7 @@ def _with(batch: pyarrow.RecordBatch, name: str, column: ArrowArray) -> pyarrow.
 
 
 def _encoded(kind: str, actions: pyarrow.RecordBatch) -> bytes:
-    from deltacli.delta.encoding.arrow_json import escaped, join_texts, json_lines
+    from deltacli.delta.encoding.value_text import escaped, join_texts, json_lines
 
     others = actions.select([name for name in actions.schema.names if name != "path"])
     rest = json_lines(others, "", "}}\n")

@@ -65,8 +65,9 @@ def file_key(action: Action, source: str = "") -> str:
         key = canonical(path)
         return key if key.isascii() else _encodable(key, source)
     if fault := fault_of(vector):
+        code, reason = fault
         raise CommitCorrupt(
-            f"{source}: {fault.text}", file=source, code=fault.code, facts={"path": path}, hint=command("history")
+            f"{source}: {reason}", file=source, code=code, facts={"path": path}, hint=command("history")
         )
     return _encodable(f"{canonical(path)}{_VECTOR_MARK}{unique_id(vector)}", source)
 
@@ -516,7 +517,7 @@ class NarrowRows:
         for add in adds:
             vector = add.get("deletionVector")
             if vector is not None and (fault := fault_of(vector)):
-                vector = {"cardinality": fault.text}  # not an integer: reported by `batches`
+                vector = {"cardinality": fault[1]}  # not an integer: reported by `batches`
             paths.append(add.get("path"))
             dv_ids.append(unique_id(vector) if vector else "")
             sizes.append(add.get("size", _ABSENT))

@@ -23,8 +23,8 @@ from threading import Event, Lock, Thread
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from deltacli.core.errors import ClusterFailed, DeltacliError, UsageError, command, parameter
+from deltacli.core.machine import POLL_SECONDS
 from deltacli.core.release import VERSION
-from deltacli.core.threads import POLL_SECONDS
 from deltacli.core.typing import SparkSession
 from deltacli.engine.base import never
 from deltacli.storage.secrets import without_secrets

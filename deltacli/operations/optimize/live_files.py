@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     import pyarrow
 
     from deltacli.table.version import Snapshot
-    from deltacli.work.rows.table_files import TableFiles
+    from deltacli.work.task import TableFiles
 
 # -- choosing the files to rewrite -------------------------------------------------------------------------------------
 

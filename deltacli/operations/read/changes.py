@@ -81,7 +81,7 @@ from deltacli.table.scan import (
 )
 from deltacli.work.commits.reading import stream_commit
 from deltacli.work.rows.data_files import DataFile
-from deltacli.work.rows.table_files import TableFiles
+from deltacli.work.task import TableFiles
 
 if TYPE_CHECKING:
     import pyarrow

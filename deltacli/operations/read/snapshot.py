@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from deltacli.table.stated_version import StatedVersion
     from deltacli.table.version import Snapshot
     from deltacli.work.rows.data_files import Descriptor
-    from deltacli.work.rows.table_files import TableFiles
+    from deltacli.work.task import TableFiles
 
 
 _RUN_BYTES = 8 << 20

@@ -60,6 +60,7 @@ from deltacli.work.rows.data_files import (
     parse_rows,
 )
 from deltacli.work.rows.row_reader import read_rows
+from deltacli.work.task import TableFiles
 
 if TYPE_CHECKING:
     import pyarrow
@@ -67,7 +68,6 @@ if TYPE_CHECKING:
     from deltacli.delta.log.state import TableConfiguration
     from deltacli.table.handle import TableHandle
     from deltacli.table.version import Snapshot
-    from deltacli.work.rows.table_files import TableFiles
 
 # -- faults of live files ----------------------------------------------------------------------------------------------
 

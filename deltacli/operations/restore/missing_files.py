@@ -27,7 +27,7 @@ from deltacli.table.find_log import list_log
 from deltacli.table.live_files import Mask, NeededFiles, look_for, whole
 from deltacli.work.commits.reading import stream_commit
 from deltacli.work.file_facts import file_of_vector
-from deltacli.work.rows.table_files import TableFiles
+from deltacli.work.task import TableFiles
 
 if TYPE_CHECKING:
     from deltacli.storage import ReadStorage

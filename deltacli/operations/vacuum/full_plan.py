@@ -16,13 +16,13 @@ from deltacli.changing.basis import Act
 from deltacli.changing.change import carry_out
 from deltacli.changing.plan import Amount
 from deltacli.core.errors import Refusal, Unreadable, command
-from deltacli.core.threads import ReadAhead
 from deltacli.core.typing import ArrowArray
 from deltacli.core.units import format_size, format_timestamp, plural
 from deltacli.delta.data_files import MANIFESTS
 from deltacli.delta.listing import HiddenNames, binary_paths, is_among
 from deltacli.delta.log.actions import require_free
 from deltacli.delta.log.segment import LOG_DIRECTORY
+from deltacli.engine.base import ReadAhead
 from deltacli.operations.vacuum.candidates import (
     CandidateClassifier,
     Candidates,

@@ -63,8 +63,7 @@ from deltacli.work.file_facts import (
 )
 from deltacli.work.rows.data_files import Descriptor
 from deltacli.work.rows.row_checks import CHECKS, ChecksOfTable, ReadRows, RowChecks, RowPiece, weight_of_rows
-from deltacli.work.rows.table_files import TableFiles
-from deltacli.work.task import TableStores
+from deltacli.work.task import TableFiles, TableStores
 
 if TYPE_CHECKING:
     from deltacli.delta.predicate import Predicate

@@ -26,8 +26,7 @@ from deltacli.engine.base import Engine
 from deltacli.rules.framework.views import LocatedAction, StoredFile, Totals
 from deltacli.storage import FileStat, PathKind, ReadStorage, leads_outside
 from deltacli.table.find_log import list_log, taken_name
-from deltacli.work.rows.table_files import TableFiles
-from deltacli.work.task import TableStores
+from deltacli.work.task import TableFiles, TableStores
 
 if TYPE_CHECKING:
     from deltacli.table.walk import KeptWalk

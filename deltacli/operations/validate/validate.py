@@ -45,8 +45,7 @@ if TYPE_CHECKING:
     from deltacli.storage import ReadStorage
     from deltacli.table.handle import TableHandle
     from deltacli.table.walk import KeptWalk
-    from deltacli.work.rows.table_files import TableFiles
-    from deltacli.work.task import TableStores
+    from deltacli.work.task import TableFiles, TableStores
 
 
 @dataclass(frozen=True, slots=True)

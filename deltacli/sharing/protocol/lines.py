@@ -21,7 +21,7 @@ import orjson
 
 from deltacli.arrow import compute as pc
 from deltacli.core.typing import Json
-from deltacli.delta.encoding.arrow_json import characters, json_lines
+from deltacli.delta.encoding.value_text import characters, json_lines
 from deltacli.delta.log.state import CHANGE_FEED, Metadata
 from deltacli.delta.schema.types import NO_COLUMNS
 from deltacli.sharing.protocol.parameters import ResponseFormat

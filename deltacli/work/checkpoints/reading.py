@@ -768,7 +768,7 @@ def _statistics(actions: Any, names: set[str], wanted: Any) -> Any:  # Any: pyar
 
     Spec: Checkpoint Schema (writeStatsAsJson=false).
     """
-    from deltacli.delta.encoding.arrow_json import json_column
+    from deltacli.delta.encoding.value_text import json_column
 
     texts = _fit(actions.field("stats"), wanted) if "stats" in names else None
     if texts is not None and not texts.null_count:

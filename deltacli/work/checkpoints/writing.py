@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING, Any, Self
 from deltacli.arrow import compute as pc
 from deltacli.arrow.batches import ParquetReader
 from deltacli.core.errors import DeltacliError, FileMissing, StorageFailed, command
-from deltacli.core.machine import stop_if_exhausted
+from deltacli.core.machine import POLL_SECONDS, stop_if_exhausted
 from deltacli.core.pools import TaskTracker
-from deltacli.core.threads import POLL_SECONDS
 from deltacli.core.typing import ArrowArray, BinaryFile, JsonObject
 from deltacli.delta.checkpoint.content import (
     Columns,

@@ -440,7 +440,7 @@ def _encode(batch: RecordBatch) -> bytes:
     """Return the rows of a batch as `{"add":{…}}`, without null fields. Rows without any action are skipped."""
     import pyarrow as pa
 
-    from deltacli.delta.encoding.arrow_json import json_column
+    from deltacli.delta.encoding.value_text import json_column
 
     batch.validate(full=True)  # invalid UTF-8 would reach the output
     columns = [

@@ -44,8 +44,7 @@ from deltacli.work.rewrite.pieces import (
 )
 from deltacli.work.rewrite.sources import SourceRefusedError, Sources, constants_for, renamed, rows_for_new_file
 from deltacli.work.rows.data_files import DataFile, OpenDataFile, data_faults
-from deltacli.work.rows.table_files import TableFiles
-from deltacli.work.task import TaskContext
+from deltacli.work.task import TableFiles, TaskContext
 
 if TYPE_CHECKING:
     import pyarrow

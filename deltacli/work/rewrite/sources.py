@@ -19,8 +19,7 @@ from deltacli.delta.schema.to_arrow import keeps_partition_columns
 from deltacli.work.rewrite.pieces import SPEC, Exactness, RefusedFile, RewritePiece, RewriteSpec
 from deltacli.work.rows.data_files import DataFile, OpenDataFile, ReadSpec, open_data_file, read_small_file, read_vector
 from deltacli.work.rows.row_reader import PlainReader, read_opened, read_rows
-from deltacli.work.rows.table_files import TableFiles
-from deltacli.work.task import TaskContext
+from deltacli.work.task import TableFiles, TaskContext
 
 if TYPE_CHECKING:
     import pyarrow

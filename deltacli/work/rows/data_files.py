@@ -21,8 +21,7 @@ from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.schema.file_columns import FileColumns
 from deltacli.delta.schema.types import PHYSICAL_NAME, PrimitiveType, StructField
 from deltacli.storage import ReadStorage
-from deltacli.work.rows.table_files import TableFiles
-from deltacli.work.task import TaskContext
+from deltacli.work.task import TableFiles, TaskContext
 
 if TYPE_CHECKING:
     import pyarrow
@@ -103,7 +102,7 @@ def find_vector(files: TableFiles, descriptor: Descriptor) -> VectorPlace | None
     Raises VectorFaultError, and UsageError for an unrecognized scheme.
     """
     if wrong := fault_of(dict(descriptor)):
-        raise VectorFaultError("dv.bad-descriptor", wrong.text)
+        raise VectorFaultError("dv.bad-descriptor", wrong[1])
     kind, text = descriptor["storageType"], descriptor["pathOrInlineDv"]
     if kind == "i":
         return None

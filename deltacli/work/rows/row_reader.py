@@ -27,7 +27,7 @@ from deltacli.work.rows.data_files import (
     open_data_file,
     read_vector,
 )
-from deltacli.work.rows.table_files import TableFiles
+from deltacli.work.task import TableFiles
 
 if TYPE_CHECKING:
     import pyarrow

@@ -14,10 +14,11 @@ from deltacli.cli.render.data.rows import (
     Written,
     cut,
     json_blocks,
+    size_texts,
     texts_of,
+    timestamp_texts,
     write_aligned,
 )
-from deltacli.cli.render.data.values import size_texts, timestamp_texts
 from deltacli.cli.results import (
     BatchGrid,
     Document,
@@ -193,7 +194,7 @@ def _chosen(listing: FileListing, batch: RecordBatch) -> RecordBatch:
 
 def _json_block(kind: str, batch: RecordBatch, *, end: str) -> EncodedItems:
     """Encode a batch in columns, `{"type":"add","path":…}` a row, absent fields left out; the rows lie end to end."""
-    from deltacli.delta.encoding.arrow_json import json_lines
+    from deltacli.delta.encoding.value_text import json_lines
 
     return block_of(json_lines(batch, f'{{"type":"{kind}"', end))
 
