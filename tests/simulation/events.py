@@ -20,8 +20,8 @@ class Scene:
     world: World
     uri: str
     chance: random.Random
-    lost: dict[str, StoredFile]
-    """What the table has lost."""
+    lost: dict[tuple[Tree, str], StoredFile]
+    """What directories have lost."""
 
     @property
     def tree(self) -> Tree:
@@ -140,11 +140,10 @@ def lose_hint(scene: Scene) -> None:
 
 
 def bring_back(scene: Scene) -> None:
-    """Put back what was lost and is still gone."""
-    files = scene.tree.files
-    back: dict[str, StoredFile | None] = {path: file for path, file in scene.lost.items() if path not in files}
-    scene.lost.clear()
-    scene.tree.happen(back)
+    """Put back what this directory lost and is still gone."""
+    tree = scene.tree
+    lost = {path: scene.lost.pop((place, path)) for place, path in list(scene.lost) if place is tree}
+    tree.happen({path: file for path, file in lost.items() if path not in tree.files})
 
 
 def copy_anew(scene: Scene) -> None:
@@ -166,7 +165,7 @@ def _let_be(scene: Scene, name: str, files: Files) -> None:
 
 
 def _lose(scene: Scene, paths: list[str]) -> None:
-    scene.lost.update({path: scene.tree.files[path] for path in paths})
+    scene.lost.update({(scene.tree, path): scene.tree.files[path] for path in paths})
     scene.tree.happen(dict.fromkeys(paths))
 
 
@@ -178,7 +177,7 @@ def _cut(scene: Scene, kind: Kind) -> None:
 
 
 def _cut_short(scene: Scene, path: str, count: int) -> None:
-    scene.lost[path] = file = scene.tree.files[path]
+    scene.lost[scene.tree, path] = file = scene.tree.files[path]
     scene.tree.happen({path: replace(file, data=file.data[:-count])})
 
 

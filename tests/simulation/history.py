@@ -71,7 +71,7 @@ class History:
     answers: Counter[str] = field(default_factory=Counter)
     codes: Counter[str] = field(default_factory=Counter)
     problems: list[str] = field(default_factory=list)
-    lost: dict[str, StoredFile] = field(default_factory=dict)
+    lost: dict[tuple[Tree, str], StoredFile] = field(default_factory=dict)
     writing: set[str] = field(default_factory=set)
     """The writers that are about to commit."""
     replica: Replica | None = None

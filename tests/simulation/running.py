@@ -124,7 +124,10 @@ def codes_of_product() -> set[str]:
 def result_of(theme: Theme, seed: int) -> Result:
     """Play the history of a seed, in a process of a pool."""
     begun = time.process_time()
-    outcome = theme.played(seed)
+    try:
+        outcome = theme.played(seed)
+    except Exception as fault:  # noqa: BLE001  (of the model: the run goes on, and its replay tells where)
+        return Result(seed, "", [f"the model fails: {fault!r}"], Counter(), Counter(), 0, 0.0, "")
     items = ", ".join(item.what for item in outcome.scenario.items)
     cpu = time.process_time() - begun
     return Result(seed, outcome.digest, outcome.violations, outcome.answers, outcome.codes, outcome.steps, cpu, items)

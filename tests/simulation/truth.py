@@ -258,7 +258,8 @@ class Truth:
     def _is_retained(self, version: int) -> bool:
         """Whether a version was the newest within the retention of files."""
         after = self.truth.get(version + 1)
-        return after is None or after.time_ms > self._now_ms() - self._retention_ms(self.truth[self.newest].state)
+        head = self.truth.get(self.newest, self.truth[version])
+        return after is None or after.time_ms > self._now_ms() - self._retention_ms(head.state)
 
     def _named(self) -> set[str]:
         """The files that any version names."""
