@@ -179,7 +179,11 @@ def _puts_aside(turn: Turn, _: AnyChange, plan: Plan) -> Intent:
         aside = turn.world.places.get(turn.beside("aside"))
         kept = set() if aside is None else {file.data for file in aside.files.values()}
         deleted = turn.oracle.deleted_by(turn.actor)
-        lost = [path for path, file in deleted.items() if path in planned and file.data not in kept]
+        lost = [
+            path
+            for path, file in deleted.items()
+            if path in planned and not kept & {file.data, turn.oracle.committed(path, file).data}
+        ]
         return f"{len(lost)} files are not in the quarantine, such as {lost[0]}" if lost else None
 
     return Intent("vacuum into quarantine", deletes=True, done=wrong)

@@ -186,10 +186,11 @@ class History:
             self.schedule.sleep(item.ask_seconds / 2)
 
         turn = self._turn(item.actor, item.chance)
+        before = {id(oracle): oracle.ticks for oracle in self.oracles.values()}
         done = carried_out(item.what, turn, oracle_of=self._oracle_of, asks=asks, is_standing=item.is_standing)
         is_final = COMMANDS[item.what].is_again_nothing and not done.leaves_rest
         if done.answer is Answer.DONE and is_final and done.oracle is not None:
-            self.last = item, done, done.oracle.begun(item.actor)
+            self.last = item, done, before.get(id(done.oracle), 0)
         if done.answer is Answer.UNKNOWN:
             self.schedule.let_land()
         self.answers[f"{item.what}: {done.answer.name.lower()}"] += 1

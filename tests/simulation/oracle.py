@@ -98,9 +98,10 @@ class Oracle(Truth):
         self._ticks += 1
         self._clocks_moved = self._ticks
 
-    def begun(self, actor: str) -> int:
-        """The number of changes that there had been when an actor began."""
-        return self._doing[actor].begun
+    @property
+    def ticks(self) -> int:
+        """The number of changes that there have been."""
+        return self._ticks
 
     def is_alone(self, actor: str, begun: int) -> bool:
         """Whether nobody else has changed anything since."""

@@ -103,6 +103,10 @@ class Truth:
         known = self._bytes.get(path)
         return known is not None and known.data == file.data
 
+    def committed(self, path: str, file: StoredFile) -> StoredFile:
+        """A file as it was first committed, which may have been cut since; as it is where it never was."""
+        return self._bytes.get(path, file)
+
     def pinned_files(self) -> set[str]:
         """The files that clones need of which notes are there."""
         return {path for note, paths in self.pinned.items() if note in self.tree.files for path in paths}
